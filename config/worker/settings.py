@@ -408,6 +408,15 @@ OURS: Final = RESTART + Settings(
         "consumer.override.group.instance.id is taken as it is. Needs brokers from 2.3 on.",
     ),
     _set(
+        "batch.transform.timeout.ms",
+        Type.LONG,
+        300_000,
+        _MEDIUM,
+        "How long a batch may take in a connector's converters and transforms. A task whose batch takes longer fails, "
+        "and what computes for it is given up. Batches of other tasks go on meanwhile.",
+        Range(1000),
+    ),
+    _set(
         "sink.max.record.bytes",
         Type.INT,
         8 << 20,

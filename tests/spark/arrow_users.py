@@ -58,3 +58,8 @@ def forgetful(batch: pa.RecordBatch) -> pa.RecordBatch:
 
 def no_batch(batch: pa.RecordBatch) -> list[int]:
     return [1]
+
+
+def endless(batch: pa.RecordBatch) -> pa.RecordBatch:
+    while True:
+        pass

@@ -153,6 +153,7 @@ class Spark:
         self._lock = threading.Lock()
         self._answered, self._ended = time.monotonic(), False
         self._executors_lost: str | None = None
+        self._unwanted: str | None = None
         self._listeners: list[Callable[[bool], None]] = []
         self._preparations: list[Callable[[Any], None]] = []
         self._thread = VitalThread(target=self._live, name="spark-owner")
@@ -247,6 +248,11 @@ class Spark:
         self._home.cleanup()
         self._signs.cleanup()
 
+    def replace(self, why: str) -> None:
+        """Have the driver replaced, soon."""
+        self._unwanted = why
+        self._suspect.set()
+
     def doubt_executors(self, text: str) -> str:
         """Check all executors again if this text of a failed job says that one lacks something, and answer what."""
         return "" if self._cluster is None else self._cluster.doubt(text)
@@ -329,6 +335,7 @@ class Spark:
             self._session = session
             self.generation += 1
         self._answered, self._ended, self._executors_lost = time.monotonic(), False, None
+        self._unwanted = None
         self._suspect.clear()
         if self._cluster is not None:
             self._cluster.begin(session)
@@ -360,8 +367,8 @@ class Spark:
                 look_at = time.monotonic() + LOOK_SECONDS
             if self._ended:
                 return f"its process {process.pid} ended its work"
-            if self._executors_lost:
-                return self._executors_lost
+            if why := self._executors_lost or self._unwanted:
+                return why
             silent_s = silence.hangs(self._answered, time.monotonic())
             if silent_s is not None and not self._leaving:
                 return f"its process {process.pid} has not answered for {silent_s:.0f} s"

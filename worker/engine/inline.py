@@ -22,6 +22,9 @@ That is where one batch follows the other. After 30 ms in which a core slept, it
 costs many times as much (36 -> 750 microseconds for a line that is read and split, on a virtual machine; 110 where the
 core is kept awake): where little comes, it counts how much memory a batch touches, and how often a core is woken.
 
+A batch that takes longer than a second, of a SELECT that does not end, say, has a lane to itself: the others get a new
+one in its place. What its program is asked next waits for one of a few such places, until a batch of it is quick again.
+
 Batches of several tasks that run the same program at the same moment go through it as one: every program answers row
 for row (nothing filters, `drop` is a column), so the answer is cut apart again where the batches met. With twenty
 trickling sinks this is what keeps the cost of a batch from being paid twenty times.
@@ -31,13 +34,15 @@ What has to be taken apart of Spark stands in `compiled.py` and `lane.java`; tes
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import threading
 from collections.abc import Callable, Hashable, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 from weakref import WeakSet
 
 import pyarrow as pa
@@ -46,7 +51,10 @@ from pyspark.sql.types import StructType
 
 from headrace.plugins.catalyst.arrow_functions import ArrowFunction
 from headrace.plugins.catalyst.internals import frame_of, optimized
+from headrace.plugins.errors import StoppedError
 from headrace.plugins.scratch import scratch_folder
+from headrace.worker.engine.admission import Admission
+from headrace.worker.engine.bounds import LOOK_S, Bounds, TooSlow
 from headrace.worker.engine.compiled import (
     Compiled,
     chain_of,
@@ -56,9 +64,15 @@ from headrace.worker.engine.compiled import (
     refuse_clock,
 )
 from headrace.worker.engine.driver import EngineLost, Spark
+from headrace.worker.engine.given_up import GivenUp
 from headrace.worker.engine.lane import Lane
 from headrace.worker.engine.shared import shared
 
+MOST_SLOW: Final = 2
+"""So many batches of a program that is known to be slow run at once."""
+MOST_APART: Final = 16
+"""So many slow batches run at once beside the quick ones."""
+UNBOUND: Final = Bounds()
 TOGETHER_ROWS = 20_000
 TOGETHER_BYTES = 16 << 20
 """No more than this of several tasks' batches, which wait for each other, goes through a program at once."""
@@ -74,6 +88,9 @@ class Program:
         self._computes = not all(column.passes for column in made.columns)
         self.plan = plan
         self.generation = pool.spark.generation
+        self.is_slow = False
+        """Whether its last batch took longer than a second."""
+        self.slow_turns = Admission(MOST_SLOW)
 
     @property
     def names(self) -> list[str]:
@@ -91,17 +108,20 @@ class Program:
         """Whether its rows have been through another program before."""
         return self._before is not None
 
-    def run(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        """The program's output for this batch. Errors: EngineLost; whatever Spark, or a function in it, raises."""
+    def run(self, batch: pa.RecordBatch, bounds: Bounds = UNBOUND) -> pa.RecordBatch:
+        """The program's output for this batch.
+
+        Errors: EngineLost, StoppedError, TooSlow; whatever Spark, or a function in it, raises.
+        """
         if self._before is not None:
-            batch = self._before.function.run(self._before.program.run(batch))
+            batch = self._before.run(batch, bounds)
         computed = batch
         if batch.num_rows == 0:
             computed = pa.RecordBatch.from_pylist([], schema=self.compiled.gives)
         elif self._computes:
             reads = self.compiled.reads
             read = pa.record_batch([batch.column(name) for name in reads.names], schema=reads)
-            computed = self._pool.run(self, read)
+            computed = self._pool.run(self, read, bounds)
         arrays = [(batch if c.passes else computed).column(c.source) for c in self.compiled.columns]
         return pa.RecordBatch.from_arrays(arrays, names=self.names)
 
@@ -112,6 +132,10 @@ class _FirstPass(NamedTuple):
     program: Program
     function: ArrowFunction
 
+    def run(self, batch: pa.RecordBatch, bounds: Bounds) -> pa.RecordBatch:
+        given = self.program.run(batch, bounds)
+        return bounds.call(partial(self.function.run, given), batch_of(given.num_rows), _heed_none)
+
 
 @dataclass(eq=False)
 class _Call:
@@ -120,6 +144,7 @@ class _Call:
     program: Program
     rows: int
     batch: pa.Buffer
+    bounds: Bounds = UNBOUND
     told: Future[pa.RecordBatch | Exception | _Turn] = field(default_factory=Future)
     """What became of it while its caller waited, or that it is the caller's turn."""
 
@@ -130,6 +155,8 @@ class _Place:
 
     name: str
     lane: Lane | None = None
+    is_apart: bool = False
+    """Whether another one stands for it among those that callers take: it ends with its batch."""
 
     def close(self) -> None:
         if self.lane is not None:
@@ -162,7 +189,11 @@ class ProjectionPool:
         self._programs: dict[tuple[int, int], WeakSet[Program]] = {}
         self._warm: set[tuple[int, str]] = set()
         self._home = scratch_folder("projections")
-        self._free = [_Place(str(number)) for number in range(lanes)]
+        self._names = itertools.count()
+        self._free = [self._place() for _ in range(lanes)]
+        self._apart = 0
+        self._slow_turns = Admission(MOST_APART)
+        self.given_up = GivenUp(spark)
         self._stopped = False
 
     @property
@@ -171,15 +202,27 @@ class ProjectionPool:
         return len(self._waiting)
 
     def compile(
-        self, schema: StructType, build: Callable[[DataFrame], DataFrame], recipe: Hashable | None = None
+        self,
+        schema: StructType,
+        build: Callable[[DataFrame], DataFrame],
+        recipe: Hashable | None = None,
+        bounds: Bounds = UNBOUND,
     ) -> Program:
         """The program that does what `build` does to a frame of this schema; equal ones are one while somebody has it.
 
-        Of equal recipes only the first is built. Errors: NotHere where it is more than projections; EngineLost.
+        Of equal recipes only the first is built. What is constant in it is computed now.
+
+        Errors: NotHere where it is more than projections; EngineLost, StoppedError, TooSlow.
         """
+        return bounds.call(partial(self._compile, schema, build, recipe), "what is constant", self._left)
+
+    def _compile(self, schema: StructType, build: Callable[[DataFrame], DataFrame], recipe: Hashable | None) -> Program:
         with self.spark.using() as session:
             given = self._input(session, schema)
             return shared(given, recipe, lambda: self._built(session, build(given)))
+
+    def _left(self, compiling: Future[Program]) -> None:
+        self.given_up.add(lambda: not compiling.done())
 
     def _built(self, session: SparkSession, frame: DataFrame) -> Program:
         refuse_clock(session, frame)
@@ -209,9 +252,12 @@ class ProjectionPool:
             self._warm.add((self.spark.generation, what))
             return new
 
-    def run(self, program: Program, batch: pa.RecordBatch) -> pa.RecordBatch:
+    def run(self, program: Program, batch: pa.RecordBatch, bounds: Bounds = UNBOUND) -> pa.RecordBatch:
         """What the JVM computes of this batch, of the columns that the program reads. Errors: as `Program.run`."""
-        outcome = self._outcome(_Call(program, batch.num_rows, batch.serialize()))
+        call = _Call(program, batch.num_rows, batch.serialize(), bounds)
+        outcome = _Alone() if program.is_slow else self._outcome(call)
+        if isinstance(outcome, _Alone):
+            outcome = self._alone(call)
         if isinstance(outcome, Exception):
             raise outcome
         return outcome
@@ -223,8 +269,47 @@ class ProjectionPool:
             turn = _Turn(self._free.pop(), [mine]) if self._free else None
             if turn is None:
                 self._waiting.append(mine)
-        told = mine.told.result() if turn is None else turn
+        told = self._told(mine) if turn is None else turn
         return self._taken(told) if isinstance(told, _Turn) else told
+
+    def _told(self, mine: _Call) -> pa.RecordBatch | Exception | _Turn:
+        """What became of a call that waited; it waits no more once its task has to end."""
+        while True:
+            with contextlib.suppress(TimeoutError):
+                return mine.told.result(LOOK_S)
+            if mine.bounds.stop.is_set():
+                with self._lock:
+                    if mine in self._waiting:
+                        self._waiting.remove(mine)
+                        return StoppedError("the end was asked for while a batch waited for a lane")
+
+    def _alone(self, call: _Call) -> pa.RecordBatch | Exception:
+        """Take a call of a slow program through a lane of its own."""
+        stop = call.bounds.stop
+        with call.program.slow_turns.take(1, stop), self._slow_turns.take(1, stop):
+            call.program.is_slow = False  # unless it is again
+            place = self._place(is_apart=True)
+            try:
+                return self._outcomes(place, [call])[0]
+            finally:
+                place.close()
+
+    def _place(self, is_apart: bool = False) -> _Place:
+        return _Place(str(next(self._names)), is_apart=is_apart)
+
+    def _look(self, place: _Place, calls: list[_Call], looks: int) -> None:
+        """Have others go on elsewhere, after a second without an answer. Errors: what ends the wait for it."""
+        first = calls[0]
+        first.program.is_slow = True
+        if len(calls) > 1:
+            raise _Alone
+        if looks == 1 and not place.is_apart:
+            with self._lock:
+                place.is_apart = self._apart < MOST_APART
+                self._apart += place.is_apart
+            if place.is_apart:
+                self._hand_on(self._place())
+        first.bounds.check(looks, batch_of(first.rows))
 
     def stop(self) -> None:
         """Let the lanes end; no program runs any more."""
@@ -258,7 +343,12 @@ class ProjectionPool:
         finally:
             for call, outcome in zip(turn.calls[1:], outcomes[1:], strict=True):
                 call.told.set_result(outcome)
-            self._hand_on(turn.place)
+            if turn.place.is_apart:
+                with self._lock:
+                    self._apart -= 1
+                turn.place.close()
+            else:
+                self._hand_on(turn.place)
 
     def _hand_on(self, place: _Place) -> None:
         with self._lock:
@@ -290,13 +380,22 @@ class ProjectionPool:
         """The answers to these calls, or their errors."""
         try:
             with self.spark.using() as session:
-                return self._answers(self._lane(place, session), calls)
+                return self._answers(place, self._lane(place, session), calls)
         except Exception as error:
+            if isinstance(error, _Alone | TooSlow | StoppedError):
+                self._give_up(place)
+                return [error for _ in calls]
             if len(calls) == 1:
                 return [error]
             if isinstance(error, EngineLost):
                 return [EngineLost(str(error)) for _ in calls]
-        return [outcome for call in calls for outcome in self._outcomes(place, [call])]  # it is the error of one
+        return [*self._outcomes(place, calls[:1]), *(_Alone() for _ in calls[1:])]  # it is the error of one
+
+    def _give_up(self, place: _Place) -> None:
+        lane, place.lane = place.lane, None
+        if lane is not None:
+            lane.give_up()
+            self.given_up.add(lane.runs)
 
     def _lane(self, place: _Place, session: SparkSession) -> Lane:
         generation = self.spark.generation
@@ -306,11 +405,11 @@ class ProjectionPool:
             place.lane = Lane(session, generation, Path(self._home.name), place.name)
         return place.lane
 
-    def _answers(self, lane: Lane, calls: list[_Call]) -> list[pa.RecordBatch | Exception]:
+    def _answers(self, place: _Place, lane: Lane, calls: list[_Call]) -> list[pa.RecordBatch | Exception]:
         program = calls[0].program
         if program.generation != lane.generation:
             raise EngineLost("the program was compiled for a Spark session that is gone")
-        out = lane.run(program.compiled, [call.batch for call in calls])
+        out = lane.run(program.compiled, [call.batch for call in calls], partial(self._look, place, calls))
         if out.num_rows != sum(call.rows for call in calls):
             raise ValueError(f"the program gave {out.num_rows} rows for {sum(call.rows for call in calls)}")
         with self._lock:
@@ -318,6 +417,19 @@ class ProjectionPool:
             self.rows += 0 if program.goes_on else out.num_rows
         begins = itertools.accumulate((call.rows for call in calls), initial=0)
         return [out.slice(begin, call.rows) for begin, call in zip(begins, calls, strict=False)]
+
+
+class _Alone(Exception):
+    """Batches that take long together have to go alone: one of them may never end."""
+
+
+def batch_of(rows: int) -> str:
+    """A batch, as errors name it."""
+    return "a batch of one record" if rows == 1 else f"a batch of {rows:,} records"
+
+
+def _heed_none(_left: Future[Any]) -> None:
+    """A Python function that does not end is the worker's own."""
 
 
 def _interrupted() -> EngineLost:

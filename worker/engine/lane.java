@@ -15,9 +15,12 @@ import java.nio.channels.ByteChannel;
 import java.nio.channels.Channels;
 import java.nio.channels.FileChannel;
 import java.nio.channels.ReadableByteChannel;
+import java.nio.file.Files;
+import java.nio.file.Paths;
 import java.util.Iterator;
 import java.util.List;
 import java.util.Map;
+import java.util.concurrent.CancellationException;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.LinkedBlockingQueue;
 import java.util.concurrent.ThreadFactory;
@@ -85,6 +88,9 @@ public final class Lane implements Runnable {
     private byte[] given = new byte[1 << 16];
     private Answer answer;
     private volatile Throwable failure;
+    private volatile boolean isGivenUp;
+    private volatile boolean runs = true;
+    private volatile int kernelId;
 
     /** Begins to serve the pipes, which the other end has opened; `memory`: a file of shared memory, empty for none. */
     public void open(SparkSession ofRows, String requestPipe, String answerPipe, String memory) throws IOException {
@@ -111,7 +117,7 @@ public final class Lane implements Runnable {
     /** Knows a program: bound expressions that make of rows of one type those of the other. */
     public void add(int number, StructType reads, StructType gives, String zone, List bound, int interpretedRows) {
         Projections projections = new Projections(bound.toArray(), interpretedRows, session);
-        programs.put(Integer.valueOf(number), new Program(reads, gives, zone, projections, allocator));
+        programs.put(Integer.valueOf(number), new Program(reads, gives, zone, projections, allocator, this));
     }
 
     /** Throws the error of the last request. */
@@ -119,7 +125,23 @@ public final class Lane implements Runnable {
         throw failure;
     }
 
+    /** Computes no further row: nobody waits for the answer. */
+    public void giveUp() {
+        isGivenUp = true;
+    }
+
+    /** Whether its thread has not ended. */
+    public boolean isRunning() {
+        return runs;
+    }
+
+    /** The system's number of its thread; 0 where that is not known. */
+    public int kernelId() {
+        return kernelId;
+    }
+
     public void run() {
+        kernelId = ownKernelId();
         SparkSession.setActiveSession(session);
         try {
             while (true) {
@@ -130,7 +152,16 @@ public final class Lane implements Runnable {
         } catch (IOException gone) {
             // The worker is gone.
         } finally {
+            runs = false;
             close();
+        }
+    }
+
+    private static int ownKernelId() {
+        try {
+            return Integer.parseInt(Files.readSymbolicLink(Paths.get("/proc/thread-self")).getFileName().toString());
+        } catch (Exception otherSystem) {
+            return 0;
         }
     }
 
@@ -364,6 +395,7 @@ public final class Lane implements Runnable {
         private final String zone;
         private final Projections projections;
         private final BufferAllocator allocator;
+        private final Lane lane;
         private VectorSchemaRoot input;
         private VectorLoader loader;
         private ColumnarBatch rows;
@@ -371,12 +403,14 @@ public final class Lane implements Runnable {
         private ArrowWriter writer;
         private VectorUnloader unloader;
 
-        Program(StructType reads, StructType gives, String zone, Projections projections, BufferAllocator allocator) {
+        Program(StructType reads, StructType gives, String zone, Projections projections, BufferAllocator allocator,
+                Lane lane) {
             this.reads = reads;
             this.gives = gives;
             this.zone = zone;
             this.projections = projections;
             this.allocator = allocator;
+            this.lane = lane;
         }
 
         void run(ReadableByteChannel source, int batches, Answer answer) throws IOException {
@@ -407,6 +441,9 @@ public final class Lane implements Runnable {
         private void project(int count) {
             rows.setNumRows(count);
             for (int i = 0; i < count; i++) {
+                if (lane.isGivenUp) {
+                    throw new CancellationException("nobody waits for the answer");
+                }
                 writer.write((InternalRow) projections.apply(rows.getRow(i)));
             }
         }

@@ -13,6 +13,10 @@ Decided: the JVM's end of this is written in Java (`lane.java`), which Spark's o
 class of when a session begins, because a batch took seven calls of py4j otherwise, most of what a batch of one record
 cost; loses: another language, internals of classic Spark.
 
+Decided: a thread that computes without end is left to itself, at a lower priority, because to stop a thread of a JVM
+from outside was never safe and is no longer possible: between two rows it ends by itself; loses: a part of a core until
+the driver is replaced (`given_up.py`).
+
 Decided: the first rows of a program are interpreted, because to compile it takes a new JVM 0.4-1 s, for which the first
 record and every new schema waited, and most connectors trickle; what has many rows is compiled beside them. Loses: up
 to twice as much for each of those rows; Spark has both ways, and tests compare them.
@@ -24,17 +28,20 @@ import contextlib
 import fcntl
 import mmap
 import os
+import select
 import struct
 import sys
 import weakref
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Final
 
 import pyarrow as pa
+from py4j.protocol import Py4JError
 from pyspark.sql import SparkSession
 
+from headrace.worker.engine.bounds import LOOK_S
 from headrace.worker.engine.compiled import ZONE, Compiled
 from headrace.worker.engine.driver import EngineLost
 from headrace.worker.engine.lane_class import java_class
@@ -51,6 +58,9 @@ _PIPED_BYTES: Final = 1 << 16
 """What is no larger, too: it is in the processor's cache."""
 _PIPE_BYTES: Final = 1 << 20
 _READ_BYTES: Final = 1 << 16
+_LOOK_MS: Final = int(LOOK_S * 1000)
+_GIVEN_UP_NICE: Final = 10
+"""Of a thread that was given up: low, and not the lowest, because each collection of the heap waits for it."""
 _PIECES: Final = 512
 """The most pieces that are written at once; the system's own bound is 1,024."""
 
@@ -80,10 +90,16 @@ class Lane:
                 self._java.open(session._jsparkSession, str(to), str(back), file)
                 self._requests = _opened(to, os.O_WRONLY, on_error)
             os.set_blocking(self._answers, True)
+            self._answered = select.poll()
+            self._answered.register(self._answers, select.POLLIN)
             self._close = on_error.pop_all()
 
-    def run(self, program: Compiled, batches: Sequence[pa.Buffer]) -> pa.RecordBatch:
+    def run(
+        self, program: Compiled, batches: Sequence[pa.Buffer], look: Callable[[int], object] = lambda looks: None
+    ) -> pa.RecordBatch:
         """The program's computed columns for these serialized batches, as one batch.
+
+        `look` is called with each second without an answer, of which it gets the number; what it raises ends the wait.
 
         Errors: EngineLost; ValueError where they are too large; what Spark raises.
         """
@@ -96,6 +112,7 @@ class Lane:
         self.is_usable = False
         is_shared = _PIPED_BYTES < size <= len(self._shared)
         self._send(_REQUEST.pack(program.number, len(batches), size, is_shared), *self._piped(batches, is_shared))
+        self._wait(look)
         answer = self._receive()
         self.is_usable = True
         if answer is None:
@@ -107,6 +124,21 @@ class Lane:
         """Let its thread end."""
         self.is_usable = False
         self._close.close()
+
+    def give_up(self) -> None:
+        """Leave its thread to itself: it ends after the row at which it is."""
+        self._java.giveUp()
+        if (thread := self._java.kernelId()) > 0:
+            with contextlib.suppress(OSError):
+                os.setpriority(os.PRIO_PROCESS, thread, _GIVEN_UP_NICE)
+        self.close()
+
+    def runs(self) -> bool:
+        """Whether its thread has not ended."""
+        try:
+            return bool(self._java.isRunning())
+        except (Py4JError, OSError):
+            return False  # the driver is gone
 
     def _know(self, program: Compiled) -> None:
         """Tell the JVM of a new program, and which nobody has any more.
@@ -143,6 +175,13 @@ class Lane:
                     left[0] = left[0][written:]
         except BrokenPipeError as error:
             raise _lost() from error
+
+    def _wait(self, look: Callable[[int], object]) -> None:
+        """Wait for the begin of an answer."""
+        looks = 0
+        while not self._answered.poll(_LOOK_MS):
+            looks += 1
+            look(looks)
 
     def _receive(self) -> pa.Buffer | None:
         """The bytes of an answer; None where the program failed."""

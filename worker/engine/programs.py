@@ -5,18 +5,21 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Callable, Hashable, Iterable
+from concurrent.futures import Future
 from dataclasses import dataclass, field
+from functools import partial
 
 import pyarrow as pa
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
 from headrace.plugins.contracts import Place
 from headrace.plugins.offsets import PartitionResult
-from headrace.plugins.stopping import StopToken
 from headrace.worker.engine.admission import Admission
+from headrace.worker.engine.bounds import Bounds
 from headrace.worker.engine.compiled import NotHere
-from headrace.worker.engine.inline import Program, ProjectionPool
+from headrace.worker.engine.inline import UNBOUND, Program, ProjectionPool, batch_of
+from headrace.worker.engine.job_group import JobGroup
 
 log = logging.getLogger(__name__)
 
@@ -55,18 +58,18 @@ class Engine:
         schema: StructType,
         build: Callable[[DataFrame], DataFrame],
         about: str,
-        stop: StopToken,
+        bounds: Bounds,
         recipe: Hashable | None = None,
     ) -> Program | JobProgram:
         """The program that does to batches of this schema what `build` does to a frame, *here* where that can be.
 
-        Equal recipes build the same. Errors: EngineLost.
+        Equal recipes build the same. Errors: EngineLost, StoppedError, TooSlow.
         """
         try:
-            return self.projections.compile(schema, build, recipe)
+            return self.projections.compile(schema, build, recipe, bounds)
         except NotHere as why:
             log.info("%s: each batch, however small, costs a Spark job: %s", about, why)
-            return JobProgram(self, schema, build, stop)
+            return JobProgram(self, schema, build)
 
     def ran(self, about: str, reached: Iterable[PartitionResult]) -> int:
         """Count the rows that a job has moved, and return their number."""
@@ -101,19 +104,18 @@ class JobProgram:
         engine: Engine,
         schema: StructType,
         build: Callable[[DataFrame], DataFrame],
-        stop: StopToken,
     ) -> None:
         self._engine = engine
         self._schema = schema
         self._build = build
-        self._stop = stop
         self.generation = engine.projections.spark.generation
 
-    def run(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        """The expressions' output for this batch. Errors: EngineLost, StoppedError; whatever Spark raises."""
-        with self._engine.jobs.take(1, self._stop), self._engine.projections.spark.using() as session:
-            rows = session.createDataFrame(pa.Table.from_batches([batch]), self._schema)
-            given: pa.Table = self._build(rows.coalesce(1)).toArrow()
+    def run(self, batch: pa.RecordBatch, bounds: Bounds = UNBOUND) -> pa.RecordBatch:
+        """The expressions' output for this batch. Errors: as `Program.run`."""
+        with self._engine.jobs.take(1, bounds.stop), self._engine.projections.spark.using() as session:
+            group = JobGroup(session, "a batch")
+            work, left = partial(self._table, session, batch, group), partial(self._left, group)
+            given = bounds.call(work, batch_of(batch.num_rows), left)
         if given.num_rows != batch.num_rows:
             raise ValueError(f"{batch.num_rows} records became {given.num_rows} rows: a transform marks what it "
                              "filters in the column drop, and makes no rows")  # fmt: skip
@@ -123,3 +125,12 @@ class JobProgram:
             [column.chunk(0) if column.num_chunks else pa.array([], column.type) for column in whole.columns],
             schema=whole.schema,
         )
+
+    def _table(self, session: SparkSession, batch: pa.RecordBatch, group: JobGroup) -> pa.Table:
+        group.begin()
+        rows = session.createDataFrame(pa.Table.from_batches([batch]), self._schema)
+        return self._build(rows.coalesce(1)).toArrow()
+
+    def _left(self, group: JobGroup, _job: Future[pa.Table]) -> None:
+        group.cancel()
+        self._engine.projections.given_up.add(group.runs)

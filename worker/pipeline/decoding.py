@@ -178,7 +178,7 @@ class Decoding:
 
     def _run(self, rows: pa.RecordBatch) -> list[pa.RecordBatch]:
         which = self._usual
-        given = self._program(which).run(rows)
+        given = self._program(which).run(rows, self._scope.bounds)
         if given["_stop"].null_count == len(given):
             self._several = False
             return [given]
@@ -196,7 +196,7 @@ class Decoding:
             if not todo:
                 break
             which, index = todo.popitem()
-            given = self._program(which).run(rows if len(index) == len(rows) else rows.take(index))
+            given = self._program(which).run(rows if len(index) == len(rows) else rows.take(index), self._scope.bounds)
         # The program of the rest calls every row unreadable.
         if usual := [which for which in handled if _REST not in which]:
             self._usual = max(usual, key=lambda which: handled[which])

@@ -22,6 +22,7 @@ from headrace.plugins.conversion.encode import UNKNOWN_TOPIC, learn_topics, refr
 from headrace.plugins.conversion.source_rows import DeclaredRows, bearing_type
 from headrace.plugins.offsets import SourcePartition
 from headrace.plugins.records import Records
+from headrace.worker.engine.bounds import Bounds
 from headrace.worker.engine.compiled import NotHere
 from headrace.worker.engine.inline import Program
 from headrace.worker.engine.plan_cache import CachedPlan, Whole
@@ -57,13 +58,13 @@ class SourceEncoding:
         """
         if self._expressions.section is not None:
             rows, shape = self._expressions.section.run(rows, shape, partition)
-        encoded = self._programs.of(shape).run(rows)
+        encoded = self._programs.of(shape).run(rows, self._scope.bounds)
         while unknown := _unknown_topics(encoded):
             with asking_converters():
                 learn_topics(unknown, self._records[shape], self._expressions.key, self._expressions.value)
             self._programs.drop(shape)
             self._plans.pop(shape, None)
-            encoded = self._programs.of(shape).run(rows)
+            encoded = self._programs.of(shape).run(rows, self._scope.bounds)
             if again := unknown & _unknown_topics(encoded):
                 raise ValueError(f"a converter was told of {sorted(again)} and still does not know what to write")
         return encoded
@@ -117,7 +118,7 @@ class SourceEncoding:
             return None
         row_type = bearing_type(task, shape)
         try:
-            program = self._scope.engine.projections.compile(row_type, build, recipe)
+            program = self._scope.engine.projections.compile(row_type, build, recipe, self._scope.bounds)
         except NotHere:
             return None  # a program of its own meets that, too, and logs why
         constants = {name: pa.scalar(value, pa.string()) for name, value in task.constants().items()}
@@ -142,8 +143,8 @@ class _Bearing:
     def generation(self) -> int:
         return self.program.generation
 
-    def run(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        return self.program.run(self.whole.rows(batch))
+    def run(self, batch: pa.RecordBatch, bounds: Bounds) -> pa.RecordBatch:
+        return self.program.run(self.whole.rows(batch), bounds)
 
 
 def _unknown_topics(encoded: pa.RecordBatch) -> set[str]:

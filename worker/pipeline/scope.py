@@ -14,6 +14,7 @@ from headrace.plugins.stopping import StopToken
 from headrace.worker.deadletters.converter_retry import ConverterAway
 from headrace.worker.deadletters.failed_records import FailureReport
 from headrace.worker.deadletters.reporting import Reporting
+from headrace.worker.engine.bounds import Bounds
 from headrace.worker.engine.driver import EngineLost
 from headrace.worker.engine.inline import Program
 from headrace.worker.engine.programs import Engine, JobProgram
@@ -26,11 +27,16 @@ class TaskScope:
     about: str
     """The task's name in logs and errors."""
     engine: Engine
-    stop: StopToken
+    bounds: Bounds
     reporting: Reporting
     """How bad records are reported, if at all, and whether they are tolerated."""
     tell: Callable[[FailureReport], None] = FailureReport.tell
     """Called with what was reported of the failed records of a batch, however that ended."""
+
+    @property
+    def stop(self) -> StopToken:
+        """Set once the task has to end."""
+        return self.bounds.stop
 
     @property
     def tolerate(self) -> bool:
@@ -41,7 +47,7 @@ class TaskScope:
         self, schema: StructType, build: Callable[[DataFrame], DataFrame], recipe: Hashable | None = None
     ) -> Program | JobProgram:
         """As `Engine.program`, for this task."""
-        return self.engine.program(schema, build, self.about, self.stop, recipe)
+        return self.engine.program(schema, build, self.about, self.bounds, recipe)
 
 
 @contextlib.contextmanager

@@ -59,6 +59,7 @@ class SinkSection:
     """From what `Decoding` makes for a section to what `WritablePrefix` takes; for the task's own thread."""
 
     def __init__(self, scope: TaskScope, task: SinkTask, java: JavaSection, after: Transforms) -> None:
+        self._scope = scope
         self._task = task
         self._java = java
         self._after = after
@@ -70,7 +71,7 @@ class SinkSection:
         """The rows as the rest of the chain leaves them. Errors: those of the section and of the program."""
         skipped = pc.or_(decoded["_drop"].fill_null(False), decoded["_stop"].is_valid())
         shape, rows = _crossed(self._java, decoded, CONTROL, skipped)
-        return self._programs.of(shape).run(rows)
+        return self._programs.of(shape).run(rows, self._scope.bounds)
 
     def _row_type(self, shape: str) -> spark.StructType:
         return spark.StructType([*self._java.row_type(shape).fields, *_CONTROL.fields])
@@ -93,6 +94,7 @@ class SourceSection:
         self, scope: TaskScope, task: SourceTask, java: JavaSection, before: Transforms, kept: KeptRecords | None
     ) -> None:
         """`kept`: keeps what dead letters are made of."""
+        self._scope = scope
         self._task = task
         self._java = java
         self._before = before
@@ -107,7 +109,7 @@ class SourceSection:
 
     def run(self, rows: pa.RecordBatch, shape: str, partition: SourcePartition | None) -> tuple[pa.RecordBatch, str]:
         """The rows as they come back, and the name of their shape. Errors: those of the section and of the program."""
-        begun = self._programs.of(shape).run(rows)
+        begun = self._programs.of(shape).run(rows, self._scope.bounds)
         carried, _ = self._carried[shape]
         skipped = pc.or_(begun[f"{_CARRIED}drop"].fill_null(False), begun[f"{_CARRIED}error"].is_valid())
         made, rows = _crossed(self._java, begun, carried.names, skipped, partition or {})

@@ -8,6 +8,7 @@ from typing import Final, Protocol
 
 import pyarrow as pa
 
+from headrace.worker.engine.bounds import Bounds
 from headrace.worker.pipeline.scope import TaskScope
 
 MOST_PROGRAMS: Final = 256
@@ -21,8 +22,8 @@ class RowProgram(Protocol):
     def generation(self) -> int:
         """Of the Spark session that it is compiled for."""
 
-    def run(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        """The answer to each row. Errors: EngineLost; whatever Spark, or a function in it, raises."""
+    def run(self, batch: pa.RecordBatch, bounds: Bounds) -> pa.RecordBatch:
+        """The answer to each row. Errors: as `Program.run`."""
 
 
 class ShapePrograms:

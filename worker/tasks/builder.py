@@ -17,6 +17,8 @@ from headrace.config.connector.error_handling import RETRY_TOPIC, ErrorHandling
 from headrace.config.connector.topic_creation import TopicCreation
 from headrace.config.kafka.client_config import ClientConfig
 from headrace.config.problems import ConfigError, Problem
+from headrace.config.settings import Type
+from headrace.config.values import read
 from headrace.config.worker.allowed_hosts import ALLOWED_HOSTS, EVERYWHERE, HostUnknown, check_hosts
 from headrace.config.worker.config import WorkerConfig
 from headrace.config.worker.internal_topics import InternalTopics
@@ -29,6 +31,7 @@ from headrace.plugins.recipes import recipe_of, together
 from headrace.worker.deadletters.reporting import Reporting
 from headrace.worker.deadletters.retry_topic import RetryTopic
 from headrace.worker.deadletters.source_records import KeptRecords
+from headrace.worker.engine.bounds import Bounds
 from headrace.worker.engine.programs import Engine
 from headrace.worker.kafka.source_topics import SourceTopics
 from headrace.worker.kafka.topic_creation import ensure_task_topic
@@ -208,7 +211,14 @@ class PipelineBuilder:
     def _scope(self) -> TaskScope:
         task, host = self.host.id, self.host
         reporting = Reporting(task.connector, task.task, self.handling, self.letters_producer, host.redaction)
-        return TaskScope(str(task), self.engine, host.stop, reporting, host.reported)
+        bounds = Bounds(host.stop, self.worker["batch.transform.timeout.ms"] / 1000, self._steps())
+        return TaskScope(str(task), self.engine, bounds, reporting, host.reported)
+
+    def _steps(self) -> str:
+        """What a batch goes through, as errors name it."""
+        aliases = read("transforms", Type.LIST, self.connector.get("transforms", ""))
+        named = [f"transforms.{one} ({self.connector.get(f'transforms.{one}.type', '')})" for one in aliases]
+        return " or ".join([*named, "its converters"])
 
     def _envelope(self) -> Converter:
         """Shows values with their schemas."""

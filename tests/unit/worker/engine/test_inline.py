@@ -42,7 +42,7 @@ def pool(monkeypatch: pytest.MonkeyPatch) -> ProjectionPool:
 
 
 def test_a_lane_that_was_lost_is_made_anew(pool: ProjectionPool) -> None:
-    program: Any = SimpleNamespace(generation=1, compiled=None)
+    program: Any = SimpleNamespace(generation=1, compiled=None, is_slow=False)
     for number in (1, 2):
         with pytest.raises(RuntimeError, match="the JVM is lost"):
             pool.run(program, ROWS)
@@ -53,4 +53,4 @@ def test_a_lane_that_was_lost_is_made_anew(pool: ProjectionPool) -> None:
 def test_nothing_runs_after_the_end(pool: ProjectionPool) -> None:
     pool.stop()
     with pytest.raises(EngineLost):
-        pool.run(SimpleNamespace(generation=1, compiled=None), ROWS)  # type: ignore[arg-type]
+        pool.run(SimpleNamespace(generation=1, compiled=None, is_slow=False), ROWS)  # type: ignore[arg-type]

@@ -73,7 +73,7 @@ def test_a_source_remembers_as_many_shapes_as_it_has_programs(monkeypatch: pytes
     def program(row_type: Any, build: Any, *_: object) -> Any:
         build(None)
         rows = {"carried drop": pa.array([None], pa.bool_()), "carried error": pa.array([None], pa.string())}
-        return SimpleNamespace(generation=1, run=lambda _: pa.record_batch(rows))
+        return SimpleNamespace(generation=1, run=lambda *_: pa.record_batch(rows))
 
     monkeypatch.setattr(shape_programs, "MOST_PROGRAMS", 1)
     monkeypatch.setattr(module, "_crossed", lambda *_: ("0/1/2", None))

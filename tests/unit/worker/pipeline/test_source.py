@@ -193,7 +193,7 @@ class Compiling:
         self.compiled += 1
         encode(None)
         unknown = pa.record_batch({UNKNOWN_TOPIC: pa.array([None if self.told else "new"], pa.string())})
-        return SimpleNamespace(generation=1, run=lambda _: unknown)
+        return SimpleNamespace(generation=1, run=lambda *_: unknown)
 
 
 @pytest.fixture

@@ -1,0 +1,133 @@
+"""How long a task's batch may be computed, and what becomes of what does not end.
+
+A SELECT, a regular expression or a user's function may compute for ever, and no thread of a JVM or of Python can be
+killed. So who waits for one looks once a second, and leaves it to itself when its task has to end or its time is over.
+
+Decided: time is counted in looks of a second, because a worker that was stopped or suspended has not waited; loses:
+nothing that matters of the setting's milliseconds.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import queue
+import threading
+from collections.abc import Callable
+from concurrent.futures import Future
+from contextvars import copy_context
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any, Final, TypeVar
+
+from headrace.plugins.stopping import StopToken
+
+LOOK_S: Final = 1.0
+LIMIT: Final = "batch.transform.timeout.ms"
+
+_Given = TypeVar("_Given")
+
+
+class TooSlow(Exception):
+    """What a batch goes through did not end within the time that the worker allows."""
+
+
+@dataclass(frozen=True)
+class Bounds:
+    """Those of one task."""
+
+    stop: StopToken = field(default_factory=StopToken)
+    limit_s: float = 300.0
+    steps: str = "its converters"
+    """What its batches go through, as errors name it."""
+
+    def check(self, looks: int, what: str) -> None:
+        """Errors: StoppedError once the task has to end; TooSlow after so many looks."""
+        self.stop.raise_if_set(f"waiting for {what}")
+        if looks * LOOK_S >= self.limit_s:
+            raise TooSlow(
+                f"{what[:1].upper()}{what[1:]} did not get through {self.steps} within {self.limit_s:g} s and was "
+                "given up. Look for an expression or a function that does not end for one of its records, such as a "
+                f"regular expression with nested repetitions; the worker's {LIMIT} gives more time."
+            )
+
+    def call(self, work: Callable[[], _Given], what: str, left: Callable[[Future[_Given]], object]) -> _Given:
+        """What `work` gives, on another thread; `left` gets what tells of its end where that is left to itself.
+
+        Errors: those of `work` and of `check`.
+        """
+        helper = _Helper.idle()
+        future = helper.begin(work)
+        looks = 0
+        while True:
+            try:
+                return future.result(LOOK_S)
+            except TimeoutError:
+                if future.done():  # it is the error of `work` itself
+                    raise
+            looks += 1
+            try:
+                self.check(looks, what)
+            except Exception:
+                helper.leave()
+                left(future)
+                raise
+
+
+class _Helper(threading.Thread):
+    """Calls functions for others, one after the other; a thread is kept, because Spark's driver has one for each."""
+
+    _idle: Final[list[_Helper]] = []
+    _lock: Final = threading.Lock()
+
+    def __init__(self) -> None:
+        super().__init__(name="bounded", daemon=True)
+        self._calls = queue.SimpleQueue[Callable[[], object]]()
+        self._is_left = False
+        self._works = False
+
+    @classmethod
+    def idle(cls) -> _Helper:
+        """One that does nothing."""
+        with cls._lock:
+            if cls._idle:
+                return cls._idle.pop()
+        made = cls()
+        made.start()
+        return made
+
+    def begin(self, work: Callable[[], _Given]) -> Future[_Given]:
+        """Call this; what it will have given."""
+        future: Future[_Given] = Future()
+        self._works = True
+        self._calls.put(partial(copy_context().run, self._call, work, future))
+        return future
+
+    def leave(self) -> None:
+        """Use this thread no more, and break off what it calls where that is Python."""
+        with self._lock:
+            self._is_left = True
+            if self._works and self.ident is not None:
+                thread, error = ctypes.c_ulong(self.ident), ctypes.py_object(TooSlow)
+                ctypes.pythonapi.PyThreadState_SetAsyncExc(thread, error)
+
+    def run(self) -> None:
+        with contextlib.suppress(TooSlow):
+            while not self._is_left:
+                self._calls.get()()
+
+    def _call(self, work: Callable[[], _Given], future: Future[_Given]) -> None:
+        error: BaseException | None = None
+        given: Any = None
+        try:
+            given = work()
+        except BaseException as raised:
+            error = raised
+        with self._lock:
+            self._works = False
+            if not self._is_left:
+                self._idle.append(self)
+        if error is None:
+            future.set_result(given)
+        else:
+            future.set_exception(error)

@@ -1,0 +1,45 @@
+"""What computes in the driver's JVM although nobody waits for it any more: a thread that does not end cannot be killed.
+
+A few are borne, because a new driver takes all tasks some ten seconds; of more, each of which takes a part of a core,
+the driver is replaced.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable
+from typing import Final, NamedTuple
+
+from headrace.worker.engine.driver import Spark
+
+log = logging.getLogger(__name__)
+
+MOST: Final = 4
+"""So many are borne."""
+
+
+class _Left(NamedTuple):
+    generation: int
+    runs: Callable[[], bool]
+
+
+class GivenUp:
+    """The threads that were left to themselves; any thread may call."""
+
+    def __init__(self, spark: Spark) -> None:
+        self._spark = spark
+        self._lock = threading.Lock()
+        self._left: list[_Left] = []
+
+    def add(self, runs: Callable[[], bool]) -> None:
+        """Note one; `runs` tells whether it still computes."""
+        with self._lock:
+            generation = self._spark.generation
+            here = [one for one in self._left if one.generation == generation and one.runs()]
+            self._left = [*here, _Left(generation, runs)]
+            count = len(self._left)
+        if count > MOST:
+            self._spark.replace(f"{count} threads of it compute for nobody, and cannot be stopped")
+        else:
+            log.warning("Threads of Spark's driver that may compute for nobody: %d, of at most %d", count, MOST)

@@ -1,0 +1,39 @@
+"""A group of Spark jobs: what one call of ours starts, to be ended together."""
+
+from __future__ import annotations
+
+import itertools
+from typing import Final
+
+from py4j.protocol import Py4JError
+from pyspark.sql import SparkSession
+
+_numbers: Final = itertools.count(1)
+
+
+class JobGroup:
+    """One, under a name of its own; any thread may call, but for `begin`."""
+
+    def __init__(self, session: SparkSession, about: str) -> None:
+        self._session = session
+        self._about = about
+        self._name = f"headrace-{next(_numbers)}"
+
+    def begin(self) -> None:
+        """Count the jobs that this thread starts from now on among the group's."""
+        self._session.sparkContext.setJobGroup(self._name, self._about, interruptOnCancel=True)
+
+    def cancel(self) -> None:
+        """End its jobs soon, also those that have not begun. Errors: Py4JError."""
+        # PySpark's cancelJobGroup is forgotten where the job, still being planned, has not begun.
+        self._session.sparkContext._jsc.sc().cancelJobGroupAndFutureJobs(self._name)
+
+    def runs(self) -> bool:
+        """Whether threads of executors are at work for it, also for a job that has been cancelled."""
+        tracker = self._session.sparkContext.statusTracker()
+        try:
+            jobs = [job for number in tracker.getJobIdsForGroup(self._name) if (job := tracker.getJobInfo(number))]
+            stages = [stage for job in jobs for number in job.stageIds if (stage := tracker.getStageInfo(number))]
+            return any(stage.numActiveTasks for stage in stages)
+        except (Py4JError, OSError):
+            return False  # the driver is gone
