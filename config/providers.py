@@ -17,6 +17,7 @@ from typing import Any, ClassVar, Final
 import javaproperties
 
 from headrace import CONNECT_VERSION
+from headrace.config.files import READING, read_file, read_open
 from headrace.config.name_regex import name_regex
 from headrace.config.paths import open_within, root_of
 from headrace.config.problems import ConfigError, Problem
@@ -80,13 +81,12 @@ class AllowedPaths:
         Errors: OSError, UnicodeError.
         """
         if not self._allowed:
-            return path.read_bytes().decode()
-        descriptor = open_within(str(path), os.O_RDONLY, self._allowed)
+            return read_file(path).decode()
+        descriptor = open_within(str(path), READING, self._allowed)
         if descriptor is None:
             log.warning(_NOT_ALLOWED, path)
             return None
-        with open(descriptor, "rb") as file:
-            return file.read().decode()
+        return read_open(descriptor).decode()
 
 
 def _paths(name: str, value: Any) -> str | None:

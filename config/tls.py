@@ -14,6 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, NoReturn, Self
 
+from headrace.config.files import read_file
 from headrace.config.key_stores import StoreError, StoreFormat, identity, load_identity, pem, store_format, trusted
 from headrace.config.problems import ConfigError, Problem
 from headrace.config.settings import Password
@@ -183,7 +184,7 @@ class TlsSettings:
 
     def _read(self, key: str, location: str) -> bytes:
         try:
-            data = Path(location).read_bytes()
+            data = read_file(location)
         except OSError as error:
             what = f"The file cannot be read: {error.strerror or error}."
             self._refuse(key, what, "Check its name and permissions.", location)

@@ -12,8 +12,7 @@ IdempotentWrite right.
 from __future__ import annotations
 
 import logging
-import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Final, Literal
 from urllib.parse import urlsplit
@@ -23,7 +22,6 @@ from headrace.config.connector.foreign_names import foreign_names
 from headrace.config.connector.sink_members import instance_id
 from headrace.config.kafka.client_config import SETTINGS, ClientConfig, class_loading
 from headrace.config.kafka.client_settings import ADMIN, CONSUMER, PRODUCER
-from headrace.config.paths import root_of
 from headrace.config.problems import ConfigError, Problem
 from headrace.config.settings import Settings
 from headrace.config.values import as_text
@@ -63,17 +61,17 @@ _OF_MEMBERS: Final = (
 )
 """Worker properties about its membership in the cluster; readers of internal topics are in no group."""
 
-_SENT_FILES: Final = tuple(
-    f"sasl.oauthbearer.assertion.{name}" for name in ("file", "private.key.file", "template.file")
-)
-
 _OF_WORKERS: Final = ("config.providers",)
 """Worker properties about the worker itself; a client would refuse them."""
 
 
-def override_problems(kind: str, connector: Mapping[str, str | None], worker: WorkerConfig | None) -> list[Problem]:
-    """Problems of a connector's overrides for a kind of client: the policy, unreadable values, class loading, names of
-    others."""
+def override_problems(
+    kind: str, connector: Mapping[str, str | None], worker: WorkerConfig | None, opens_files: bool = True
+) -> list[Problem]:
+    """Problems of a connector's overrides for a kind of client: policy, values, class loading, names of others.
+
+    `opens_files`: the files that they name may be read.
+    """
     given, prefix = overrides(kind, connector), PREFIXES[kind]
     settings = SETTINGS[kind]
     judged = {key: settings[key].judge(given).errors for key in given if key in settings}
@@ -81,10 +79,10 @@ def override_problems(kind: str, connector: Mapping[str, str | None], worker: Wo
     found += [*class_loading(kind, given), *_one_for_many(given, connector)]
     if worker is not None:
         refused = _refused(kind, given, connector, worker)
-        found += [*refused, *_outside(given, worker["file.allowed.paths"])]
+        found += refused
         named = {problem.key for problem in found}
-        together = _together(kind, connector, worker) if given and not refused else []
-        found += [problem for problem in together if problem.key not in named]
+        if given and opens_files and not refused:
+            found += [problem for problem in _together(kind, connector, worker) if problem.key not in named]
     return [replace(problem, key=prefix + problem.key) for problem in found]
 
 
@@ -108,17 +106,6 @@ def _overrides(kind: str, connector: Mapping[str, str], worker: WorkerConfig) ->
     if problems := _refused(kind, given, connector, worker):
         raise ConfigError([replace(problem, key=PREFIXES[kind] + problem.key) for problem in problems])
     return given
-
-
-def _outside(given: Mapping[str, str], allowed: Sequence[str]) -> list[Problem]:
-    """Files that are sent away, or sign what is, must lie where connectors may read."""
-    why = "The file lies outside of file.allowed.paths: it is sent to the token endpoint, or signs what is."
-    remedy = "Use a file within these paths, or have the operator add its folder to them."
-    return [
-        Problem(key, given[key], why, remedy)
-        for key in _SENT_FILES
-        if allowed and key in given and root_of(os.path.realpath(given[key]), allowed) is None
-    ]
 
 
 def _one_for_many(given: Mapping[str, str], connector: Mapping[str, str | None]) -> list[Problem]:

@@ -6,7 +6,7 @@ in Connect's order (4.3.1). Within converters and overrides Java's order is that
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from itertools import islice
@@ -33,6 +33,7 @@ from headrace.config.problems import ConfigError, Problem
 from headrace.config.settings import Settings, SettingValue, Type
 from headrace.config.suggestions import class_advice
 from headrace.config.values import invalid
+from headrace.config.worker.allowed_files import file_problems
 from headrace.config.worker.allowed_hosts import ALLOWED_HOSTS, host_problems
 from headrace.config.worker.config import WorkerConfig
 from headrace.config.worker.internal_topics import internal_topic_problems
@@ -143,15 +144,22 @@ class ConnectorValidator:
         if plugin is None:
             objection = version_objection(self._plugins, latest, config.get("connector.plugin.version"))
             return Validation(name, [self._wrong_version(latest, config, objection or "")])
-        main = self._main(plugin, config, latest)
+        refused = file_problems(config, self._settings)
+        main = self._main(plugin, config, latest, opens_files=not refused)
         removed = removed_settings(config, plugin, self._plugins)
         for key, one in removed.items():
             if one.protects:
                 value = main.values.setdefault(key, SettingValue(key, config[key]))
                 value.errors.append(one.problem(key, config[key]).message)
         is_sink = plugin.kind == "sink"
-        parts = [main, *self._overrides(config, main, is_sink), *self._converters(plugin, config, main)]
-        self._check_worker(parts, config)
+        parts = [
+            main,
+            *self._overrides(config, main, is_sink, opens_files=not refused),
+            *self._converters(plugin, config, main, opens_files=not refused),
+        ]
+        self._check_hosts(parts, config)
+        of_topics = internal_topic_problems(config, config.get("name") or "", self._settings)
+        self._add(parts, config, [*refused, *of_topics])
         found = Validation(name, parts)
         return found if found.error_count else replace(found, unread=self._unread(plugin, config, found, removed))
 
@@ -183,8 +191,18 @@ class ConnectorValidator:
             values[key].errors.append(text)
         return Part(settings, values, counts_messages=True)
 
-    def _main(self, plugin: PluginClass, config: Mapping[str, str | None], latest: PluginClass) -> Part:
-        """Framework and connector; where both declare a name, the connector counts. `latest`: its latest version."""
+    @property
+    def _settings(self) -> Mapping[str, Any]:
+        """The worker's settings that plugins may read."""
+        return {} if self._worker is None else self._worker.for_plugins()
+
+    def _main(
+        self, plugin: PluginClass, config: Mapping[str, str | None], latest: PluginClass, opens_files: bool
+    ) -> Part:
+        """Framework and connector; where both declare a name, the connector counts. `latest`: its latest version.
+
+        `opens_files`: the connector may look at what its config names.
+        """
         worker = {} if self._worker is None else self._worker.originals
         plugins = self._plugins.beside(plugin)
         framework = enriched(framework_settings(plugin.kind), config, plugins, worker, latest)
@@ -202,24 +220,34 @@ class ConnectorValidator:
         values |= own.validate(config, self._plugins.full_name)
         given = {key: value for key, value in config.items() if value is not None}
         instance = connector()
-        instance.worker = {} if self._worker is None else self._worker.for_plugins()
-        for name, offered in instance.recommended(given).items():
+        instance.worker = self._settings
+        for name, offered in instance.recommended(given).items() if opens_files else ():
             values[name].recommended_values = list(offered)
         in_java = split_chain(plugin, config, self._plugins, worker).problems
-        for problem in [*instance.validate(given), *error_problems(plugin.kind, config), *in_java]:
+        own_problems = instance.validate(given) if opens_files else []
+        for problem in [*own_problems, *error_problems(plugin.kind, config), *in_java]:
             values.setdefault(problem.key, SettingValue(problem.key, problem.value)).errors.append(problem.message)
         return Part(framework + own, values, counts_messages=True)
 
-    def _check_worker(self, parts: Sequence[Part], config: Mapping[str, str | None]) -> None:
-        """Add the worker's refusals to the settings that name hosts, whose addresses are not asked for, and topics."""
-        worker = {} if self._worker is None else self._worker.for_plugins()
-        of_topics = internal_topic_problems(config, config.get("name") or "", worker)
-        for problem in [*host_problems(config, worker), *of_topics]:
+    def _check_hosts(self, parts: Sequence[Part], config: Mapping[str, str | None]) -> None:
+        """Add what `connector.allowed.hosts` refuses to the setting that names it, without asking for addresses."""
+        problems = host_problems(config, self._settings)
+        # A connector that has tried to connect has said so already.
+        said = {
+            name
+            for part in parts
+            for name, value in part.values.items()
+            if any(ALLOWED_HOSTS in text for text in value.errors)
+        }
+        self._add(parts, config, [problem for problem in problems if problem.key not in said])
+
+    @staticmethod
+    def _add(parts: Sequence[Part], config: Mapping[str, str | None], problems: Iterable[Problem]) -> None:
+        """Add each problem to the setting that it is of."""
+        for problem in problems:
             part = next((one for one in parts if problem.key in one.values), parts[0])
             value = part.values.setdefault(problem.key, SettingValue(problem.key, config[problem.key]))
-            # A connector that has tried to connect has said so already.
-            if not any(ALLOWED_HOSTS in text for text in value.errors):
-                value.errors.append(f"{problem.message} {problem.remedy}")
+            value.errors.append(f"{problem.message} {problem.remedy}")
 
     def _check_sink(self, values: Mapping[str, SettingValue], config: Mapping[str, str | None]) -> None:
         sink_conflicts(values, self._worker_group(), overrides("consumer", config).get("group.id"))
@@ -248,7 +276,7 @@ class ConnectorValidator:
             if text is not None:
                 boundary.errors.append(text)
 
-    def _overrides(self, config: Mapping[str, str | None], main: Part, is_sink: bool) -> list[Part]:
+    def _overrides(self, config: Mapping[str, str | None], main: Part, is_sink: bool, opens_files: bool) -> list[Part]:
         if is_sink:
             dead_letters = bool(main.values["errors.deadletterqueue.topic.name"].value)
             dead_letters = dead_letters or bool(config.get(RETRY_TOPIC))
@@ -258,20 +286,24 @@ class ConnectorValidator:
             own_offsets = bool(main.values["offsets.storage.topic"].value) or bool(self._exactly_once)
             kinds = {"producer": True, "consumer": own_offsets, "admin": creates or own_offsets}
         # Connect has no admin client for some connectors and lists no settings of it; here every connector has one.
-        parts = [(used, self._override(kind, config)) for kind, used in kinds.items() if used or kind == "admin"]
+        parts = [
+            (used, self._override(kind, config, opens_files)) for kind, used in kinds.items() if used or kind == "admin"
+        ]
         return [part for used, part in parts if used or part.error_count]
 
-    def _override(self, kind: str, config: Mapping[str, str | None]) -> Part:
+    def _override(self, kind: str, config: Mapping[str, str | None], opens_files: bool) -> Part:
         given, prefix = overrides(kind, config), PREFIXES[kind]
         settings = Settings(*(setting for setting in SETTINGS[kind] if setting.name in given)).prefixed(prefix)
         values = {prefix + key: SettingValue(prefix + key, value) for key, value in given.items()}
         judged = settings.validate({prefix + key: value for key, value in given.items()})
         values |= {key: SettingValue(key, value.value) for key, value in judged.items()}
-        for problem in override_problems(kind, config, self._worker):
+        for problem in override_problems(kind, config, self._worker, opens_files):
             values.setdefault(problem.key, SettingValue(problem.key, None)).errors.append(problem.message)
         return Part(settings, values)
 
-    def _converters(self, connector: PluginClass, config: Mapping[str, str | None], main: Part) -> list[Part]:
+    def _converters(
+        self, connector: PluginClass, config: Mapping[str, str | None], main: Part, opens_files: bool
+    ) -> list[Part]:
         parts, plugins = [], self._plugins.beside(connector)
         for kind in ("header", "key", "value"):
             key = f"{kind}.converter"
@@ -284,10 +316,12 @@ class ConnectorValidator:
             )
             chosen = of_version(plugin, config.get(f"{key}.plugin.version"))
             assert chosen is not None, "its setting would have an error"
-            parts.append(self._converter(kind, chosen, config, main))
+            parts.append(self._converter(kind, chosen, config, main, opens_files))
         return parts
 
-    def _converter(self, kind: str, plugin: PluginClass, config: Mapping[str, str | None], main: Part) -> Part:
+    def _converter(
+        self, kind: str, plugin: PluginClass, config: Mapping[str, str | None], main: Part, opens_files: bool
+    ) -> Part:
         prefix = f"{kind}.converter."
         try:
             loaded = plugin.load()
@@ -298,7 +332,7 @@ class ConnectorValidator:
         props = {key.removeprefix(prefix): value for key, value in config.items() if key.startswith(prefix)}
         props.setdefault("converter.type", kind)
         found = settings.validate(props, self._plugins.full_name)
-        if not any(value.errors for value in found.values()):
+        if opens_files and not any(value.errors for value in found.values()):
             for problem in self._asked(loaded, {key: value for key, value in props.items() if value is not None}):
                 found.setdefault(problem.key, SettingValue(problem.key, problem.value)).errors.append(
                     invalid(prefix + problem.key, problem.value, f"{problem.message} {problem.remedy}")
@@ -311,7 +345,7 @@ class ConnectorValidator:
     def _asked(self, converter: type[Any], props: Mapping[str, str]) -> Sequence[Problem]:
         """What the converter itself, and the server that it needs, say of its config."""
         made = converter()
-        made.worker = {} if self._worker is None else self._worker.for_plugins()
+        made.worker = self._settings
         try:
             made.configure(props, props["converter.type"] == "key")
             with closing(made):

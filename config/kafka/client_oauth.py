@@ -11,10 +11,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any, Final
 from urllib.parse import quote_plus, urlsplit
 
+from headrace.config.files import is_readable, read_file
 from headrace.config.key_stores import StoreError, pem, trusted
 from headrace.config.problems import Problem
 from headrace.config.values import HIDDEN
@@ -143,7 +143,7 @@ def _assertion(java: Mapping[str, str], problems: list[Problem]) -> Assertion | 
     given = {key.removeprefix(f"{_PREFIX}assertion."): value.strip() for key, value in java.items() if value.strip()}
     own = f"{_PREFIX}assertion."
     for name in ("file", "private.key.file", "template.file"):
-        if name in given and not Path(given[name]).is_file():
+        if name in given and not is_readable(given[name]):
             problems.append(Problem(own + name, given[name], "There is no such file.", "Check its name."))
     if "file" in given:
         return Assertion(file=given["file"])
@@ -184,7 +184,7 @@ def _authorities(options: Mapping[str, str], problems: list[Problem]) -> str | N
     if location is None:
         return None
     try:
-        return trusted(Path(location).read_bytes(), options.get("ssl.truststore.password"))
+        return trusted(read_file(location), options.get("ssl.truststore.password"))
     except (OSError, StoreError) as error:
         what = f"Its ssl.truststore.location {location} cannot be read: {error}."
         problems.append(Problem(_JAAS, HIDDEN, what, "Check the name of the store, and its password."))

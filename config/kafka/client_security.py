@@ -10,9 +10,9 @@ import re
 import ssl
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any, Final, NamedTuple
 
+from headrace.config.files import read_file
 from headrace.config.kafka import msk_iam
 from headrace.config.kafka.client_oauth import LOGIN_MODULE, OAuth, oauth
 from headrace.config.key_stores import StoreError, StoreFormat, identity, load_identity, pem, store_format, trusted
@@ -256,7 +256,7 @@ def _store(
     key = f"ssl.{kind}.location"
     location = java[key]
     try:
-        data = Path(location).read_bytes()
+        data = read_file(location)
     except OSError as e:
         remedy = "Check its name and who may read it."
         problems.append(Problem(key, location, f"The file cannot be read: {e.strerror or e}.", remedy))

@@ -15,6 +15,7 @@ from headrace.config.suggestions import nearest, question
 from headrace.config.tls import RenewedContext
 from headrace.config.variables import NO_VARIABLES, Variables
 from headrace.config.worker import audit, rights
+from headrace.config.worker.allowed_files import OWN_FILES, own_files
 from headrace.config.worker.allowed_hosts import ALLOWED_HOSTS
 from headrace.config.worker.audit import AUDIT, AUDIT_FILE
 from headrace.config.worker.internal_topics import STORAGE
@@ -113,7 +114,7 @@ class WorkerConfig:
         """The settings that plugins may read."""
         names = "file.allowed.paths", "jdbc.allowed.schemes", ALLOWED_HOSTS, "offset.flush.interval.ms", TRUSTED
         of_clusters = {name: self.values.get(name) for name in ("group.id", *STORAGE)}
-        return {**{name: self[name] for name in names}, **of_clusters}
+        return {**{name: self[name] for name in names}, **of_clusters, OWN_FILES: own_files(self.originals)}
 
     def with_prefix(self, prefix: str) -> dict[str, str]:
         """The properties under a prefix, without it."""

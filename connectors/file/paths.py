@@ -6,12 +6,11 @@ import logging
 import os
 from collections.abc import Mapping
 from functools import cache
-from typing import Any, Final
+from typing import Any
 
 from headrace.config.paths import open_within, root_of
 from headrace.config.settings import ConfigError, Problem
-
-ALLOWED_PATHS: Final = "file.allowed.paths"
+from headrace.config.worker.allowed_files import ALLOWED_PATHS
 
 log = logging.getLogger(__name__)
 

@@ -21,7 +21,6 @@ import uuid
 from base64 import b64encode
 from collections.abc import Callable, Mapping
 from functools import partial
-from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 import httpx
@@ -30,6 +29,7 @@ from cryptography.hazmat.primitives.serialization import load_pem_private_key
 from kafka import errors
 from kafka.net.sasl.oauth import AbstractTokenProvider
 
+from headrace.config.files import read_file
 from headrace.config.kafka.client_config import ClientConfig
 from headrace.config.kafka.client_oauth import JWT_BEARER, Assertion, OAuth
 from headrace.config.kafka.msk_iam import MskIam
@@ -137,17 +137,17 @@ def _signed_by_iam(iam: MskIam, _: float) -> tuple[str, float]:
 def signed(assertion: Assertion, now: float) -> str:
     """The assertion as its identity provider reads it. Errors: OSError, ValueError, jwt.PyJWTError."""
     if assertion.file is not None:
-        return Path(assertion.file).read_text(encoding="utf-8").strip()
+        return read_file(assertion.file).decode().strip()
     assert assertion.key_file is not None
     template = {}
     if assertion.template_file is not None:
-        template = json.loads(Path(assertion.template_file).read_text(encoding="utf-8"))
+        template = json.loads(read_file(assertion.template_file))
     times = {"iat": int(now), "exp": int(now) + assertion.expires_s, "nbf": int(now) - assertion.before_s}
     claims = {**dict(assertion.claims), **template.get("payload", {}), **times}
     if assertion.with_id:
         claims["jti"] = str(uuid.uuid4())
     passphrase = assertion.passphrase.encode() if assertion.passphrase else None
-    key: Any = load_pem_private_key(Path(assertion.key_file).read_bytes(), passphrase)
+    key: Any = load_pem_private_key(read_file(assertion.key_file), passphrase)
     return jwt.encode(claims, key, assertion.algorithm, headers=template.get("header"))
 
 

@@ -34,8 +34,8 @@ def batch(value: str, n: int = 0) -> pa.RecordBatch:
 
 SLOW = {
     # Each ends by itself after some 10 s of a quiet core: later tests have it again.
-    "nested": (NESTED, batch("a", n=6000)),
-    "backtracking": ("v RLIKE '^(a|b|ab)*c$'", batch("ab" * 29)),
+    "nested": (NESTED, batch("a", n=30_000)),
+    "backtracking": ("v RLIKE '^a*a*a*a*a*a*c'", batch("a" * 110)),
 }
 
 
@@ -62,15 +62,14 @@ def test_others_go_on_while_batches_do_not_end(pool: ProjectionPool, name: str) 
         began = time.monotonic()
         assert quick.run(batch("a"))["made"].to_pylist() == ["A"]
         assert time.monotonic() - began < 10
-        assert not any(one.done() for one in hung)
         for one in hung:
             with pytest.raises(TooSlow, match=r"A batch of one record did not get through transforms\.x \(headrace"):
                 one.result(60)
-    assert slow.run(batch("a", n=3))["made"].to_pylist() in ([36], [False])
+    assert slow.run(batch("a", n=3))["made"].to_pylist() in ([30], [False])
 
 
 def test_what_is_constant_is_bounded_too(pool: ProjectionPool) -> None:
-    constant = NESTED.replace("n +", "6000 +").replace(" n)", " 6000)").replace("length(v)", "1")
+    constant = f"'{'a' * 110}' RLIKE '^a*a*a*a*a*a*c'"
     with pytest.raises(TooSlow, match=STEPS.split()[0]):
         pool.compile(INPUT, computing(constant), bounds=Bounds(limit_s=1, steps=STEPS))
     assert pool.compile(INPUT, computing("upper(v)")).run(batch("a"))["made"].to_pylist() == ["A"]

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from headrace.config.variables import Variables
+from headrace.config.worker.allowed_files import check_files
 from headrace.config.worker.allowed_hosts import check_hosts
 from headrace.config.worker.internal_topics import check_internal_topics
 from headrace.worker.errors import BadRequest, ConnectError
@@ -86,12 +87,13 @@ class ConnectorDefinition:
 
     @property
     def ready(self) -> dict[str, str]:
-        """The config as of `plain`, for a start: the worker allows all topics and hosts in it; hosts are resolved.
+        """The config as of `plain`, for a start: the worker allows all topics, files and hosts in it; hosts are resolved.
 
         Errors: UnresolvedError, ConfigError, HostUnknown.
         """
         plain = self.plain
         check_internal_topics(plain, self.raw["name"], self.worker)
+        check_files(plain, self.worker)
         check_hosts(plain, self.worker)
         return plain
 

@@ -19,6 +19,7 @@ from headrace.config.kafka.client_config import ClientConfig
 from headrace.config.problems import ConfigError, Problem
 from headrace.config.settings import Type
 from headrace.config.values import read
+from headrace.config.worker.allowed_files import check_files
 from headrace.config.worker.allowed_hosts import ALLOWED_HOSTS, EVERYWHERE, HostUnknown, check_hosts
 from headrace.config.worker.config import WorkerConfig
 from headrace.config.worker.internal_topics import InternalTopics
@@ -240,10 +241,12 @@ class PipelineBuilder:
         known = () if constant is None else ((constant, converter.resolve(constant, "")),)
         return ConverterBinding(converter, found.class_name, known)
 
-    def check_hosts(self) -> None:
-        """Check that the worker allows all hosts that the configs name. Errors: ConfigError, RetriableError."""
+    def check_reach(self) -> None:
+        """Check that the worker allows all hosts and files that configs name. Errors: ConfigError, RetriableError."""
+        configs = {**self.connector, **self.host.config}
+        check_files(configs, self.host.context.worker)
         try:
-            check_hosts({**self.connector, **self.host.config}, self.host.context.worker)
+            check_hosts(configs, self.host.context.worker)
         except HostUnknown as error:
             raise RetriableError(str(error)) from error
 

@@ -121,7 +121,7 @@ class SinkTaskRunner(Task):
 
     def _begin(self) -> None:
         records, host = self._input, self._host
-        self._builder.check_hosts()
+        self._builder.check_reach()
         context = replace(host.context, topic_ids=records.topic_ids.ids, group_member=lambda: self._consumer.member)
         self._started = True
         self._plugin.start(host.config, context)

@@ -64,7 +64,7 @@ class SourceTaskRunner(Task):
         self.records = 0
 
     def _begin(self) -> None:
-        self._builder.check_hosts()
+        self._builder.check_reach()
         self._until_done(self._output.open_transactions)  # before offsets are read, which an older one may yet commit
         self._until_done(self._offsets.refresh)  # a plugin may ask for stored offsets as it starts
         context = replace(self._host.context, wake=self._wake.set, stored_offsets=self._stored)

@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import logging
 import re
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -395,23 +394,6 @@ def test_override_policies(policy: str, refused: list[str]) -> None:
         assert problem.message == (
             f"The '{name}' policy does not allow '{key}' to be overridden in the connector configuration."
         )
-
-
-def test_files_that_go_to_a_token_endpoint_lie_within_the_allowed_paths(tmp_path: Path) -> None:
-    bounded = worker(**{"file.allowed.paths": str(tmp_path / "files")})
-    link = tmp_path / "files" / "link"
-    link.parent.mkdir()
-    link.symlink_to("/etc/hostname")
-    key = "producer.override.sasl.oauthbearer.assertion.file"
-
-    def refused(path: Path | str, of: WorkerConfig) -> bool:
-        problems = override_problems("producer", {**NAME, key: str(path)}, of)
-        return any(problem.key == key and "file.allowed.paths" in problem.message for problem in problems)
-
-    assert refused("/etc/hostname", bounded)
-    assert refused(link, bounded)
-    assert not refused(tmp_path / "files" / "assertion", bounded)
-    assert not refused("/etc/hostname", worker())
 
 
 def test_a_login_module_is_refused_when_overrides_meet_the_workers_settings() -> None:

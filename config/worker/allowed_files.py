@@ -1,0 +1,125 @@
+"""The files that a connector's settings may name: within `file.allowed.paths`, and none of the worker's own.
+
+    problems = file_problems(config, worker)     # before anything opens one
+    check_files(config, worker)                  # raises ConfigError
+
+Files that are read whole (stores, keys, key tabs) must be regular and of a bounded size, also where every path is
+allowed: libraries that open them by name would read a device for ever, and wait for who writes a pipe.
+
+Decided: files are found in a config by the form of keys and values, as hosts are (`allowed_hosts.py`), because plugins
+of strangers have to be held, too; loses: a file that a stranger's plugin takes under another key.
+Decided: all that is wrong with a file has one answer, because what differs tells who may not look which files there
+are; loses: a mistyped name is called as a file that may not be read is.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any, Final, NamedTuple
+from urllib.parse import unquote, urlsplit
+
+from headrace.config.files import MOST_BYTES, is_readable
+from headrace.config.paths import root_of
+from headrace.config.problems import ConfigError, Problem
+from headrace.config.values import HIDDEN
+
+ALLOWED_PATHS: Final = "file.allowed.paths"
+OWN_FILES: Final = "the worker's own files"
+"""Their paths, among the settings that plugins may read."""
+
+_READ_WHOLE: Final = re.compile(
+    r"(^|[._])(ssl[._](truststore|keystore)([._]location)?|sslcert|sslkey|sslrootcert"
+    r"|keytab([._](file|path|location))?|assertion\.(file|private\.key\.file|template\.file))$",
+    re.I,
+)
+_OTHERS: Final = re.compile(r"(^|\.)(file|filename)$", re.I)
+"""Settings with files of any size, which may not be there yet."""
+_URL_PARAMETER: Final = re.compile(r"[?&;]([\w.]+)=([^&;]*)")
+_OF_DRIVERS: Final = frozenset(
+    (
+        *("sslcert", "sslkey", "sslrootcert", "sslcrl", "passfile"),
+        *("serversslcert", "serverrsapublickeyfile", "keystore", "truststore"),
+        *("clientcertificatekeystoreurl", "trustcertificatekeystoreurl"),
+    )
+)
+"""Parameters of JDBC drivers, in lower case."""
+_JAAS_OPTION: Final = re.compile(
+    r"\b(keyTab|ticketCache|ssl\.\w+\.location)\s*=\s*(\"(?:\\.|[^\"\\])*\"|[^\s;\"]+)", re.I
+)
+_NOT_OURS: Final = ("transforms.", "predicates.")
+"""Settings that name no file: one among them is a value for records."""
+
+
+class NamedFile(NamedTuple):
+    """A file that a setting names."""
+
+    key: str
+    path: str
+    is_read_whole: bool
+    is_shown: bool = True
+    """Whether the setting's value may be shown."""
+
+
+def named_files(config: Mapping[str, str | None]) -> Iterator[NamedFile]:
+    """Each file that a config names."""
+    for key, value in config.items():
+        if not value or not value.strip() or key.startswith(_NOT_OURS):
+            continue
+        if key.endswith("sasl.jaas.config"):
+            for _, path in _JAAS_OPTION.findall(value):
+                yield NamedFile(key, _plain(path.strip('"')), True, is_shown=False)
+        elif key.endswith("connection.url") or value.strip().lower().startswith("jdbc:"):
+            for name, path in _URL_PARAMETER.findall(value):
+                yield from _of_driver(key, name, unquote(path), is_shown=False)
+        elif key.startswith("connection."):
+            yield from _of_driver(key, key.removeprefix("connection."), value)
+        elif _READ_WHOLE.search(key) or _OTHERS.search(key):
+            yield NamedFile(key, _plain(value), _READ_WHOLE.search(key) is not None)
+
+
+def own_files(properties: Mapping[str, str]) -> tuple[str, ...]:
+    """The files that a worker's properties name."""
+    return tuple(dict.fromkeys(one.path for one in named_files(properties)))
+
+
+def file_problems(config: Mapping[str, str | None], worker: Mapping[str, Any]) -> list[Problem]:
+    """The files that are refused, one for each setting; none is opened."""
+    allowed = tuple(worker.get(ALLOWED_PATHS) or ())
+    own = {os.path.realpath(path) for path in worker.get(OWN_FILES, ())} if allowed else set()
+    refused = [one for one in named_files(config) if not _is_allowed(one, allowed, own)]
+    return list({one.key: _problem(one, allowed) for one in refused}.values())
+
+
+def check_files(config: Mapping[str, str | None], worker: Mapping[str, Any]) -> None:
+    """The config names no file that is refused. Errors: ConfigError."""
+    if problems := file_problems(config, worker):
+        raise ConfigError(problems, "The connector")
+
+
+def _of_driver(key: str, name: str, value: str, is_shown: bool = True) -> Iterator[NamedFile]:
+    if name.lower() in _OF_DRIVERS and "-----BEGIN" not in value:
+        yield NamedFile(key, _plain(value), True, is_shown)
+
+
+def _plain(value: str) -> str:
+    """A path, which may stand as a URL."""
+    text = value.strip()
+    return unquote(urlsplit(text).path) if text.lower().startswith("file:") else text
+
+
+def _is_allowed(one: NamedFile, allowed: tuple[str, ...], own: set[str]) -> bool:
+    if "\0" in one.path:
+        return False
+    real = os.path.realpath(one.path)
+    if allowed and (real in own or root_of(real, allowed) is None):
+        return False
+    return not one.is_read_whole or is_readable(real)
+
+
+def _problem(one: NamedFile, allowed: tuple[str, ...]) -> Problem:
+    within = f" in {', '.join(allowed)} ({ALLOWED_PATHS}) that is none of the worker's own" if allowed else ""
+    kind = f"regular file of at most {MOST_BYTES >> 20} MiB that this worker can read" if one.is_read_whole else "file"
+    remedy = f"Check its name, and who may read it; an operator adds folders to {ALLOWED_PATHS}."
+    return Problem(one.key, one.path if one.is_shown else HIDDEN, f"It names no {kind}{within}.", remedy)
