@@ -21,8 +21,8 @@ from headrace.rest.request_bodies import BoundedBodies
 from headrace.rest.security.access import ADMIN_UNLESS_DECLARED
 from headrace.rest.security.audit import AuditLayer, AuditLog
 from headrace.rest.security.entrance import OPEN, Entrance
-from headrace.rest.security.forwarded import FindKey, bound
-from headrace.rest.security.login import Login
+from headrace.rest.security.forwarded import FindKey, bound, is_from_worker
+from headrace.rest.security.login import Login, is_internal
 from headrace.rest.security.rights import rights_of
 from headrace.worker.herder.api import Herder
 from headrace.worker.herder.metrics import WorkerMetrics
@@ -104,7 +104,12 @@ def assembled(
     errors.install(api)
     if client is not None:
         forwarding.install(api, client)
-    around: ASGIApp = BoundedBodies(RawPaths(api), settings.get(BODY_BOUND.name, BODY_BOUND.default))
+    around: ASGIApp = BoundedBodies(
+        RawPaths(api),
+        settings.get(BODY_BOUND.name, BODY_BOUND.default),
+        all_bodies=entrance.bodies,
+        is_known=lambda scope: not is_internal(scope) or is_from_worker(scope, find_key),
+    )
     if entrance.ways is not None:
         around = Login(around, entrance.ways, find_key)
     for layer in entrance.added.layers:

@@ -1,26 +1,66 @@
-"""Bounds the bodies of requests, in bytes and in the time that they may take to come."""
+"""Bounds the bodies of requests: each in bytes and in the time that it may take to come, and all together in bytes."""
 
 from __future__ import annotations
 
 import asyncio
+import threading
+from collections.abc import Callable
 from typing import Final
 
-from starlette.datastructures import Headers
+from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from headrace.rest.errors import error
-from headrace.worker.errors import ConnectError
+from headrace.worker.errors import BadRequest, ConnectError
 
 _SECONDS: Final = 60.0
+_AT_ONCE: Final = 8
+"""So many of the largest bodies may be in memory at once."""
+_OF_UNKNOWN: Final = 2
+"""So many of those from senders that no login and no worker's signature has named before."""
+
+
+class BodySum:
+    """The bytes of all bodies that are in memory, over all listeners; any thread may call."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._bytes = {True: 0, False: 0}
+        """Of known senders, and of others."""
+
+    def add(self, count: int, is_known: bool, most: int) -> bool:
+        """Whether there is room for so many more bytes, which are counted then."""
+        with self._lock:
+            sum_ = self._bytes[is_known] + count
+            if count > 0 and sum_ > most * (_AT_ONCE if is_known else _OF_UNKNOWN):
+                return False
+            self._bytes[is_known] = sum_
+            return True
 
 
 class BoundedBodies:
-    """Answers 413 to a body beyond the bound, whether it says its length or not, and 408 to one that does not end."""
+    """Answers 413 to a body beyond the bound, whether it says its length or not, 408 to one that does not end, and 503
+    where others leave no room.
 
-    def __init__(self, app: ASGIApp, most_bytes: int, seconds: float = _SECONDS) -> None:
+    Decided: what a worker sends another is signed with its body, and has to be read before that is judged; so bodies
+    that say to be such have a small sum of their own, unless their head is signed, too, as that of a Headrace worker
+    is; loses: while somebody fills that sum, Java workers of the group try again.
+    """
+
+    def __init__(
+        self,
+        app: ASGIApp,
+        most_bytes: int,
+        seconds: float = _SECONDS,
+        all_bodies: BodySum | None = None,
+        is_known: Callable[[Scope], bool] = lambda scope: True,
+    ) -> None:
+        """`is_known`: whether the sender of a request is known before its body is read."""
         self._app = app
         self._most = most_bytes
         self._seconds = seconds
+        self._all = all_bodies or BodySum()
+        self._is_known = is_known
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -30,30 +70,63 @@ class BoundedBodies:
         if length.isdigit() and int(length) > self._most:
             await error(413, self._too_long(), {"Connection": "close"})(scope, receive, send)
             return
-        await self._app(scope, self._bounded(receive), send)
+        body = _Body(self, receive, self._is_known(scope))
+        has_body = length != "0" or "transfer-encoding" in Headers(scope=scope)
 
-    def _bounded(self, receive: Receive) -> Receive:
-        read, ended = 0, False
-        deadline: float | None = None
+        async def answer(message: Message) -> None:
+            if message["type"] == "http.response.start" and has_body and not body.ended:
+                MutableHeaders(scope=message)["Connection"] = "close"  # nobody reads the rest
+            await send(message)
 
-        async def bounded() -> Message:
-            nonlocal read, ended, deadline
-            if ended:
-                return await receive()
-            if deadline is None:
-                deadline = asyncio.get_running_loop().time() + self._seconds
-            try:
-                async with asyncio.timeout_at(deadline):
-                    message = await receive()
-            except TimeoutError:
-                raise ConnectError(f"The request body did not come within {self._seconds:g} seconds.", 408) from None
-            read += len(message.get("body", b""))
-            ended = not message.get("more_body", False)
-            if read > self._most:
-                raise ConnectError(self._too_long(), 413)
-            return message
-
-        return bounded
+        try:
+            await self._app(scope, body.receive, answer)
+        finally:
+            body.release()
 
     def _too_long(self) -> str:
         return f"The request body has more than {self._most} bytes, the bound that rest.max.request.bytes sets."
+
+
+class _Body:
+    """That of one request."""
+
+    def __init__(self, bounds: BoundedBodies, receive: Receive, is_known: bool) -> None:
+        self._bounds = bounds
+        self._receive = receive
+        self._is_known = is_known
+        self._read = 0
+        self.ended = False
+        """Whether all of it has come."""
+        self._deadline: float | None = None
+
+    async def receive(self) -> Message:
+        """The next part. Errors: ConnectError."""
+        if self.ended:
+            return await self._receive()
+        if self._deadline is None:
+            self._deadline = asyncio.get_running_loop().time() + self._bounds._seconds
+        try:
+            async with asyncio.timeout_at(self._deadline):
+                message = await self._receive()
+        except TimeoutError:
+            text = f"The request body did not come within {self._bounds._seconds:g} seconds."
+            raise ConnectError(text, 408) from None
+        if message["type"] == "http.disconnect":
+            raise BadRequest("The client left before all of the request body had come.")
+        self._take(len(message.get("body", b"")))
+        self.ended = not message.get("more_body", False)
+        return message
+
+    def _take(self, count: int) -> None:
+        bounds = self._bounds
+        if self._read + count > bounds._most:
+            raise ConnectError(bounds._too_long(), 413)
+        if not bounds._all.add(count, self._is_known, bounds._most):
+            raise ConnectError(
+                "The bodies of other requests take all the memory that there is for them. Try again.", 503
+            )
+        self._read += count
+
+    def release(self) -> None:
+        """Count it no more."""
+        self._bounds._all.add(-self._read, self._is_known, self._bounds._most)

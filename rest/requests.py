@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Annotated, Any, NoReturn, TypeVar
 from urllib.parse import unquote
 
@@ -183,12 +184,12 @@ OffsetsBody = Annotated[list[Offset], Depends(_offsets)]
 
 
 async def _internal(request: Request) -> Signed:
-    headers = request.headers
-    return Signed(await _raw(request), headers.get(SIGNATURE_HEADER), headers.get(ALGORITHM_HEADER))
+    signed = Signed(b"", request.headers.get(SIGNATURE_HEADER), request.headers.get(ALGORITHM_HEADER))
+    return replace(signed, body=await _raw(request)) if signed.is_signed else signed
 
 
 SignedRequest = Annotated[Signed, Depends(_internal)]
-"""A request of another worker: its raw body, which is signed, and its signature."""
+"""A request of another worker: its raw body, which is read only if it is signed, and its signature."""
 
 
 def task_configs_of(body: bytes) -> list[Config]:

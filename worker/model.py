@@ -113,6 +113,11 @@ class Signed:
     algorithm: str | None
     """As in the header X-Connect-Request-Signature-Algorithm."""
 
+    @property
+    def is_signed(self) -> bool:
+        """Whether it has a signature, right or wrong."""
+        return self.signature is not None and self.algorithm is not None
+
 
 @dataclass(frozen=True)
 class PluginInfo:

@@ -11,6 +11,7 @@ from typing import Any, Final, Self
 
 from headrace.config.problems import ConfigError
 from headrace.config.worker.login_settings import EXTENSIONS
+from headrace.rest.request_bodies import BodySum
 from headrace.rest.security.extensions import ExtensionContext, registered
 from headrace.rest.security.ways import BASIC_AUTH, BASIC_AUTH_NAMES, Ways, without_certificates
 
@@ -22,6 +23,7 @@ class Entrance:
     ways: Ways | None = None
     added: ExtensionContext = field(default_factory=lambda: ExtensionContext({}))
     """What extensions have added."""
+    bodies: BodySum = field(default_factory=BodySum)
 
     @classmethod
     def of(cls, settings: Mapping[str, Any], props: Mapping[str, str], environment: Mapping[str, str]) -> Self:

@@ -25,7 +25,7 @@ from headrace.config.worker.login_settings import PRINCIPAL_SECRET
 from headrace.rest.security.principal import Principal
 from headrace.rest.security.refusals import Unchecked
 from headrace.worker.errors import ConnectError
-from headrace.worker.signing import SIGNATURE_HEADER, SessionKey
+from headrace.worker.signing import HEAD_HEADER, SIGNATURE_HEADER, SessionKey
 
 PRINCIPAL_HEADER: Final = "X-Headrace-Principal"
 _SIGNATURE: Final = "X-Headrace-Principal-Signature"
@@ -79,9 +79,7 @@ def forwarded_principal(scope: Scope, find: FindKey) -> Principal | None:
     if key is None:
         message = "This worker has not read the cluster's session key yet, with which forwarded requests are signed."
         raise Unchecked(503, f"{message} Try again.")
-    query = scope["query_string"].decode("latin-1")
-    path = (scope.get("raw_path") or scope["path"].encode()).partition(b"?")[0].decode("latin-1")
-    target = f"{path}?{query}" if query else path
+    target = _target(scope)
     if len(said) > _LONGEST or not key.signed(_bound(scope["method"], target, said), _bytes(signature), _ALGORITHM):
         why = f"is not signed by a worker of this cluster, all of which need the same {PRINCIPAL_SECRET} if one has it"
         raise Unchecked(403, f"The principal of this forwarded request {why}.")
@@ -93,6 +91,19 @@ def forwarded_principal(scope: Scope, find: FindKey) -> Principal | None:
             "differ by as much: set them by NTP.",
         )
     return Principal(value["name"], frozenset(value["groups"]))
+
+
+def is_from_worker(scope: Scope, find: FindKey) -> bool:
+    """Whether a worker of the cluster has signed the head of this request."""
+    key, said = find(), Headers(scope=scope).get(HEAD_HEADER)
+    return key is not None and said is not None and key.signed_head(scope["method"], _target(scope), said)
+
+
+def _target(scope: Scope) -> str:
+    """Path and query as they were sent."""
+    query = scope["query_string"].decode("latin-1")
+    path = (scope.get("raw_path") or scope["path"].encode()).partition(b"?")[0].decode("latin-1")
+    return f"{path}?{query}" if query else path
 
 
 def _signature(method: str, target: str, said: str, key: SessionKey) -> str:

@@ -117,8 +117,9 @@ class RestClient:
         Errors: as `forward`. 403 may come for a minute after the key was replaced: try again with the new key.
         """
         body = json.dumps([dict(config) for config in configs], ensure_ascii=False, separators=(",", ":")).encode()
-        headers = key.sign(body, self._algorithm) if key is not None else {}
-        self.forward("POST", leader_url, f"{self._under}{connector_path(connector)}/tasks", body, headers)
+        target = f"{self._under}{connector_path(connector)}/tasks"
+        headers = key.sign(body, self._algorithm) | key.sign_head("POST", target) if key is not None else {}
+        self.forward("POST", leader_url, target, body, headers)
 
     def fence(self, leader_url: str, connector: str, key: SessionKey | None) -> None:
         """Ask the leader to fence the connector's former tasks; without a key the request goes out unsigned.

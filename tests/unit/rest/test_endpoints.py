@@ -35,7 +35,7 @@ def test_task_configs_reach_the_herder_with_the_raw_body_and_its_signature() -> 
     assert (answer.status_code, answer.content, unsigned.status_code) == (204, b"", 204)
     assert herder.asked == [
         ("put_task_configs", "a/b", [{"a": "1", "b": None}, {"c": "2.50"}], Signed(body, "c2ln", "HmacSHA256")),
-        ("put_task_configs", "c", [], Signed(b"[]", None, None)),
+        ("put_task_configs", "c", [], Signed(b"", None, None)),
     ]
 
 

@@ -5,8 +5,10 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+import select
 import socket
 import threading
+import time
 from collections.abc import Iterator
 from typing import Any
 
@@ -21,6 +23,8 @@ from headrace.rest import requests
 from headrace.rest.connections import ConnectionLimits
 from headrace.rest.request_bodies import BoundedBodies
 from headrace.rest.server import HttpServer
+from headrace.worker.errors import BadRequest
+from headrace.worker.signing import SessionKey
 from tests.unit.rest.scripted import scripted, serving
 
 FREE = Listener("http", "127.0.0.1", 0)
@@ -149,6 +153,77 @@ def test_a_body_that_does_not_end_is_given_up() -> None:
         assert connection.recv(100).startswith(b"HTTP/1.1 200")
     assert [one.status for one in seen] == [408]
     server.stop()
+
+
+TASKS = "/connectors/c/tasks"
+KEY = SessionKey.generate("HmacSHA256")
+FAKED = {"x-connect-authorization": "c2ln", "x-connect-request-signature-algorithm": "HmacSHA256"}
+
+
+def unfinished(port: int, count: int, headers: dict[str, str], sent: bytes) -> list[socket.socket]:
+    """Connections whose requests have sent these bytes of a body that goes on."""
+    head = "".join(f"{name}: {value}\r\n" for name, value in headers.items())
+    begin = f"POST {TASKS} HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\nContent-Length: 9000\r\n{head}\r\n"
+    made = [socket.create_connection(("127.0.0.1", port), timeout=20) for _ in range(count)]
+    for one in made:
+        one.sendall(begin.encode() + sent)
+    return made
+
+
+def answered(connections: list[socket.socket], count: int) -> set[int]:
+    """The statuses of so many of them, which are closed."""
+    statuses = []
+    while len(statuses) < count:
+        readable, _, _ = select.select(connections, [], [], 20)
+        assert readable, f"{len(statuses)} are answered"
+        for one in readable:
+            connections.remove(one)
+            with one:
+                statuses.append(int(one.recv(65536).split(b" ")[1]))
+    return set(statuses)
+
+
+@pytest.mark.parametrize(
+    ("headers", "most"),
+    [
+        pytest.param({}, 0, id="unsigned"),
+        pytest.param(FAKED, 2, id="faked"),
+        pytest.param(FAKED | KEY.sign_head("POST", TASKS), 9, id="of a worker"),
+        pytest.param(FAKED | KEY.sign_head("PUT", TASKS), 2, id="another head"),
+        pytest.param(FAKED | KEY.sign_head("POST", TASKS, now_ms=1), 2, id="old"),
+        pytest.param(FAKED | SessionKey.generate("HmacSHA256").sign_head("POST", TASKS), 2, id="another key"),
+        pytest.param(FAKED | {"x-headrace-worker": "x y"}, 2, id="no head"),
+    ],
+)
+def test_unfinished_bodies_are_bounded_together(headers: dict[str, str], most: int) -> None:
+    """`most`: so many of them fit. Those without a signature are not read."""
+    herder = scripted({"put_task_configs": BadRequest("Internal request missing required signature")})
+    type(herder).session_key = property(lambda _: KEY)
+    with serving(herder, {"rest.max.request.bytes": 9000}) as client:
+        port = client.base_url.port
+        assert port is not None
+        hanging = unfinished(port, 10, headers, b" " * 8000)
+        assert answered(hanging, 10 - most) == ({503} if most else {400})
+        assert not select.select(hanging, [], [], 0)[0]
+        # Bodies of senders that are known have room of their own; it is all taken where these are known, too.
+        config = client.put("/connectors/c/config", content=b" " * 9000, headers={"content-type": "application/json"})
+        assert config.status_code == (400 if most < 9 else 503)
+        for one in hanging:
+            one.close()
+
+
+def test_a_client_that_leaves_in_mid_body_is_no_error_of_the_worker(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.DEBUG)
+    with serving(scripted()) as client:
+        port = client.base_url.port
+        assert port is not None
+        (leaving,) = unfinished(port, 1, FAKED, b"[")
+        leaving.close()
+        deadline = time.monotonic() + 10
+        while not any("left before" in record.getMessage() for record in caplog.records):
+            assert time.monotonic() < deadline
+            time.sleep(0.01)
+    assert not [record for record in caplog.records if record.levelno >= logging.ERROR or record.exc_info]
 
 
 def test_bodies_are_parsed_off_the_thread_that_serves_all(monkeypatch: pytest.MonkeyPatch) -> None:
