@@ -16,6 +16,7 @@ In an answer to REST or the command line:
     ├── BadRequest          400  the request or the config is wrong: mend it
     ├── Forbidden           403  this worker's settings switch it off, or the requester lacks a right
     ├── NotFound            404
+    ├── TooLarge            413  Kafka takes no record of this size
     ├── AlreadyExists       409  another connector has the name
     ├── Conflict            409  not now: ask again in a moment
     │   └── Elsewhere       409  another worker decides it: REST asks that one in the requester's place
@@ -58,6 +59,12 @@ class NotFound(ConnectError):
     """There is no such connector, task or plugin."""
 
     status = 404
+
+
+class TooLarge(ConnectError):
+    """Kafka takes no record of this size."""
+
+    status = 413
 
 
 class AlreadyExists(ConnectError):

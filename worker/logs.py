@@ -35,6 +35,8 @@ AUDIT_LOGGER: Final = "headrace.audit"
 """Writes a line for each change over REST."""
 _QUOTING: Final = ("headrace.rest.", "headrace.config.", AUDIT_LOGGER, "uvicorn")
 """The loggers whose lines quote requests; those of others may quote what a connector was told."""
+_LONGEST: Final = 64 << 10
+"""The characters of a line and its trace; what a request sent may be quoted in it."""
 # All but tabs and line ends, with the marks that turn the direction of text, and halves of surrogate pairs.
 _CONTROL: Final = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
 
@@ -89,7 +91,7 @@ class ConnectFormatter(logging.Formatter):
             return super().format(record)
         # A handler formats on the thread that logs, so the context is that of the line.
         record.connector_context = _prefix()
-        return _shown(record, super().format(record))
+        return _bounded(_shown(record, super().format(record)))
 
 
 class _Handler(logging.StreamHandler[TextIO]):
@@ -118,6 +120,11 @@ class _Handler(logging.StreamHandler[TextIO]):
 
 def _prefix() -> str:
     return context() or _of_child
+
+
+def _bounded(text: str) -> str:
+    left = len(text) - _LONGEST
+    return text if left <= 0 else f"{text[:_LONGEST]} … ({left} more characters)"
 
 
 def _shown(record: logging.LogRecord, text: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from typing import Any, Final
 
@@ -13,6 +14,11 @@ AUDIT_FILE: Final = "rest.audit.log.file"
 """The file that they go to; without it the worker's log."""
 
 
+def private(path: str, flags: int) -> int:
+    """Open a file; one that is made has no other readers than the worker's user."""
+    return os.open(path, flags, 0o600)
+
+
 def problems(values: Mapping[str, Any]) -> list[Problem]:
     """What is wrong with the audit log of a worker with these parsed settings."""
     path = values.get(AUDIT_FILE)
@@ -22,7 +28,7 @@ def problems(values: Mapping[str, Any]) -> list[Problem]:
         message = "No line is ever written to this file."
         return [Problem(AUDIT_FILE, path, message, f"Set {AUDIT} to text or json, or remove this setting.")]
     try:
-        with open(path, "a", encoding="utf-8"):
+        with open(path, "a", encoding="utf-8", opener=private):
             return []
     except OSError as error:
         message = f"The file cannot be written: {error.strerror}."

@@ -17,7 +17,7 @@ import random
 import ssl
 import threading
 import time
-from collections.abc import Container, Iterable, Mapping
+from collections.abc import Container, Mapping
 from dataclasses import replace
 from typing import Any, Final, NamedTuple
 
@@ -41,7 +41,8 @@ _REFUSALS: Final[Mapping[int, Container[object]]] = {
     422: {*range(42201, 42300)} - {_NOT_PERMITTED},
 }
 """The registry's own error codes by status: this schema, or this record's id, is to blame."""
-_LARGEST_BYTES: Final = 64 << 20
+_LARGEST_BYTES: Final = 8 << 20
+"""Of an answer; as objects JSON takes up to some 20 times as much. Registries take schemas of 1 MB."""
 _OTHER_URL: Final = "Check host, port and path; Apicurio's is /apis/ccompat/v7."
 LONGEST_S: Final = 60.0
 """Of one look-up with all its retries: a task whose thread waits longer loses its partitions (max.poll.interval.ms)."""
@@ -50,6 +51,8 @@ _HEADERS: Final = {
     "Content-Type": _TYPE,
     "Accept": f"{_TYPE}, application/vnd.schemaregistry+json, application/json",
     "Confluent-Accept-Unknown-Properties": "true",
+    # What is decompressed cannot be bounded before it is in memory.
+    "Accept-Encoding": "identity",
 }
 
 
@@ -172,7 +175,7 @@ class RegistryHttp:
         timeout = httpx.Timeout(min(self._read_s, left_s), connect=min(self._connect_s, left_s))
         try:
             with self._client.stream(method, **request, timeout=timeout) as answer:
-                return HttpAnswer(answer.status_code, _body(answer.iter_bytes(), min(now_s + self._read_s, until_s)))
+                return HttpAnswer(answer.status_code, _body(answer, min(now_s + self._read_s, until_s)))
         except ConfigError as error:
             raise ConfigError([replace(problem, key=key) for problem in error.problems]) from error
         except HostUnknown as error:
@@ -256,10 +259,13 @@ def _proxy(values: Mapping[str, Any]) -> str | None:
     return f"http://{host}:{port}" if host else None
 
 
-def _body(chunks: Iterable[bytes], deadline: float) -> bytes:
+def _body(answer: httpx.Response, deadline: float) -> bytes:
     """The whole body, within bounds of time and size; httpx limits the time of each read only."""
     body = bytearray()
-    for chunk in chunks:
+    encoding = answer.headers.get("Content-Encoding", "identity")
+    if encoding != "identity":
+        raise ServerUnavailable(f"its answer is compressed ({encoding}), which it was not asked for")
+    for chunk in answer.iter_raw():
         body += chunk
         if len(body) > _LARGEST_BYTES:
             raise ServerUnavailable(f"its answer is larger than {_LARGEST_BYTES >> 20} MiB")

@@ -21,6 +21,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from http import HTTPStatus
+from io import TextIOWrapper
 from logging.handlers import WatchedFileHandler
 from typing import Annotated, Any, Final
 from urllib.parse import unquote
@@ -28,7 +29,7 @@ from urllib.parse import unquote
 from fastapi import Depends, Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from headrace.config.worker.audit import AUDIT, AUDIT_FILE
+from headrace.config.worker.audit import AUDIT, AUDIT_FILE, private
 from headrace.rest.layers import SAFE_METHODS
 from headrace.rest.masking import Masking, MaskingOf
 from headrace.rest.requests import HerderOf
@@ -247,6 +248,9 @@ class _File(WatchedFileHandler):
         self.setFormatter(_Lines())
         self._fails = False
         self._error: BaseException | None = None
+
+    def _open(self) -> TextIOWrapper:
+        return open(self.baseFilename, "a", encoding="utf-8", errors=self.errors, opener=private)
 
     def emit(self, record: logging.LogRecord) -> None:
         failed, self._fails = self._fails, False

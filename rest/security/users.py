@@ -8,6 +8,7 @@ import re
 import secrets
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Final
 
@@ -37,13 +38,16 @@ class Users:
     stored: Mapping[str, str] = field(repr=False)
 
     def hash_for(self, name: str) -> str | None:
-        """The hash to check the user's password with; that of another for a user that is not there, None if plain.
+        """The hash to check the user's password with; another's for a user that has none, None if nobody has one.
 
-        So an answer takes as long whether there is such a user or not.
+        So an answer takes as long whether there is such a user or not, and however its password is stored.
         """
-        if name in self.stored:
-            return self.stored[name] if _HASH.fullmatch(self.stored[name]) else None
-        return next((one for one in self.stored.values() if _HASH.fullmatch(one)), None)
+        return self.stored[name] if _HASH.fullmatch(self.stored.get(name, "")) else self._costliest
+
+    @cached_property
+    def _costliest(self) -> str | None:
+        hashes = [one for one in self.stored.values() if _HASH.fullmatch(one)]
+        return max(hashes, key=_cost, default=None)
 
     def has_plain(self, name: str, password: str) -> bool:
         """Whether this is the plain password of the user."""
@@ -52,12 +56,19 @@ class Users:
         return hmac.compare_digest(_digest(password), _digest(stored or "")) and stored is not None
 
     def has_hashed(self, name: str, password: str, hashed: str) -> bool:
-        """Whether this is the password that was hashed, and the user's own; takes its time."""
+        """Whether this is the user's password, whose hash is that of `hash_for`; takes as long for all users."""
         try:
             matches = bcrypt.checkpw(password.encode()[:_LONGEST], hashed.encode())
         except ValueError:
             return False
-        return matches and name in self.stored
+        for cost in range(_cost(hashed), _cost(self._costliest or hashed)):  # each takes as long as all before
+            bcrypt.checkpw(b"", f"$2b${cost:02d}${'.' * 53}".encode())
+        own = self.stored.get(name, "")
+        return matches and own == hashed if _HASH.fullmatch(own) else self.has_plain(name, password)
+
+
+def _cost(hashed: str) -> int:
+    return int(hashed[4:6])
 
 
 _DIGEST_KEY: Final = secrets.token_bytes(32)

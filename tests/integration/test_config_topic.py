@@ -9,7 +9,7 @@ from itertools import count
 import pytest
 
 from headrace.worker.embedded.kafka_broker import Broker
-from headrace.worker.errors import ConnectError, NotFound
+from headrace.worker.errors import ConnectError, NotFound, TooLarge
 from headrace.worker.model import TargetState, TaskId
 from headrace.worker.signing import SessionKey
 from headrace.worker.storage import config_topic
@@ -189,3 +189,12 @@ def test_what_cannot_be_written_is_said_as_apache_does(
         assert failed.value.status == 500
     assert topic.snapshot().connectors == {"c": {"name": "c"}}
     broker_process.start()
+
+
+def test_a_config_that_kafka_does_not_take_is_refused_as_too_large(open_topic: Open) -> None:
+    topic = open_topic()
+    with pytest.raises(TooLarge, match=r"larger than the topic configs-\d+ takes.*max\.message\.bytes") as refused:
+        topic.put_connector("c", {"name": "c", "x": "y" * (2 << 20)}, TargetState.STARTED)
+    assert refused.value.status == 413
+    topic.put_connector("c", {"name": "c"}, TargetState.STARTED)
+    assert topic.state.connectors["c"] == {"name": "c"}

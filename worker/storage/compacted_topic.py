@@ -50,7 +50,7 @@ from confluent_kafka.admin._listoffsets import OffsetSpec
 
 from headrace.plugins.errors import RetriableError
 from headrace.plugins.stopping import StopToken
-from headrace.worker.errors import ConnectError
+from headrace.worker.errors import ConnectError, TooLarge
 from headrace.worker.kafka.admin import REQUEST_TIMEOUT_S, admin_client
 from headrace.worker.kafka.client_statistics import ClientStatistics
 from headrace.worker.kafka.errors import RETRIABLE
@@ -274,6 +274,8 @@ class CompactedTopic:
         self._forget(future)
         if error is None:
             future.set_result(None)
+        elif error.code() == KafkaError.MSG_SIZE_TOO_LARGE:
+            future.set_exception(too_large(self.topic))
         elif error.code() in RETRIABLE:
             future.set_exception(RetriableError(f"topic {self.topic}: {error.str()}"))
         else:
@@ -283,6 +285,14 @@ class CompactedTopic:
     def _forget(self, future: Future[None]) -> None:
         with self._sending:
             self._pending.discard(future)
+
+
+def too_large(topic: str) -> TooLarge:
+    """The error of a record that is larger than producer or brokers take."""
+    return TooLarge(
+        f"It is larger than the topic {topic} takes. Make it smaller; or let an operator raise max.message.bytes of "
+        "the topic, and max.request.size of the worker."
+    )
 
 
 MakeTopic = Callable[[TopicSettings, Callable[[Record], None]], CompactedTopic]

@@ -24,7 +24,7 @@ from headrace.config.connector import clients
 from headrace.config.worker.config import WorkerConfig
 from headrace.plugins.errors import StoppedError
 from headrace.plugins.java.jackson import java_json
-from headrace.worker.errors import Conflict, ConnectError, NotFound
+from headrace.worker.errors import Conflict, ConnectError, NotFound, TooLarge
 from headrace.worker.model import Config, TargetState
 from headrace.worker.signing import SessionKey
 from headrace.worker.storage.cluster_config import ClusterConfig, Event
@@ -167,7 +167,7 @@ class ConfigTopic:
     def _write(self, failed: str, leads: bool = True) -> Iterator[_Write]:
         """One write within its budget, alone where only leaders do it.
 
-        Errors: ConnectError with the text and its cause; NotFound, Conflict and NotWritten as they are.
+        Errors: ConnectError with the text and its cause; NotFound, Conflict, NotWritten and TooLarge as they are.
         """
         write = _Write(self._topic, failed, self._leader if leads else None)
         lock = self._writing if leads else nullcontext()
@@ -175,7 +175,7 @@ class ConfigTopic:
             with lock:
                 yield write
         except (ConnectError, StoppedError) as error:
-            if isinstance(error, NotFound | Conflict | NotWritten):
+            if isinstance(error, NotFound | Conflict | NotWritten | TooLarge):
                 raise
             raise ConnectError(write.failed) from error
 

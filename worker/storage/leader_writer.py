@@ -13,10 +13,11 @@ import time
 from collections.abc import Iterable
 from typing import Final
 
-from confluent_kafka import KafkaException, Producer
+from confluent_kafka import KafkaError, KafkaException, Producer
 
 from headrace.config.kafka.client_config import ClientConfig
 from headrace.worker.errors import ConnectError
+from headrace.worker.storage.compacted_topic import too_large
 
 log = logging.getLogger(__name__)
 
@@ -45,7 +46,7 @@ class LeaderWriter:
             self._claimed(time.monotonic() + timeout_s)
 
     def send_all(self, records: Iterable[tuple[bytes, bytes | None]], timeout_s: float) -> None:
-        """Write these records in one transaction, and wait until it is committed. Errors: NotWritten."""
+        """Write these records in one transaction, and wait until it is committed. Errors: NotWritten, TooLarge."""
         until = time.monotonic() + timeout_s
         with self._lock:
             producer = self._claimed(until)
@@ -56,6 +57,9 @@ class LeaderWriter:
                 producer.commit_transaction(max(0.1, until - time.monotonic()))
             except (KafkaException, BufferError) as error:
                 self._producer = None
+                told = error.args[0] if error.args else None
+                if isinstance(told, KafkaError) and told.code() == KafkaError.MSG_SIZE_TOO_LARGE:
+                    raise too_large(self._topic) from error
                 raise _not_written(error) from error
 
     def give_up(self) -> None:

@@ -23,7 +23,7 @@ from headrace.config.worker.allowed_hosts import HostUnknown
 from headrace.connectors.hdfs.errors import StoreError
 from headrace.connectors.hdfs.stores.connected import ConnectedStore
 from headrace.connectors.hdfs.stores.range_reader import by_ranges
-from headrace.connectors.hdfs.stores.s3_client import opened_client
+from headrace.connectors.hdfs.stores.s3_client import opened_client, refuse_amazon
 from headrace.connectors.hdfs.stores.s3_errors import MISSING, NO_BUCKET, TAKEN, code_of, error_of
 from headrace.connectors.hdfs.stores.settings import StoreSettings
 from headrace.connectors.hdfs.stores.store import Entry, checked_path
@@ -46,6 +46,8 @@ class S3Store(ConnectedStore[Any]):
         self._settings = settings.s3
         self._hosts = settings.hosts
         self._bucket = parts.netloc.rpartition("@")[2]
+        if not self._settings.endpoint:
+            refuse_amazon(self._bucket, self._settings.region, self._hosts)
         root = unquote(parts.path).strip("/")
         self._root = f"{root}/" if root else ""
         self.url = f"s3://{self._bucket}/{root}".rstrip("/")

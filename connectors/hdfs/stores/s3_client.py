@@ -2,15 +2,33 @@
 
 from __future__ import annotations
 
+import os
 from typing import Any, Final
 from urllib.parse import urlsplit
 
+from headrace.config.problems import ConfigError
 from headrace.config.worker.allowed_hosts import AllowedHosts, RecentlyAllowed
 from headrace.connectors.hdfs.stores.connected import CONNECTIONS
 from headrace.connectors.hdfs.stores.settings import S3Settings
 
 _CONNECT_S: Final = 10
 _ANSWER_S: Final = 60
+
+
+def refuse_amazon(bucket: str, region: str, hosts: AllowedHosts) -> None:
+    """Refuse Amazon's own S3 where no name of it is allowed, before anything is asked.
+
+    Where networks are allowed its addresses may be among them, which each request's own judgement tells. Errors:
+    ConfigError.
+    """
+    if os.environ.get("AWS_ENDPOINT_URL_S3") or os.environ.get("AWS_ENDPOINT_URL"):
+        return
+    region = region or os.environ.get("AWS_REGION") or os.environ.get("AWS_DEFAULT_REGION") or "us-east-1"
+    names = ["s3.amazonaws.com", f"s3.{region}.amazonaws.com", f"{bucket}.s3.{region}.amazonaws.com"]
+    problems = [hosts.problem("store.url", name) for name in names]
+    names_amazon = any("amazonaws.com" in pattern for pattern in hosts.names)  # of a region that a profile sets, say
+    if problems[1] is not None and all(problems) and not names_amazon:
+        raise ConfigError(problems[1])
 
 
 def opened_client(settings: S3Settings, hosts: AllowedHosts) -> Any:

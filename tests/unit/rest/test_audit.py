@@ -258,6 +258,8 @@ def test_the_file_may_be_moved_away(audited: Audited) -> None:
         audited.path.rename(audited.path.with_suffix(".1"))
         client.put("/connectors/c/resume")
         assert audited.lines(1)[0]["path"] == "/connectors/c/resume"
+        for path in (audited.path, audited.path.with_suffix(".1")):
+            assert path.stat().st_mode & 0o777 == 0o600
 
 
 def test_a_file_that_cannot_be_written_stops_no_change(audited: Audited, caplog: pytest.LogCaptureFixture) -> None:

@@ -124,3 +124,10 @@ def test_levels_are_set_for_a_logger_and_all_below_it(lines: io.StringIO) -> Non
 def test_every_level_is_answered_as_it_was_set(lines: io.StringIO, name: str) -> None:
     logs.set_level("test.each", name)
     assert logs.levels()["test.each"][0] == name
+
+
+def test_a_line_that_quotes_a_large_request_is_cut() -> None:
+    line = logging.LogRecord("headrace.rest", logging.INFO, __file__, 1, "refused: %s", ("x" * (10 << 20),), None)
+    text = logs.ConnectFormatter().format(line)
+    assert len(text) < 100_000
+    assert text.endswith("more characters)")

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import base64
+import contextlib
+import gzip
 import json
 import threading
 import time
@@ -128,6 +130,18 @@ def test_the_nodes_are_tried_in_turn_and_the_one_that_answers_is_kept() -> None:
         assert (len(ill.asked), len(well.asked)) == (1, 2)
 
 
+def compressed(handler: BaseHTTPRequestHandler) -> None:
+    """A megabyte of gzip that would be a gigabyte."""
+    assert handler.headers["Accept-Encoding"] == "identity"
+    data = gzip.compress(bytes(1 << 20)) * 1_000
+    handler.send_response(200)
+    handler.send_header("Content-Encoding", "gzip")
+    handler.send_header("Content-Length", str(len(data)))
+    handler.end_headers()
+    with contextlib.suppress(OSError):  # nobody reads it
+        handler.wfile.write(data)
+
+
 @pytest.mark.parametrize(
     ("status", "body", "error", "told"),
     [
@@ -159,6 +173,8 @@ def test_the_nodes_are_tried_in_turn_and_the_one_that_answers_is_kept() -> None:
         (204, b"", ConfigError, "an answer has no id"),
         (200, b"<html>hello", RetriableError, "is not JSON.*hello"),
         (200, b"[" * 100_000, RetriableError, "is not JSON"),
+        (200, b"[" + b"[]," * (3 << 20) + b"[]]", RetriableError, "larger than 8 MiB"),
+        (200, compressed, RetriableError, "compressed"),
     ],
 )
 def test_a_refusal_raises_its_kind_of_error_at_once(status: int, body: Any, error: type[Exception], told: str) -> None:

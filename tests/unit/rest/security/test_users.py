@@ -51,6 +51,28 @@ def test_an_unknown_user_costs_a_hash_and_never_passes(tmp_path: Path) -> None:
     assert not users.has_hashed("unknown", "secret", stored)
 
 
+def test_an_answer_takes_as_long_however_the_password_is_stored(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Counted in what bcrypt has to do, which doubles with each cost."""
+    cheap, dear = (bcrypt.hashpw(b"secret", bcrypt.gensalt(cost)).decode() for cost in (4, 6))
+    users = read_users(written(tmp_path / "u", f"plain=secret\ncheap={cheap}\ndear={dear}\n"))
+    check, done = bcrypt.checkpw, list[int]()
+
+    def counted(password: bytes, stored: bytes) -> bool:
+        done.append(1 << int(stored[4:6]))
+        return check(password, stored)
+
+    monkeypatch.setattr(bcrypt, "checkpw", counted)
+    for name in ("plain", "cheap", "dear", "unknown"):
+        for password in ("secret", "other", ""):
+            done.clear()
+            stored = users.hash_for(name)
+            assert stored is not None
+            assert users.has_hashed(name, password, stored) == (name != "unknown" and password == "secret"), name
+            assert sum(done) == 1 << 6
+
+
 def test_bcrypt_takes_72_bytes_as_everywhere(tmp_path: Path) -> None:
     users = read_users(written(tmp_path / "u", f"long={hashed('x' * 72)}\n"))
     stored = users.hash_for("long")

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from headrace.config.problems import ConfigError
 from headrace.config.worker import allowed_hosts
 from headrace.config.worker.allowed_hosts import ALLOWED_HOSTS
 from headrace.connectors.hdfs.errors import StoreError
@@ -95,7 +96,7 @@ def test_a_name_node_without_address_is_tried_again(monkeypatch: pytest.MonkeyPa
         lake.exists("a")
 
 
-def test_the_endpoint_of_s3_is_judged(data_node: dict[str, str]) -> None:
+def test_the_endpoint_of_s3_is_judged(data_node: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
     login = {"s3_region": "eu-west-1", "s3_credentials_provider_class": "AnonymousCredentials"}
     with scripted((200, b"<ListBucketResult/>")) as played:
         lake = store("s3://lake", "10.0.0.0/8", s3_endpoint=played.url, **login)
@@ -106,8 +107,16 @@ def test_the_endpoint_of_s3_is_judged(data_node: dict[str, str]) -> None:
         with pytest.raises(StoreError, match=r"s3\.proxy\.url"):
             lake.exists("")
     data_node["s3.eu-west-1.amazonaws.com"] = "203.0.113.1"
+    with pytest.raises(ConfigError, match=r"s3\.eu-west-1\.amazonaws\.com"):
+        store("s3://lake", "*.example.com", **login)  # at validation, before anything is asked
+    for name in ("AWS_REGION", "AWS_DEFAULT_REGION", "AWS_ENDPOINT_URL", "AWS_ENDPOINT_URL_S3"):
+        monkeypatch.delenv(name, raising=False)
+    with pytest.raises(ConfigError, match=r"s3\.us-east-1\.amazonaws\.com"):
+        store("s3a://lake", "localhost")
     with pytest.raises(StoreError, match=r"s3\.eu-west-1\.amazonaws\.com"):
-        store("s3://lake", "*.example.com", **login).exists("")
+        store("s3://lake", "10.0.0.0/8", **login).exists("")
+    for allowed in ("*.amazonaws.com", "s3.eu-west-1.amazonaws.com", "*"):
+        store("s3://lake", allowed, **login)
 
 
 CONF = {
