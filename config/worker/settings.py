@@ -349,7 +349,8 @@ OURS: Final = RESTART + Settings(
         Type.LIST,
         [],
         _MEDIUM,
-        "Folders and files that file connectors may open; empty allows all.",
+        "Folders and files that connectors may open: of file connectors, SQLite, key and trust stores, key tabs, "
+        "certificates; empty allows all.",
         ListOf(),
     ),
     _set(

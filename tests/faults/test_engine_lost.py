@@ -72,7 +72,7 @@ class Pipe:
         self.file = folder / "lines.txt"
         source = connector_file(folder, "source", connector_class=SOURCE, file=str(self.file), topic=self.topic.name)
         sink = connector_file(folder, "sink", connector_class=SINK, file=str(self.sink), topics=self.topic.name)
-        self.worker = WorkerProcess(folder, bootstrap, [source, sink], {"batch.transform.timeout.ms": "8000"})
+        self.worker = WorkerProcess(folder, bootstrap, [source, sink], {"batch.transform.timeout.ms": "15000"})
         self.growing = Growing(self.file, 2000)
 
     def shown(self, state: str) -> Callable[[], bool]:
@@ -149,7 +149,7 @@ def test_selects_that_do_not_end_fail_their_tasks_and_no_others(pipe: Pipe, tmp_
         )
     pipe.moves()  # before any of them has failed
     for name in names:
-        eventually(lambda name=name: pipe.worker.states(name) == ["FAILED"], 60, pipe.worker.log)
+        eventually(lambda name=name: pipe.worker.states(name) == ["FAILED"], 90, pipe.worker.log)
         assert "did not get through transforms.x (headrace.transforms.Sql)" in pipe.worker.trace(name)
     eventually(lambda: pipe.worker.jvm().pid != former.pid, 60, pipe.worker.log)
     pipe.moves()

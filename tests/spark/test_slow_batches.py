@@ -16,6 +16,7 @@ from pyspark.sql.types import IntegerType, StringType, StructType
 from headrace.plugins.catalyst.arrow_functions import ArrowFunction
 from headrace.plugins.errors import StoppedError
 from headrace.plugins.stopping import StopToken
+from headrace.worker.engine import inline
 from headrace.worker.engine.bounds import Bounds, TooSlow
 from headrace.worker.engine.driver import Spark
 from headrace.worker.engine.inline import ProjectionPool
@@ -68,7 +69,8 @@ def test_others_go_on_while_batches_do_not_end(pool: ProjectionPool, name: str) 
     assert slow.run(batch("a", n=3))["made"].to_pylist() in ([30], [False])
 
 
-def test_what_is_constant_is_bounded_too(pool: ProjectionPool) -> None:
+def test_what_is_constant_is_bounded_too(pool: ProjectionPool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(inline, "COMPILED_WITHIN_S", 1.0)
     constant = f"'{'a' * 110}' RLIKE '^a*a*a*a*a*a*c'"
     with pytest.raises(TooSlow, match=STEPS.split()[0]):
         pool.compile(INPUT, computing(constant), bounds=Bounds(limit_s=1, steps=STEPS))

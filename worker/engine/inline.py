@@ -39,7 +39,7 @@ import itertools
 import threading
 from collections.abc import Callable, Hashable, Sequence
 from concurrent.futures import Future
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, Final, NamedTuple
@@ -72,6 +72,8 @@ MOST_SLOW: Final = 2
 """So many batches of a program that is known to be slow run at once."""
 MOST_APART: Final = 16
 """So many slow batches run at once beside the quick ones."""
+COMPILED_WITHIN_S: float = 60.0
+"""The least time that a program has to be compiled, which a new JVM on a busy machine takes seconds for."""
 UNBOUND: Final = Bounds()
 TOGETHER_ROWS = 20_000
 TOGETHER_BYTES = 16 << 20
@@ -214,7 +216,8 @@ class ProjectionPool:
 
         Errors: NotHere where it is more than projections; EngineLost, StoppedError, TooSlow.
         """
-        return bounds.call(partial(self._compile, schema, build, recipe), "what is constant", self._left)
+        patient = replace(bounds, limit_s=max(bounds.limit_s, COMPILED_WITHIN_S))
+        return patient.call(partial(self._compile, schema, build, recipe), "what is constant", self._left)
 
     def _compile(self, schema: StructType, build: Callable[[DataFrame], DataFrame], recipe: Hashable | None) -> Program:
         with self.spark.using() as session:

@@ -237,7 +237,7 @@ class TaskMetrics:
         if self._failures:
             return "retries", f"the same batch failed {self._failures} times, last with {self._failure}; see the log"
         if self._began is not None:
-            return "batch", "a batch has begun and does not end; look at what the connector writes to or reads from"
+            return "batch", "a batch has begun and does not end; look at its transforms, and at the outside system"
         return "backlog", f"{self._lag} records wait in Kafka and none is fetched; look at the brokers"
 
     def figures(self) -> Sequence[float]:

@@ -24,14 +24,14 @@ def builder(connector: dict[str, str], task: dict[str, str], *patterns: str) -> 
 
 def test_hosts_of_connector_and_task_are_checked(monkeypatch: pytest.MonkeyPatch) -> None:
     overriding = {"producer.override.bootstrap.servers": "127.0.0.9:9092"}
-    builder(overriding, {"connection.url": "jdbc:postgresql://127.0.0.1/x"}, "127.0.0.0/8").check_hosts()
+    builder(overriding, {"connection.url": "jdbc:postgresql://127.0.0.1/x"}, "127.0.0.0/8").check_reach()
     with pytest.raises(ConfigError, match=r"127\.0\.0\.9"):
-        builder(overriding, {}, "127.0.0.1").check_hosts()
+        builder(overriding, {}, "127.0.0.1").check_reach()
     with pytest.raises(ConfigError, match=r"10\.0\.0\.1"):
-        builder({}, {"connection.url": "jdbc:postgresql://10.0.0.1/x"}, "127.0.0.1").check_hosts()
+        builder({}, {"connection.url": "jdbc:postgresql://10.0.0.1/x"}, "127.0.0.1").check_reach()
     monkeypatch.setattr(allowed_hosts, "_resolved", lambda *_, **__: [])
     with pytest.raises(RetriableError, match="no address now"):
-        builder({"some.url": "http://away/"}, {}, "127.0.0.1").check_hosts()
+        builder({"some.url": "http://away/"}, {}, "127.0.0.1").check_reach()
 
 
 def test_a_converter_of_the_workers_own_properties_may_reach_every_host() -> None:

@@ -111,7 +111,7 @@ class Rig:
             source=lambda *_: self.pipeline,
             create_topics=lambda: None,
             create_missing_topics=lambda: None,
-            check_hosts=lambda: None,
+            check_reach=lambda: None,
         )
         plugin: Any = self.plugin
         self.task = SourceTaskRunner(
