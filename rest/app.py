@@ -80,8 +80,7 @@ def _app(
     api.state.metrics = metrics
     api.state.kafka_away_s = settings.get(KAFKA_AWAY.name, KAFKA_AWAY.default) / 1000
     api.state.masking = Masking(herder, bool(settings.get("rest.mask.secrets")))
-    find_key = bound(lambda: herder.session_key, settings.get(PRINCIPAL_SECRET))
-    return assembled(api, routers, settings, client, entrance, find_key)
+    return assembled(api, routers, settings, client, entrance, lambda: herder.session_key)
 
 
 def assembled(
@@ -94,9 +93,9 @@ def assembled(
 ) -> ASGIApp:
     """The API with these routes, Connect's errors, and the layers that the settings ask for; `client` forwards.
 
-    `find_key` gives the key with which workers sign whose requests they forward.
+    `find_key` gives the key that the workers of the cluster share.
     """
-    api.state.find_key = find_key
+    api.state.find_key = of_principals = bound(find_key, settings.get(PRINCIPAL_SECRET))
     api.state.rights = rights_of(settings)
     api.state.routes = [route for router in routers for route in router.routes]
     for router in routers:
@@ -111,7 +110,7 @@ def assembled(
         is_known=lambda scope: not is_internal(scope) or is_from_worker(scope, find_key),
     )
     if entrance.ways is not None:
-        around = Login(around, entrance.ways, find_key)
+        around = Login(around, entrance.ways, of_principals)
     for layer in entrance.added.layers:
         around = layer(around)
     origins = _split(settings.get("access.control.allow.origin") or "")

@@ -87,7 +87,7 @@ class ConnectorDefinition:
 
     @property
     def ready(self) -> dict[str, str]:
-        """The config as of `plain`, for a start: the worker allows all topics, files and hosts in it; hosts are resolved.
+        """The config as of `plain`, for a start: the worker allows all topics, files and hosts that it names.
 
         Errors: UnresolvedError, ConfigError, HostUnknown.
         """
