@@ -183,8 +183,7 @@ def tasks(name: str, herder: HerderOf, masking: MaskingOf) -> Response:
     openapi_extra=documented.takes(list[Config]),
 )
 def put_task_configs(name: str, request: SignedRequest, herder: HerderOf) -> Response:
-    configs = task_configs_of(request.body) if request.is_signed else []  # the herder says what is missing
-    herder.put_task_configs(name, configs, request)
+    herder.put_task_configs(name, task_configs_of(request), request)
     return Response(status_code=204)
 
 

@@ -74,7 +74,7 @@ def health(flows: FlowsOf, access: AccessOf) -> Response:
 
 @_internal.post("/tasks", dependencies=[NEEDS_NOTHING], status_code=204)
 def put_task_configs(name: str, request: SignedRequest, herder: HerderOfFlow) -> Response:
-    herder.put_task_configs(name, task_configs_of(request.body), request)
+    herder.put_task_configs(name, task_configs_of(request), request)
     return Response(status_code=204)
 
 

@@ -192,12 +192,14 @@ SignedRequest = Annotated[Signed, Depends(_internal)]
 """A request of another worker: its raw body, which is read only if it is signed, and its signature."""
 
 
-def task_configs_of(body: bytes) -> list[Config]:
-    """Read the task configs that a worker sent.
+def task_configs_of(request: Signed) -> list[Config]:
+    """Read the task configs that a worker sent; none of a request without signature, which the herder refuses.
 
     Errors: BadRequest.
     """
-    value = _parsed(body, str, str)
+    if not request.is_signed:
+        return []
+    value = _parsed(request.body, str, str)
     if not isinstance(value, list):
         raise BadRequest(f"The request body must be an array of task configs, not {_json_type(value)}.")
     return [config_of(item, f"Task config {number}") for number, item in enumerate(value)]

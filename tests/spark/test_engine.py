@@ -16,6 +16,7 @@ from pyspark.sql.types import IntegerType, StringType, StructType
 from headrace.plugins.errors import StoppedError
 from headrace.plugins.stopping import StopToken
 from headrace.worker.engine.admission import Admission
+from headrace.worker.engine.bounds import Bounds
 from headrace.worker.engine.driver import Spark
 from headrace.worker.engine.inline import Program, ProjectionPool
 from headrace.worker.engine.programs import Engine, JobProgram
@@ -39,7 +40,7 @@ def numbers(count: int) -> pa.RecordBatch:
 
 
 def program(shared: Engine, build: Callable[[DataFrame], DataFrame]) -> Program | JobProgram:
-    return shared.program(INPUT, build, "a-0", StopToken())
+    return shared.program(INPUT, build, "a-0", Bounds())
 
 
 def test_projections_run_here(shared: Engine) -> None:
@@ -75,10 +76,10 @@ def test_rows_that_come_or_go_are_refused(shared: Engine) -> None:
 
 def test_a_task_that_ends_does_not_wait_for_its_turn(shared: Engine) -> None:
     stop = StopToken()
-    made = shared.program(INPUT, lambda rows: rows.filter("n > 0"), "a-0", stop)
+    made = shared.program(INPUT, lambda rows: rows.filter("n > 0"), "a-0", Bounds(stop))
     stop.set()
     with shared.jobs.take(), pytest.raises(StoppedError):
-        made.run(numbers(2))
+        made.run(numbers(2), Bounds(stop))
 
 
 def test_the_driver_answers_nobody_who_does_not_know_its_secret(engine: Spark) -> None:

@@ -366,7 +366,7 @@ REFUSED = {
     "TABLE records": "SELECT",
     "DROP TABLE records": "DropTable needs more",
     "INSERT OVERWRITE DIRECTORY '/tmp/x' SELECT id FROM records": "has to be SELECT",
-    "INSERT OVERWRITE DIRECTORY '/tmp/x' USING json SELECT id FROM records": "needs more than that",
+    "INSERT OVERWRITE DIRECTORY '/tmp/x' USING json SELECT id FROM records": "has to be SELECT",
     "INSERT OVERWRITE LOCAL DIRECTORY '/tmp/x' STORED AS orc SELECT id FROM records": "has to be SELECT",
     "SELECT id FROM records WHERE >": "PARSE_SYNTAX_ERROR",
 }

@@ -41,5 +41,7 @@ class GivenUp:
             count = len(self._left)
         if count > MOST:
             self._spark.replace(f"{count} threads of it compute for nobody, and cannot be stopped")
-        else:
-            log.warning("Threads of Spark's driver that may compute for nobody: %d, of at most %d", count, MOST)
+        elif here:  # the one that was just left may be about to end
+            log.warning(
+                "Spark's driver has %d threads that compute for nobody; of more than %d it is replaced", len(here), MOST
+            )

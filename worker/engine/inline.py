@@ -72,6 +72,9 @@ MOST_SLOW: Final = 2
 """So many batches of a program that is known to be slow run at once."""
 MOST_APART: Final = 16
 """So many slow batches run at once beside the quick ones."""
+SLOW_LOOKS: Final = 2
+ALONE_LOOKS: Final = 5
+"""After so many seconds batches that went together are taken apart; a new JVM on a busy machine may need a few."""
 COMPILED_WITHIN_S: float = 60.0
 """The least time that a program has to be compiled, which a new JVM on a busy machine takes seconds for."""
 UNBOUND: Final = Bounds()
@@ -91,7 +94,7 @@ class Program:
         self.plan = plan
         self.generation = pool.spark.generation
         self.is_slow = False
-        """Whether its last batch took longer than a second."""
+        """Whether its last batch took long."""
         self.slow_turns = Admission(MOST_SLOW)
 
     @property
@@ -303,8 +306,8 @@ class ProjectionPool:
     def _look(self, place: _Place, calls: list[_Call], looks: int) -> None:
         """Have others go on elsewhere, after a second without an answer. Errors: what ends the wait for it."""
         first = calls[0]
-        first.program.is_slow = True
-        if len(calls) > 1:
+        first.program.is_slow = looks >= SLOW_LOOKS
+        if len(calls) > 1 and looks >= ALONE_LOOKS:
             raise _Alone
         if looks == 1 and not place.is_apart:
             with self._lock:
@@ -312,7 +315,8 @@ class ProjectionPool:
                 self._apart += place.is_apart
             if place.is_apart:
                 self._hand_on(self._place())
-        first.bounds.check(looks, batch_of(first.rows))
+        if len(calls) == 1:
+            first.bounds.check(looks, batch_of(first.rows))
 
     def stop(self) -> None:
         """Let the lanes end; no program runs any more."""

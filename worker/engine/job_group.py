@@ -17,7 +17,7 @@ class JobGroup:
     def __init__(self, session: SparkSession, about: str) -> None:
         self._session = session
         self._about = about
-        self._name = f"headrace-{next(_numbers)}"
+        self._name = f"headrace-batch-{next(_numbers)}"
 
     def begin(self) -> None:
         """Count the jobs that this thread starts from now on among the group's."""

@@ -48,6 +48,9 @@ def serving(views: Mapping[tuple[str, str], FlowView], internal: bool = True) ->
             server.stop()
 
 
+SIGNED = {"X-Connect-Authorization": "c2ln", "X-Connect-Request-Signature-Algorithm": "HmacSHA256"}
+
+
 def two(a_b: Any, b_a: Any) -> dict[tuple[str, str], FlowView]:
     return {("A", "B"): view(a_b, "A->B"), ("B", "A"): view(b_a, "B->A")}
 
@@ -56,7 +59,7 @@ def test_requests_of_other_processes_reach_the_herder_of_their_flow() -> None:
     a_b, odd = scripted(), scripted()
     views = {("A", "B"): view(a_b, "A->B"), ("a/b c", "B"): view(odd, "a/b c->B")}
     with serving(views) as http:
-        posted = http.post("/A/B/connectors/MirrorSourceConnector/tasks", json=[{"x": "1"}])
+        posted = http.post("/A/B/connectors/MirrorSourceConnector/tasks", json=[{"x": "1"}], headers=SIGNED)
         fenced = http.put(f"{flow_path('a/b c', 'B')}/connectors/n%2F1/fence")
     assert (posted.status_code, fenced.status_code) == (204, 204)
     ((method, name, configs, signed),) = a_b.asked
