@@ -306,7 +306,7 @@ class ProjectionPool:
     def _look(self, place: _Place, calls: list[_Call], looks: int) -> None:
         """Have others go on elsewhere, after a second without an answer. Errors: what ends the wait for it."""
         first = calls[0]
-        first.program.is_slow = looks >= SLOW_LOOKS
+        first.program.is_slow |= looks >= SLOW_LOOKS
         if len(calls) > 1 and looks >= ALONE_LOOKS:
             raise _Alone
         if looks == 1 and not place.is_apart:
