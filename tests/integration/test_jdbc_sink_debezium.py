@@ -114,12 +114,13 @@ def test_instants_without_end_and_offsets(postgresql: Database, start: Start) ->
         ("id", "int32"), ("at", zoned), ("wall", zoned), ("day", zoned), ("list", array(zoned)), ("walls", array(zoned))
     )
     sink = start({"pk.mode": "record_value", "pk.fields": "id", "insert.mode": "upsert", "errors.tolerance": "all"})
-    at = "2020-01-02T00:30:05.678901+01:00"
+    at, far = "2020-01-02T00:30:05.678901+01:00", "+12345-01-01T00:00:00Z"
     names = ("at", "wall", "day")
     sink.all(
         with_schema(schema, {"id": 1, **dict.fromkeys(names, at), "list": [at, None], "walls": [at]}),
         with_schema(schema, {"id": 2, **dict.fromkeys(names, "infinity")}),
         with_schema(schema, {"id": 3, **dict.fromkeys(names, "-infinity")}),
+        with_schema(schema, {"id": 9, **dict.fromkeys(names, "-0043-03-15T00:00:00Z"), "list": [far]}),
     )
     assert postgresql.rows("SELECT at::text, wall::text, day::text, list::text, walls::text FROM t ORDER BY id") == [
         (
@@ -128,9 +129,13 @@ def test_instants_without_end_and_offsets(postgresql: Database, start: Start) ->
         ),
         ("infinity", "infinity", "infinity", None, None),
         ("-infinity", "-infinity", "-infinity", None, None),
+        (
+            "0044-03-15 00:00:00+00 BC", "0044-03-15 00:00:00 BC", "0044-03-15 BC", '{"12345-01-01 00:00:00+00"}', None,
+        ),
     ]  # fmt: skip
-    (reached,) = sink.put(with_schema(schema, {"id": 4, "at": "nonsense"}), with_schema(schema, {"id": 5}))
-    assert (reached.written, reached.bad) == (1, 1)
+    wrong = [with_schema(schema, {"id": 4, "at": text}) for text in ("nonsense", "-99-99")]
+    (reached,) = sink.put(*wrong, with_schema(schema, {"id": 5}))
+    assert (reached.written, reached.bad) == (1, 2)
 
 
 def test_points_and_maps(postgresql: Database, start: Start) -> None:

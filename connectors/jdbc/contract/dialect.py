@@ -173,9 +173,6 @@ class Dialect(ABC):
         Errors: ValueError for a schema that has none here.
         """
 
-    timestamp_column: ClassVar[str]
-    """The type of a new column for a field of `timestamp.fields.list`."""
-
     @abstractmethod
     def literal(self, value: Any, schema: Schema, zone: tzinfo = UTC) -> str:
         """A constant in a statement, as after DEFAULT; the value is as in `Schema.default`, `zone` is `db.timezone`.

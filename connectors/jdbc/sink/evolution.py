@@ -168,8 +168,7 @@ class Tables:
         """A column's definition in CREATE and ADD."""
         schema, dialect = cell.schema, self._sql.dialect
         try:
-            kind = dialect.timestamp_column if cell.name in self._options.timestamp_fields else None
-            kind = kind or dialect.column_type(schema, cell.key)
+            kind = dialect.column_type(schema, cell.key)
             if schema.default is not None:
                 end = f"DEFAULT {dialect.literal(schema.default, schema, time_zones.zone(self._options.zone))}"
             else:

@@ -70,6 +70,7 @@ def load(
                 connection.exec_driver_sql(*_with_document(connection, step, document))
             else:
                 run(step)
+            sql.check_values(connection)
 
 
 def _copy(connection: Connection, statement: str, rows: pa.RecordBatch) -> None:

@@ -16,7 +16,7 @@ from pyspark.sql import types as spark
 
 from headrace.connectors.jdbc.contract.debezium_types import ANY_SCALE, SOURCE_NAME, ZONED_TIMESTAMP
 from headrace.connectors.jdbc.contract.sink_options import SinkOptions
-from headrace.connectors.jdbc.contract.sink_rows import Value, time_text
+from headrace.connectors.jdbc.contract.sink_rows import FRACTION, Value, time_text
 from headrace.plugins.catalyst.java_calls import decimal_text
 from headrace.plugins.schema import (
     DATE,
@@ -63,14 +63,14 @@ def value_of(
     if meaning is not None and schema.type is meaning.of:
         made = meaning.value(column)
         wrong = made.isNull() & column.isNotNull() if meaning.may_be_wrong else None
-        return Value(name, _of(meaning.means, schema), made, meaning.text, wrong)
+        return Value(name, _of(meaning, schema), made, meaning.text, wrong)
     element = schema.value_schema if schema.type is SchemaType.ARRAY else None
     meaning = None if element is None else _debeziums(element, kept)
     if meaning is None or element is None or element.type is not meaning.of or meaning.means == TIME:
         return Value(name, schema, column)
     made, read = F.transform(column, meaning.value), meaning.value
     wrong = F.exists(column, lambda one: one.isNotNull() & read(one).isNull()) if meaning.may_be_wrong else None
-    return Value(name, replace(schema, value_schema=_of(meaning.means, element), default=None), made, wrong=wrong)
+    return Value(name, replace(schema, value_schema=_of(meaning, element), default=None), made, wrong=wrong)
 
 
 def _debeziums(schema: Schema, kept: frozenset[str]) -> _Meaning | None:
@@ -97,15 +97,20 @@ class _Meaning(NamedTuple):
     """Null for a value without meaning."""
     text: bool = False
     may_be_wrong: bool = False
+    digits: str = "6"
+    """Of a second's fraction."""
 
 
-def _of(means: str, schema: Schema) -> Schema:
+def _of(meaning: _Meaning, schema: Schema) -> Schema:
     """The schema of what a field means, as optional as the field; its default means something else."""
+    means = meaning.means
     if means == DECIMAL:
         parameters = {"scale": str(_SCALE), **_source_name(schema)}
         return Schema(SchemaType.BYTES, schema.optional, name=DECIMAL, version=1, parameters=parameters)
     kind = SchemaType.INT64 if means == TIMESTAMP else SchemaType.INT32
-    return replace(schema, type=kind, name=means, default=None, version=1, parameters=_source_name(schema))
+    digits = {} if means == DATE else {FRACTION: meaning.digits}
+    parameters = {**_source_name(schema), **digits}
+    return replace(schema, type=kind, name=means, default=None, version=1, parameters=parameters)
 
 
 def _source_name(schema: Schema) -> dict[str, str]:
@@ -150,12 +155,12 @@ def _any_scale(decimal: Column) -> Column:
 _INT32, _INT64, _STRING = SchemaType.INT32, SchemaType.INT64, SchemaType.STRING
 _DEBEZIUM: Final[Mapping[str, _Meaning]] = {
     "io.debezium.time.Date": _Meaning(_INT32, DATE, F.date_from_unix_date),
-    "io.debezium.time.Timestamp": _Meaning(_INT64, TIMESTAMP, _millis, may_be_wrong=True),
+    "io.debezium.time.Timestamp": _Meaning(_INT64, TIMESTAMP, _millis, may_be_wrong=True, digits="3"),
     "io.debezium.time.MicroTimestamp": _Meaning(_INT64, TIMESTAMP, F.timestamp_micros),
     "io.debezium.time.NanoTimestamp": _Meaning(_INT64, TIMESTAMP, _nanos),
     ANY_SCALE: _Meaning(SchemaType.STRUCT, DECIMAL, _any_scale, text=True, may_be_wrong=True),
     ZONED_TIMESTAMP: _Meaning(_STRING, TIMESTAMP, lambda text: text.try_cast("timestamp"), may_be_wrong=True),
-    "io.debezium.time.Time": _Meaning(_INT32, TIME, lambda millis: millis),
+    "io.debezium.time.Time": _Meaning(_INT32, TIME, lambda millis: millis, digits="3"),
     "io.debezium.time.MicroTime": _Meaning(
         _INT64, TIME, lambda micros: time_text(micros, 6), text=True, may_be_wrong=True
     ),

@@ -20,6 +20,7 @@ from headrace.connectors.jdbc.contract.columns import DatabaseColumn
 from headrace.connectors.jdbc.contract.dialect import INTERRUPT_S, NO_PROPERTIES, Dialect, JvmDriver, milliseconds
 from headrace.connectors.jdbc.contract.literals import declared_length, number_literal, temporal_text, text_literal
 from headrace.connectors.jdbc.contract.sink_options import SinkOptions
+from headrace.connectors.jdbc.contract.sink_rows import FRACTION
 from headrace.connectors.jdbc.contract.tables import Table, TableId, TableType
 from headrace.connectors.jdbc.contract.url import Access
 from headrace.connectors.jdbc.dialects.mariadb.columns import columns_of, describe
@@ -36,12 +37,14 @@ _COLUMNS: Final[Mapping[SchemaType | str, str]] = {
     SchemaType.FLOAT32: "FLOAT",
     SchemaType.FLOAT64: "DOUBLE",
     SchemaType.BOOLEAN: "TINYINT",
-    SchemaType.STRING: "TEXT",
-    SchemaType.BYTES: "VARBINARY(1024)",
+    SchemaType.STRING: "LONGTEXT",
+    SchemaType.BYTES: "LONGBLOB",
     DATE: "DATE",
-    TIME: "TIME(3)",
-    TIMESTAMP: "DATETIME(3)",
+    TIME: "TIME",
+    TIMESTAMP: "DATETIME",
 }
+_IN_KEYS: Final = {SchemaType.STRING: "VARCHAR(256)", SchemaType.BYTES: "VARBINARY(1024)"}
+"""A key has no TEXT or BLOB."""
 _LONGEST_VARCHAR: Final = 16_383
 _MOST_SCALE: Final = 30
 
@@ -59,7 +62,6 @@ class MariadbDialect(Dialect):
     jdbc_class = "org.mariadb.jdbc.Driver"
     python_module = "pymysql"
     python_package = "pymysql"
-    timestamp_column = "DATETIME(6)"
     unsafe = {  # noqa: RUF012 - a mapping that nobody changes
         "allowLocalInfile": "false",
         "allowLoadLocalInfile": None,
@@ -124,21 +126,19 @@ class MariadbDialect(Dialect):
         return str(connection.execute(sqlalchemy.text(query)).scalar_one())
 
     def column_type(self, schema: Schema, key: bool = False) -> str:
-        """As Confluent's connector makes them, but texts in a key VARCHAR(256): a TEXT cannot be in one."""
+        """As Confluent's connector makes them, but texts and bytes of any length, as Debezium's does."""
         kind = logical(schema)
         if kind == DECIMAL:
             if not 0 <= scale(schema) <= _MOST_SCALE:
                 raise ValueError(f"MariaDB has no DECIMAL of scale {scale(schema)}, only of 0 to {_MOST_SCALE}")
             return f"DECIMAL(65,{scale(schema)})"
-        if schema.type is SchemaType.STRING and kind is None:
-            length = declared_length(schema)
-            if length and length <= _LONGEST_VARCHAR:
-                return f"VARCHAR({length})"
-            return "VARCHAR(256)" if key else "TEXT"
-        found = _COLUMNS.get(kind or schema.type)
+        length = declared_length(schema)
+        if schema.type is SchemaType.STRING and length and length <= _LONGEST_VARCHAR:
+            return f"VARCHAR({length})"
+        found = (_IN_KEYS.get(schema.type) if key else None) or _COLUMNS.get(kind or schema.type)
         if found is None:
             raise self.no_type(schema)
-        return found
+        return f"{found}({schema.parameters.get(FRACTION, '3')})" if kind in (TIME, TIMESTAMP) else found
 
     def literal(self, value: Any, schema: Schema, zone: tzinfo = UTC) -> str:
         """A constant; texts in parentheses, since MySQL takes nothing else as the default of a TEXT."""

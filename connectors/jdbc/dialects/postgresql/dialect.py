@@ -81,7 +81,6 @@ class PostgresqlDialect(Dialect):
     jdbc_class = "org.postgresql.Driver"
     python_module = "psycopg"
     python_package = "psycopg[binary]"
-    timestamp_column = "TIMESTAMP"
     unsafe = {  # noqa: RUF012 - a mapping that nobody changes
         "socketFactory": None,
         "socketFactoryArg": None,

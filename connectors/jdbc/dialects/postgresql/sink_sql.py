@@ -7,7 +7,7 @@ the server's time, the merge by `ON CONFLICT` 6.0 s, 3.4 s where each 100,000 ro
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from hashlib import sha256
 from typing import Final, NamedTuple
 from zoneinfo import ZoneInfo
@@ -29,24 +29,47 @@ from headrace.connectors.jdbc.contract.literals import text_literal
 from headrace.connectors.jdbc.contract.sink_options import InsertMode
 from headrace.connectors.jdbc.contract.sink_rows import Form, Operation, RowLayout, Value, finds_rows, time_text
 from headrace.connectors.jdbc.contract.sink_sql import DOCUMENT, BoundColumn, SinkSql, Target
+from headrace.connectors.jdbc.contract.source_sql import TEMPORAL_KINDS
 from headrace.connectors.jdbc.contract.tables import Table
-from headrace.plugins.schema import TIME, TIMESTAMP, Schema, SchemaType, logical
+from headrace.plugins.schema import DATE, DECIMAL, TIME, TIMESTAMP, Schema, SchemaType, logical
 
 _NESTED: Final = (SchemaType.ARRAY, SchemaType.MAP, SchemaType.STRUCT)
+_SCALARS: Final = (
+    SchemaType.INT8,
+    SchemaType.INT16,
+    SchemaType.INT32,
+    SchemaType.INT64,
+    SchemaType.FLOAT32,
+    SchemaType.FLOAT64,
+    SchemaType.BOOLEAN,
+)
+_INSTANT: Final = Schema(SchemaType.INT64, name=TIMESTAMP)
 
 
 def cell(value: Value) -> Column:
-    """A value whose CSV PostgreSQL reads; numbers, texts and timestamps as they are."""
+    """A value whose CSV PostgreSQL reads; numbers and texts as they are."""
     column, schema = value.column, value.schema
     if value.text:
         return column
     if logical(schema) == TIME:
         return time_text(column, 3)
+    if logical(schema) in (DATE, TIMESTAMP):
+        text = column.cast("string")
+        return _dated(F.year(column), text if logical(schema) == DATE else F.concat(text, F.lit("Z")))
+    if is_zoned_timestamp(schema):
+        far = F.when(column.rlike(r"^[+-]\d"), column.try_cast("timestamp"))
+        return F.coalesce(cell(Value("", _INSTANT, far)), column)
     if schema.type is SchemaType.BYTES and logical(schema) is None:
         return F.concat(F.lit("\\x"), F.hex(column))
     if is_list(schema):
         return _array(column, schema.value_schema)
     return F.to_json(column) if schema.type in _NESTED else column
+
+
+def _dated(year: Column, text: Column) -> Column:
+    """A date or timestamp in ISO 8601 as PostgreSQL reads it: it takes the sign of a year for that of a time zone."""
+    before = F.concat(F.format_string("%04d", F.lit(1) - year), F.regexp_extract(text, r"\d(-.*)", 1), F.lit(" BC"))
+    return F.when(year < 1, before).when(year > 9999, F.ltrim(text, F.lit("+"))).otherwise(text)
 
 
 def item(value: Value) -> Column:
@@ -166,21 +189,18 @@ class PostgresqlSinkSql(SinkSql):
         return (head + self.on_conflict(bound),)
 
     def _unnested(self, layout: RowLayout, bound: Sequence[BoundColumn]) -> str:
-        """The rows of a document; the database casts each member to its column's type."""
-        values, last = [], len(layout.cells)
-        members = ", ".join(
-            f"{self.dialect.quoted(one.member)} {one.column.type_name}" for one in bound if one.member is not None
-        )
-        for one in bound:
-            if one.member is not None:
-                values.append(f"m.{self.dialect.quoted(one.member)} AS {one.place}")
-            else:
-                text = f"(e.value ->> {layout.cells.index(one.cell)})"
-                # A cast would cut a text that is too long.
-                cast = "" if one.column.type_name.startswith("character") else f"::{one.column.type_name}"
-                values.append(f"{text}{cast} AS {one.place}")
-        record = f", json_to_record(e.value -> {last}) AS m ({members})" if members else ""
-        return f"SELECT {', '.join(values)} FROM json_array_elements({DOCUMENT}::json) AS e (value){record}"
+        """The rows of a document; each value is read by its column's type: a cast would cut texts and bits."""
+        cells = {one.place: one for one in bound if one.member is None}
+        members = {one.member: one for one in bound if one.member is not None}
+        rows, values = [f"json_array_elements({DOCUMENT}::json) AS e (value)"], []
+        parts = ("k", _as_members(layout, cells), cells), ("m", f"e.value -> {len(layout.cells)}", members)
+        for alias, record, columns in parts:
+            named = {self.dialect.quoted(name): one for name, one in columns.items()}
+            if named:
+                kinds = ", ".join(f"{name} {one.column.type_name}" for name, one in named.items())
+                rows.append(f"json_to_record({record}) AS {alias} ({kinds})")
+            values += [f"{alias}.{name} AS {one.place}" for name, one in named.items()]
+        return f"SELECT {', '.join(values)} FROM {', '.join(rows)}"
 
     def _reading(self, one: BoundColumn) -> _StagedAs | None:
         """The conversion between the text and a column that would read it wrongly."""
@@ -195,15 +215,15 @@ class PostgresqlSinkSql(SinkSql):
             return _StagedAs("NULL::text", "point(({0}::json ->> 'x')::float8, ({0}::json ->> 'y')::float8)")
         if kind.rpartition(".")[2] == "hstore" and (schema.type is SchemaType.MAP or schema.name == JSON):
             return _StagedAs("NULL::json", f"({_HSTORE})::{column.type_name}")
-        if kind in ("bit", "bit varying") and schema.type in _BITS:
-            staged, bits = _BITS[schema.type]
-            wide = schema.type is SchemaType.BYTES or kind == "bit varying"
-            return _StagedAs(staged, f"{bits if wide else '{}::int'}::{column.type_name}")
+        if kind in ("bit", "bit varying") and schema.type in _BITS and logical(schema) is None:
+            return _StagedAs(_BITS[schema.type].stage, _bits(schema.type, column))
         if kind == "money" and schema.type in (SchemaType.FLOAT32, SchemaType.FLOAT64):
             return _StagedAs("NULL::double precision", "{}::numeric::money")
         if kind in ("json", "jsonb") and is_list(schema):
             element = self.dialect.column_type(schema.value_schema or schema)
             return _StagedAs(f"NULL::{element}[]", f"to_json({{}})::{kind}")
+        if _is_misread(schema, column):
+            return _StagedAs(f"NULL::{self.dialect.column_type(schema)}", "{}")
         return None
 
     def _by_a_clock(self, schema: Schema, column: DatabaseColumn) -> _StagedAs | None:
@@ -231,6 +251,40 @@ def _least_first(schema: Schema, column: DatabaseColumn) -> str:
     bits = f"SELECT string_agg({bytewise}) FROM generate_series(0, length({{0}}) - 1) AS b (i)"
     padded = f"SELECT lpad(w, GREATEST(length(w), {count}), '0')::bit varying"
     return f"CASE WHEN {{0}} IS NOT NULL THEN ({padded} FROM ltrim(COALESCE(({bits}), ''), '0') AS r (w)) END"
+
+
+def _bits(kind: SchemaType, column: DatabaseColumn) -> str:
+    """The bits of a value; more than the column has stay, so that it refuses them."""
+    bits, count = _BITS[kind].value, int(column.type_name.partition("(")[2].rstrip(")") or 1)
+    if column.type_name.startswith("bit varying"):
+        return bits
+    if kind is SchemaType.BYTES:
+        whole = (count + 7) // 8 * 8
+        return f"CASE WHEN {bits} = {bits}::bit({count})::bit({whole}) THEN {bits}::bit({count}) ELSE {bits} END"
+    if kind is SchemaType.INT8 and count < 8:
+        return f"CASE WHEN {{0}} BETWEEN 0 AND {2**count - 1} THEN {{0}}::int::bit({count}) ELSE {bits} END"
+    return f"{{0}}::int::bit({count})"
+
+
+def _is_misread(schema: Schema, column: DatabaseColumn) -> bool:
+    """Whether the column would take the text of such values for something else, as of a number for a date; by its type
+    it converts or refuses them."""
+    if logical(schema) is None and schema.type not in _SCALARS:
+        return False
+    if column.kind is Kind.BYTES or column.type_name.startswith(("bit", "interval")):
+        return True
+    return column.kind in TEMPORAL_KINDS and logical(schema) in (None, DECIMAL)
+
+
+def _as_members(layout: RowLayout, cells: Mapping[str, BoundColumn]) -> str:
+    """The cells of a document's row as an object; in one for a column of JSON the text is that, not a string in it."""
+    members = []
+    for place, one in cells.items():
+        assert one.cell is not None
+        number = layout.cells.index(one.cell)
+        is_json = one.column.type_name in ("json", "jsonb")
+        members.append(f"'{place}', " + (f"(e.value ->> {number})::json" if is_json else f"e.value -> {number}"))
+    return f"json_build_object({', '.join(members)})"
 
 
 def _clock(identifier: str) -> str | None:
@@ -274,7 +328,7 @@ _HSTORE: Final = (
 """The members of a JSON object as hstore reads them."""
 _AsItIs: Final = _StagedAs("{}", "{}")
 _BITS: Final = {
-    SchemaType.BOOLEAN: _StagedAs("NULL::boolean", "{}::int::bit(1)"),
-    SchemaType.INT8: _StagedAs("NULL::smallint", "{}::int::bit(8)"),
-    SchemaType.BYTES: _StagedAs("NULL::bytea", "('x' || encode({}, 'hex'))::bit varying"),
+    SchemaType.BOOLEAN: _StagedAs("NULL::boolean", "{0}::int::bit(1)"),
+    SchemaType.INT8: _StagedAs("NULL::smallint", "{0}::int::bit(8)"),
+    SchemaType.BYTES: _StagedAs("NULL::bytea", "('x' || encode({0}, 'hex'))::bit varying"),
 }

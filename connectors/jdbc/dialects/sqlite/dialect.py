@@ -93,7 +93,6 @@ class SqliteDialect(Dialect):
     jdbc_class = "org.sqlite.JDBC"
     python_module = "sqlite3"
     python_package = "a Python that was built with sqlite3"
-    timestamp_column = "NUMERIC"
 
     def unreachable(self, table: TableId, access: Access) -> str | None:
         """Nothing is attached to a connection."""

@@ -7,6 +7,7 @@ Its columns take anything, so every item is cast to the type of its schema: an i
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from decimal import Decimal
 from typing import Any, Final
@@ -18,13 +19,15 @@ from sqlalchemy import Connection
 from headrace.connectors.jdbc.contract.columns import Kind
 from headrace.connectors.jdbc.contract.documents import item_path, item_text
 from headrace.connectors.jdbc.contract.sink_options import InsertMode
-from headrace.connectors.jdbc.contract.sink_rows import Form, Operation, RowLayout, Value, time_text
+from headrace.connectors.jdbc.contract.sink_rows import FRACTION, Form, Operation, RowLayout, Value, time_text
 from headrace.connectors.jdbc.contract.sink_sql import DOCUMENT, BoundColumn, SinkSql, Target
 from headrace.connectors.jdbc.contract.tables import Table
 from headrace.plugins.schema import DATE, DECIMAL, TIME, TIMESTAMP, SchemaType, logical
 
 _UNHEX: Final = "headrace_unhex"
-"""A function that is registered on each connection: SQLite has its own only from 3.41 on."""
+_TEXT: Final = "headrace_text"
+"""Functions that are registered on each connection: SQLite has its own `unhex` only from 3.41 on."""
+_MOMENTS: Final = (DATE, TIME, TIMESTAMP)
 _DAY_MS: Final = 86_400_000
 _INTEGERS: Final = (SchemaType.INT8, SchemaType.INT16, SchemaType.INT32, SchemaType.INT64, SchemaType.BOOLEAN)
 _FLOATS: Final = (SchemaType.FLOAT32, SchemaType.FLOAT64)
@@ -58,65 +61,64 @@ class SqliteSinkSql(SinkSql):
         return Target(steps=(f"INSERT INTO {name} ({self.columns(bound)}) {rows} WHERE true{self.on_conflict(bound)}",))
 
     def prepare_documents(self, connection: Connection) -> None:
-        """Registers the function that reads bytes in hex."""
+        """Registers the functions that read bytes in hex and texts with NUL."""
         driver: Any = connection.connection.driver_connection
         driver.create_function(_UNHEX, 1, _unhex, deterministic=True)
+        driver.create_function(_TEXT, 1, _text, deterministic=True)
 
     def _value(self, layout: RowLayout, one: BoundColumn) -> str:
         """An item as a value of its schema's type."""
         number = len(layout.cells) if one.cell is None else layout.cells.index(one.cell)
-        where = item_path(number, one.member).replace("'", "''")
-        found = f"json_extract(e.value, '{where}')"
+        where = "'" + item_path(number, one.member).replace("'", "''") + "'"
+        found = f"json_extract(e.value, {where})"
         schema = one.schema
-        if schema is None:
-            return found
+        if schema is None or schema.type is SchemaType.STRING:
+            return _WITH_NUL.format(where, found)
         kind = logical(schema)
-        is_text = one.column.kind is Kind.STRING
-        if kind == TIME or (kind == TIMESTAMP and self.options.zone != "UTC"):
-            bar = f"instr({found}, '|')"
-            found = f"substr({found}, {bar} + 1)" if is_text else f"substr({found}, 1, {bar} - 1)"
-        if kind == TIME and is_text:
+        if kind in _MOMENTS:
+            is_text, bar = one.column.kind is Kind.STRING, f"instr({found}, '|')"
+            return f"substr({found}, {bar} + 1)" if is_text else f"CAST(substr({found}, 1, {bar} - 1) AS NUMERIC)"
+        if kind == DECIMAL:
             return found
-        if kind in (DATE, TIMESTAMP) and is_text:
-            return _TEXTS[kind].format(f"{found} / 1000.0, 'unixepoch'")
-        if kind is not None:
-            return found if kind == DECIMAL else f"CAST({found} AS NUMERIC)"
         if schema.type in _INTEGERS:
             return f"CAST({found} AS INTEGER)"
         if schema.type in _FLOATS:
-            infinite = "WHEN 'Infinity' THEN 9e999 WHEN '-Infinity' THEN -9e999 WHEN 'NaN' THEN NULL"
-            return f"CASE {found} {infinite} ELSE CAST({found} AS REAL) END"
+            return _FLOAT.format(found)
         return f"{_UNHEX}({found})" if schema.type is SchemaType.BYTES else found
 
     def _item(self, value: Value) -> Column:
-        """The text of a value; dates and times are milliseconds, as Confluent's connector stores them.
-
-        A time comes twice, separated by a bar: as a number, and as what is shown of it, for texts; so does a timestamp
-        where `db.timezone` is not UTC, by its clock.
-        """
-        column, kind = value.column, logical(value.schema)
-        if value.text:
-            return column
-        if kind == DATE:
-            return (F.unix_date(column).cast("bigint") * F.lit(_DAY_MS)).cast("string")
-        if kind == TIME:
-            return F.concat(column.cast("string"), F.lit("|"), time_text(column, 3))
-        if kind == TIMESTAMP:
-            if self.options.zone == "UTC":
-                return _millis(column)
-            return F.concat(_millis(column), F.lit("|"), _millis(F.from_utc_timestamp(column, self.options.zone)))
-        return item_text(column, value)
+        """The text of a value; dates and times twice, separated by a bar: as milliseconds, as Confluent's connector
+        stores them, and for texts as what is shown of them, timestamps by the clock of `db.timezone`."""
+        column, schema = value.column, value.schema
+        if value.text or logical(schema) not in _MOMENTS:
+            return column if value.text else item_text(column, value)
+        if logical(schema) == DATE:
+            number, shown = F.unix_date(column).cast("bigint") * F.lit(_DAY_MS), column.cast("string")
+        elif logical(schema) == TIME:
+            number, shown = column, time_text(column, 3)
+        else:
+            number = F.unix_micros(column).cast("decimal(20,0)") * F.lit(Decimal("0.001"))
+            local = column if self.options.zone == "UTC" else F.from_utc_timestamp(column, self.options.zone)
+            shown = F.date_format(local, "yyyy-MM-dd HH:mm:ss." + "S" * int(schema.parameters.get(FRACTION, "3")))
+        return F.concat(number.cast("string"), F.lit("|"), shown)
 
 
 def _unhex(text: str | None) -> bytes | None:
     return None if text is None else bytes.fromhex(text)
 
 
-def _millis(column: Column) -> Column:
-    return (F.unix_micros(column).cast("decimal(20,0)") * F.lit(Decimal("0.001"))).cast("string")
+def _text(twice: str) -> Any:
+    """The first text of a JSON array."""
+    return json.loads(twice)[0]
 
 
-_TEXTS: Final = {
-    DATE: "date({})",
-    TIMESTAMP: "strftime('%Y-%m-%d %H:%M:%f', {})",
-}
+_WITH_NUL: Final = (
+    "CASE WHEN instr(e.value, '\\u0000') AND json_type(e.value, {0}) = 'text' "
+    f"THEN {_TEXT}(json_extract(e.value, {{0}}, {{0}})) ELSE {{1}} END"
+)
+"""A text, which `json_extract` would end at its first NUL."""
+_FLOAT: Final = (
+    "CASE {0} WHEN 'Infinity' THEN 9e999 WHEN '-Infinity' THEN -9e999 WHEN 'NaN' THEN NULL "
+    "ELSE CAST(json_extract({0}, '$') AS REAL) END"
+)
+"""By the JSON functions: a cast of the text has another last bit for some numbers."""

@@ -16,6 +16,7 @@ import sqlalchemy
 
 from headrace.config.settings import Password
 from headrace.connectors.jdbc.contract.dialect import Dialect
+from headrace.connectors.jdbc.contract.sink_rows import FRACTION
 from headrace.connectors.jdbc.contract.tables import TableId
 from headrace.connectors.jdbc.contract.url import Access
 from headrace.connectors.jdbc.database.installed_dialects import dialect_for, dialects
@@ -87,8 +88,8 @@ COLUMNS = [
     (Schema(SchemaType.FLOAT32), "REAL", "FLOAT", "REAL"),
     (Schema(SchemaType.FLOAT64), "DOUBLE PRECISION", "DOUBLE", "REAL"),
     (Schema(SchemaType.BOOLEAN), "BOOLEAN", "TINYINT", "INTEGER"),
-    (Schema(SchemaType.STRING), "TEXT", "TEXT", "TEXT"),
-    (Schema(SchemaType.BYTES), "BYTEA", "VARBINARY(1024)", "BLOB"),
+    (Schema(SchemaType.STRING), "TEXT", "LONGTEXT", "TEXT"),
+    (Schema(SchemaType.BYTES), "BYTEA", "LONGBLOB", "BLOB"),
     (decimal(3), "DECIMAL", "DECIMAL(65,3)", "NUMERIC"),
     (Schema(SchemaType.INT32, name=DATE), "DATE", "DATE", "NUMERIC"),
     (Schema(SchemaType.INT32, name=TIME), "TIME", "TIME(3)", "NUMERIC"),
@@ -106,6 +107,9 @@ def test_columns_that_differ_from_confluents() -> None:
     postgresql, mariadb, sqlite = map(dialect_for, SUBPROTOCOLS)
     text = Schema(SchemaType.STRING)
     assert mariadb.column_type(text, key=True) == "VARCHAR(256)"
+    assert mariadb.column_type(Schema(SchemaType.BYTES), key=True) == "VARBINARY(1024)"
+    for kind, schema, fine in ((TIME, SchemaType.INT32, "TIME(6)"), (TIMESTAMP, SchemaType.INT64, "DATETIME(6)")):
+        assert mariadb.column_type(Schema(schema, name=kind, parameters={FRACTION: "6"})) == fine
     long = replace(text, parameters={"__debezium.source.column.length": "40"})
     assert [one.column_type(long) for one in (postgresql, mariadb, sqlite)] == ["VARCHAR(40)", "VARCHAR(40)", "TEXT"]
     array = Schema(SchemaType.ARRAY, value_schema=Schema(SchemaType.INT32))

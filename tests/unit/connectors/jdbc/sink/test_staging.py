@@ -49,6 +49,7 @@ def test_only_a_row_that_is_long_by_itself_is_measured_in_a_statement_of_mariadb
     connection = Mock(info={}, dialect=SimpleNamespace(name="mysql", paramstyle="format"))
     connection.exec_driver_sql.return_value.scalar_one.return_value = packet
     driver = connection.connection.driver_connection
+    driver.show_warnings.return_value = ()
     driver.escape.side_effect = lambda text: text.replace('"', '\\"')
     sql = MariadbDialect().sink_sql(SinkOptions())
     target, layout = Target(steps=(f"INSERT {DOCUMENT}",)), RowLayout(Operation.WRITE, (), "row")
