@@ -6,29 +6,23 @@
 
 Settings come in MirrorMaker's layers, a later one winning: `source.cluster.<key>` (the servers and security alone),
 `consumer.<key>`, `source.consumer.<key>`; likewise for `target`, `producer` and `admin`.
-
-Decided: admin clients are kept for as long as the process lives, one for each configuration, because librdkafka 2.16
-can crash when one is destroyed while a request of its is under way; loses: a few threads for each.
 """
 
 from __future__ import annotations
 
-import logging
-import threading
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any, Final, Protocol, TypeVar
+from typing import Final, Protocol, TypeVar
 
 from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka.admin import AdminClient
 
 from headrace.config.kafka.client_config import SETTINGS, ClientConfig
-from headrace.config.kafka.client_failures import ClientFailures
 from headrace.config.kafka.client_settings import SASL, SSL
 from headrace.config.problems import ConfigError, Problem
 from headrace.connectors.mirror.settings import TASK_INDEX
+from headrace.plugins.kafka import admin_clients
 from headrace.plugins.kafka.certificates import with_reason
-from headrace.plugins.kafka.client_key import client_key
 from headrace.plugins.kafka.group_offsets import GroupOffsets, kept_client
 from headrace.plugins.stopping import StopToken
 
@@ -41,9 +35,6 @@ _CHECK_EVERY_S: Final = 0.25
 
 T = TypeVar("T")
 T_co = TypeVar("T_co", covariant=True)
-
-_admins: dict[str, tuple[AdminClient, ClientFailures]] = {}
-_lock = threading.Lock()
 
 
 class MirrorClients:
@@ -129,31 +120,22 @@ class MirrorClients:
 
 def admin_client(client: ClientConfig) -> AdminClient:
     """The admin client of this configuration; its `client.id` is that of the first caller."""
-    return _kept(client)[0]
+    return admin_clients.admin_client(client.librdkafka())
 
 
 def group_offsets(client: ClientConfig) -> GroupOffsets:
     """The client of this configuration that asks for the offsets of groups; `explained` covers its errors, too."""
-    return kept_client(client.librdkafka(), _kept(client)[1])
+    config = client.librdkafka()
+    return kept_client(config, admin_clients.kept_client(config).failures)
 
 
 def explained(client: ClientConfig, error: KafkaException) -> KafkaException:
     """The error of this configuration's clients; where its login or TLS is refused, with that as the reason."""
-    admin, failures = _kept(client)
-    why = with_reason(failures.why(admin, client.login), failures.certificate, client.librdkafka())
+    config = client.librdkafka()
+    admin, failures = admin_clients.kept_client(config)
+    why = with_reason(failures.why(admin, client.login), failures.certificate, config)
     failures.forget(admin)
     return error if why is None else KafkaException(KafkaError(error.args[0].code(), why))
-
-
-def _kept(client: ClientConfig) -> tuple[AdminClient, ClientFailures]:
-    config: dict[str, Any] = client.librdkafka()
-    key = client_key(config)
-    with _lock:
-        if key not in _admins:
-            failures = ClientFailures()
-            logger = logging.getLogger(f"{__name__}.client")
-            _admins[key] = AdminClient(config | {"error_cb": failures}, logger=logger), failures
-        return _admins[key]
 
 
 class Pending(Protocol[T_co]):

@@ -7,6 +7,8 @@ producer's: where a broker answers that it does not coordinate the group, as whi
 for its handle's own group, of which a producer has none, and the process ends with a segmentation fault
 (confluentinc/librdkafka issue 5040). Loses: this module knows C structs, and an address inside confluent-kafka's
 object; each configuration has a consumer, which joins nothing; to remove offsets wants brokers from 2.4 on.
+Decided: how long to wait for offsets is counted here, because librdkafka ends the process (`eonce->refcnt > 0`) where
+its own time limit has passed before the brokers are back; loses: the limit of a change is still librdkafka's.
 
 Source: the comments of librdkafka's rdkafka.h.
 """
@@ -26,6 +28,7 @@ from typing import Any, Final, NamedTuple
 from confluent_kafka import Consumer, KafkaError, KafkaException
 
 from headrace.plugins.kafka.client_key import client_key
+from headrace.plugins.kafka.client_statistics import ClientStatistics
 from headrace.plugins.kafka.handle import functions, handle_of
 
 _CHECK_EVERY_S: Final = 0.1
@@ -174,7 +177,10 @@ class GroupOffsets:
         with self._lock:
             if self._client is None:
                 own = {**self._config, "group.id": group}
-                self._client = Consumer(own, logger=logging.getLogger(f"{__name__}.client"))
+                statistics = ClientStatistics("admin-client", own)
+                client_log = logging.getLogger(f"{__name__}.client")
+                self._client = Consumer({**own, **statistics.settings()}, logger=client_log)
+                statistics.watch(self._client)
         if (handle := handle_of(self._client)) is None:
             raise ImportError(
                 "This confluent-kafka keeps librdkafka's client elsewhere than 2.16 does, so the offsets of groups "
@@ -195,14 +201,15 @@ class GroupOffsets:
             options = _c["AdminOptions_new"](handle, _ANY_REQUEST)
             at_end.callback(_c["AdminOptions_destroy"], options)
             why = ctypes.create_string_buffer(_WHY_BYTES)
-            limit_ms = max(0, min(int(timeout_s * 1000), _LONGEST_MS))
+            # One that was sent late would change what another has changed meanwhile.
+            limit_ms = _LONGEST_MS if request is _LIST else max(0, min(int(timeout_s * 1000), _LONGEST_MS))
             _c["AdminOptions_set_request_timeout"](options, limit_ms, why, len(why))
             if stable:
                 _c["AdminOptions_set_require_stable_offsets"](options, 1)
             listed = None if partitions is None else _listed(list(partitions), at_end)
             one = c_void_p(_c[f"{request.of_one}_new"](name, *([listed] if request.names_partitions else [])))
             at_end.callback(_c[f"{request.of_one}_destroy"], one)
-            answer = Answer(self, request, _c["queue_new"](handle))
+            answer = Answer(self, request, _c["queue_new"](handle), timeout_s)
             _c[request.send](handle, ctypes.byref(one), 1, options, answer.queue)
             return answer
 
@@ -218,8 +225,9 @@ def without_errors(answered: Sequence[GroupOffset]) -> Sequence[GroupOffset]:
 class Answer:
     """Kafka's answer to come, which is given once; for one thread."""
 
-    def __init__(self, asked: GroupOffsets, request: _Request, queue: int) -> None:
+    def __init__(self, asked: GroupOffsets, request: _Request, queue: int, timeout_s: float) -> None:
         self._asked = asked
+        self._ends = time.monotonic() + timeout_s
         self._request = request
         self.queue = queue
         """librdkafka's, in which the answer comes."""
@@ -237,6 +245,8 @@ class Answer:
             event = _c["queue_poll"](self.queue, int(1000 * max(0.0, min(left_s, _CHECK_EVERY_S))))
             if event:
                 break
+            if self._request is _LIST and time.monotonic() > self._ends:
+                raise KafkaException(KafkaError(KafkaError._TIMED_OUT, "no broker has told the offsets of the group"))
             if left_s <= 0:
                 raise TimeoutError("Kafka has not answered yet")
         try:

@@ -1,4 +1,4 @@
-"""librdkafka itself, for calls that confluent-kafka does not make: its functions, and a consumer's client of it.
+"""librdkafka itself, for calls that confluent-kafka does not make: its functions, and the handle of a client.
 
 The library is the one that confluent-kafka brings: its symbols are reached through that package's extension module, so
 that both are always the same library.
@@ -11,10 +11,11 @@ from collections.abc import Mapping
 from ctypes import c_void_p
 from typing import Any, Final
 
-from confluent_kafka import Consumer, cimpl
+from confluent_kafka import Consumer, Producer, cimpl
 
 _BYTES: Final = 176
 """The size of confluent-kafka's struct of a client, whose first member is librdkafka's client."""
+_CLIENTS: Final = (Consumer, Producer, cimpl._AdminClientImpl)
 
 
 def functions(signatures: Mapping[str, tuple[Any, ...]], library: ctypes.CDLL | None = None) -> dict[str, Any]:
@@ -37,7 +38,8 @@ def functions(signatures: Mapping[str, tuple[Any, ...]], library: ctypes.CDLL | 
 
 
 def handle_of(client: Any) -> c_void_p | None:
-    """librdkafka's client of a consumer, as long as that lives; None where confluent-kafka is another than is known."""
-    if type(client) is not Consumer or Consumer.__basicsize__ != _BYTES:
+    """librdkafka's own client, as long as this one lives; None where confluent-kafka is another than is known."""
+    kind = next((one for one in _CLIENTS if isinstance(client, one)), None)
+    if kind is None or kind.__basicsize__ != _BYTES:
         return None
     return c_void_p.from_address(id(client) + object.__basicsize__)

@@ -13,9 +13,9 @@ from confluent_kafka.cimpl import NewTopic
 
 from headrace.config.worker.config import WorkerConfig
 from headrace.plugins.contracts import TopicPartition
+from headrace.plugins.kafka.admin_clients import admin_client
 from headrace.worker.embedded.kafka_broker import Broker
 from headrace.worker.errors import ConnectError
-from headrace.worker.kafka.admin import admin_client
 from headrace.worker.kafka.consumer_groups import SinkGroup
 from headrace.worker.model import State, Status, TaskId
 from headrace.worker.storage.offset_topic import OffsetTopic

@@ -16,9 +16,9 @@ from confluent_kafka.cimpl import NewTopic
 from headrace.config.problems import ConfigError
 from headrace.config.worker.config import WorkerConfig
 from headrace.plugins.errors import StoppedError
+from headrace.plugins.kafka.admin_clients import admin_client
 from headrace.worker.embedded.kafka_broker import Broker
 from headrace.worker.errors import ConnectError, TimedOut
-from headrace.worker.kafka.admin import admin_client
 from headrace.worker.storage.compacted_topic import CompactedTopic, Record, TopicSettings
 
 _numbers = count()

@@ -236,7 +236,7 @@ def test_no_room_is_reached_from_a_room_that_it_reaches(room: str) -> None:
         ("worker/tasks/a.py", "from headrace.connectors.file import X"),
         ("worker/herder/a.py", "import fastapi"),
         ("worker/hosting/a.py", "import pyspark"),
-        ("worker/model.py", "from headrace.worker.kafka.admin import admin_client"),
+        ("worker/model.py", "from headrace.worker.kafka.admin import answered"),
         ("worker/kafka/a.py", "from headrace.worker.storage import statuses"),
         ("worker/pipeline/a.py", "def f():\n    from headrace.worker.tasks.task import Task"),
         ("worker/attic/a.py", "from headrace.worker.model import State"),

@@ -7,9 +7,9 @@ from typing import Protocol
 
 from prometheus_client import ProcessCollector
 
+from headrace.plugins.kafka.client_statistics import KINDS, traffic
 from headrace.plugins.samples import Sample
 from headrace.worker.herder.metric_names import NamedSamples
-from headrace.worker.kafka.client_statistics import KINDS, traffic
 
 
 class Jvm(Protocol):

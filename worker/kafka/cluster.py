@@ -13,9 +13,9 @@ from confluent_kafka import KafkaException
 
 from headrace.config.connector import clients
 from headrace.config.worker.config import WorkerConfig
+from headrace.plugins.kafka.admin_clients import admin_client, kept_client
 from headrace.plugins.kafka.certificates import with_reason
 from headrace.plugins.stopping import StopToken
-from headrace.worker.kafka.admin import admin_client, kept_client
 
 log = logging.getLogger(__name__)
 

@@ -19,9 +19,10 @@ from headrace.config.problems import ConfigError, Problem
 from headrace.config.worker.config import WorkerConfig
 from headrace.plugins.backoff import Backoff
 from headrace.plugins.errors import StoppedError
+from headrace.plugins.kafka.admin_clients import admin_client
 from headrace.plugins.stopping import StopToken
 from headrace.worker.errors import ConnectError, TimedOut
-from headrace.worker.kafka.admin import REQUEST_TIMEOUT_S, admin_client, answered
+from headrace.worker.kafka.admin import REQUEST_TIMEOUT_S, answered
 from headrace.worker.kafka.errors import NOT_FOR_THIS_CLIENT, RETRIABLE
 from headrace.worker.kafka.rights import missing_acl
 from headrace.worker.kafka.topic_creation import ensure_topic
@@ -118,24 +119,15 @@ class Budget:
         return answered(future, self.left)
 
 
-def asked(
-    ask: Callable[[], Mapping[Any, Future[Any]]],
-    budget: Budget,
-    renew: Callable[[], object] = lambda: None,
-) -> dict[Any, Any]:
-    """All answers to an admin request, sent again, after `renew`, after a retriable error.
+def asked(ask: Callable[[], Mapping[Any, Future[Any]]], budget: Budget) -> dict[Any, Any]:
+    """All answers to an admin request, sent again after a retriable error.
 
     Errors: KafkaException, as `Budget`.
     """
-    return _retried(lambda: {key: budget.result(future) for key, future in ask().items()}, budget, renew=renew)
+    return _retried(lambda: {key: budget.result(future) for key, future in ask().items()}, budget)
 
 
-def _retried(
-    act: Callable[[], T],
-    budget: Budget,
-    also_retriable: frozenset[int] = frozenset(),
-    renew: Callable[[], object] = lambda: None,
-) -> T:
+def _retried(act: Callable[[], T], budget: Budget, also_retriable: frozenset[int] = frozenset()) -> T:
     failures = 0
     while True:
         try:
@@ -146,7 +138,6 @@ def _retried(
                 raise
         failures += 1
         budget.pause(_BACKOFF.pause(failures), error.str())
-        renew()
 
 
 def prepare(settings: TopicSettings, budget: Budget) -> list[int]:

@@ -30,9 +30,10 @@ import pyarrow as pa
 from confluent_kafka import KafkaError, KafkaException, cimpl
 
 from headrace.config.kafka.client_failures import ClientFailures
+from headrace.plugins.kafka.client_statistics import INTERVAL_MS, ClientStatistics
 from headrace.plugins.kafka.handle import functions
+from headrace.plugins.kafka.known_brokers import KnownBrokers
 from headrace.plugins.offsets import Deliveries
-from headrace.worker.kafka.client_statistics import INTERVAL_MS, ClientStatistics
 from headrace.worker.kafka.distinct import distinct
 from headrace.worker.kafka.late_timers import late_timers
 from headrace.worker.kafka.message_arrays import ANY_PARTITION, COPY, Numbers, arguments_of, bytes_of, messages_of
@@ -170,6 +171,7 @@ class Producer:
         if statistics is not None:
             own["statistics.interval.ms"] = INTERVAL_MS
         self._client = _new({**config, **own})
+        self._brokers = KnownBrokers(c_void_p(self._client), config)
         self._queue = _c["queue_get_main"](self._client)
         _c["set_log_queue"](self._client, None)
         # Not at exit: a client that is destroyed waits for its threads, a process that ends need not.
@@ -194,6 +196,7 @@ class Producer:
             self._note(event)
             _c["event_destroy"](event)
             wait_ms = 0
+        self._brokers.check()
 
     def flush(self, timeout_s: float) -> int:
         """Send records without linger and wait at most so long; how many are still on their way."""

@@ -18,8 +18,9 @@ from confluent_kafka.cimpl import NewTopic
 from headrace.config.connector.topic_creation import TopicCreation, TopicGroup
 from headrace.config.worker.internal_topics import InternalTopics
 from headrace.plugins.errors import RetriableError
+from headrace.plugins.kafka.admin_clients import admin_client
 from headrace.plugins.stopping import StopToken
-from headrace.worker.kafka.admin import REQUEST_TIMEOUT_S, admin_client, answered
+from headrace.worker.kafka.admin import REQUEST_TIMEOUT_S, answered
 from headrace.worker.kafka.errors import RETRIABLE
 from headrace.worker.kafka.topic_creation import TopicError, ensure_task_topic
 from headrace.worker.kafka.topic_names import refusal

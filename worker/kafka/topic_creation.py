@@ -12,8 +12,9 @@ from confluent_kafka import KafkaError, KafkaException, TopicCollection
 from confluent_kafka.cimpl import NewTopic
 
 from headrace.plugins.errors import RetriableError
+from headrace.plugins.kafka.admin_clients import kept_client
 from headrace.plugins.stopping import StopToken
-from headrace.worker.kafka.admin import REQUEST_TIMEOUT_S, answered, kept_client
+from headrace.worker.kafka.admin import REQUEST_TIMEOUT_S, answered
 from headrace.worker.kafka.errors import RETRIABLE, refused
 
 _MAY_BE_MISSING: Final = frozenset({KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError.TOPIC_AUTHORIZATION_FAILED})

@@ -26,10 +26,10 @@ import pyarrow as pa
 from confluent_kafka import KafkaError, KafkaException
 
 from headrace.plugins.errors import RetriableError
+from headrace.plugins.kafka.client_statistics import ClientStatistics
 from headrace.plugins.offsets import Deliveries
 from headrace.plugins.stopping import StopToken
 from headrace.worker.errors import ConnectError
-from headrace.worker.kafka.client_statistics import ClientStatistics
 from headrace.worker.kafka.librdkafka import Producer
 from headrace.worker.kafka.patience import Patience
 from headrace.worker.kafka.writer import open_producer

@@ -38,9 +38,9 @@ from headrace.config.worker.internal_topics import InternalTopics
 from headrace.plugins.conversion.encode import UNKNOWN_TOPIC
 from headrace.plugins.errors import RetriableError
 from headrace.plugins.kafka.certificates import stores_of
+from headrace.plugins.kafka.client_statistics import ClientStatistics
 from headrace.plugins.offsets import Deliveries, Delivery, PartitionResult
 from headrace.plugins.stopping import StopToken
-from headrace.worker.kafka.client_statistics import ClientStatistics
 from headrace.worker.kafka.distinct import is_uniform
 from headrace.worker.kafka.errors import NO_TOPIC
 from headrace.worker.kafka.librdkafka import Producer

@@ -10,6 +10,8 @@ from apscheduler.schedulers.background import BackgroundScheduler
 from headrace.config.worker.listeners import Listener, advertised_url, worker_id
 from headrace.plugins.discovery import Plugins
 from headrace.plugins.java_hosts import JAVA_HOSTS
+from headrace.plugins.kafka import admin_clients, group_offsets
+from headrace.plugins.kafka.known_brokers import CHECK_EVERY_S
 from headrace.plugins.stopping import StopToken
 from headrace.worker.engine.admission import Admission
 from headrace.worker.engine.driver import Spark
@@ -17,7 +19,6 @@ from headrace.worker.engine.inline import ProjectionPool
 from headrace.worker.engine.jvm_metrics import JvmMetrics
 from headrace.worker.engine.programs import Engine
 from headrace.worker.herder.process_metrics import ProcessMetrics
-from headrace.worker.kafka.admin import poll_clients
 from headrace.worker.tasks.poll_interval import PollInterval
 
 BATCH_BYTES: Final = 64 << 20
@@ -62,5 +63,6 @@ class Runtime:
 
     def start(self) -> None:
         """Start the scheduler."""
-        self.scheduler.add_job(poll_clients, "interval", seconds=_POLL_SECONDS)
+        for clients in (admin_clients, group_offsets):
+            self.scheduler.add_job(clients.poll_clients, "interval", seconds=CHECK_EVERY_S)
         self.scheduler.start()

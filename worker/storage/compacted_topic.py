@@ -32,7 +32,6 @@ import time
 from collections.abc import Callable, Iterable
 from concurrent.futures import Future
 from concurrent.futures import wait as wait_for
-from functools import partial
 from typing import Any, Final, NamedTuple
 
 from confluent_kafka import (
@@ -43,16 +42,16 @@ from confluent_kafka import (
     KafkaException,
     Message,
     Producer,
-    TopicCollection,
     TopicPartition,
 )
 from confluent_kafka.admin._listoffsets import OffsetSpec
 
 from headrace.plugins.errors import RetriableError
+from headrace.plugins.kafka.admin_clients import admin_client
+from headrace.plugins.kafka.client_statistics import ClientStatistics
 from headrace.plugins.stopping import StopToken
 from headrace.worker.errors import ConnectError, TooLarge
-from headrace.worker.kafka.admin import REQUEST_TIMEOUT_S, admin_client
-from headrace.worker.kafka.client_statistics import ClientStatistics
+from headrace.worker.kafka.admin import REQUEST_TIMEOUT_S
 from headrace.worker.kafka.errors import RETRIABLE
 from headrace.worker.kafka.internal_topics import Budget, TopicSettings, asked, prepare
 from headrace.worker.kafka.rights import said
@@ -111,8 +110,9 @@ class CompactedTopic:
         budget = self._budget(timeout_s, "getting ready")
         self.partitions = tuple(prepare(self.settings, budget))
         config = self.settings.consumer.librdkafka(_READ_BYTES) | {"enable.partition.eof": True}
-        config |= ClientStatistics("consumer", config).settings()
-        consumer = Consumer(config, logger=logging.getLogger(f"{__name__}.client"))
+        statistics = ClientStatistics("consumer", config)
+        consumer = Consumer(config | statistics.settings(), logger=logging.getLogger(f"{__name__}.client"))
+        statistics.watch(consumer)
         consumer.assign([TopicPartition(self.topic, number, OFFSET_BEGINNING) for number in self.partitions])
         self._reached = dict.fromkeys(self.partitions, 0)
         self._follower = VitalThread(target=self._follow, args=(consumer,), name=f"internal-topic-{self.topic}")
@@ -193,11 +193,8 @@ class CompactedTopic:
         latest = {TopicPartition(self.topic, number): spec.latest() for number in self.partitions}
         # Uncommitted, so that the end of transactions that are still open is awaited, as Apache does.
         options = {"isolation_level": IsolationLevel.READ_UNCOMMITTED, "request_timeout": REQUEST_TIMEOUT_S}
-        # librdkafka 2.16 asks with the leader epoch it knows, for ever; a look at the topic gives it the present one.
-        named = TopicCollection([self.topic])
-        renew = partial(admin.describe_topics, named, request_timeout=REQUEST_TIMEOUT_S)
         try:
-            found = asked(lambda: admin.list_offsets(latest, **options), budget, renew=renew)
+            found = asked(lambda: admin.list_offsets(latest, **options), budget)
         except KafkaException as raised:
             why = said(raised.args[0], "Read", [self.topic])
             raise ConnectError(f"Failed to get end offsets of topic {self.topic}: {why}") from raised
@@ -257,8 +254,10 @@ class CompactedTopic:
         with self._sending:
             if self._producer is None:
                 config = self.settings.producer.librdkafka(_WRITE_BYTES)
-                config |= ClientStatistics("producer", config).settings()
-                self._producer = Producer(config, logger=logging.getLogger(f"{__name__}.client"))
+                statistics = ClientStatistics("producer", config)
+                client_log = logging.getLogger(f"{__name__}.client")
+                self._producer = Producer(config | statistics.settings(), logger=client_log)
+                statistics.watch(self._producer)
                 self._heard = threading.Thread(
                     target=self._hear, args=(self._producer,), name=f"internal-topic-{self.topic}-sent", daemon=True
                 )

@@ -25,10 +25,10 @@ from confluent_kafka import TopicPartition as Position
 from headrace.config.kafka.client_failures import ClientFailures
 from headrace.plugins.contracts import GroupMember
 from headrace.plugins.errors import RetriableError
+from headrace.plugins.kafka.client_statistics import ClientStatistics
 from headrace.plugins.kafka.group_offsets import GroupOffset
 from headrace.plugins.offsets import TopicPartition
 from headrace.plugins.stopping import StopToken
-from headrace.worker.kafka.client_statistics import ClientStatistics
 from headrace.worker.kafka.consumer_news import ConsumerNews
 from headrace.worker.kafka.errors import CONSUMER_RETRIABLE, NO_TOPIC, refused
 from headrace.worker.kafka.group_member import member_of
@@ -136,6 +136,7 @@ class SinkConsumer:
         client = {**config, **own, **self._statistics.settings()}
         with late_timers():
             self._client: Any = Consumer(client, logger=logging.getLogger(f"{__name__}.client"))
+        self._statistics.watch(self._client)
         self.news = ConsumerNews.of(self._client)
         """Tells that something is there; None where only polling tells."""
         self._longest_s = int(config.get("max.poll.interval.ms", 300_000)) / 4000

@@ -20,11 +20,11 @@ from headrace.config.worker.internal_topics import InternalTopics, check_interna
 from headrace.plugins.contracts import SinkTask, SourceTask, TaskContext
 from headrace.plugins.discovery import Plugins
 from headrace.plugins.jars import JavaChain
+from headrace.plugins.kafka.admin_clients import admin_client
 from headrace.plugins.stopping import StopToken
 from headrace.worker.deadletters.converter_retry import RetryBudget
 from headrace.worker.engine.programs import Engine
 from headrace.worker.hosting.ports import TaskReport
-from headrace.worker.kafka.admin import admin_client
 from headrace.worker.kafka.consumer_groups import stable_offsets
 from headrace.worker.kafka.topic_ids import TopicIds
 from headrace.worker.kafka.transactions import Admission, Transactions

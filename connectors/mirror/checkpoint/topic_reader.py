@@ -10,6 +10,7 @@ from typing import Final
 from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, Message, TopicPartition
 
 from headrace.config.kafka.client_config import ClientConfig
+from headrace.plugins.kafka.client_statistics import ClientStatistics
 
 log = logging.getLogger(__name__)
 
@@ -37,7 +38,9 @@ class TopicReader:
         self._said_at = time.monotonic()
         own = {"enable.partition.eof": True, "allow.auto.create.topics": False}
         config = client.librdkafka(_READ_BYTES) | own
-        self._consumer = Consumer(config, logger=logging.getLogger(f"{__name__}.client"))
+        statistics = ClientStatistics("consumer", config)
+        self._consumer = Consumer(config | statistics.settings(), logger=logging.getLogger(f"{__name__}.client"))
+        statistics.watch(self._consumer)
         self._consumer.assign([TopicPartition(topic, 0, OFFSET_BEGINNING)])
 
     def read(self, wait_s: float, most_s: float) -> Iterator[Message]:

@@ -17,6 +17,7 @@ from confluent_kafka import KafkaException, Producer
 
 from headrace.config.kafka.client_config import ClientConfig
 from headrace.connectors.mirror.formats import OffsetSync
+from headrace.plugins.kafka.known_brokers import KnownBrokers
 from headrace.plugins.offsets import TopicPartition
 
 log = logging.getLogger(__name__)
@@ -44,6 +45,7 @@ class OffsetSyncs:
         self._states: dict[TopicPartition, _State] = {}
         config = producer.librdkafka(_MEMORY_BYTES) | {"linger.ms": 5}
         self._producer: Any = Producer(config, logger=logging.getLogger(f"{__name__}.client"))
+        self._brokers = KnownBrokers.of(self._producer, config)
 
     def arrived(self, partition: TopicPartition, offsets: Iterable[tuple[int, int]]) -> None:
         """Note pairs of source and target offsets, in order; those that help are written, the last one later."""
@@ -54,7 +56,7 @@ class OffsetSyncs:
                 state.written, state.delayed = pair, None
             else:
                 state.delayed = pair
-        self._producer.poll(0)
+        self._poll()
 
     def write_delayed(self) -> None:
         """Write what was held back: a consumer group that has read everything goes on there, not before."""
@@ -62,12 +64,17 @@ class OffsetSyncs:
             if state.delayed is not None:
                 self._write(partition, state.delayed)
                 state.written, state.delayed = state.delayed, None
-        self._producer.poll(0)
+        self._poll()
 
     def close(self) -> None:
         """Write what was held back, and wait a little for it to arrive."""
         self.write_delayed()
         self._producer.flush(_END_S)
+
+    def _poll(self) -> None:
+        self._producer.poll(0)
+        if self._brokers is not None:
+            self._brokers.check()
 
     def _is_due(self, written: tuple[int, int] | None, pair: tuple[int, int]) -> bool:
         # Java's distance is one more; the pairs of what is copied at once are `most_lag` apart, each worth a sync.

@@ -13,6 +13,7 @@ from confluent_kafka import TopicPartition as Position
 
 from headrace.plugins.conversion.kafka_rows import to_arrow
 from headrace.plugins.errors import RetriableError
+from headrace.plugins.kafka.client_statistics import ClientStatistics
 from headrace.plugins.offsets import TopicPartition
 from headrace.plugins.stopping import StopToken
 
@@ -34,7 +35,10 @@ class RecordRanges:
     def __init__(self, consumer: Mapping[str, Any]) -> None:
         """`consumer` is librdkafka's configuration."""
         own = {"auto.offset.reset": "error", "enable.partition.eof": True}
-        self._consumer: Any = Consumer({**consumer, **own}, logger=logging.getLogger(f"{__name__}.client"))
+        statistics = ClientStatistics("consumer", consumer)
+        config = {**consumer, **own, **statistics.settings()}
+        self._consumer: Any = Consumer(config, logger=logging.getLogger(f"{__name__}.client"))
+        statistics.watch(self._consumer)
 
     def read(
         self, partition: TopicPartition, after: int, upto: int, stop: StopToken | None = None

@@ -12,8 +12,9 @@ import pytest
 from confluent_kafka import Consumer
 from confluent_kafka.admin import AdminClient
 
-from headrace.worker.kafka import admin, client_statistics, librdkafka
-from headrace.worker.kafka.client_statistics import ClientStatistics, Traffic, traffic
+from headrace.plugins.kafka import admin_clients, client_statistics
+from headrace.plugins.kafka.client_statistics import ClientStatistics, Traffic, traffic
+from headrace.worker.kafka import librdkafka
 from tests.unit.worker.kafka.test_librdkafka import values
 
 SECONDS = 20
@@ -65,10 +66,10 @@ def test_so_does_the_producer_of_arrow_rows() -> None:
 
 
 def test_kept_admin_clients_tell_when_all_are_polled(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(admin, "_clients", {})
-    client: AdminClient = admin.admin_client(PLAYED)
+    monkeypatch.setattr(admin_clients, "_clients", {})
+    client: AdminClient = admin_clients.admin_client(PLAYED)
     client.list_topics(timeout=SECONDS)
-    assert until_connected("admin-client", admin.poll_clients).received > 0
+    assert until_connected("admin-client", admin_clients.poll_clients).received > 0
 
 
 def test_the_figures_of_a_client_go_with_it() -> None:

@@ -1,8 +1,9 @@
 """Connections and bytes of this process's Kafka clients, from librdkafka's statistics.
 
-A client with these `settings` tells them once a minute, where somebody polls it: clients that nobody polls would keep
-every report for ever. The figures live until `end`, or as long as the client. Where others have its id, its bytes still
-count as long as one of them lives: a total that goes down is taken for one that began again.
+A client with these `settings` tells them every ten seconds, where somebody polls it: clients that nobody polls would
+keep every report for ever. With each report it is looked whether the client still knows brokers (`known_brokers.py`).
+The figures live until `end`, or as long as the client. Where others have its id, its bytes still count as long as one
+of them lives: a total that goes down is taken for one that began again.
 
 Decided: of the report's JSON only these figures are looked for, because it describes every partition and broker: 20 kB
 for an idle sink of 8 partitions, of which parsing would be most of the cost; loses: nothing while librdkafka has the
@@ -19,10 +20,12 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Literal, NamedTuple
 
+from headrace.plugins.kafka.known_brokers import CHECK_EVERY_S, KnownBrokers
+
 Kind = Literal["producer", "consumer", "admin-client"]
 KINDS: Final[tuple[Kind, ...]] = ("producer", "consumer", "admin-client")
 
-INTERVAL_MS: Final = 60_000
+INTERVAL_MS: Final = int(CHECK_EVERY_S * 1000)
 _CONNECTED: Final = '"state":"UP"'
 
 
@@ -58,6 +61,8 @@ class ClientStatistics:
         """`config` is librdkafka's of the client."""
         self.kind = kind
         self.client_id: str = config.get("client.id", "rdkafka")
+        self._config = config
+        self._brokers: KnownBrokers | None = None
         self._figures = _Figures()
         # It may run wherever memory is freed, also under the lock.
         self._finalizer = weakref.finalize(self, self._figures.end)
@@ -70,6 +75,10 @@ class ClientStatistics:
         """What confluent-kafka has to be given besides the client's config."""
         return {"statistics.interval.ms": INTERVAL_MS, "stats_cb": self}
 
+    def watch(self, client: Any) -> None:
+        """The reports are those of this client of confluent-kafka's, which calls this only while it lives."""
+        self._brokers = KnownBrokers.of(client, self._config)
+
     def end(self) -> None:
         """The client was closed, though something may still refer to it."""
         self._finalizer()
@@ -80,6 +89,8 @@ class ClientStatistics:
         topics = report.rindex('"topics":')
         connections = report.count(_CONNECTED, report.rindex('"brokers":', 0, topics), topics)
         self._figures.traffic = Traffic(connections, _last(report, "tx_bytes"), _last(report, "rx_bytes"))
+        if self._brokers is not None:
+            self._brokers.check()
 
 
 _clients: Final[dict[tuple[Kind, str], list[_Figures]]] = {}

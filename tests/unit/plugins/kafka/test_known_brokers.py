@@ -1,0 +1,172 @@
+"""Clients that were told that there are no brokers, or no leaders, as a broker says that has been fenced."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
+
+import pytest
+from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient, OffsetSpec
+
+from headrace.plugins.kafka import admin_clients, client_statistics, group_offsets, known_brokers
+from headrace.plugins.kafka.client_statistics import ClientStatistics
+from headrace.plugins.kafka.known_brokers import KnownBrokers
+from headrace.worker.kafka import librdkafka
+from tests.metadata_proxy import MetadataProxy
+from tests.mock_cluster import MockCluster
+from tests.tcp_proxy import TcpProxy
+from tests.unit.worker.kafka.test_librdkafka import values
+
+SECONDS = 20
+EVERY_MS = 200
+CLIENT = {
+    "client.id": "me",
+    "topic.metadata.refresh.interval.ms": 100,
+    # Else librdkafka helps itself in nine of ten cases.
+    "metadata.recovery.strategy": "none",
+}
+
+
+class Client(NamedTuple):
+    """A client and what it is for."""
+
+    serves: Callable[[], bool]
+    """Whether it is served now."""
+    lists: Callable[[], object]
+    """It asks for metadata."""
+
+
+@pytest.fixture(autouse=True)
+def _often(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(known_brokers, "CHECK_EVERY_S", EVERY_MS / 1000)
+    for module in (client_statistics, librdkafka):
+        monkeypatch.setattr(module, "INTERVAL_MS", EVERY_MS)
+
+
+@pytest.fixture
+def link() -> Iterator[MetadataProxy]:
+    mock = MockCluster()
+    mock.create("t")
+    with MetadataProxy(mock.bootstrap) as proxy:
+        yield proxy
+
+
+def until(serves: Callable[[], bool], wanted: bool = True) -> None:
+    end = time.monotonic() + SECONDS
+    while serves() is not wanted:
+        assert time.monotonic() < end
+
+
+def answers(request: Callable[[], object]) -> bool:
+    try:
+        request()
+    except KafkaException:
+        return False
+    return True
+
+
+def has_ends(client: AdminClient) -> bool:
+    at = TopicPartition("t", 0)
+    return answers(client.list_offsets({at: OffsetSpec.latest()}, request_timeout=1)[at].result)
+
+
+def admin(config: dict[str, Any]) -> Client:
+    client = admin_clients.admin_client(config)
+
+    def serves() -> bool:
+        admin_clients.poll_clients()
+        return has_ends(client)
+
+    return Client(serves, lambda: client.list_topics(timeout=0.1))
+
+
+def group(config: dict[str, Any]) -> Client:
+    client = group_offsets.kept_client(config)
+
+    def serves() -> bool:
+        return answers(client.committed("g", timeout_s=5).result)
+
+    return Client(serves, lambda: client._client.list_topics(timeout=0.1))
+
+
+def consumer(config: dict[str, Any]) -> Client:
+    statistics = ClientStatistics("consumer", config)
+    own = {**config, **statistics.settings(), "group.id": "g"}
+    client: Any = Consumer(own, logger=logging.getLogger(__name__))
+    statistics.watch(client)
+    client.assign([TopicPartition("t", 0, 0)])
+    others: Any = Producer({"bootstrap.servers": config["bootstrap.servers"]}, logger=logging.getLogger(__name__))
+
+    def serves() -> bool:
+        others.produce("t", b"x")
+        others.flush(SECONDS)
+        message = client.poll(0.2)
+        return message is not None and message.error() is None
+
+    return Client(serves, lambda: client.list_topics(timeout=0.1))
+
+
+def producer(config: dict[str, Any]) -> Client:
+    client = librdkafka.Producer(config, logging.getLogger(__name__))
+
+    def serves() -> bool:
+        if not client.waiting():
+            client.produce(values(1))
+        return client.flush(0.2) == 0
+
+    return Client(serves, lambda: client.poll(0.1))
+
+
+@pytest.mark.parametrize("made", [admin, group, consumer, producer])
+def test_a_client_that_was_told_of_no_broker_is_served_again(
+    made: Callable[[dict[str, Any]], Client], link: MetadataProxy
+) -> None:
+    client = made({**CLIENT, "bootstrap.servers": link.servers})
+    until(client.serves)
+    link.fence()
+    until(lambda: answers(client.lists) and link.fenced_answers > 0)
+    link.heal()
+    until(client.serves)
+
+
+def test_the_log_says_that_brokers_are_looked_up_anew(link: MetadataProxy, caplog: pytest.LogCaptureFixture) -> None:
+    now = 0.0
+    config = {**CLIENT, "bootstrap.servers": link.servers}
+    client: Any = Consumer({**config, "group.id": "g"}, logger=logging.getLogger(__name__))
+    brokers = KnownBrokers.of(client, config, lambda: now)
+    assert brokers is not None
+    for what, told in ((link.fence, ""), (link.heal, "client me knows no broker any more")):
+        client.list_topics(timeout=SECONDS)
+        now += 10
+        brokers.check()
+        assert told in caplog.text
+        what()
+    client.close()
+
+
+def test_offsets_that_were_asked_for_in_vain_do_not_end_the_process(link: MetadataProxy) -> None:
+    with TcpProxy(link.port) as wire:
+        link.advertised_port = wire.port
+        client = group_offsets.kept_client({"bootstrap.servers": f"127.0.0.1:{wire.port}"})
+
+        def serves() -> bool:
+            return answers(client.committed("g", timeout_s=0.2).result)
+
+        until(serves)
+        wire.cut()
+        for _ in range(3):
+            assert not serves()
+        wire.heal()
+        until(serves)
+
+
+def test_an_admin_client_does_not_stay_with_what_it_knew_of_leaders(link: MetadataProxy) -> None:
+    client = admin_clients.admin_client({"bootstrap.servers": link.servers})
+    until(lambda: has_ends(client))
+    link.lose_leaders()
+    until(lambda: has_ends(client), wanted=False)
+    link.heal()
+    until(lambda: has_ends(client))
