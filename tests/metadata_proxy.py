@@ -28,6 +28,8 @@ class MetadataProxy:
     """Passes requests to the broker on, and its answers back."""
 
     def __init__(self, broker: str) -> None:
+        self.broker = broker
+        """By which others reach it as it is."""
         self._host, _, port = broker.rpartition(":")
         self._port = int(port)
         self._fenced = self._leaderless = False
