@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import logging
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cache
@@ -37,6 +38,7 @@ _SPARK_OWNS: Final = (
     "group.id",
     "group.instance.id",
     "group.protocol",
+    "group.remote.assignor",
     "auto.offset.reset",
     "enable.auto.commit",
     "client.id",
@@ -211,10 +213,41 @@ def _unserved(java: Mapping[str, str]) -> list[Problem]:
         remedy = "Use RangeAssignor, RoundRobinAssignor or CooperativeStickyAssignor."
         problems.append(Problem("partition.assignment.strategy", as_text(strategy), message, remedy))
     reset = java.get("auto.offset.reset", "latest").strip()
-    if reset not in ("earliest", "latest", "none"):
+    if reset not in ("earliest", "latest", "none") and reset_age_ms(reset) is None:
         message = f"auto.offset.reset={reset} is not served."
-        problems.append(Problem("auto.offset.reset", reset, message, "Set it to earliest, latest or none."))
+        remedy = "Set it to earliest, latest, none or by_duration:<age>, as by_duration:PT1H."
+        problems.append(Problem("auto.offset.reset", reset, message, remedy))
+    protocol = java.get("group.protocol", "classic").strip().lower()
+    if protocol in _OF_THE_OTHER_PROTOCOL:
+        message = f"It cannot be set when group.protocol={protocol}."
+        problems += [
+            Problem(key, java[key], message, f"Remove it{_INSTEAD[protocol]}.")
+            for key in _OF_THE_OTHER_PROTOCOL[protocol]
+            if key in java
+        ]
     return problems
+
+
+_OF_THE_OTHER_PROTOCOL: Final = {
+    "consumer": ("partition.assignment.strategy", "session.timeout.ms", "heartbeat.interval.ms"),
+    "classic": ("group.remote.assignor",),
+}
+_INSTEAD: Final = {
+    "consumer": ", also from the worker's consumer. settings: the brokers' group.consumer.* settings decide",
+    "classic": ", or set group.protocol=consumer",
+}
+_AGE: Final = re.compile(
+    r"by_duration:P(?=.)(?:(\d+)D)?(?:T(?=\d)(?:(\d+)H)?(?:(\d+)M)?(?:(\d+)(?:\.(\d{1,9}))?S)?)?", re.IGNORECASE
+)
+
+
+def reset_age_ms(reset: str) -> int | None:
+    """The age that `auto.offset.reset=by_duration:<ISO 8601>` means; None where it is another value."""
+    if (found := _AGE.fullmatch(reset)) is None:
+        return None
+    days, hours, minutes, seconds = (int(part or 0) for part in found.groups()[:4])
+    milliseconds = int((found[5] or "0").ljust(9, "0")[:3])
+    return (((days * 24 + hours) * 60 + minutes) * 60 + seconds) * 1000 + milliseconds
 
 
 def without_counterpart(kind: str, java: Mapping[str, str]) -> list[str]:

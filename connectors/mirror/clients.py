@@ -17,7 +17,7 @@ from typing import Final, Protocol, TypeVar
 from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka.admin import AdminClient
 
-from headrace.config.kafka.client_config import SETTINGS, ClientConfig
+from headrace.config.kafka.client_config import SETTINGS, ClientConfig, reset_age_ms
 from headrace.config.kafka.client_settings import SASL, SSL
 from headrace.config.problems import ConfigError, Problem
 from headrace.connectors.mirror.settings import TASK_INDEX
@@ -100,6 +100,10 @@ class MirrorClients:
             java.setdefault("auto.offset.reset", "earliest")
             # librdkafka's consumer wants one and asks for its coordinator, and uses neither.
             java.setdefault("group.id", self.label)
+            if reset_age_ms(java["auto.offset.reset"]) is not None:
+                key, value = origin["auto.offset.reset"], java["auto.offset.reset"]
+                message = f"{value} is not served by a mirror."
+                raise ConfigError(Problem(key, value, message, "Set it to earliest, latest or none."))
         try:
             return ClientConfig(kind, java)
         except ConfigError as e:

@@ -5,11 +5,12 @@ from __future__ import annotations
 import threading
 import time
 import uuid
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient
 
 from headrace.plugins.offsets import TopicPartition
@@ -24,6 +25,17 @@ from tests.integration.worker_process import Topic, eventually
 pytestmark = pytest.mark.kafka
 
 SESSION_S = 45
+CLASSIC = {
+    "partition.assignment.strategy": "range",
+    "session.timeout.ms": SESSION_S * 1000,
+    "heartbeat.interval.ms": 500,
+}
+BY_PARTS = {
+    "cooperative": {**CLASSIC, "partition.assignment.strategy": "cooperative-sticky"},
+    "consumer": {"group.protocol": "consumer"},
+    "consumer-range": {"group.protocol": "consumer", "group.remote.assignor": "range"},
+}
+"""How partitions come one by one."""
 AT_ONCE_S = 15.0
 """Well below the session."""
 
@@ -31,7 +43,19 @@ AT_ONCE_S = 15.0
 class Member:
     """A sink's consumer on a thread of its own."""
 
-    def __init__(self, broker: str, group: str, topics: Collection[str], instance: str, regex: str = "") -> None:
+    def __init__(
+        self,
+        broker: str,
+        group: str,
+        topics: Collection[str],
+        instance: str,
+        regex: str = "",
+        protocol: Mapping[str, Any] = CLASSIC,
+        reset: str = "earliest",
+    ) -> None:
+        self.read: list[tuple[int, int]] = []
+        """The partition and offset of each record that it read."""
+        self.failed: Exception | None = None
         self.lost: list[bool] = []
         self.fenced: Fenced | None = None
         self.assigned: list[TopicPartition] = []
@@ -50,16 +74,16 @@ class Member:
         config = {
             **kafka,
             "group.id": group,
-            "group.instance.id": instance,
-            "partition.assignment.strategy": "range",
+            **protocol,
             "enable.auto.commit": False,
-            "session.timeout.ms": SESSION_S * 1000,
-            "heartbeat.interval.ms": 500,
             "allow.auto.create.topics": False,
         }
         subscription = TopicSubscription(topics, regex, 300)
-        named = named_by_topics(config, lambda: subscription.signature(AdminClient(kafka)))
-        self._consumer = SinkConsumer(named, subscription, TopicIds(kafka), Positions("earliest"), owner, 1 << 20)
+        if instance:
+            config["group.instance.id"] = instance
+            config = dict(named_by_topics(config, lambda: subscription.signature(AdminClient(kafka))))
+        self._positions = Positions(reset)
+        self._consumer = SinkConsumer(config, subscription, TopicIds(kafka), self._positions, owner, 1 << 20)
         self._ends = threading.Event()
         self._thread = threading.Thread(target=self._run, daemon=True)
         self._thread.start()
@@ -67,10 +91,15 @@ class Member:
     def _run(self) -> None:
         try:
             while not self._ends.is_set():
-                self._consumer.stay(0.05)
+                for message in self._consumer.fetch(0.05, 100, 1 << 20):
+                    self.read.append((message.partition(), message.offset()))
+                    at = TopicPartition(message.topic(), message.partition())
+                    self._positions.go_on({at: message.offset() + 1})
                 self.assigned = list(self._consumer.assigned)
         except Fenced as error:
             self.fenced = error
+        except Exception as error:
+            self.failed = error
         self.assigned = list(self._consumer.assigned)
 
     @property
@@ -95,16 +124,21 @@ class Group:
         self._admin = AdminClient({"bootstrap.servers": broker})
         self._joined: list[Member] = []
 
-    def join(self, instance: str, *more: str, regex: str = "") -> Member:
+    def join(self, instance: str, *more: str, regex: str = "", **how: Any) -> Member:
         """One more member, of the group's topic and `more` or of those that match."""
         topics = [] if regex else [self._topic.name, *more]
-        self._joined.append(Member(self._broker, self._id, topics, instance, regex))
+        self._joined.append(Member(self._broker, self._id, topics, instance, regex, **how))
         return self._joined[-1]
 
     def instances(self) -> list[str]:
         """Those of its members, as Kafka has them, but for their topics' digests."""
         described = self._admin.describe_consumer_groups([self._id], request_timeout=20)[self._id].result()
         return sorted(member.group_instance_id.partition("-")[0] for member in described.members)
+
+    def write(self) -> None:
+        """Write a record to each partition."""
+        for partition in range(4):
+            self._topic.send([b"x"], partition)
 
     @property
     def topic(self) -> str:
@@ -176,3 +210,50 @@ def test_a_member_whose_topic_is_not_there_ends_at_once(broker: str) -> None:
     began = time.monotonic()
     member.close()
     assert time.monotonic() - began < LEAVE_S / 2
+
+
+@pytest.mark.parametrize("protocol", BY_PARTS.values(), ids=BY_PARTS)
+def test_partitions_come_and_go_by_parts(group: Group, protocol: Mapping[str, Any]) -> None:
+    first = group.join("", protocol=protocol)
+    has(4, first)
+    group.write()
+    eventually(lambda: len(first.read) == 4, AT_ONCE_S)
+    second = group.join("", protocol=protocol)
+    has(2, first, second)
+    group.write()
+    eventually(lambda: len({*first.read, *second.read}) == 8, AT_ONCE_S)
+    group.end(second)
+    has(4, first)
+    group.write()
+    eventually(lambda: len({*first.read, *second.read}) == 12, AT_ONCE_S)
+    assert len(first.read) + len(second.read) == 12, "what was read and committed does not come again"
+    group.end(first)
+
+
+def test_a_static_member_of_the_consumer_protocol_has_its_partitions_back(group: Group) -> None:
+    protocol = BY_PARTS["consumer"]
+    going, staying = group.join("a", protocol=protocol), group.join("b", protocol=protocol)
+    has(2, going, staying)
+    group.end(going)
+    has(2, group.join("a", protocol=protocol), staying)
+
+
+def test_a_group_without_offsets_begins_by_the_age_of_records(group: Group, broker: str) -> None:
+    producer = Producer({"bootstrap.servers": broker})
+    for age_s, value in ((7200, "old"), (1800, "new")):
+        timestamp_ms = int((time.time() - age_s) * 1000)
+        producer.produce(group.topic, value.encode(), partition=0, timestamp=timestamp_ms)
+    assert producer.flush(AT_ONCE_S) == 0
+    member = group.join("a", reset="by_duration:PT1H")
+    eventually(lambda: member.read, AT_ONCE_S)
+    producer.produce(group.topic, b"later", partition=1)
+    producer.flush(AT_ONCE_S)
+    eventually(lambda: len(member.read) == 2, AT_ONCE_S)
+    assert member.read == [(0, 1), (1, 0)]
+
+
+def test_a_group_without_offsets_and_without_a_policy_is_told_what_to_do(group: Group) -> None:
+    member = group.join("a", reset="error")
+    eventually(lambda: member.failed, AT_ONCE_S)
+    assert "has no committed offset of" in str(member.failed)
+    assert "PATCH /connectors" in str(member.failed)

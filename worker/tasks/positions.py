@@ -6,6 +6,7 @@ Offsets are of the next record to read, as Kafka commits them. Nothing here asks
 from __future__ import annotations
 
 import logging
+import time
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -13,6 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from confluent_kafka import OFFSET_BEGINNING, OFFSET_END, OFFSET_INVALID
 
+from headrace.config.kafka.client_config import reset_age_ms
 from headrace.plugins.offsets import TopicPartition
 from headrace.worker.kafka.distinct import is_uniform
 
@@ -48,7 +50,14 @@ class Positions:
     def start(self, partition: TopicPartition) -> int:
         """`read_from`, or what librdkafka calls the beginning or the end of the partition."""
         known = self.read_from(partition)
-        return _STARTS["earliest" if partition.topic in self._whole else self.policy] if known is None else known
+        # Of a topic that was made again all is newer than a policy of age can mean.
+        policy = "earliest" if partition.topic in self._whole else self.policy
+        return _STARTS.get(policy, OFFSET_BEGINNING) if known is None else known
+
+    def since_ms(self) -> int | None:
+        """Where the policy is one of age, the timestamp from which records are read."""
+        age_ms = reset_age_ms(self.policy)
+        return None if age_ms is None else int(time.time() * 1000) - age_ms
 
     def go_on(self, positions: Mapping[TopicPartition, int]) -> None:
         """Everything before these offsets is done with, or is not wanted."""

@@ -7,6 +7,9 @@ in a callback is raised by the call that it came in, because librdkafka cannot.
     revoked:   the batch that runs ends -> commit -> close
     lost:      the batch that runs is discarded -> close
 
+By the consumer protocol (KIP-848), and by a cooperative assignor, partitions come to those that the task has; by the
+other assignors all are revoked and assigned anew.
+
 A static member (`static_member.py`) that was killed has its place back at once; a dynamic one stays in its group until
 `session.timeout.ms` has passed (45 s by default, as in Java), and its partitions wait for that long.
 """
@@ -37,6 +40,7 @@ from headrace.worker.kafka.rights import said
 from headrace.worker.kafka.topic_ids import AskedIds, TopicIds
 from headrace.worker.tasks.fetched import Sizes, cut, sizes, undecodable
 from headrace.worker.tasks.metrics import TaskMetrics
+from headrace.worker.tasks.missing_topics import MissingTopics
 from headrace.worker.tasks.positions import Positions
 from headrace.worker.tasks.static_member import Fenced, is_fenced, leave
 from headrace.worker.tasks.subscription import TopicSubscription
@@ -118,6 +122,7 @@ class SinkConsumer:
         self._largest_record = largest_record
         self._stable_offsets = stable_offsets
         self._doubted: set[str] = set()
+        self._missing = MissingTopics(topic_ids)
         self._ends: dict[TopicPartition, int] = {}
         self._commit: _Commit | None = None
         self._error: Exception | None = None
@@ -128,6 +133,7 @@ class SinkConsumer:
         self._place = config.get("group.id", ""), config.get("group.instance.id", "")
         self._static = "group.instance.id" in config and config.get("group.protocol", "classic") == "classic"
         self._was_fenced = False
+        self._is_incremental = comes_by_parts(config)
         self._config = config
         self._failures = ClientFailures()
         own = {"auto.offset.reset": "error", "enable.partition.eof": True, "on_commit": self._on_commit}
@@ -242,9 +248,11 @@ class SinkConsumer:
         callbacks = {"on_assign": self._on_assign, "on_revoke": self._on_revoke, "on_lost": self._on_lost}
         with self._fencing():
             self._subscription.renew(self._client, **callbacks)
+            self._join_for_new()
             if self.news is None:
                 return self._client.poll(min(seconds, _POLL_S))
-            before, waits_s = self.assigned, min(seconds, self._longest_s, self._subscription.looks_in_s())
+            looks_in_s = min(self._subscription.looks_in_s(), self._missing.looks_in_s())
+            before, waits_s = self.assigned, min(seconds, self._longest_s, looks_in_s)
             until = time.monotonic() + waits_s
             message = self._client.poll(0)
             # What is no record is not worth a step of the task, which costs as much as half a record.
@@ -255,6 +263,16 @@ class SinkConsumer:
                         return None
                 message = self._client.poll(0)
             return message
+
+    def _join_for_new(self) -> None:
+        """Have the client join anew for topics that were not there and are now."""
+        if not (new := self._missing.appeared()):
+            return
+        try:
+            self._client.list_topics(timeout=_PROBE_S)  # a list of all is what librdkafka compares with what it reads
+        except KafkaException as error:
+            log.info("The topics cannot be listed yet: %s", error)
+            self._missing.add(new)
 
     def _is_no_news(self, message: Any) -> bool:
         """Whether it says no more than that a partition ends where the task is; where an unread one began, is noted."""
@@ -392,6 +410,7 @@ class SinkConsumer:
             raise KafkaException(KafkaError(code, said(error, "Read", names)))
         else:
             if code in NO_TOPIC and message.topic() is not None:
+                self._missing.add([message.topic()])
                 if message.topic() in self._doubted:
                     return  # logged before: librdkafka says so with every rebalance
                 self._doubted.add(message.topic())
@@ -403,21 +422,38 @@ class SinkConsumer:
             return
         begin = self._positions.read_from(partition)
         if begin is None or self._positions.policy == "error":
-            raise KafkaException(error)
+            raise KafkaException(KafkaError(error.code(), self._without_offset(partition, begin)))
         low, high = self.watermarks(partition)
         self._positions.go_on({partition: self._positions.in_topic(partition, begin, low, high)})
         self._reassign()
 
+    def _without_offset(self, partition: TopicPartition, begin: int | None) -> str:
+        """What is wrong where no `auto.offset.reset` says where to go on, and what helps."""
+        what = "has no committed offset of" if begin is None else f"goes on at offset {begin}, which is not there, of"
+        return (
+            f"The group {self._place[0]} {what} {partition.topic}-{partition.partition}, and auto.offset.reset=none. "
+            "Set consumer.override.auto.offset.reset to earliest or latest, or stop the connector, set the offset by "
+            "PATCH /connectors/…/offsets, and resume it"
+        )
+
     def _reassign(self) -> None:
         """The consumer reads each of its partitions from where the task has come to."""
+        if self._is_incremental and self.assigned:
+            with self._fencing():
+                self._client.incremental_unassign([Position(*partition) for partition in self.assigned])
+        self._assign(self.assigned)
+
+    def _assign(self, partitions: Sequence[TopicPartition]) -> None:
+        """The consumer reads these partitions from where the task has come to, and those that it keeps."""
         self._ends.clear()  # before them are records that come again
-        if not self.assigned:
+        if not partitions:
             return
+        take = self._client.incremental_assign if self._is_incremental else self._client.assign
         with self._fencing():
             # librdkafka keeps a partition paused over its going and coming back.
-            self._client.resume([Position(*partition) for partition in self.assigned])
-            self._client.assign([Position(*p, self._positions.start(p)) for p in self.assigned])
-            self._pause(self.assigned if self._held else self._resting)
+            self._client.resume([Position(*partition) for partition in partitions])
+            take([Position(*p, self._positions.start(p)) for p in partitions])
+            self._pause(partitions if self._held else self._resting)
 
     def _pause(self, partitions: Collection[TopicPartition]) -> None:
         if partitions:
@@ -525,8 +561,9 @@ class SinkConsumer:
             while not self._ask_committed(positions) and not self._owner.stop.is_set():
                 self._owner.wait(1.0)
             self._positions.go_on_as_told(self._opened(new))
-            self.assigned = new
-            self._reassign()
+            kept = self.assigned if self._is_incremental else []
+            self.assigned = [*kept, *new]
+            self._assign(new)
         except Exception as error:
             self._error = error
 
@@ -565,6 +602,25 @@ class SinkConsumer:
         for position in committed:
             if position.offset >= 0 and position.topic not in remade:
                 self._positions.found_committed(TopicPartition(position.topic, position.partition), position.offset)
+        return self._find_begins(_partitions(positions))
+
+    def _find_begins(self, partitions: Sequence[TopicPartition]) -> bool:
+        """Whether it is known where to begin in partitions of which nothing was committed, by a policy of age."""
+        since_ms = self._positions.since_ms()
+        unread = [partition for partition in partitions if self._positions.read_from(partition) is None]
+        if since_ms is None or not unread:
+            return True
+        try:
+            asked = [Position(*partition, since_ms) for partition in unread]
+            for found in self._client.offsets_for_times(asked, timeout=_WATERMARKS_TIMEOUT_S):
+                partition = TopicPartition(found.topic, found.partition)
+                # Where all records are older, it begins at the end.
+                self._positions.began(partition, found.offset if found.offset >= 0 else self.watermarks(partition)[1])
+        except (RetriableError, KafkaException) as error:
+            if isinstance(error, KafkaException) and not _passes(error.args[0]):
+                raise
+            log.warning("Where to begin by auto.offset.reset is not known yet: %s", error)
+            return False
         return True
 
     def _committed(self, positions: list[Any]) -> Sequence[Any]:
@@ -640,6 +696,12 @@ class SinkConsumer:
         error, self._error = self._error, None
         if error is not None:
             raise error
+
+
+def comes_by_parts(config: Mapping[str, Any]) -> bool:
+    """Whether partitions are assigned and revoked one by one to a consumer with librdkafka's config."""
+    is_new = str(config.get("group.protocol", "classic")).lower() == "consumer"
+    return is_new or config.get("partition.assignment.strategy") == "cooperative-sticky"
 
 
 def _say_not_committed(why: object) -> None:

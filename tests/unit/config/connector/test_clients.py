@@ -19,7 +19,7 @@ from headrace.config.connector.clients import (
     source_producer,
 )
 from headrace.config.connector.sink_members import with_topics
-from headrace.config.kafka.client_config import SETTINGS, without_counterpart
+from headrace.config.kafka.client_config import SETTINGS, reset_age_ms, without_counterpart
 from headrace.config.kafka.client_keys import CLASS_KEYS, HARMLESS, KEPT, PASSED, STATED
 from headrace.config.settings import ConfigError, Type
 from headrace.config.worker.config import WorkerConfig
@@ -324,7 +324,16 @@ def test_keys_that_load_classes_are_refused_with_the_reason(key: str) -> None:
             {"partition.assignment.strategy": "org.apache.kafka.clients.consumer.StickyAssignor"},
             "partition.assignment.strategy",
         ),
-        ({"auto.offset.reset": "by_duration:PT1H"}, "auto.offset.reset"),
+        ({"auto.offset.reset": "by_duration:1h"}, "auto.offset.reset"),
+        ({"group.remote.assignor": "range"}, "group.remote.assignor"),
+        *(
+            ({"group.protocol": "CONSUMER", key: value}, key)
+            for key, value in (
+                ("session.timeout.ms", "9000"),
+                ("heartbeat.interval.ms", "900"),
+                ("partition.assignment.strategy", "org.apache.kafka.clients.consumer.RangeAssignor"),
+            )
+        ),
         ({**SCRAM, "sasl.mechanism": "GSSAPI"}, "sasl.mechanism"),
     ],
 )
@@ -333,6 +342,22 @@ def test_what_cannot_be_served_is_refused(props: dict[str, str], key: str) -> No
         sink_consumer(worker(**with_prefix("consumer.", props)), NAME, 0)
     assert [problem.key for problem in caught.value.problems] == [key]
     assert all(problem.remedy for problem in caught.value.problems)
+
+
+@pytest.mark.parametrize(
+    ("reset", "age_ms"),
+    [
+        ("by_duration:PT1H", 3_600_000),
+        ("by_duration:P1DT2H3M4.5S", 93_784_500),
+        ("by_duration:PT0S", 0),
+        ("by_duration:P", None),
+        ("by_duration:PT", None),
+        ("by_duration:-PT1H", None),
+        ("earliest", None),
+    ],
+)
+def test_the_age_by_which_a_group_begins(reset: str, age_ms: int | None) -> None:
+    assert reset_age_ms(reset) == age_ms
 
 
 def test_settings_without_counterpart_are_reported_once(caplog: pytest.LogCaptureFixture) -> None:
