@@ -225,7 +225,39 @@ def _unserved(java: Mapping[str, str]) -> list[Problem]:
             for key in _OF_THE_OTHER_PROTOCOL[protocol]
             if key in java
         ]
+    return problems + _not_together(java)
+
+
+def _not_together(java: Mapping[str, str]) -> list[Problem]:
+    """What librdkafka refuses only as it starts."""
+    problems = []
+    if java.get("enable.idempotence", "false").strip().lower() == "true":
+        retries, flight = (_number(java, key) for key in ("retries", _IN_FLIGHT))
+        remedy = "Change it, or set enable.idempotence=false."
+        if retries == 0:
+            problems.append(Problem("retries", java["retries"], "An idempotent producer needs retries.", remedy))
+        if flight is not None and flight > _MOST_IN_FLIGHT:
+            message = f"An idempotent producer takes {_MOST_IN_FLIGHT} at most."
+            problems.append(Problem(_IN_FLIGHT, java[_IN_FLIGHT], message, remedy))
+        if java.get("acks", "all").strip() not in ("all", "-1"):
+            problems.append(Problem("acks", java["acks"], "An idempotent producer needs acks=all.", remedy))
+    poll_ms, session_ms = (_number(java, key) for key in ("max.poll.interval.ms", "session.timeout.ms"))
+    if (poll_ms is not None or session_ms is not None) and java.get("group.protocol", "").lower() != "consumer":
+        poll_ms, session_ms = poll_ms or 300_000, session_ms or 45_000
+        if poll_ms < session_ms:
+            key = "max.poll.interval.ms" if "max.poll.interval.ms" in java else "session.timeout.ms"
+            message = "max.poll.interval.ms must not be below session.timeout.ms in the Kafka library of this worker."
+            problems.append(Problem(key, java[key], message, f"Here they are {poll_ms} and {session_ms}."))
     return problems
+
+
+def _number(java: Mapping[str, str], key: str) -> int | None:
+    text = java.get(key, "").strip()
+    return int(text) if text.isdecimal() else None
+
+
+_IN_FLIGHT: Final = "max.in.flight.requests.per.connection"
+_MOST_IN_FLIGHT: Final = 5
 
 
 _OF_THE_OTHER_PROTOCOL: Final = {

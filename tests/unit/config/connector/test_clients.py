@@ -345,6 +345,29 @@ def test_what_cannot_be_served_is_refused(props: dict[str, str], key: str) -> No
 
 
 @pytest.mark.parametrize(
+    ("prefix", "props", "key"),
+    [
+        ("consumer.", {"max.poll.interval.ms": "100"}, "max.poll.interval.ms"),
+        ("consumer.", {"session.timeout.ms": "400000"}, "session.timeout.ms"),
+        ("producer.", {"enable.idempotence": "true", "retries": "0"}, "retries"),
+        ("producer.", {"enable.idempotence": "true", "acks": "1"}, "acks"),
+        (
+            "producer.",
+            {"enable.idempotence": "true", "max.in.flight.requests.per.connection": "6"},
+            "max.in.flight.requests.per.connection",
+        ),
+    ],
+)
+def test_settings_that_librdkafka_does_not_take_together_are_refused(
+    prefix: str, props: dict[str, str], key: str
+) -> None:
+    made = sink_consumer if prefix == "consumer." else source_producer
+    with pytest.raises(ConfigError) as caught:
+        made(worker(**with_prefix(prefix, props)), NAME, 0)
+    assert [problem.key for problem in caught.value.problems] == [key]
+
+
+@pytest.mark.parametrize(
     ("reset", "age_ms"),
     [
         ("by_duration:PT1H", 3_600_000),
