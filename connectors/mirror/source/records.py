@@ -13,7 +13,7 @@ from confluent_kafka import TopicPartition as Position
 
 from headrace.plugins.conversion.kafka_rows import to_arrow
 from headrace.plugins.errors import RetriableError
-from headrace.plugins.kafka.client_statistics import ClientStatistics
+from headrace.plugins.kafka.known_brokers import KnownBrokers
 from headrace.plugins.offsets import TopicPartition
 from headrace.plugins.stopping import StopToken
 
@@ -35,10 +35,8 @@ class RecordRanges:
     def __init__(self, consumer: Mapping[str, Any]) -> None:
         """`consumer` is librdkafka's configuration."""
         own = {"auto.offset.reset": "error", "enable.partition.eof": True}
-        statistics = ClientStatistics("consumer", consumer)
-        config = {**consumer, **own, **statistics.settings()}
-        self._consumer: Any = Consumer(config, logger=logging.getLogger(f"{__name__}.client"))
-        statistics.watch(self._consumer)
+        self._consumer: Any = Consumer({**consumer, **own}, logger=logging.getLogger(f"{__name__}.client"))
+        self._brokers = KnownBrokers.of(self._consumer, consumer)
 
     def read(
         self, partition: TopicPartition, after: int, upto: int, stop: StopToken | None = None
@@ -52,6 +50,8 @@ class RecordRanges:
         try:
             while stop is None or not stop.is_set():
                 first = self._consumer.poll(_POLL_S)
+                if self._brokers is not None:
+                    self._brokers.check()
                 messages = [] if first is None else self._following(first)
                 if messages:
                     heard = time.monotonic()
