@@ -99,6 +99,13 @@ class Client:
         self.assigned = {(p.topic, p.partition): p.offset for p in positions}  # whatever is paused stays so
         self.assigns += 1
 
+    def incremental_assign(self, positions: list[Any]) -> None:
+        self.assigned |= {(p.topic, p.partition): p.offset for p in positions}
+
+    def incremental_unassign(self, positions: list[Any]) -> None:
+        for p in positions:
+            del self.assigned[p.topic, p.partition]
+
     list_topics: Callable[[float], None]
 
     def pause(self, positions: list[Any]) -> None:
@@ -180,6 +187,24 @@ def test_a_partition_that_went_while_held_and_came_back_when_free_is_read(rig: R
     assert rig.client.paused == {0, 1}
     rig.fetch(lambda: rig.client.comes(0, 1))
     assert not rig.client.paused
+
+
+@pytest.mark.parametrize(
+    "config", [{"group.protocol": "consumer"}, {"partition.assignment.strategy": "cooperative-sticky"}]
+)
+def test_partitions_that_come_one_by_one_leave_the_others_alone(
+    monkeypatch: pytest.MonkeyPatch, config: dict[str, str]
+) -> None:
+    rig = Rig(monkeypatch, **config)
+    later = TopicPartition("t", 2)
+    rig.positions.go_on({P0: 12})
+    rig.fetch(lambda: rig.client.comes(2))
+    assert rig.consumer.assigned == [P0, P1, later]
+    assert rig.client.assigned == {P0: 10, P1: 10, later: 10}
+    rig.client.seeks_fail = True
+    rig.consumer.seek()
+    assert rig.client.assigned == {P0: 12, P1: 10, later: 10}
+    assert rig.client.assigns == 0
 
 
 def test_the_end_of_a_partition_that_went_is_forgotten(rig: Rig) -> None:
