@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from difflib import get_close_matches
+from collections.abc import Collection, Iterable
+from difflib import SequenceMatcher, get_close_matches
 
 from headrace.config.removed import CLASSES
 
 _ALIKE = 0.75
 """From this likeness on, of 1.0, a name is taken for a slip of the other."""
+_MANY = 40
+"""From here on names are a wall that nobody reads."""
 
 
 def nearest(name: str, names: Iterable[str]) -> str | None:
@@ -19,13 +21,17 @@ def nearest(name: str, names: Iterable[str]) -> str | None:
 
 
 def nearest_class(name: str, classes: Iterable[str]) -> str | None:
-    """The class, by its full name, that had this one, or whose full or short name is most like it; None: none is."""
+    """The class, by its full name, that had this one, or whose full or short name is most like it; None: none is.
+
+    Short names are meant with and without `Connector` at their end.
+    """
     full = list(classes)
     if name in CLASSES:
         return CLASSES[name]
     if "." in name and (found := nearest(name, full)) is not None:
         return found
     by_short = {short_name(one): one for one in reversed(full)}
+    by_short |= {short.removesuffix("Connector"): one for short, one in by_short.items()}
     found = nearest(short_name(name), by_short)
     return None if found is None else by_short[found]
 
@@ -41,9 +47,25 @@ def short_name(class_name: str) -> str:
 
 
 def class_advice(name: str, classes: Iterable[str]) -> str:
-    """Two sentences to follow a refusal: the class that may be meant, and the short names of those that there are."""
+    """Two sentences to follow a refusal: the class that may be meant, and the short names of those that there are.
+
+    Of many they are the most alike.
+    """
     full = list(classes)
-    return f"{question(nearest_class(name, full))} {listed(sorted({short_name(one) for one in full}))}"
+    return f"{question(nearest_class(name, full))} {_listed(name, {short_name(one) for one in full})}"
+
+
+def _listed(name: str, short_names: Collection[str]) -> str:
+    if len(short_names) <= _MANY:
+        return listed(sorted(short_names))
+    likeness = SequenceMatcher(b=short_name(name).lower())
+
+    def unlike(one: str) -> float:
+        likeness.set_seq1(one.lower())
+        return -likeness.ratio()
+
+    first = sorted(sorted(short_names), key=unlike)[:_MANY]
+    return listed([*first, f"and {len(short_names) - _MANY} more"])
 
 
 def listed(names: Iterable[str]) -> str:

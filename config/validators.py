@@ -5,6 +5,7 @@ The text of a validator (`str`) says what it wants, for remedies and for the ref
 
 from __future__ import annotations
 
+import unicodedata
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final, Protocol
@@ -13,6 +14,10 @@ from headrace.config.name_regex import name_regex
 from headrace.config.values import invalid, shown, trimmed
 
 _LONGEST_NAME: Final = 1000
+_CONTROLS: Final = ("Cc", "Zl", "Zp")
+"""Unicode's categories of control characters and of separators of lines."""
+_BIDI: Final = "\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"
+"""They turn the text around that follows: a name looks like another."""
 
 
 class Validator(Protocol):
@@ -106,10 +111,12 @@ class NonEmpty:
 
 @dataclass(frozen=True)
 class NonEmptyWithoutControlChars:
-    """Null, or a text that is not blank and has no ASCII control characters: what a connector's name must be.
+    """Null, or a text that is not blank and has no control characters: what a connector's name must be.
 
     Decided: one of 1,000 bytes at most, which Apache does not bound, because a name stands in paths, group ids and the
     group protocol, where one of 32,768 bytes ends every assignment; loses: longer names of another cluster.
+    Decided: what ends a line or turns text around in Unicode is a control character, too, where Apache has ASCII's and
+    Latin 1's only, because logs and consoles show names; loses: as before.
     """
 
     def __call__(self, name: str, value: Any) -> str | None:
@@ -117,7 +124,7 @@ class NonEmptyWithoutControlChars:
             return None
         if not trimmed(value):
             return invalid(name, value, "String may not be empty")
-        control = [str(ord(char)) for char in value if ord(char) < 0x20 or 0x7F <= ord(char) < 0xA0]
+        control = [str(ord(char)) for char in value if unicodedata.category(char) in _CONTROLS or char in _BIDI]
         if control:
             why = "String may not contain control sequences but had the following ASCII chars: " + ", ".join(control)
             return invalid(name, value, why)
@@ -131,6 +138,17 @@ class NonEmptyWithoutControlChars:
 
     def __str__(self) -> str:
         return f"a text that is not blank, without control characters, of {_LONGEST_NAME} bytes at most"
+
+
+def name_objection(name: str | None) -> str | None:
+    """The error in a connector's name that begins or ends with blanks, visible or not; None if there is none.
+
+    Settings are trimmed before their validators see them, so a name is judged by this as it was given.
+    """
+    ends = {name[0], name[-1]} if name and trimmed(name) else set()
+    if any(char.isspace() or unicodedata.category(char) == "Cf" for char in ends):
+        return invalid("name", ascii(name)[:80], "String may not begin or end with blanks")
+    return None
 
 
 @dataclass(frozen=True)

@@ -27,7 +27,7 @@ from typing import Any, Final
 from headrace.config.connector.enrichment import PluginClass, version_objection
 from headrace.config.connector.plugin_versions import BY_VERSION, of_version
 from headrace.config.problems import ConfigError, Problem
-from headrace.config.suggestions import class_advice, nearest_class, question
+from headrace.config.suggestions import class_advice
 from headrace.plugins.declarations import fault_of
 from headrace.plugins.jars import DiscoveryMode, JarPlugin, connects_own, scan
 
@@ -321,15 +321,10 @@ class Plugins:
         if several := sorted(self._aliases.get(name, set()) & known)[:50]:
             text = f"More than one connector matches alias {name}. Please use full package and class name instead."
             return f"{text} Classes found: {', '.join(several)}"
-        available = ", ".join(
-            f"PluginDesc{{klass=class {p.class_name}, name='{p.class_name}', version='{p.version}', "
-            f"encodedVersion={p.version}, type={p.kind}, typeName='{p.kind}', location='{p.location}'}}"
-            for p in self.all_versions(*kinds)
-        )
-        asked = question(nearest_class(name, known))
+        blanks = " It has blanks around it: take them away." if name != name.strip() else ""
         return (
-            f"Failed to find any class that implements Connector and which name matches {name}, "
-            f"available connectors are: {available}{asked and f'.{asked}'}"
+            f"Failed to find any class that implements Connector and which name matches {name}."
+            f"{blanks}{class_advice(name, sorted(known))}"
         )
 
 

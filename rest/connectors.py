@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from types import MappingProxyType
+
 from fastapi import APIRouter, Depends, Request
 from fastapi.responses import Response
 
@@ -37,6 +40,7 @@ from headrace.rest.requests import (
 from headrace.rest.security.access import NEEDS_NOTHING, Of, needs
 from headrace.rest.security.audit import ChangeOf
 from headrace.rest.security.shown import Shown, ShownOf
+from headrace.rest.unread import unread_header
 from headrace.worker.errors import BadRequest, NotFound
 from headrace.worker.herder.api import Herder
 from headrace.worker.herder.rest_paths import connector_path
@@ -92,7 +96,7 @@ def create(request: Request, body: JsonObject, herder: HerderOf, shown: ShownOf,
         raise BadRequest(f"Unrecognized field(s) {', '.join(unknown)}; a connector is created from {known}.")
     if body.get("config") is None:
         raise BadRequest('The member "config" is missing: give the connector\'s configuration.')
-    name = (text_of(body.get("name")) or "").strip()
+    name = text_of(body.get("name")) or ""
     shown.access.require(Right.EDIT, name)
     config = _named(config_of(body["config"], 'The member "config"'), name)
     shown.masking.refuse_hidden(config)
@@ -135,7 +139,7 @@ def put_config(
     meant = shown.masking.meant(request, name, _named(body, name))
     change.configures(name, meant)
     created, info = herder.configure(name, meant)
-    return _created(request, info, shown) if created else json_answer(shown.connector(info))
+    return _created(request, info, shown) if created else _configured(info, shown)
 
 
 @router.patch(
@@ -151,7 +155,7 @@ def patch_config(
         _named(body, name)
     meant = shown.masking.meant(request, name, body)
     change.patches(name, meant)
-    return json_answer(shown.connector(herder.patch(name, meant)))
+    return _configured(herder.patch(name, meant), shown)
 
 
 @router.get(
@@ -334,5 +338,10 @@ def _initial(text: str | None) -> TargetState:
 
 
 def _created(request: Request, info: ConnectorInfo, shown: Shown) -> Response:
-    location = f"{own_url(request)}{connector_path(info.name)}"
-    return json_answer(shown.connector(info), 201, {"Location": location})
+    return _configured(info, shown, 201, {"Location": f"{own_url(request)}{connector_path(info.name)}"})
+
+
+def _configured(
+    info: ConnectorInfo, shown: Shown, status: int = 200, headers: Mapping[str, str] = MappingProxyType({})
+) -> Response:
+    return json_answer(shown.connector(info), status, {**headers, **unread_header(info.unread)})

@@ -18,6 +18,7 @@ from headrace.rest import errors
 from headrace.rest.requests import own_url
 from headrace.rest.security.forwarded import FindKey, headers_for, key_to_sign
 from headrace.rest.security.principal import ANONYMOUS, principal_of
+from headrace.rest.unread import UNREAD_HEADER
 from headrace.worker.errors import ConnectError, Elsewhere
 
 if TYPE_CHECKING:
@@ -70,7 +71,8 @@ def _query(request: Request, forward: str) -> str:
 
 
 def _passed_on(request: Request, answer: ForwardedAnswer) -> Response:
+    headers = {name: value for name, value in answer.headers.items() if name == UNREAD_HEADER.lower()}
     # As in Connect a new connector's Location names the worker that was asked, not the one that made it.
-    path = answer.headers.get("location", "").partition("://")[2].partition("/")[2]
-    headers = {"Location": f"{own_url(request)}/{path}"} if path else None
+    if path := answer.headers.get("location", "").partition("://")[2].partition("/")[2]:
+        headers["Location"] = f"{own_url(request)}/{path}"
     return Response(answer.body, answer.status, headers, "application/json" if answer.body else None)

@@ -11,6 +11,7 @@ from headrace.rest.bodies import Config, ConfigInfos, ConfigKeyInfo, InstalledPl
 from headrace.rest.masking import MaskingOf
 from headrace.rest.requests import ConfigBody, HerderOf, speaks_json
 from headrace.rest.security.access import NEEDS_NOTHING, AccessOf, Of, needs
+from headrace.rest.unread import unread_header
 from headrace.worker.errors import BadRequest, NotFound
 
 router = APIRouter(
@@ -50,7 +51,9 @@ def validate(plugin: str, body: ConfigBody, herder: HerderOf, masking: MaskingOf
         raise BadRequest(f"Included connector type {included} does not match request type {plugin}")
     if herder.plugins.kind(plugin) is None:
         raise NotFound(f"Unknown plugin {plugin}.")
-    return json_answer(masking.validated(ConfigInfos(**herder.plugins.validate(body).infos()), plugin))
+    found = herder.plugins.validate(body)
+    infos = masking.validated(ConfigInfos(**found.infos()), plugin)
+    return json_answer(infos, headers=unread_header(found.unread))
 
 
 def _short(plugin: str) -> str:

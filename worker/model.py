@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any, Final, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
+
+if TYPE_CHECKING:
+    from headrace.config.connector.unread import Unread
 
 Config = Mapping[str, str | None]
 """A connector's configuration as an operator gave it; a null value counts as one that is absent."""
@@ -71,6 +74,8 @@ class ConnectorInfo:
     tasks: Sequence[TaskId]
     type: str
     """`source`, `sink`, or `unknown` where its class is not known here."""
+    unread: Sequence[Unread] = ()
+    """The settings that nothing reads, of a config that was just given."""
 
 
 @dataclass(frozen=True)

@@ -33,13 +33,13 @@ def unread(
     config: Mapping[str, str | None],
     declared: Mapping[str, Any],
     removed: Mapping[str, RemovedSetting],
-    plugin_of: Callable[[str, str], type[Any]],
+    plugin_of: Callable[[str, str], type[Any] | None],
 ) -> Iterator[Unread]:
-    """The settings of a valid config that nothing reads; `declared` has all that anything declares, by name.
+    """The settings of a config that nothing reads; `declared` has all that anything declares, by name.
 
     `removed` are those that former versions of the plugins read.
     `plugin_of` gives the class of a plugin by its kind (`connector`: source or sink; `converter`: of headers, too) and
-    the setting that names it.
+    the setting that names it; None for one that is not known, of whose settings nothing is said.
     """
     free = (*_FREE, *_free_prefixes(config, plugin_of))
     known = {*declared, *(setting.name for setting in (*OWN[kind], *RESTART)), *UNSERVED}
@@ -62,7 +62,9 @@ def _advice(key: str, config: Mapping[str, str | None], known: set[str]) -> str:
     return "nothing has a setting of this name" if meant is None else f"did you mean {meant}?"
 
 
-def _free_prefixes(config: Mapping[str, str | None], plugin_of: Callable[[str, str], type[Any]]) -> Iterator[str]:
+def _free_prefixes(
+    config: Mapping[str, str | None], plugin_of: Callable[[str, str], type[Any] | None]
+) -> Iterator[str]:
     """The beginnings of the settings that plugins read without declaring them."""
     yield from _undeclared(plugin_of("connector", "connector.class"))
     for converter in _CONVERTERS:
@@ -76,5 +78,5 @@ def _free_prefixes(config: Mapping[str, str | None], plugin_of: Callable[[str, s
                 yield f"{chain}.{alias}.{prefix}"
 
 
-def _undeclared(plugin: type[Any]) -> tuple[str, ...]:
-    return tuple(getattr(plugin, "undeclared", ()))
+def _undeclared(plugin: type[Any] | None) -> tuple[str, ...]:
+    return ("",) if plugin is None else tuple(getattr(plugin, "undeclared", ()))

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any, Final
 
@@ -32,18 +32,22 @@ from headrace.config.kafka.client_config import SETTINGS
 from headrace.config.problems import ConfigError, Problem
 from headrace.config.settings import Settings, SettingValue, Type
 from headrace.config.suggestions import class_advice
+from headrace.config.validators import name_objection
 from headrace.config.values import invalid
 from headrace.config.worker.allowed_files import file_problems
 from headrace.config.worker.allowed_hosts import ALLOWED_HOSTS, host_problems
 from headrace.config.worker.config import WorkerConfig
 from headrace.config.worker.internal_topics import internal_topic_problems
 from headrace.config.worker.overrides import PREFIXES, overrides
+from headrace.config.worker.settings import TASKS_BOUND
 
 _TAIL: Final = (
     "You can also find the above list of errors at the endpoint `/connector-plugins/{connectorType}/config/validate`"
 )
 _MOST_UNREAD: Final = 20
 """Settings that nothing reads, as far as they are named: each is compared with all that there are."""
+_KINDS: Final = {"converter": ("converter", "header_converter")}
+"""The kinds of plugins that a setting names; others name one kind."""
 _NULL: Final = "Null value can not be supplied as the configuration value."
 
 
@@ -69,7 +73,7 @@ class Validation:
     name: str
     parts: Sequence[Part] = field(repr=False)
     unread: Sequence[Unread] = ()
-    """The first settings that nothing reads, of a config that is right."""
+    """The first settings that nothing reads."""
 
     @property
     def error_count(self) -> int:
@@ -139,7 +143,7 @@ class ConnectorValidator:
             )
             message = f"Connector config {{{shown}}} contains no connector type"
             raise ConfigError(Problem("connector.class", None, message))
-        latest = self._plugins.find("connector", name.strip())
+        latest = self._plugins.find("connector", name)
         plugin = of_version(latest, config.get("connector.plugin.version"))
         if plugin is None:
             objection = version_objection(self._plugins, latest, config.get("connector.plugin.version"))
@@ -160,27 +164,29 @@ class ConnectorValidator:
         self._check_hosts(parts, config)
         of_topics = internal_topic_problems(config, config.get("name") or "", self._settings)
         self._add(parts, config, [*refused, *of_topics])
-        found = Validation(name, parts)
-        return found if found.error_count else replace(found, unread=self._unread(plugin, config, found, removed))
+        return Validation(name, parts, self._unread(plugin, config, parts, removed))
 
     def _unread(
         self,
         connector: PluginClass,
         config: Mapping[str, str | None],
-        found: Validation,
+        parts: Sequence[Part],
         removed: Mapping[str, RemovedSetting],
     ) -> list[Unread]:
         plugins = self._plugins.beside(connector)
-        declared = {setting.name: setting for part in found.parts for setting in part.settings}
+        declared = {setting.name: setting for part in parts for setting in part.settings}
 
-        def plugin_of(kind: str, key: str) -> type[Any]:
+        def plugin_of(kind: str, key: str) -> type[Any] | None:
             if kind == "connector":
                 return connector.load()
             name, version = (config.get(key) or "").strip(), config.get(version_key(key))
             full = plugins.full_name(name)
-            kinds = ("converter", "header_converter") if kind == "converter" else (kind,)
-            found = next(one for one in plugins.of_kind(*kinds) if one.class_name == full)
-            return (of_version(found, version) or found).load()
+            known = plugins.of_kind(*_KINDS.get(kind, (kind,)))
+            found = next((one for one in known if one.class_name == full), None)
+            try:
+                return None if found is None else (of_version(found, version) or found).load()
+            except ConfigError:
+                return None
 
         return list(islice(unread(connector.kind, config, declared, removed, plugin_of), _MOST_UNREAD))
 
@@ -218,6 +224,9 @@ class ConnectorValidator:
             self._check_exactly_once(values, config, connector)
         own: Settings = connector.settings
         values |= own.validate(config, self._plugins.full_name)
+        self._check_tasks_max(values["tasks.max"])
+        if (objection := name_objection(config.get("name"))) is not None:
+            values["name"].errors.append(objection)
         given = {key: value for key, value in config.items() if value is not None}
         instance = connector()
         instance.worker = self._settings
@@ -248,6 +257,12 @@ class ConnectorValidator:
             part = next((one for one in parts if problem.key in one.values), parts[0])
             value = part.values.setdefault(problem.key, SettingValue(problem.key, config[problem.key]))
             value.errors.append(f"{problem.message} {problem.remedy}")
+
+    def _check_tasks_max(self, tasks_max: SettingValue) -> None:
+        most = TASKS_BOUND.default if self._worker is None else self._worker[TASKS_BOUND.name]
+        if isinstance(tasks_max.value, int) and tasks_max.value > most:
+            why = f"Value must be no more than {most} ({TASKS_BOUND.name} of the worker)"
+            tasks_max.errors.append(invalid("tasks.max", tasks_max.value, why))
 
     def _check_sink(self, values: Mapping[str, SettingValue], config: Mapping[str, str | None]) -> None:
         sink_conflicts(values, self._worker_group(), overrides("consumer", config).get("group.id"))

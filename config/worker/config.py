@@ -31,7 +31,7 @@ from headrace.config.worker.rest_tls import (
     workers_tls,
 )
 from headrace.config.worker.rights import RIGHTS_FILE
-from headrace.config.worker.settings import DISTRIBUTED, STANDALONE
+from headrace.config.worker.settings import DISTRIBUTED, STANDALONE, TASKS_BOUND
 from headrace.config.worker.trusted import TRUSTED
 
 log = logging.getLogger(__name__)
@@ -45,6 +45,14 @@ _FREE_PREFIXES: Final = (
     "config.storage.",
     "offset.storage.",
     "status.storage.",
+)
+_FOR_PLUGINS: Final = (
+    "file.allowed.paths",
+    "jdbc.allowed.schemes",
+    ALLOWED_HOSTS,
+    "offset.flush.interval.ms",
+    TRUSTED,
+    TASKS_BOUND.name,
 )
 _CLIENTS: Final = {"producer.": PRODUCER, "consumer.": CONSUMER, "admin.": ADMIN}
 
@@ -112,9 +120,8 @@ class WorkerConfig:
 
     def for_plugins(self) -> dict[str, Any]:
         """The settings that plugins may read."""
-        names = "file.allowed.paths", "jdbc.allowed.schemes", ALLOWED_HOSTS, "offset.flush.interval.ms", TRUSTED
         of_clusters = {name: self.values.get(name) for name in ("group.id", *STORAGE)}
-        return {**{name: self[name] for name in names}, **of_clusters, OWN_FILES: own_files(self.originals)}
+        return {**{name: self[name] for name in _FOR_PLUGINS}, **of_clusters, OWN_FILES: own_files(self.originals)}
 
     def with_prefix(self, prefix: str) -> dict[str, str]:
         """The properties under a prefix, without it."""

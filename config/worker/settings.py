@@ -273,6 +273,16 @@ KAFKA_AWAY: Final = _set(
     Range(0),
 )
 
+TASKS_BOUND: Final = _set(
+    "tasks.max.limit",
+    Type.INT,
+    5000,
+    _LOW,
+    "The most tasks of a connector: a larger tasks.max is refused, and so are more task configs, whatever "
+    "tasks.max.enforce says.",
+    Range(1),
+)
+
 METRIC_NAMES: Final = ("strimzi-jmx", "strimzi-reporter", "confluent")
 """What `metrics.names` may have."""
 
@@ -289,6 +299,7 @@ OURS: Final = RESTART + Settings(
     ),
     BODY_BOUND,
     KAFKA_AWAY,
+    TASKS_BOUND,
     _set(
         "rest.max.connections",
         Type.INT,

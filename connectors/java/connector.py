@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar, Final
 
 from headrace.config.problems import Problem
+from headrace.config.worker.settings import TASKS_BOUND
 from headrace.connectors.java.errors import Unsupported, error_of
 from headrace.connectors.java.hosts import running_host
 from headrace.connectors.java.process import JavaHost
@@ -54,7 +55,11 @@ class JavaConnector(Connector):
     def task_configs(self, max_tasks: int) -> list[dict[str, str]]:
         """What the plugin answers, with `task.class`."""
         found: list[dict[str, str]] = self._host.call(
-            "connector.tasks", START_S, connector=self._number, most=max_tasks
+            "connector.tasks",
+            START_S,
+            connector=self._number,
+            most=max_tasks,
+            bound=self.worker.get(TASKS_BOUND.name, TASKS_BOUND.default),
         )
         return found
 

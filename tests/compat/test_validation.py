@@ -45,6 +45,7 @@ OTHER_WORDS = {
 }
 REFUSED_EARLIER = {
     "password in unknown": "isolation.level=zz",
+    "name trim": "blanks at the ends of the name",
 }
 
 

@@ -43,6 +43,8 @@ def examine(connector_file: Path, worker_file: Path | None) -> Iterator[Check]:
     first = {problem.key: problem for problem in reversed(validation.problems)}
     for problem in first.values():
         yield Check(problem.key, Verdict.FAIL, WORKER.hide(problem.message), problem.remedy)
+    for key, advice in validation.unread:
+        yield Check(key, Verdict.WARN, "nothing reads this setting", WORKER.hide(advice))
     if not validation.error_count:
         yield Check("config", Verdict.OK, f"{given.config['connector.class']}: nothing is wrong with its settings")
         made.worker = installed.worker

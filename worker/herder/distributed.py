@@ -162,7 +162,7 @@ class DistributedHerder(StatusAnswers):
                 raise AlreadyExists(f"Connector {name} already exists")
             check_own_group(name, config, self._cluster.connectors, self.plugins)
             self._config.put_connector(name, config, target)
-            return ConnectorInfo(name, config, [], wanted.kind)
+            return ConnectorInfo(name, config, [], wanted.kind, wanted.unread)
 
         return self._led(f"creating connector {name}", write)
 
@@ -173,7 +173,7 @@ class DistributedHerder(StatusAnswers):
             check_own_group(name, config, self._cluster.connectors, self.plugins)
             created = name not in self._cluster.connectors
             self._config.put_connector(name, config, TargetState.STARTED if created else None)
-            return created, ConnectorInfo(name, config, list(self._cluster.tasks(name)), wanted.kind)
+            return created, ConnectorInfo(name, config, list(self._cluster.tasks(name)), wanted.kind, wanted.unread)
 
         return self._led(f"configuring connector {name}", write)
 
@@ -187,7 +187,7 @@ class DistributedHerder(StatusAnswers):
                 raise Conflict(f"The config of connector {name} was changed by another request; patch it again")
             check_own_group(name, merged, self._cluster.connectors, self.plugins)
             self._config.put_connector(name, merged)
-            return ConnectorInfo(name, merged, list(self._cluster.tasks(name)), wanted.kind)
+            return ConnectorInfo(name, merged, list(self._cluster.tasks(name)), wanted.kind, wanted.unread)
 
         return self._led(f"patching connector {name}", write)
 

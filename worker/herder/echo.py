@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Final
 
+from headrace.config.connector.unread import Unread
 from headrace.config.connector.validation import Part, Validation
 from headrace.config.settings import Setting, Settings
 from headrace.config.values import HIDDEN, Password, Type, looks_secret, read
@@ -36,7 +37,10 @@ class Echo:
                 value.errors[:] = [self.message(name, message) for message in value.errors]
                 if self._is_provided(name) and not isinstance(value.value, Password):
                     value.value = self.raw[name]
-        return replace(outcome, parts=[self._part(part) for part in outcome.parts]) if self._aliases else outcome
+        if not self._aliases:
+            return outcome
+        unread = [Unread(self._renamed(key), self._renamed(advice)) for key, advice in outcome.unread]
+        return replace(outcome, parts=[self._part(part) for part in outcome.parts], unread=unread)
 
     def message(self, name: str, text: str) -> str:
         """What is wrong with a setting."""

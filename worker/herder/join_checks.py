@@ -20,6 +20,7 @@ from headrace.config.settings import Type
 from headrace.config.values import read
 from headrace.config.variables import UnresolvedError, Variables, variables_in
 from headrace.config.worker.config import WorkerConfig
+from headrace.config.worker.settings import TASKS_BOUND
 from headrace.worker.model import Config
 
 log = logging.getLogger(__name__)
@@ -95,6 +96,10 @@ def _lacking(raw: Mapping[str, str], worker: WorkerConfig, plugins: PluginLookup
         if key.partition(".")[0] not in later and (text := _unknown(plugins, kind, name, version)):
             remedy = "Install its plugin here, or put it on plugin.path; join.obstacles=accept joins without it."
             yield _Need(key, name, text, remedy)
+    wanted, most = config.get("tasks.max", "").strip(), worker[TASKS_BOUND.name]
+    if wanted.isdecimal() and int(wanted) > most:
+        remedy = f"Raise {TASKS_BOUND.name} of this worker, or lower tasks.max."
+        yield _Need("tasks.max", wanted, f"This worker allows a connector {most} tasks.", remedy)
     for problem in _not_in_java(config, worker, plugins):
         yield _Need(problem.key, problem.value or "", problem.message, "Keep such connectors on Java workers.")
 

@@ -98,7 +98,7 @@ class InstalledPlugins:
     def _find(self, connector_class: str, version: str | None = None) -> discovery.PluginEntry:
         given = {"connector.class": connector_class}
         config = self.variables.resolve(given if version is None else {**given, "connector.plugin.version": version})
-        return self._found.chosen("connector", config["connector.class"].strip(), config)
+        return self._found.chosen("connector", config["connector.class"], config)
 
 
 def worker_config(

@@ -193,16 +193,16 @@ class StandaloneHerder(StatusAnswers):
             raise AlreadyExists(f"Connector {name} already exists")
         self._check_group(name, wanted)
         log.info("Connector %s is created", name)
-        return self._answer_info(name, self._launch(name, wanted))
+        return self._answer_info(name, wanted, self._launch(name, wanted))
 
     def _configure(self, name: str, wanted: ConnectorDefinition) -> Future[ConnectorInfo]:
         self._check_group(name, wanted)
-        old = self._connectors.get(name)
+        old, configured = self._connectors.get(name), wanted
         if old is not None:
             self._instances.end([name])
-            wanted = replace(old, config=wanted.config, kind=wanted.kind, plugin=wanted.plugin)
+            configured = replace(old, config=wanted.config, kind=wanted.kind, plugin=wanted.plugin)
         log.info("Connector %s is %s", name, "created" if old is None else "reconfigured")
-        return self._answer_info(name, self._launch(name, wanted))
+        return self._answer_info(name, wanted, self._launch(name, configured))
 
     def _check_group(self, name: str, wanted: ConnectorDefinition) -> None:
         others = {other: configured.config for other, configured in self._connectors.items()}
@@ -295,8 +295,11 @@ class StandaloneHerder(StatusAnswers):
             raise Conflict(f"Connector {name} is not running here")
         return instance
 
-    def _answer_info(self, name: str, launched: Future[None]) -> Future[ConnectorInfo]:
-        return self._loop.after(launched, f"describing connector {name}", lambda _: self.connector_info(name))
+    def _answer_info(self, name: str, wanted: ConnectorDefinition, launched: Future[None]) -> Future[ConnectorInfo]:
+        def describe(_: None) -> ConnectorInfo:
+            return replace(self.connector_info(name), unread=wanted.unread)
+
+        return self._loop.after(launched, f"describing connector {name}", describe)
 
     def _keep(self, name: str, configured: ConnectorDefinition) -> None:
         self._connectors = {**self._connectors, name: configured}

@@ -7,10 +7,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from headrace.config.connector.unread import Unread
 from headrace.config.variables import Variables
 from headrace.config.worker.allowed_files import check_files
 from headrace.config.worker.allowed_hosts import check_hosts
 from headrace.config.worker.internal_topics import check_internal_topics
+from headrace.config.worker.settings import TASKS_BOUND
 from headrace.worker.errors import BadRequest, ConnectError
 from headrace.worker.hosting.ports import PluginCatalog
 from headrace.worker.model import Config, Kind, TargetState
@@ -39,6 +41,8 @@ class ConnectorDefinition:
     variables: Variables = field(kw_only=True)
     worker: Mapping[str, Any] = field(kw_only=True, default_factory=dict)
     """Parsed worker settings that plugins may read."""
+    unread: Sequence[Unread] = field(kw_only=True, default=())
+    """The settings that nothing reads, of a config that was just validated."""
 
     @classmethod
     def of(cls, name: str, cluster: ClusterConfig, plugins: PluginCatalog) -> ConnectorDefinition:
@@ -89,9 +93,10 @@ class ConnectorDefinition:
     def ready(self) -> dict[str, str]:
         """The config as of `plain`, for a start: the worker allows all topics, files and hosts that it names.
 
-        Errors: UnresolvedError, ConfigError, HostUnknown.
+        Errors: UnresolvedError, ConfigError, HostUnknown; ConnectError for more tasks than the worker allows.
         """
         plain = self.plain
+        _ = self.max_tasks  # its error fails the start: a config may stand in the config topic that REST would refuse
         check_internal_topics(plain, self.raw["name"], self.worker)
         check_files(plain, self.worker)
         check_hosts(plain, self.worker)
@@ -111,8 +116,21 @@ class ConnectorDefinition:
 
     @property
     def max_tasks(self) -> int:
-        """`tasks.max`; the connector's own default where the config has none."""
-        return int(self._now("tasks.max", str(self.plugin.default_tasks_max)))
+        """`tasks.max`; the connector's own default where the config has none.
+
+        Errors: ConnectError where its worker allows no connector so many.
+        """
+        wanted = int(self._now("tasks.max", str(self.plugin.default_tasks_max)))
+        if wanted > (most := self._tasks_bound):
+            raise ConnectError(
+                f"tasks.max is {wanted}, and {TASKS_BOUND.name} of this worker {most}: lower the one or raise the other"
+            )
+        return wanted
+
+    @property
+    def _tasks_bound(self) -> int:
+        most: int = self.worker.get(TASKS_BOUND.name, TASKS_BOUND.default)
+        return most
 
     def redaction(self) -> Redaction:
         """The redaction of what must not be shown of its config, one for all that runs of it here.
@@ -147,12 +165,17 @@ class ConnectorDefinition:
             )
 
     def check_count(self, count: int) -> None:
-        """Check that so many tasks are allowed.
+        """Check that so many tasks are allowed: by its worker, and unless `tasks.max.enforce` is off by `tasks.max`.
 
-        Errors: ConnectError, unless `tasks.max.enforce` is off.
+        Errors: ConnectError.
         """
         if count <= self.max_tasks:
             return
+        if count > (most := self._tasks_bound):
+            raise ConnectError(
+                f"The connector {self.raw['name']} has generated {count} tasks, and this worker allows {most} "
+                f"({TASKS_BOUND.name})"
+            )
         generated = (
             f"The connector {self.raw['name']} has generated {count} tasks, which is greater than {self.max_tasks}, "
             "the maximum number of tasks it is configured to create. "
@@ -192,4 +215,12 @@ def validated(plugins: PluginCatalog, config: Config, target: TargetState = Targ
     if kind is None:
         raise BadRequest(f"The plugin {name} is neither a source nor a sink")
     plugin = plugins.connector(name, config.get("connector.plugin.version"))
-    return ConnectorDefinition(dict(config), kind, plugin, target, variables=plugins.variables, worker=plugins.worker)
+    return ConnectorDefinition(
+        dict(config),
+        kind,
+        plugin,
+        target,
+        variables=plugins.variables,
+        worker=plugins.worker,
+        unread=validation.unread,
+    )

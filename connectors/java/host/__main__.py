@@ -145,7 +145,7 @@ class Host:
         if method == "stop":
             connector = self._connectors.pop(number, None)
             return None if connector is None else connector.stop()
-        return self._connectors[number].task_configs(given["most"])
+        return self._connectors[number].task_configs(given["most"], given["bound"])
 
     def _task(self, method: str, given: Mapping[str, Any]) -> Any:
         number: int = given["task"]

@@ -38,11 +38,17 @@ class HostedConnector:
             self._connector.initialize(connector_context(name, ask, say))
             self._connector.start(java_map(config))
 
-    def task_configs(self, most: int) -> list[dict[str, str]]:
-        """The configs of its tasks, with the class of these: only a connector that has started need know it."""
+    def task_configs(self, most: int, bound: int) -> list[dict[str, str]]:
+        """The configs of its tasks, with the class of these: only a connector that has started need know it.
+
+        `most`: as many as it may make; `bound`: as many as are taken of one that makes more all the same.
+        Errors: ValueError.
+        """
         with self._plugin.entered():
             named = {"task.class": str(self._connector.taskClass().getName())}
             found = self._connector.taskConfigs(most)
+            if len(found) > bound:
+                raise ValueError(f"it has generated {len(found)} tasks, and the worker's tasks.max.limit is {bound}")
             return [{str(key): str(one[key]) for key in one if one[key] is not None} | named for one in found]
 
     def stop(self) -> None:

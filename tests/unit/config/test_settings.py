@@ -104,6 +104,13 @@ def test_what_cannot_be_read_is_refused_in_javas_words(type_: Type, text: str, m
             "Invalid value a\u0001\u007fb for configuration x: String may not contain control sequences but had the "
             "following ASCII chars: 1, 127",
         ),
+        (
+            NonEmptyWithoutControlChars(),
+            Type.STRING,
+            "a\u2028b\u202e\u0085",
+            "Invalid value a\u2028b\u202e\u0085 for configuration x: String may not contain control sequences but had "
+            "the following ASCII chars: 8232, 8238, 133",
+        ),
         (NonEmptyWithoutControlChars(), Type.STRING, "x" * 1000, None),
         (
             NonEmptyWithoutControlChars(),

@@ -18,3 +18,11 @@ def test_a_class_is_meant_by_its_full_or_its_short_name() -> None:
     assert nearest_class("com.example.Cast$Valeu", CLASSES) == "org.a.Cast$Value"
     assert nearest_class("Elsewhere", CLASSES) is None
     assert class_advice("Cast", CLASSES[2:]) == " There are: Cast$Value."
+
+
+def test_of_many_classes_the_most_alike_are_named() -> None:
+    many = [f"org.a.Part{number}Connector" for number in range(40)]
+    advice = class_advice("FileStreamSnk", [*many, "org.a.FileStreamSink", "org.a.FileStreamSource"])
+    named = advice.partition("There are: ")[2].split(", ")
+    assert named[:2] == ["FileStreamSink", "FileStreamSource"]
+    assert (len(named), named[-1]) == (41, "and 2 more.")

@@ -240,10 +240,12 @@ def test_unknown_names_are_refused_in_connects_words() -> None:
     plugins = Plugins([plugin("a.MySinkConnector"), plugin("a.JsonConverter", "converter")])
     with pytest.raises(UnknownPluginError, match="Failed to find any class that implements Connector and which name"):
         plugins.find("connector", "os.path")
-    with pytest.raises(
-        UnknownPluginError, match=r"available connectors are: PluginDesc\{klass=class a\.MySinkConnector"
-    ):
+    with pytest.raises(UnknownPluginError, match=r"matches JsonConverter\. There are: MySinkConnector\.$"):
         plugins.find("connector", "JsonConverter")
+    with pytest.raises(UnknownPluginError, match=r"Did you mean a\.MySinkConnector\? There are: MySinkConnector\.$"):
+        plugins.find("connector", "MySnk")
+    with pytest.raises(UnknownPluginError, match=r"matches  MySink\. It has blanks around it: take them away\."):
+        plugins.find("connector", " MySink")
     with pytest.raises(UnknownPluginError, match=r"Class a\.B could not be found\."):
         plugins.find("converter", "a.B")
     with pytest.raises(UnknownPluginError, match=r"Unknown plugin nope\."):

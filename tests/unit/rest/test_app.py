@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
+from urllib.parse import quote
 
 import httpx
 import pytest
@@ -75,6 +76,64 @@ def test_any_name_is_created_found_and_deleted(client: httpx.Client, name: str, 
     assert client.get(f"/connectors/{segment}/topics").json() == {name: {"topics": []}}
     assert client.delete(f"/connectors/{segment}").status_code == 204
     assert client.get("/connectors").json() == []
+
+
+def asked_to_create(client: httpx.Client, name: str, config: dict[str, str]) -> list[httpx.Response]:
+    """The answers to all ways of creating a connector, and of asking whether it may be."""
+    path = f"/connectors/{quote(name, safe='')}/config"
+    return [
+        client.post("/connectors", json={"name": name, "config": config}),
+        client.post("/connectors", json={"name": name, "config": {**config, "name": name}}),
+        client.put(path, json=config),
+    ]
+
+
+@pytest.mark.parametrize("name", [" a", "a ", "\ta", "a\n", "\u00a0a", "a\u2003", "\ufeffa", "a\u200b", "\u00a0"])
+def test_a_name_with_blanks_at_its_ends_is_refused(client: httpx.Client, name: str) -> None:
+    for answer in asked_to_create(client, name, FILE):
+        assert "String may not begin or end with blanks" in refused(answer, 400)
+    judged = client.put("/connector-plugins/FileStreamSource/config/validate", json={**FILE, "name": name}).json()
+    assert judged["error_count"] == 1
+    assert client.get("/connectors").json() == []
+
+
+@pytest.mark.parametrize("name", ["a\u2028b", "a\u202eb", "a\u0085b", "a\x7fb", "a\rb"])
+def test_a_name_with_control_characters_is_refused(client: httpx.Client, name: str) -> None:
+    for answer in asked_to_create(client, name, FILE):
+        assert "String may not contain control sequences" in refused(answer, 400)
+
+
+@pytest.mark.parametrize("blanks", [" {}", "{} ", "{}\t", "\u00a0{}"])
+def test_a_class_with_blanks_around_it_is_refused(client: httpx.Client, blanks: str) -> None:
+    config = {**FILE, "connector.class": blanks.format("FileStreamSource")}
+    for answer in asked_to_create(client, "c", config):
+        message = refused(answer, 400)
+        assert "It has blanks around it" in message
+        assert "Did you mean org.apache.kafka.connect.file.FileStreamSourceConnector?" in message
+    assert client.get("/connectors").json() == []
+
+
+def test_more_tasks_than_the_worker_allows_are_refused(workers: Callable[..., Any]) -> None:
+    client = workers(tasks_max_limit="7").client
+    for answer in asked_to_create(client, "c", {**FILE, "tasks.max": "20000000"}):
+        wrong = "Invalid value 20000000 for configuration tasks.max: Value must be no more than 7 (tasks.max.limit of"
+        assert wrong in refused(answer, 400)
+    assert client.put("/connectors/c/config", json={**FILE, "tasks.max": "7"}).status_code == 201
+
+
+def test_settings_that_nothing_reads_are_told_in_a_header(client: httpx.Client) -> None:
+    told = "tpoic: did you mean topic?; x\\u2028\\r\\n: nothing has a setting of this name"
+    given = {**FILE, "tpoic": "secret", "x\u2028\r\n": "1"}
+    answers = [
+        client.put("/connector-plugins/FileStreamSource/config/validate", json=given),
+        client.post("/connectors", json={"name": "c", "config": given}),
+        client.put("/connectors/c/config", json=given),
+        client.patch("/connectors/c/config", json={"topic": "u"}),
+    ]
+    assert [answer.headers.get("X-Headrace-Unread") for answer in answers] == [told] * 4
+    assert [answer.status_code for answer in answers] == [200, 201, 200, 200]
+    known = client.put("/connectors/c/config", json=FILE)
+    assert "X-Headrace-Unread" not in {**known.headers, **client.get("/connectors/c").headers}
 
 
 def test_head_has_the_headers_of_get_and_no_body(client: httpx.Client) -> None:

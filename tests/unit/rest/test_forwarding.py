@@ -112,6 +112,14 @@ def test_no_known_leader_is_a_conflict_in_connect_s_words() -> None:
     }
 
 
+def test_the_settings_that_nothing_reads_are_told_on(leader: Recorder) -> None:
+    leader.headers = [(b"x-headrace-unread", b"fil: did you mean file?"), (b"x-other", b"1")]
+    with serving(scripted({"configure": Elsewhere(leader.url)})) as client:
+        answer = client.put("/connectors/c/config", json={"fil": "x"})
+    assert answer.headers["X-Headrace-Unread"] == "fil: did you mean file?"
+    assert "x-other" not in answer.headers
+
+
 def test_the_location_names_the_worker_that_was_asked() -> None:
     with (
         serving(scripted({"create": INFO})) as leading,

@@ -119,6 +119,24 @@ def test_the_number_of_tasks_may_be_a_variable(worker: WorkerConfig, secrets: Ca
     configured(worker, {**made.config, "tasks.max.enforce": variable % "no"}).check_count(4)
 
 
+def test_no_connector_has_more_tasks_than_its_worker_allows(worker: WorkerConfig) -> None:
+    """Those of a config that stands in the config topic already; twenty million took 5 GB."""
+
+    def of(**config: str) -> ConnectorDefinition:
+        made = configured(worker, {"name": "c", **{key.replace("_", "."): value for key, value in config.items()}})
+        return replace(made, worker={"tasks.max.limit": 3})
+
+    assert of(tasks_max="3").ready["tasks.max"] == "3"
+    wrong = of(tasks_max="20000000")
+    for ask in (lambda: wrong.ready, lambda: wrong.max_tasks, lambda: wrong.check_count(1)):
+        with pytest.raises(ConnectError, match=r"tasks\.max is 20000000, and tasks\.max\.limit of this worker 3"):
+            ask()
+    many = of(tasks_max="2", tasks_max_enforce="false")
+    many.check_count(3)
+    with pytest.raises(ConnectError, match=r"generated 4 tasks, and this worker allows 3 \(tasks.max.limit\)"):
+        many.check_count(4)
+
+
 def test_a_file_that_is_away_is_told_when_it_is_needed(worker: WorkerConfig) -> None:
     made = configured(worker, {"name": "c", "password": "${file:/no/such:pw}"})
     assert made.redaction().hide("password=${file:/no/such:pw}") == "password=${file:/no/such:pw}"
@@ -273,7 +291,7 @@ def test_what_the_caller_wrote_is_never_filtered(plugins: InstalledPlugins) -> N
         with pytest.raises(BadRequest, match=guess):
             validated(plugins, {"name": "c", "connector.class": guess, "database.password": guess})
     with pytest.raises(BadRequest) as refused:
-        validated(plugins, {"name": "c", "connector.class": "x.Y", "database.password": "connect"})
-    assert "connector" in str(refused.value)
+        validated(plugins, {"name": "c", "connector.class": "x.Y", "database.password": "Connect"})
+    assert "Connector" in str(refused.value)
     assert "[hidden]" not in str(refused.value)
     assert hide_everywhere("gives connectors") == "gives connectors"

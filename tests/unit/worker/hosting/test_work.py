@@ -29,6 +29,7 @@ class Broken:
 
     settings = Settings()
     version = "1"
+    default_tasks_max = 1
 
     def start(self, config: Mapping[str, str], context: Any) -> None:
         raise ValueError("no such table")

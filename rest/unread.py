@@ -1,0 +1,20 @@
+"""Tells a client which settings of its config nothing reads: Connect's answers have no member for that."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final
+
+from headrace.config.connector.unread import Unread
+
+UNREAD_HEADER: Final = "X-Headrace-Unread"
+_LONGEST: Final = 200
+_MOST: Final = 4000
+"""The characters of a setting's name and of a header: clients and proxies refuse headers of more than 8,000 bytes."""
+
+
+def unread_header(found: Iterable[Unread]) -> dict[str, str]:
+    """The header with these settings and the advice for each; none where there are none."""
+    told = "; ".join(f"{key[:_LONGEST]}: {advice}" for key, advice in found)
+    # A name may have any characters, also those that end a header.
+    return {UNREAD_HEADER: told.encode("unicode_escape").decode()[:_MOST]} if told else {}
