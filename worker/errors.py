@@ -19,7 +19,9 @@ In an answer to REST or the command line:
     ├── TooLarge            413  Kafka takes no record of this size
     ├── AlreadyExists       409  another connector has the name
     ├── Conflict            409  not now: ask again in a moment
-    │   └── Elsewhere       409  another worker decides it: REST asks that one in the requester's place
+    │   ├── Elsewhere       409  another worker decides it: REST asks that one in the requester's place
+    │   └── Overtaken       409  a newer request came first, which is being done
+    ├── Starting            503  the worker has not read its cluster's connectors yet
     └── TimedOut            500  not decided in time; it may still happen
 """
 
@@ -89,6 +91,16 @@ class Elsewhere(Conflict):
             else "Cannot complete request because of a conflicting operation (e.g. worker rebalance)"
         )
         self.url = url
+
+
+class Overtaken(Conflict):
+    """A newer request, or the end of its connector, came before it was begun; nothing has failed."""
+
+
+class Starting(ConnectError):
+    """The worker does not know yet what it is asked for."""
+
+    status = 503
 
 
 class TimedOut(ConnectError):

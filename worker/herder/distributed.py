@@ -201,8 +201,7 @@ class DistributedHerder(StatusAnswers):
     def stop_connector(self, name: str) -> None:
         def write() -> None:
             self._known(name, "Unknown connector ")
-            self._config.put_tasks(name, [])
-            self._config.put_target(name, TargetState.STOPPED)
+            self._config.put_stopped(name)
 
         self._led(f"stopping connector {name}", write)
 
@@ -222,8 +221,6 @@ class DistributedHerder(StatusAnswers):
 
         def write() -> None:
             self._config_of(self._cluster, name)
-            if configs and self._cluster.targets[name] is TargetState.STOPPED:
-                raise BadRequest(f"Cannot submit non-empty set of task configs for stopped connector {name}")
             self._config.put_tasks(name, given)
 
         self._led(f"writing the tasks of connector {name}", write)

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Final
 
 from headrace.plugins.errors import LoginRefused
 from headrace.plugins.offsets import SourceOffset, SourcePartition
-from headrace.worker.errors import ConnectError
+from headrace.worker.errors import ConnectError, Overtaken
 from headrace.worker.hosting.ports import Report
 from headrace.worker.logs import connector_context
 from headrace.worker.measures import StartupCounter
@@ -91,7 +91,7 @@ class WorkerConnector:
     def transition(self, target: TargetState) -> Future[TargetState]:
         """Bring the connector to this state; the future is answered once it is there.
 
-        Errors: ConnectError with what the connector raised, or because a newer transition replaced this one.
+        Errors: ConnectError with what the connector raised; Overtaken because a newer transition replaced this one.
         """
         answer: Future[TargetState] = Future()
         if not self._begun and target is not TargetState.STARTED:
@@ -105,7 +105,7 @@ class WorkerConnector:
         if outdated is not None:
             old, old_answer = outdated
             old_answer.set_exception(
-                ConnectError(
+                Overtaken(
                     f"Could not begin changing connector state to {old} before another request to change state was "
                     f"made; the new request (which is to change the state to {target}) has pre-empted this one"
                 )
@@ -115,14 +115,14 @@ class WorkerConnector:
     def task_configs(self, max_tasks: int) -> Future[list[dict[str, str]]]:
         """The connector's task configs; a transition that waits comes first.
 
-        Errors: ConnectError with what the connector raised, or because it is not running.
+        Errors: ConnectError with what the connector raised; Overtaken because it is not running.
         """
         answer: Future[list[dict[str, str]]] = Future()
 
         def ask() -> None:
             try:
                 if self._connector is None or not self.running:
-                    raise ConnectError(f"Connector {self.name} is not running")
+                    raise Overtaken(f"Connector {self.name} is not running")
                 answer.set_result([dict(config) for config in self._connector.task_configs(max_tasks)])
             except Exception as error:
                 answer.set_exception(self._shown(error))
@@ -261,7 +261,7 @@ class WorkerConnector:
         with self._changed:
             waiting, self._waiting = self._waiting, None
         if waiting is not None:
-            waiting[1].set_exception(ConnectError(f"Connector {self.name} is shutting down"))
+            waiting[1].set_exception(Overtaken(f"Connector {self.name} is shutting down"))
         for work in self._work:
             work()
         try:

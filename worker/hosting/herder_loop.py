@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 from queue import SimpleQueue
 from typing import Any, Final, TypeVar
 
-from headrace.worker.errors import ConnectError, TimedOut
+from headrace.worker.errors import ConnectError, Overtaken, TimedOut
 from headrace.worker.model import Health
 from headrace.worker.redaction import log_text
 from headrace.worker.vital_threads import VitalThread, dead_threads
@@ -170,10 +170,13 @@ def done(value: T) -> Future[T]:
 
 
 def note_errors(answer: Future[Any], doing: str) -> None:
-    """Log the error of an answer that nobody waits for."""
+    """Log the error of an answer that nobody waits for; what a newer request has overtaken is none."""
 
     def note(ended: Future[Any]) -> None:
-        if (error := ended.exception()) is not None:
+        error = ended.exception()
+        if isinstance(error, Overtaken):
+            log.debug("Overtaken while %s: %s", doing, error)
+        elif error is not None:
             log.error("Failed while %s: %s", doing, log_text(error))
 
     answer.add_done_callback(note)

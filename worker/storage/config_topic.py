@@ -1,8 +1,8 @@
 """The config topic: the cluster's configuration, followed, and written as Apache writes it, byte for byte.
 
 Leaders write connectors, tasks, restarts and session keys, one write at a time; any worker writes targets and log
-levels. A write has 30 seconds, and shows in `snapshot` when it is done (where Apache reads to the end too; targets,
-restarts and levels show when they arrive).
+levels. A write has 30 seconds, and shows in `snapshot` when it is done (where Apache reads to the end too; targets but
+STOPPED, restarts and levels show when they arrive).
 
 Decided: tasks that go on unchanged are published again when their connector is configured again, unless its config
 changed while it is to be running: then it publishes them itself when it starts, for they were made from another
@@ -24,7 +24,7 @@ from headrace.config.connector import clients
 from headrace.config.worker.config import WorkerConfig
 from headrace.plugins.errors import StoppedError
 from headrace.plugins.java.jackson import java_json
-from headrace.worker.errors import Conflict, ConnectError, NotFound, TooLarge
+from headrace.worker.errors import BadRequest, Conflict, ConnectError, NotFound, TooLarge
 from headrace.worker.model import Config, TargetState
 from headrace.worker.signing import SessionKey
 from headrace.worker.storage.cluster_config import ClusterConfig, Event
@@ -111,12 +111,25 @@ class ConfigTopic:
             write.refresh()
 
     def put_tasks(self, name: str, configs: Sequence[Mapping[str, str]]) -> None:
-        """Give the connector these tasks. Errors: NotFound where it has been deleted; nothing is written then."""
+        """Give the connector these tasks.
+
+        Errors: NotFound where it has been deleted, BadRequest where it is STOPPED; nothing is written then.
+        """
         with self._write("Error writing task configurations to Kafka") as write:
             write.refresh()
             if name not in self._state.connectors:
                 raise NotFound(f"Connector {name} not found")
+            if configs and self._state.targets[name] is TargetState.STOPPED:
+                raise BadRequest(f"Cannot submit non-empty set of task configs for stopped connector {name}")
             self._put_tasks(write, name, configs)
+
+    def put_stopped(self, name: str) -> None:
+        """Take the connector's tasks away, and have it STOPPED; no tasks come after that."""
+        with self._write("Error writing task configurations to Kafka") as write:
+            self._put_tasks(write, name, [])
+            write.failed = "Error writing target state to Kafka"
+            write.send((f"target-state-{name}", _target(TargetState.STOPPED)))
+            write.refresh()
 
     def put_target(self, name: str, target: TargetState) -> None:
         """Give the connector this target state."""
@@ -167,7 +180,7 @@ class ConfigTopic:
     def _write(self, failed: str, leads: bool = True) -> Iterator[_Write]:
         """One write within its budget, alone where only leaders do it.
 
-        Errors: ConnectError with the text and its cause; NotFound, Conflict, NotWritten and TooLarge as they are.
+        Errors: ConnectError with the text and its cause; NotFound, BadRequest, Conflict, NotWritten, TooLarge as they are.
         """
         write = _Write(self._topic, failed, self._leader if leads else None)
         lock = self._writing if leads else nullcontext()
@@ -175,7 +188,7 @@ class ConfigTopic:
             with lock:
                 yield write
         except (ConnectError, StoppedError) as error:
-            if isinstance(error, NotFound | Conflict | NotWritten | TooLarge):
+            if isinstance(error, NotFound | BadRequest | Conflict | NotWritten | TooLarge):
                 raise
             raise ConnectError(write.failed) from error
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import logging
+import threading
 from collections import Counter
 from collections.abc import Collection
 from typing import Any
@@ -12,7 +14,7 @@ import pytest
 from headrace.worker.errors import AlreadyExists, BadRequest, ConnectError, Elsewhere, NotFound
 from headrace.worker.model import Signed, State, Status, TargetState, TaskId
 from tests.unit.worker.herder.fake_cluster import FakeCluster, fake_cluster
-from tests.unit.worker.herder.test_standalone import CONFIG, Scripted, until
+from tests.unit.worker.herder.test_standalone import CONFIG, SECONDS, Scripted, until
 
 
 @pytest.fixture(autouse=True)
@@ -187,6 +189,55 @@ def test_a_stopped_connector_has_no_tasks_and_its_offsets_may_change() -> None:
         assert herder.reset_offsets("c") == "reset"
         herder.resume("c")
         settled(cluster, c=2)
+
+
+def test_what_a_resume_makes_of_a_connector_that_is_stopped_meanwhile_is_nothing() -> None:
+    """A connector that is slow to start, as those of jars are, had its tasks again that its stop had taken away."""
+    with fake_cluster(1) as cluster:
+        (worker,) = cluster.workers
+        herder = worker.herder
+        herder.create("c", config("c"))
+        settled(cluster, c=2)
+        herder.pause("c")
+        until(lambda: herder.connector_state("c").connector.state is State.PAUSED)
+        Scripted.hold = threading.Event()
+        herder.resume("c")
+        until(lambda: Scripted.begun == 2)
+        worker.config_follows.lags = True  # what any worker writes arrives later than what the leader waits for
+        herder.stop_connector("c")
+        Scripted.hold.set()
+        until(lambda: herder.connector_state("c").connector.state is not State.PAUSED)
+        herder.health(SECONDS)  # it has decided over the tasks of the connector that has started
+        worker.config_follows.start(1)
+        until(lambda: herder.connector_state("c").connector.state is State.STOPPED)
+        until(lambda: not herder.connector_state("c").tasks)
+        assert herder.connector_info("c").tasks == []
+        assert herder.reset_offsets("c") == "reset"
+
+
+def test_the_last_of_states_that_are_asked_for_at_once_is_reached(caplog: pytest.LogCaptureFixture) -> None:
+    wanted = {"pause": State.PAUSED, "resume": State.RUNNING, "stop_connector": State.STOPPED}
+    with fake_cluster(1) as cluster:
+        herder = cluster.workers[0].herder
+
+        def is_there(state: State, count: int) -> bool:
+            seen, info = herder.connector_state("c"), herder.connector_info("c")
+            states = [seen.connector.state, *(task.state for task in seen.tasks.values())]
+            return states == [state] * (1 + count) and len(info.tasks) == count
+
+        herder.create("c", config("c"))
+        settled(cluster, c=2)
+        Scripted.slow_s = 0.02
+        for asked in itertools.product(wanted, repeat=2):
+            for act in asked * 2:
+                getattr(herder, act)("c")
+            state = wanted[asked[1]]
+            # A stop has taken the tasks away, and only the next resume brings them back.
+            count = 0 if "stop_connector" in asked and state is not State.RUNNING else 2
+            until(lambda: is_there(state, count))  # noqa: B023
+            herder.resume("c")
+            until(lambda: is_there(State.RUNNING, 2))
+    assert [record.message for record in caplog.records if record.levelno >= logging.ERROR] == []
 
 
 def test_a_connector_can_begin_stopped() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+import logging
 import threading
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
@@ -38,10 +40,12 @@ class Scripted:
     default_tasks_max = 1
     made: ClassVar[list[Scripted]] = []
     hold: ClassVar[threading.Event | None] = None
+    begun: ClassVar[int] = 0
+    slow_s: ClassVar[float] = 0.0
 
     @classmethod
     def forget(cls) -> None:
-        cls.made, cls.hold = [], None
+        cls.made, cls.hold, cls.begun, cls.slow_s = [], None, 0, 0.0
 
     def __init__(self) -> None:
         Scripted.made.append(self)
@@ -49,6 +53,8 @@ class Scripted:
 
     def start(self, config: Mapping[str, str], context: Any) -> None:
         self.config, self.context = dict(config), context
+        Scripted.begun += 1
+        time.sleep(Scripted.slow_s)
         if Scripted.hold is not None:
             Scripted.hold.wait(SECONDS)
         if "broken" in config:
@@ -59,6 +65,7 @@ class Scripted:
         return [{"part": str(number), "of": self.config.get("of", "x")} for number in range(count)]
 
     def stop(self) -> None:
+        time.sleep(Scripted.slow_s)
         self.stopped = True
 
 
@@ -311,6 +318,27 @@ def test_a_patch_removes_what_is_null(herder: StandaloneHerder) -> None:
     assert herder.patch("c", {"of": None}).config == CONFIG
     with pytest.raises(NotFound, match="Connector d not found"):
         herder.patch("d", {})
+
+
+def test_the_last_of_states_that_are_asked_for_at_once_is_reached(
+    herder: StandaloneHerder, caplog: pytest.LogCaptureFixture
+) -> None:
+    acts = {State.PAUSED: herder.pause, State.RUNNING: herder.resume, State.STOPPED: herder.stop_connector}
+
+    def is_there(state: State, count: int) -> bool:
+        return connector_at(herder, state)() and task_states(herder) == [state] * count
+
+    herder.create("c", CONFIG)
+    Scripted.slow_s = 0.02
+    for asked in itertools.product(acts, repeat=2):
+        for state in asked * 2:
+            acts[state]("c")
+        # A stop has taken the tasks away, and only the next resume brings them back.
+        count = 0 if State.STOPPED in asked and asked[1] is not State.RUNNING else 2
+        until(lambda: is_there(asked[1], count))  # noqa: B023
+        herder.resume("c")
+        until(lambda: is_there(State.RUNNING, 2))
+    assert [record.message for record in caplog.records if record.levelno >= logging.ERROR] == []
 
 
 def test_a_change_while_paused_reaches_the_tasks_only_on_resume(herder: StandaloneHerder, tasks: FakeTasks) -> None:
