@@ -32,6 +32,7 @@ from headrace.rest.requests import (
     OffsetsBody,
     SignedRequest,
     config_of,
+    knows_connectors,
     own_url,
     speaks_json,
     task_configs_of,
@@ -48,7 +49,10 @@ from headrace.worker.model import INITIAL_STATES, ConnectorInfo, TargetState, Ta
 from headrace.worker.model import Config as ConnectorConfig
 
 router = APIRouter(
-    prefix="/connectors", tags=["connectors"], responses=documented.ERRORS, dependencies=[Depends(speaks_json)]
+    prefix="/connectors",
+    tags=["connectors"],
+    responses=documented.ERRORS,
+    dependencies=[Depends(speaks_json), Depends(knows_connectors)],
 )
 
 _INFO = documented.answers("The connector as it is configured.", ConfiguredConnector)

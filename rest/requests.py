@@ -50,6 +50,14 @@ HerderOf = Annotated[Herder, Depends(_herder)]
 """The worker's herder."""
 
 
+async def knows_connectors(herder: HerderOf) -> None:
+    """Refuse a request about connectors while the worker does not know them.
+
+    Errors: Starting.
+    """
+    herder.check_known()
+
+
 async def _metrics(request: Request) -> WorkerMetrics:
     metrics: WorkerMetrics = request.app.state.metrics
     return metrics

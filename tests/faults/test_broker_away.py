@@ -56,6 +56,7 @@ def test_a_worker_waits_for_its_broker_and_loses_nothing_when_it_goes_away(
         with WorkerProcess(tmp_path, broker, connectors, settings) as worker:
             eventually(lambda: "`headrace kafka start` would start one here" in worker.log(), 30, worker.log)
             assert worker.get("/")["version"]
+            assert worker.http.get("/connectors").status_code == 503, "they are not created yet"
             assert worker.process.poll() is None
             broker_process.start()
             eventually(lambda: line_count(sink) == 10, 60, worker.log)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import threading
 from abc import abstractmethod
+from typing import ClassVar
 
-from headrace.worker.errors import NotFound
+from headrace.worker.errors import NotFound, Starting
 from headrace.worker.herder.api import Herder
 from headrace.worker.herder.services import HerderServices
 from headrace.worker.model import ConnectorState, Status, TaskId
@@ -13,8 +15,12 @@ from headrace.worker.model import ConnectorState, Status, TaskId
 class StatusAnswers(Herder):
     """A herder in front of a store of statuses; any thread may call the methods of this class."""
 
+    not_yet: ClassVar[str]
+    """The work of a start after which all connectors are known."""
+
     def __init__(self, services: HerderServices) -> None:
         super().__init__(services.plugins)
+        self._knowing = threading.Event()
         self.statuses = services.statuses
         self._kafka_cluster = services.cluster
         self._topics = services.topics
@@ -22,6 +28,14 @@ class StatusAnswers(Herder):
     @abstractmethod
     def kind_of(self, name: str) -> str:
         """`source`, `sink`, or `unknown` for a connector that is not known or whose class is not."""
+
+    def know(self) -> None:
+        """Note that all connectors are known, with their states."""
+        self._knowing.set()
+
+    def check_known(self) -> None:
+        if not self._knowing.is_set():
+            raise Starting(f"This worker is still starting up and has not been able to {self.not_yet} yet")
 
     @property
     def cluster_id(self) -> str | None:

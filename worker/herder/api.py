@@ -31,6 +31,13 @@ class Herder(ABC):
     def __init__(self, plugins: PluginCatalog) -> None:
         self.plugins = plugins
 
+    @abstractmethod
+    def check_known(self) -> None:
+        """Check that all connectors are known, with their states: a starting worker has to read or create them first.
+
+        Errors: Starting.
+        """
+
     @property
     @abstractmethod
     def cluster_id(self) -> str | None:

@@ -54,6 +54,8 @@ LEAVE_SECONDS: Final = 5.0
 class DistributedHerder(StatusAnswers):
     """Decides with the other workers of its group."""
 
+    not_yet = "read the connectors of its cluster from the config topic"
+
     def __init__(
         self,
         services: HerderServices,
@@ -113,7 +115,7 @@ class DistributedHerder(StatusAnswers):
         self._member.on_role = listener
 
     def start(self) -> None:
-        """Join the group; the topics have been read to their ends."""
+        """Join the group; the topics have been read to their ends, which `know` has said."""
         self._config.follow(self._member.changed)
         self._membership.start(self._member.heard)
 
@@ -252,6 +254,7 @@ class DistributedHerder(StatusAnswers):
         self._config.put_target(name, TargetState.STARTED)
 
     def set_cluster_level(self, namespace: str, level: str) -> None:
+        self.check_known()  # Kafka might create the config topic with this record, and not as it has to be
         self._config.put_level(namespace, level)
 
     # Requests that the owner decides: the worker that runs the connector or task.

@@ -7,7 +7,6 @@ as one more decision. Requests that only read never wait: `_connectors` is repla
 from __future__ import annotations
 
 import logging
-import threading
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import replace
@@ -43,7 +42,9 @@ T = TypeVar("T")
 
 
 class StandaloneHerder(StatusAnswers):
-    """Decides for one worker alone."""
+    """Decides for one worker alone; called healthy once all is known: the connectors named at its start exist."""
+
+    not_yet = "create the connectors that its command names"
 
     def __init__(self, services: HerderServices) -> None:
         super().__init__(services)
@@ -55,17 +56,12 @@ class StandaloneHerder(StatusAnswers):
         self._instances = LocalConnectors(
             worker_id, statuses, self._reconfigure, services.connector_starts, services.offset_changes.stored
         )
-        self._ready = threading.Event()
         self._drained = False
 
     # Reading, from any thread.
 
-    def ready(self) -> None:
-        """Call the worker healthy from now on: the connectors named at its start exist."""
-        self._ready.set()
-
     def health(self, timeout_seconds: float = 10) -> Health:
-        found = self._loop.health(self._ready, timeout_seconds)
+        found = self._loop.health(self._knowing, timeout_seconds)
         if self._drained and found.status == "healthy":
             return Health("healthy", "Worker is drained: its connectors and tasks have ended until it is restarted.")
         return found

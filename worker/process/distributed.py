@@ -104,6 +104,9 @@ class DistributedWorker(Worker):
     def begin(self) -> None:
         runtime = self.runtime
         self._read_topics()
+        if runtime.stopping.is_set():
+            return
+        self._distributed.know()
         cluster = self._config_topic.snapshot()
         found = obstacles(cluster.connectors, cluster.fencing_counts, self.config, runtime.plugins)
         if found:

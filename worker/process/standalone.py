@@ -76,7 +76,7 @@ class StandaloneWorker(Worker):
         self._offset_file.belongs_to(self.cluster.id or "", self.config["cluster.id.accept"])
         for connector in self._connectors:
             self._create(connector)
-        self._standalone.ready()
+        self._standalone.know()
 
     def end(self) -> None:
         self._identity.release()

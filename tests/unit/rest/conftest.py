@@ -104,7 +104,7 @@ class Worker:
                 starts,
             )
         )
-        self.herder.ready()
+        self.herder.know()
         self._entrance = Entrance.of(config.values, config.originals, {})
         metrics = WorkerMetrics(self.herder, where, TasksMetrics(), starts)
         self.server.start(app(self.herder, metrics, config.values, None, self._entrance))

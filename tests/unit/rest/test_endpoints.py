@@ -6,10 +6,12 @@ from typing import Any
 
 import httpx
 import pytest
+from fastapi.routing import APIRoute
 
+from headrace.rest import connectors
 from headrace.worker import logs
-from headrace.worker.errors import NotFound
-from headrace.worker.model import ConnectorInfo, Signed, TaskId, TaskInfo
+from headrace.worker.errors import NotFound, Starting
+from headrace.worker.model import ConnectorInfo, Health, Signed, TaskId, TaskInfo
 from tests.unit.rest.scripted import scripted, serving
 
 JSON = {"Content-Type": "application/json"}
@@ -111,6 +113,26 @@ def test_a_level_for_the_cluster_is_the_herder_s_and_for_the_worker_ours(monkeyp
         assert here == [("a.b", "INFO")] * 3
         assert refused(client.put("/admin/loggers/a.b?scope=cluster", json={"level": "LOUD"}), 404)
     assert len(herder.asked) == 1
+
+
+def test_a_worker_that_does_not_know_its_connectors_yet_says_nothing_of_them() -> None:
+    """`[]` and "not found" would have tools create, or take for deleted, what there is."""
+    herder = scripted({"check_known": Starting("not read yet"), "health": Health("starting", "")})
+    herder.plugins.infos = lambda _: []
+    with serving(herder) as client:
+        asked = [
+            (method, route.path_format.format(name="c", task=0))
+            for route in connectors.router.routes
+            if isinstance(route, APIRoute)
+            for method in route.methods
+        ]
+        for method, path in asked:
+            answer = client.request(method, path, json={}, headers=SIGNED)
+            assert (method, path, refused(answer, 503)) == (method, path, "not read yet")
+        assert len(asked) > 20
+        assert herder.asked == []
+        known = [client.get(path).status_code for path in ("/", "/health", "/connector-plugins", "/admin/loggers")]
+        assert known == [200, 503, 200, 200]
 
 
 def test_draining_is_under_way_at_once() -> None:

@@ -188,6 +188,7 @@ class FakeWorker:
     def start(self) -> None:
         self.statuses.start(1)
         self.config.start(1)
+        self.herder.know()
         self.herder.start()
 
     def stop(self) -> None:

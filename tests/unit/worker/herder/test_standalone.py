@@ -203,7 +203,7 @@ def services(tasks: FakeTasks) -> HerderServices:
 def herder(services: HerderServices) -> Iterator[StandaloneHerder]:
     Scripted.forget()
     made = StandaloneHerder(services)
-    made.ready()
+    made.know()
     yield made
     if Scripted.hold is not None:
         Scripted.hold.set()
@@ -530,7 +530,7 @@ def test_a_request_that_is_not_decided_in_time_says_what_the_worker_does() -> No
 def test_health_starts_with_ready(tasks: FakeTasks) -> None:
     herder = StandaloneHerder(standalone_services(tasks))
     assert herder.health(0.01).status == "starting"
-    herder.ready()
+    herder.know()
     assert herder.health(SECONDS).status == "healthy"
     herder.stop()
 
