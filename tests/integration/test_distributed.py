@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 from collections.abc import Iterator
 from pathlib import Path
 
+import httpx
 import pytest
 from confluent_kafka import Producer
 
@@ -56,6 +58,49 @@ def test_a_cluster_moves_records_and_survives_the_loss_of_a_worker(
     second.request("DELETE", "/connectors/src")
     second.request("DELETE", "/connectors/snk")
     eventually(lambda: second.get("/connectors") == [], 30)
+
+    # What stands in the config topic and cannot run here.
+    wrong = {
+        "lost": {"connector.class": "org.example.Gone"},
+        "wide": {"connector.class": SINK, "tasks.max": "20000000"},
+    }
+    producer = Producer({"bootstrap.servers": broker})
+    for name, config in wrong.items():
+        record = {"properties": {"topics": topic.name, **config, "name": name}}
+        producer.produce(f"{second.cluster}-configs", json.dumps(record), f"connector-{name}", partition=0)
+    assert producer.flush(30) == 0
+    eventually(lambda: _failed(second) == ["lost", "wide"], 30)
+    first.start()
+    assert first.process.wait(90) == 3, "it joins no worker that may run them"
+    assert "lost" in first.log()
+    assert second.stop() == 0
+    second.start()
+    assert sorted(_answer(second, "/connectors").json()) == ["lost", "wide"], "it says nothing before it knows"
+    second.wait_ready()
+    eventually(lambda: _failed(second) == ["lost", "wide"], 30)
+    assert "tasks.max.limit" in second.get("/connectors/wide/status")["connector"]["trace"]
+    for name in wrong:
+        assert second.http.delete(f"/connectors/{name}").status_code == 204
+    eventually(lambda: second.get("/connectors") == [], 30)
+
+
+def _failed(worker: ClusterWorker) -> list[str]:
+    """The connectors that FAILED."""
+    shown = worker.get("/connectors?expand=status")
+    return sorted(name for name, one in shown.items() if one["status"]["connector"]["state"] == "FAILED")
+
+
+def _answer(worker: ClusterWorker, path: str) -> httpx.Response:
+    """The first answer that is no 503."""
+
+    def asked() -> httpx.Response | None:
+        with contextlib.suppress(httpx.TransportError):
+            if (answer := worker.http.get(path)).status_code != 503:
+                return answer
+        return None
+
+    answer: httpx.Response = eventually(asked, 60)
+    return answer
 
 
 def test_a_name_too_long_for_the_group_stops_nobody_and_can_be_deleted(

@@ -13,8 +13,12 @@ import pytest
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 
+from headrace.config.connector import clients
+from headrace.config.worker.config import WorkerConfig
+from headrace.plugins.contracts import GroupMember
 from headrace.plugins.offsets import TopicPartition
 from headrace.plugins.stopping import StopToken
+from headrace.worker.kafka.group_member import expel
 from headrace.worker.kafka.topic_ids import TopicIds
 from headrace.worker.tasks.positions import Positions
 from headrace.worker.tasks.sink_consumer import SinkConsumer
@@ -24,6 +28,11 @@ from tests.integration.worker_process import Topic, eventually
 
 pytestmark = pytest.mark.kafka
 
+WORKER = {
+    "offset.storage.file.filename": "unused",
+    "key.converter": "StringConverter",
+    "value.converter": "StringConverter",
+}
 SESSION_S = 45
 CLASSIC = {
     "partition.assignment.strategy": "range",
@@ -43,7 +52,7 @@ SOON_S = 6.0
 
 
 class Member:
-    """A sink's consumer on a thread of its own."""
+    """A sink's consumer on a thread of its own; it hangs where `hangs` says, once it has joined, until it may not."""
 
     def __init__(
         self,
@@ -54,6 +63,7 @@ class Member:
         regex: str = "",
         protocol: Mapping[str, Any] = CLASSIC,
         reset: str = "earliest",
+        hangs: str = "",
     ) -> None:
         self.read: list[tuple[int, int]] = []
         """The partition and offset of each record that it read."""
@@ -61,8 +71,10 @@ class Member:
         self.lost: list[bool] = []
         self.fenced: Fenced | None = None
         self.assigned: list[TopicPartition] = []
-        owner: Any = SimpleNamespace(
-            open=lambda _: {},
+        self.hung, self.goes_on = threading.Event(), threading.Event()
+        self._hangs_in_batch = hangs == "in a batch"
+        self.owner: Any = SimpleNamespace(
+            open=lambda _: self._hang() if hangs == "in open" else {},
             close=lambda _: None,
             pre_commit=lambda _: None,
             metrics=SimpleNamespace(committed=lambda _seconds, ok: None),
@@ -85,7 +97,7 @@ class Member:
             config["group.instance.id"] = instance
             config = dict(named_by_topics(config, lambda: subscription.signature(AdminClient(kafka))))
         self._positions = Positions(reset)
-        self._consumer = SinkConsumer(config, subscription, TopicIds(kafka), self._positions, owner, 1 << 20)
+        self._consumer = SinkConsumer(config, subscription, TopicIds(kafka), self._positions, self.owner, 1 << 20)
         self._ends = threading.Event()
         self._thread = threading.Thread(target=self._run, daemon=True)
         self._thread.start()
@@ -98,11 +110,24 @@ class Member:
                     at = TopicPartition(message.topic(), message.partition())
                     self._positions.go_on({at: message.offset() + 1})
                 self.assigned = list(self._consumer.assigned)
+                if self._hangs_in_batch and self.assigned:
+                    self._hang()
         except Fenced as error:
             self.fenced = error
         except Exception as error:
             self.failed = error
         self.assigned = list(self._consumer.assigned)
+
+    def _hang(self) -> dict[TopicPartition, int]:
+        self.hung.set()
+        self.goes_on.wait()
+        return {}
+
+    @property
+    def place(self) -> GroupMember:
+        """Its place in the group."""
+        assert self._consumer.joined_as is not None
+        return self._consumer.joined_as
 
     @property
     def doubts(self) -> bool:
@@ -112,6 +137,7 @@ class Member:
     def close(self) -> None:
         """An orderly end, on the test's thread."""
         self._ends.set()
+        self.goes_on.set()
         self._thread.join()
         self._consumer.close()
 
@@ -199,6 +225,23 @@ def test_one_that_comes_back_reads_a_topic_that_is_new(group: Group, broker: str
     later = group.join("a", regex=f"{group.topic}.*") if by_regex else group.join("a", new.name)
     eventually(lambda: {partition.topic for partition in later.assigned} == {group.topic, new.name}, AT_ONCE_S)
     eventually(lambda: len({*former.assigned, *later.assigned}) == 6, AT_ONCE_S)
+
+
+@pytest.mark.parametrize("hangs", ["in a batch", "in open"])
+def test_what_an_abandoned_task_held_is_another_s_at_once(group: Group, broker: str, hangs: str) -> None:
+    """As where a connector is deleted while its batch hangs, and is made again with other topics."""
+    former, new = group.join("a", hangs=hangs), Topic(broker, f"{group.topic}-other", partitions=2)
+    assert former.hung.wait(AT_ONCE_S)
+    later = group.join("a", new.name)
+    former.owner.abandoned = True
+    expel(
+        clients.admin(WorkerConfig.standalone({**WORKER, "bootstrap.servers": broker}), {"name": "c"}, 0), former.place
+    )
+    has(6, later)
+    former.goes_on.set()
+    group.end(former)
+    assert group.instances() == ["a"], "the zombie does not come back, nor takes the other's place away"
+    has(6, later)
 
 
 def test_a_member_that_ends_while_it_joins_leaves_the_group(group: Group) -> None:

@@ -1,7 +1,8 @@
 """Checks, before a worker joins its cluster, that it can run the cluster's connectors.
 
 A Java leader places work on any worker; a connector that this one cannot run would fail here although it ran
-elsewhere. So the worker does not join, unless `join.obstacles=accept` says that it joins all the same.
+elsewhere. So the worker does not join other workers, unless `join.obstacles=accept` says that it joins all the same.
+Where there are no others nothing is lost, and such a connector is FAILED: its cluster needs a worker to delete it by.
 """
 
 from __future__ import annotations
@@ -47,10 +48,22 @@ _FENCING: Final = _Need(
 )
 
 
+class Obstacles(NamedTuple):
+    """What keeps a worker from joining its cluster."""
+
+    always: list[Problem]
+    """Also where it would be alone."""
+    beside_others: list[Problem]
+    """Where it would be given what other workers can run."""
+
+    def __bool__(self) -> bool:
+        return bool(self.always or self.beside_others)
+
+
 def obstacles(
     connectors: Mapping[str, Config], fencing: Mapping[str, int], worker: WorkerConfig, plugins: PluginLookup
-) -> list[Problem]:
-    """The obstacles to joining the cluster; with `join.obstacles=accept` they are logged instead.
+) -> Obstacles:
+    """The obstacles to joining the cluster; with `join.obstacles=accept` the cluster's are logged instead.
 
     `fencing` has the connectors with a fencing record, which only sources that deliver exactly once get.
     """
@@ -59,15 +72,15 @@ def obstacles(
         given = {key: value for key, value in config.items() if value is not None}
         for need in dict.fromkeys(_lacking(given, worker, plugins)):
             needs[need].append(name)
-    fenced = sorted(fencing.keys() & connectors.keys())
-    if fenced and worker.exactly_once == "disabled":
-        needs[_FENCING] = fenced
     found = [_problem(need, names) for need, names in needs.items()]
-    if found and worker["join.obstacles"] == "accept":
-        for problem in found:
-            log.warning("This worker joins the cluster in spite of this, because of join.obstacles=accept: %s", problem)
-        found = []
-    return [*_own(worker, plugins), *found]
+    fenced = sorted(fencing.keys() & connectors.keys())
+    weaker = [_problem(_FENCING, fenced)] if fenced and worker.exactly_once == "disabled" else []
+    own = _own(worker, plugins)
+    if worker["join.obstacles"] != "accept":
+        return Obstacles([*own, *weaker], found)
+    for problem in [*found, *weaker]:
+        log.warning("This worker joins the cluster in spite of this, because of join.obstacles=accept: %s", problem)
+    return Obstacles(own, [])
 
 
 def _own(worker: WorkerConfig, plugins: PluginLookup) -> list[Problem]:

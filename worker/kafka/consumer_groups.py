@@ -9,6 +9,7 @@ from typing import Any, Final
 
 from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka import TopicPartition as KafkaPartition
+from confluent_kafka.admin import AdminClient
 
 from headrace.config.connector import clients
 from headrace.config.worker.config import WorkerConfig
@@ -92,6 +93,18 @@ class SinkGroup:
                     "to be restarted to get rid of the zombie sink tasks."
                 ) from error
             raise ConnectError(f"Failed to {verb} {what} {self._connector}: {error.args[0].str()}") from error
+
+
+def members(admin: AdminClient, group: str) -> list[str]:
+    """The client ids and hosts of a group's members, of whatever protocol; none for an unknown group.
+
+    Errors: ConnectError.
+    """
+    try:
+        found = admin.list_groups(group, _TIMEOUT_S)
+    except KafkaException as error:
+        raise ConnectError(f"The members of group {group} cannot be listed: {error.args[0].str()}") from error
+    return [f"{member.client_id} at {member.client_host}" for one in found for member in one.members]
 
 
 def stable_offsets(admin: Mapping[str, Any], group: str, partitions: Sequence[KafkaPartition]) -> Sequence[GroupOffset]:

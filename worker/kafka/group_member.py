@@ -8,6 +8,7 @@ from __future__ import annotations
 import struct
 from typing import Any, Final
 
+from headrace.config.kafka.client_config import ClientConfig
 from headrace.plugins.contracts import GroupMember
 
 _BEGINS: Final = b"CGMDv2:"
@@ -23,3 +24,24 @@ def member_of(client: Any) -> GroupMember:
     group, member, rest = told[len(_BEGINS) + _GENERATION.size :].split(b"\0", 2)
     is_static = rest[:1] == b"\0"
     return GroupMember(group.decode(), generation, member.decode(), rest[1:-1].decode() if is_static else None)
+
+
+def expel(admin: ClientConfig, member: GroupMember) -> None:
+    """Take a consumer out of its group that cannot leave it, for its thread hangs; another has its partitions at once.
+
+    Its client heartbeats on its own thread for as long as `max.poll.interval.ms`, and other members wait for it. One
+    that came back under the same `group.instance.id` stays. Errors: KafkaError, ConfigError.
+    """
+    # kafka-python takes half a second to import, and a standalone worker needs it for nothing else.
+    from kafka.admin import KafkaAdminClient, MemberToRemove
+
+    from headrace.plugins.kafka.tokens import kafka_python
+
+    if not member.member:
+        return
+    client = KafkaAdminClient(**kafka_python(admin))
+    try:
+        who = MemberToRemove(member.member, member.instance, "its task was abandoned")
+        client.remove_group_members(member.group, [who])
+    finally:
+        client.close()

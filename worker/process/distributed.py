@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import contextlib
+import logging
+import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from types import MappingProxyType
 
+from headrace.config.connector import clients
 from headrace.config.problems import ConfigError
 from headrace.config.worker.config import WorkerConfig
 from headrace.plugins.errors import StoppedError
@@ -20,7 +23,9 @@ from headrace.worker.herder.rest_client import RestClient
 from headrace.worker.herder.services import HerderServices
 from headrace.worker.herder.topic_tracking import TopicTracking
 from headrace.worker.herder.zombie_fencing import TaskAdmissions, ZombieFencing, producer_fencing
+from headrace.worker.kafka.admin import admin_client
 from headrace.worker.kafka.cluster import KafkaCluster
+from headrace.worker.kafka.consumer_groups import members
 from headrace.worker.measures import StartupCounter
 from headrace.worker.model import TargetState
 from headrace.worker.process.runtime import Address, Runtime
@@ -33,6 +38,10 @@ from headrace.worker.tasks.worker_tasks import ExactlyOnce, WorkerTasks
 _TOPICS_SECONDS = 900.0
 _TICK_SECONDS = 1.0
 _LOOK_UP_SECONDS = 0.2
+_SESSION_ENDS_SECONDS = 2.0
+"""How much later than its session's time-out a broker may find that a member has died."""
+
+log = logging.getLogger(__name__)
 
 
 class DistributedWorker(Worker):
@@ -109,8 +118,11 @@ class DistributedWorker(Worker):
         self._distributed.know()
         cluster = self._config_topic.snapshot()
         found = obstacles(cluster.connectors, cluster.fencing_counts, self.config, runtime.plugins)
-        if found:
-            raise ConfigError(found, "This worker cannot run what its cluster runs, and does not join it: it")
+        if found.always or (found.beside_others and not self._is_alone()):
+            problems = [*found.always, *found.beside_others]
+            raise ConfigError(problems, "This worker cannot run what its cluster runs, and does not join it: it")
+        for problem in found.beside_others:
+            log.warning("This worker is alone in its group and starts; what needs this will have FAILED: %s", problem)
         if TargetState.STARTED in cluster.targets.values():
             # A member is assigned work at once, which cannot move before Spark is there.
             while not runtime.spark.wait_ready(_LOOK_UP_SECONDS) and not runtime.stopping.is_set():
@@ -118,6 +130,16 @@ class DistributedWorker(Worker):
         if not runtime.stopping.is_set():
             self._distributed.start()
             self.every(_TICK_SECONDS, self._distributed.tick)
+
+    def _is_alone(self) -> bool:
+        """Whether the group has no members, or only such as have died, whose sessions end meanwhile."""
+        admin, group = admin_client(clients.internal_admin(self.config).librdkafka()), self.config["group.id"]
+        until = time.monotonic() + self.config["session.timeout.ms"] / 1000 + _SESSION_ENDS_SECONDS
+        while others := members(admin, group):
+            if time.monotonic() >= until or self.runtime.stopping.wait(_LOOK_UP_SECONDS):
+                log.info("The group %s has members: %s", group, ", ".join(others))
+                return False
+        return True
 
     def _read_topics(self) -> None:
         """Read the cluster's topics to their ends, unless the worker has to stop.

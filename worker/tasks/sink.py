@@ -10,8 +10,10 @@ from __future__ import annotations
 import contextlib
 import logging
 import random
+import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextvars import copy_context
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
@@ -19,7 +21,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from headrace.plugins.contracts import HoldingSink, SinkTask
+from headrace.plugins.contracts import GroupMember, HoldingSink, SinkTask
 from headrace.plugins.conversion.kafka_rows import to_arrow
 from headrace.plugins.errors import RetriableError
 from headrace.plugins.offsets import PartitionResult, Stop, TopicPartition
@@ -78,6 +80,8 @@ class SinkInput:
     """The most bytes of a record."""
     stable_offsets: StableOffsets
     """For a sink that commits offsets itself."""
+    expel: Callable[[GroupMember], None]
+    """`group_member.expel` with the task's admin client."""
 
 
 class SinkTaskRunner(Task):
@@ -657,6 +661,19 @@ class SinkTaskRunner(Task):
 
     def _cancel(self) -> None:
         self._jobs.cancel_soon()
+
+    def abandon(self) -> None:
+        """As of any task; its partitions are others' soon."""
+        super().abandon()
+        if self._opened is not None and (member := self._consumer.joined_as) is not None:
+            name, run = f"leave-group-{self.id}", copy_context().run
+            threading.Thread(target=run, args=(self._leave_group, member), name=name, daemon=True).start()
+
+    def _leave_group(self, member: GroupMember) -> None:
+        try:
+            self._input.expel(member)
+        except Exception as error:
+            log.warning("The abandoned task keeps its place in its group, until its session ends: %s", error)
 
     def _end(self, failed: bool) -> None:
         self._shared.forget(self.id)

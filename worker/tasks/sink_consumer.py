@@ -115,6 +115,9 @@ class SinkConsumer:
     ) -> None:
         """`largest_record`: the most bytes of one; `stable_offsets`: where others commit offsets in transactions."""
         self.assigned: list[TopicPartition] = []
+        self.joined_as: GroupMember | None = None
+        """Its place when it was assigned partitions last, for other threads: the client answers none of them while a
+        callback of it hangs."""
         self._gone: set[TopicPartition] = set()
         self._topic_ids = topic_ids
         self._positions = positions
@@ -526,9 +529,10 @@ class SinkConsumer:
         """Commit the reached offsets and leave the group; that revokes the partitions, which closes them."""
         try:
             self.commit(wait=True)
-            # Nobody joins a group for topics that are not there.
+            # Nobody joins a group for topics that are not there, and an abandoned task may be no member any more.
             has_place = self._static and not self._was_fenced
-            if has_place and (self._client.memberid() or self._subscription.topics - self._doubted):
+            joins = not self._owner.abandoned and self._subscription.topics - self._doubted
+            if has_place and (self._client.memberid() or joins):
                 leave(self._client, *self._place)
         finally:
             self._statistics.end()
@@ -556,6 +560,7 @@ class SinkConsumer:
         if self._owner.stop.is_set():
             return  # the member only waits to leave
         try:
+            self.joined_as = self.member
             positions = self._subscribed(positions)
             new = _partitions(positions)
             while not self._ask_committed(positions) and not self._owner.stop.is_set():

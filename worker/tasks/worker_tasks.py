@@ -26,6 +26,7 @@ from headrace.worker.deadletters.converter_retry import RetryBudget
 from headrace.worker.engine.programs import Engine
 from headrace.worker.hosting.ports import TaskReport
 from headrace.worker.kafka.consumer_groups import stable_offsets
+from headrace.worker.kafka.group_member import expel
 from headrace.worker.kafka.topic_ids import TopicIds
 from headrace.worker.kafka.transactions import Admission, Transactions
 from headrace.worker.kafka.writer import CLIENT_BYTES
@@ -219,7 +220,8 @@ class WorkerTasks:
         framework = framework_settings("sink").parse(builder.connector)
         settings = clients.sink_consumer(self._config, builder.connector, host.id.task, self._owner)
         consumer = settings.librdkafka(CLIENT_BYTES, ANSWER_BYTES)
-        admin = clients.admin(self._config, builder.connector, host.id.task).librdkafka()
+        admin_config = clients.admin(self._config, builder.connector, host.id.task)
+        admin = admin_config.librdkafka()
         retry = [topic for topic in [builder.handling.retry_topic] if topic]
         every_s = consumer.get("topic.metadata.refresh.interval.ms", 300_000) / 1000
         named = [*(framework["topics"] or []), *retry]
@@ -241,6 +243,7 @@ class WorkerTasks:
             commit_interval_s=self._config["offset.flush.interval.ms"] / 1000,
             largest_record=self._config["sink.max.record.bytes"],
             stable_offsets=partial(stable_offsets, admin, consumer["group.id"]),
+            expel=partial(expel, admin_config),
         )
         return SinkTaskRunner(host, plugin, builder, records, self._shared)
 

@@ -68,7 +68,9 @@ def found(
     variables: Variables | None = None,
 ) -> list[Problem]:
     config = WorkerConfig.distributed({**WORKER, **(settings or {})}, variables or Variables({}))
-    return obstacles(connectors, fencing or {}, config, Installed())  # type: ignore[arg-type]
+    told = obstacles(connectors, fencing or {}, config, Installed())  # type: ignore[arg-type]
+    assert bool(told) is bool(told.always + told.beside_others)
+    return told.always + told.beside_others
 
 
 def test_a_cluster_of_known_classes_is_no_obstacle() -> None:
@@ -173,3 +175,12 @@ def test_a_transform_that_java_lacks_among_javas_is_one() -> None:
     assert (problem.key, problem.value) == ("transforms.b.type", "Cast")
     assert "Move b before a or after c in transforms." in problem.message
     assert not found({"f": {**config, "transforms": "b,a"}})
+
+
+def test_what_a_worker_alone_may_leave_to_fail_is_told_from_what_it_may_not() -> None:
+    settings = {**WORKER, "value.converter": "Avro"}
+    config = WorkerConfig.distributed(settings, Variables({}))
+    lost = {"a": {"connector.class": "Gone"}, "b": {**FILES, "tasks.max": "20000000"}}
+    told = obstacles(lost, {"a": 2}, config, Installed())  # type: ignore[arg-type]
+    assert [problem.key for problem in told.always] == ["value.converter", "exactly.once.source.support"]
+    assert [problem.key for problem in told.beside_others] == ["connector.class", "tasks.max"]

@@ -6,6 +6,7 @@ import threading
 import time
 from collections.abc import Callable
 from dataclasses import replace
+from queue import SimpleQueue
 from types import SimpleNamespace
 from typing import Any
 
@@ -41,6 +42,7 @@ class Consumer:
         self.begin = positions.read_from
         self.assigned = [P0, P1, R0, R1]
         self.kept = set(self.assigned)
+        self.joined_as: Any = None
         self.rests: list[TopicPartition] = []
         self.steps: list[Callable[[], None]] = []
         self.highs: dict[TopicPartition, int] = {}
@@ -170,7 +172,8 @@ class Rig:
         self.plugin: Any = SimpleNamespace(stop=lambda: None, shares_thread=True, wishes=SinkWishes)
         self.looks = 0
         builder: Any = SimpleNamespace(create_missing_topics=self.look)
-        records: Any = SimpleNamespace(positions=Positions("earliest"), commit_interval_s=60)
+        self.expelled = SimpleQueue[Any]()
+        records: Any = SimpleNamespace(positions=Positions("earliest"), commit_interval_s=60, expel=self.expelled.put)
         self.task = SinkTaskRunner(
             self.host, self.plugin, builder, records, SharedThread(lambda work: [None] * len(work))
         )
@@ -275,8 +278,10 @@ def test_what_a_sink_writes_is_broken_off_once_it_is_given_up(monkeypatch: pytes
     with rig.host.interrupts.by(ended.set):
         rig.task.ask_to_stop()
         assert rig.host.interrupts._thread is None, "a stop lets it end its batch"
+        rig.consumer.joined_as = "its place"
         rig.task.abandon()
         assert ended.wait(10)
+        assert rig.expelled.get(timeout=10) == "its place"
 
 
 @pytest.fixture

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 import time
 from collections.abc import Callable, Sequence
 from types import SimpleNamespace
@@ -57,6 +58,9 @@ class Client:
         self.watermarks = 0, 0
         self.fatal = False
         self.sought: list[tuple[int, int]] = []
+
+    def consumer_group_metadata(self) -> bytes:
+        return b"CGMDv2:" + struct.pack("=i", 1) + b"group\0member\0\1"
 
     def subscribe(self, _topics: list[str], on_assign: Any, on_revoke: Any, on_lost: Any) -> None:
         self.on_assign, self.on_revoke, self.on_lost = on_assign, on_revoke, on_lost
