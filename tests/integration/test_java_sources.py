@@ -63,6 +63,14 @@ def host(worker: WorkerProcess) -> psutil.Process:
     return hosts(worker)[0]
 
 
+def test_more_tasks_than_the_worker_allows_are_not_taken_over_from_java(worker: WorkerProcess, topic: Topic) -> None:
+    config = {"connector.class": TROUBLE, "topic": topic.name, "mode": "crowd", "tasks.max.enforce": "false"}
+    answer = worker.http.post("/connectors", json={"name": topic.name, "config": config}, timeout=90)
+    assert answer.status_code == 500
+    assert "it has generated 20000000 tasks, and the worker's tasks.max.limit is 5000" in answer.json()["message"]
+    assert worker.get(f"/connectors/{topic.name}/tasks") == []
+
+
 def test_apaches_file_source_flows_and_goes_on_at_its_offset(worker: WorkerProcess, topic: Topic) -> None:
     file = worker.folder / f"{topic.name}.txt"
     file.write_text("".join(f"line {number}\n" for number in range(5000)))

@@ -120,8 +120,9 @@ class ConnectorDefinition:
 
         Errors: ConnectError where its worker allows no connector so many.
         """
-        wanted = int(self._now("tasks.max", str(self.plugin.default_tasks_max)))
-        if wanted > (most := self._tasks_bound):
+        most = self._tasks_bound
+        wanted = int(self._now("tasks.max", str(min(most, self.plugin.default_tasks_max))))
+        if wanted > most:
             raise ConnectError(
                 f"tasks.max is {wanted}, and {TASKS_BOUND.name} of this worker {most}: lower the one or raise the other"
             )
