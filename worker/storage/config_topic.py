@@ -180,7 +180,7 @@ class ConfigTopic:
     def _write(self, failed: str, leads: bool = True) -> Iterator[_Write]:
         """One write within its budget, alone where only leaders do it.
 
-        Errors: ConnectError with the text and its cause; NotFound, BadRequest, Conflict, NotWritten, TooLarge as they are.
+        Errors: ConnectError with the text and its cause; those of requests (NotFound and the like) as they are.
         """
         write = _Write(self._topic, failed, self._leader if leads else None)
         lock = self._writing if leads else nullcontext()
