@@ -14,6 +14,7 @@ from headrace.worker.cli import commands
 from tests.integration.partitions import messages
 from tests.integration.stranger_plugins import CHOOSY
 from tests.integration.worker_process import SINK, SOURCE, Topic, WorkerProcess, envelope, eventually, lines_of
+from tests.unit.converters.registry.scripted_registry import scripted, send
 
 pytestmark = [pytest.mark.kafka, pytest.mark.spark]
 
@@ -116,6 +117,27 @@ def test_a_regex_reads_whole_names_and_new_topics_and_not_its_own_dead_letters(
     eventually(lambda: lines_of(sink) == [b"a", b"b"], WITHIN_S, worker.log)
     assert len(messages(broker, f"{eu.name}-dlq")) == 1
     assert {e["partition"]["kafka_topic"] for e in worker.offsets("regex")} <= {eu.name, new.name}
+
+
+def test_good_records_are_no_dead_letters_of_a_server_that_is_no_registry(
+    worker: WorkerProcess, broker: str, tmp_path: Path
+) -> None:
+    """It is away when it is asked what it is, and answers each look-up with a 404 and JSON of its own."""
+
+    def no_registry(request: Any) -> None:
+        away = "/schemas/ids/0?" in request.path
+        send(request, 503 if away else 404, b'{"status":404,"title":"Could not find resource"}')
+
+    topic, sink = Topic(broker, "avro"), tmp_path / "sink.txt"
+    topic.send([b"\x00\x00\x00\x00\x07\x02a"] * 40)
+    with scripted((0, no_registry)) as server:
+        config = {"connector.class": SINK, "topics": topic.name, "file": str(sink), "errors.tolerance": "all"}
+        config |= {"value.converter": "AvroConverter", "value.converter.schema.registry.url": server.url}
+        put(worker, "avro", config | letters_to(f"{topic.name}-dlq"))
+        worker.wait_states("avro", "FAILED", within_s=WITHIN_S)
+        assert f"schema.registry.url (= '{server.url}'): No schema registry answers there: 404" in worker.trace("avro")
+    assert committed(worker, "avro", topic.name) in (None, 0)
+    assert messages(broker, f"{topic.name}-dlq") == []
 
 
 def test_a_dead_letter_is_written_although_the_task_fails(worker: WorkerProcess, broker: str, tmp_path: Path) -> None:
