@@ -12,7 +12,6 @@ from pathlib import Path
 import psutil
 import pytest
 
-from headrace.worker.engine.given_up import MOST
 from tests.integration.worker_process import (
     SINK,
     SOURCE,
@@ -67,12 +66,12 @@ class Pipe:
     """A worker that moves a growing file through a topic into a file."""
 
     def __init__(self, folder: Path, bootstrap: str) -> None:
-        self.topic, self.other = Topic(bootstrap, "engine"), Topic(bootstrap, "endless")
+        self.topic = Topic(bootstrap, "engine")
         self.sink = folder / "sink.txt"
         self.file = folder / "lines.txt"
         source = connector_file(folder, "source", connector_class=SOURCE, file=str(self.file), topic=self.topic.name)
         sink = connector_file(folder, "sink", connector_class=SINK, file=str(self.sink), topics=self.topic.name)
-        self.worker = WorkerProcess(folder, bootstrap, [source, sink], {"batch.transform.timeout.ms": "15000"})
+        self.worker = WorkerProcess(folder, bootstrap, [source, sink])
         self.growing = Growing(self.file, 2000)
 
     def shown(self, state: str) -> Callable[[], bool]:
@@ -124,37 +123,6 @@ def test_a_lost_driver_is_replaced_and_the_tasks_go_on(pipe: Pipe, how: signal.S
 def test_nothing_was_lost_so_far(pipe: Pipe) -> None:
     pipe.moves()
     pipe.assert_nothing_lost(pipe.growing.finish())
-
-
-ENDLESS = (
-    "SELECT aggregate(sequence(1, 60000), 0L, (a, x) -> a + aggregate(sequence(1, 60000 + length(value)), 0L, "
-    "(b, y) -> b + y)) AS v FROM records"
-)
-
-
-def test_selects_that_do_not_end_fail_their_tasks_and_no_others(pipe: Pipe, tmp_path: Path) -> None:
-    """As many as it takes to have the driver replaced."""
-    file, former = tmp_path / "one.txt", pipe.worker.jvm()
-    file.write_text("a line\n")
-    names = [f"endless-{number}" for number in range(MOST + 1)]
-    for name in names:
-        pipe.worker.create(
-            name,
-            connector_class=SOURCE,
-            file=str(file),
-            topic=pipe.other.name,
-            transforms="x",
-            transforms_x_type="headrace.transforms.Sql",
-            transforms_x_sql=f"{ENDLESS} WHERE value <> '{name}'",
-        )
-    pipe.moves()  # before any of them has failed
-    for name in names:
-        eventually(lambda name=name: pipe.worker.states(name) == ["FAILED"], 90, pipe.worker.log)
-        assert "did not get through transforms.x (headrace.transforms.Sql)" in pipe.worker.trace(name)
-    eventually(lambda: pipe.worker.jvm().pid != former.pid, 60, pipe.worker.log)
-    pipe.moves()
-    for name in names:
-        pipe.worker.request("DELETE", f"/connectors/{name}")
 
 
 @pytest.mark.parametrize("lines", [300_000, pytest.param(1_000_000, marks=pytest.mark.soak)])

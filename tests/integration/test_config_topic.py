@@ -193,7 +193,9 @@ def test_what_cannot_be_written_is_said_as_apache_does(
 
 def test_a_config_that_kafka_does_not_take_is_refused_as_too_large(open_topic: Open) -> None:
     topic = open_topic()
-    with pytest.raises(TooLarge, match=r"larger than the topic configs-\d+ takes.*max\.message\.bytes") as refused:
+    with pytest.raises(
+        TooLarge, match=r"larger than the topic configs-\d+-config takes.*max\.message\.bytes"
+    ) as refused:
         topic.put_connector("c", {"name": "c", "x": "y" * (2 << 20)}, TargetState.STARTED)
     assert refused.value.status == 413
     topic.put_connector("c", {"name": "c"}, TargetState.STARTED)
