@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 from confluent_kafka import Producer
-from confluent_kafka.admin import AdminClient, NewTopic
+from confluent_kafka.admin import AdminClient
 
 from headrace.config.connector import clients
 from headrace.config.worker.config import WorkerConfig
@@ -47,8 +47,6 @@ BY_PARTS = {
 """How partitions come one by one."""
 AT_ONCE_S = 15.0
 """Well below the session."""
-SOON_S = 6.0
-"""Of which librdkafka alone would need up to 15."""
 
 
 class Member:
@@ -302,13 +300,3 @@ def test_a_group_without_offsets_and_without_a_policy_is_told_what_to_do(group: 
     eventually(lambda: member.failed, AT_ONCE_S)
     assert "has no committed offset of" in str(member.failed)
     assert "PATCH /connectors" in str(member.failed)
-
-
-@pytest.mark.parametrize("protocol", [CLASSIC, BY_PARTS["consumer"]], ids=["classic", "consumer"])
-def test_a_topic_that_is_made_later_is_read_soon(broker: str, protocol: Mapping[str, Any]) -> None:
-    name = f"late-{uuid.uuid4().hex[:8]}"
-    member = Member(broker, f"connect-{name}", [name], "", protocol=protocol)
-    eventually(lambda: member.doubts or protocol is not CLASSIC, AT_ONCE_S)
-    AdminClient({"bootstrap.servers": broker}).create_topics([NewTopic(name, 1, 1)])[name].result(AT_ONCE_S)
-    eventually(lambda: member.assigned, SOON_S)
-    member.close()
