@@ -11,7 +11,7 @@ from typing import Any, Final, Self
 
 from headrace.config.problems import ConfigError
 from headrace.config.worker.login_settings import EXTENSIONS
-from headrace.rest.request_bodies import BodySum
+from headrace.rest.body_sum import BodySum
 from headrace.rest.security.extensions import ExtensionContext, registered
 from headrace.rest.security.ways import BASIC_AUTH, BASIC_AUTH_NAMES, Ways, without_certificates
 
