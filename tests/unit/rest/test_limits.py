@@ -163,7 +163,7 @@ FAKED = {"x-connect-authorization": "c2ln", "x-connect-request-signature-algorit
 def unfinished(port: int, count: int, headers: dict[str, str], sent: bytes) -> list[socket.socket]:
     """Connections whose requests have sent these bytes of a body that goes on."""
     head = "".join(f"{name}: {value}\r\n" for name, value in headers.items())
-    begin = f"POST {TASKS} HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\nContent-Length: 9000\r\n{head}\r\n"
+    begin = f"POST {TASKS} HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\nContent-Length: 900\r\n{head}\r\n"
     made = [socket.create_connection(("127.0.0.1", port), timeout=20) for _ in range(count)]
     for one in made:
         one.sendall(begin.encode() + sent)
@@ -199,14 +199,14 @@ def test_unfinished_bodies_are_bounded_together(headers: dict[str, str], most: i
     """`most`: so many of them fit. Those without a signature are not read."""
     herder = scripted({"put_task_configs": BadRequest("Internal request missing required signature")})
     type(herder).session_key = property(lambda _: KEY)
-    with serving(herder, {"rest.max.request.bytes": 9000}) as client:
+    with serving(herder, {"rest.max.request.bytes": 900}) as client:
         port = client.base_url.port
         assert port is not None
-        hanging = unfinished(port, 10, headers, b" " * 8000)
+        hanging = unfinished(port, 10, headers, b" " * 800)  # each comes in one piece
         assert answered(hanging, 10 - most) == ({503} if most else {400})
         assert not select.select(hanging, [], [], 0)[0]
         # Bodies of senders that are known have room of their own; it is all taken where these are known, too.
-        config = client.put("/connectors/c/config", content=b" " * 9000, headers={"content-type": "application/json"})
+        config = client.put("/connectors/c/config", content=b" " * 900, headers={"content-type": "application/json"})
         assert config.status_code == (400 if most < 9 else 503)
         for one in hanging:
             one.close()
