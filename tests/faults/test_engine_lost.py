@@ -5,13 +5,13 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
-import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import psutil
 import pytest
 
+from tests.faults.growing_file import Growing, line
 from tests.integration.worker_process import (
     SINK,
     SOURCE,
@@ -28,38 +28,6 @@ pytestmark = [pytest.mark.kafka, pytest.mark.spark]
 
 NOTICED_S = 30.0
 """10 s on a quiet machine."""
-
-
-class Growing(threading.Thread):
-    """A file that somebody appends lines to, all different, until `finish`."""
-
-    def __init__(self, path: Path, lines_a_second: int) -> None:
-        super().__init__(daemon=True)
-        self.path = path
-        self.count = 0
-        self._step = max(1, lines_a_second // 20)
-        self._over = threading.Event()
-        path.touch()
-
-    def run(self) -> None:
-        with open(self.path, "ab", buffering=0) as file:
-            while not self._over.wait(0.05):
-                self.append(file, self._step)
-
-    def append(self, file: object, lines: int) -> None:
-        text = "".join(line(number) + "\n" for number in range(self.count, self.count + lines))
-        file.write(text.encode())  # type: ignore[attr-defined]
-        self.count += lines
-
-    def finish(self) -> list[bytes]:
-        """Nothing more is appended; all the lines."""
-        self._over.set()
-        self.join()
-        return [line(number).encode() for number in range(self.count)]
-
-
-def line(number: int) -> str:
-    return f"{number:09d} {'x' * 90}"
 
 
 class Pipe:
