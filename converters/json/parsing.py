@@ -158,7 +158,7 @@ class _ParsedReader:
         if kind == TIME:
             return [(parsed < 0) | (parsed > numbers.TIME_END)]
         if kind == TIMESTAMP:
-            return [F.abs(parsed) > TIMESTAMP_END]
+            return [~parsed.between(-TIMESTAMP_END, TIMESTAMP_END)]
         if kind == DATE:
             return []
         of = schema.value_schema

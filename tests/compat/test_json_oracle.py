@@ -153,6 +153,15 @@ def test_a_byte_order_mark_is_passed_over(spark: SparkSession, apache: Apache, o
     reads_alike(spark, apache, options, [*marked, documents[-1].encode(), MARK + b'"\xff"'])
 
 
+def test_a_timestamp_that_is_too_far_is_an_error_of_its_record_alone(spark: SparkSession) -> None:
+    schema = '{"type":"int64","name":"org.apache.kafka.connect.data.Timestamp","version":1}'
+    documents = [f'{{"schema":{schema},"payload":{millis}}}'.encode() for millis in (-(2**63), 2**63 - 1, 5)]
+    first, last, near = read(spark, configured(JsonConverter(), {}), documents)
+    assert first.error is not None
+    assert last.error is not None
+    assert near.error is None
+
+
 VALUES: Final[dict[str, list[Any]]] = {
     "string": ["abc", "", 'a"b', "\\", "\t\n\x01\x1f\x7f", "é漢😀", "/", None, "a" * 200],
     "int8": [0, -128, 127, None],
