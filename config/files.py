@@ -1,4 +1,4 @@
-"""Reads files that settings name: regular ones of a bounded size, whatever else stands under the name."""
+"""Reads files that settings name. A file that is not regular, or too large, is an error."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ from pathlib import Path
 from typing import Final
 
 MOST_BYTES: Final = 4 << 20
-"""Stores of certificates and keys, tables of keys, properties: all are smaller."""
+"""The largest size of a file; stores of certificates and keys, key tabs and properties are smaller."""
 READING: Final = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
-"""Without waiting for who writes a pipe."""
+"""The flags to open a file; a pipe without a writer does not block."""
 
 
 def read_file(path: str | Path) -> bytes:
-    """The file's bytes. Errors: OSError, also for what is no regular file, or too large."""
+    """The file's bytes. Errors: OSError, also if it is no regular file, or too large."""
     return read_open(os.open(path, READING))
 
 
 def read_open(descriptor: int) -> bytes:
-    """The bytes of the file behind a descriptor, which is closed. Errors: as `read_file`."""
+    """The bytes of the file behind a descriptor; closes it. Errors: as `read_file`."""
     with open(descriptor, "rb") as file:
         if not stat.S_ISREG(os.fstat(descriptor).st_mode):
             raise OSError(errno.EINVAL, "Not a regular file")
@@ -31,7 +31,7 @@ def read_open(descriptor: int) -> bytes:
 
 
 def is_readable(path: str | Path) -> bool:
-    """Whether `read_file` can read it; nothing is opened."""
+    """True if `read_file` can read the file; opens nothing."""
     try:
         found = os.stat(path)
     except (OSError, ValueError):

@@ -1,7 +1,7 @@
-"""Settings and classes that Kafka, Confluent and Debezium removed or renamed, with what takes their place.
+"""Settings and classes that Kafka, Confluent and Debezium removed or renamed, with their successors.
 
-A plugin passes over a setting that it does not know. One that kept data back, such as `blacklist` of ReplaceField,
-would let them pass then: it is refused, with its new name. Others are warned of with theirs.
+A plugin ignores a setting that it does not know. If the setting kept data back, such as `blacklist` of ReplaceField,
+the data would pass: such a setting is refused, with its new name. For others there is a warning, with their new names.
 
 Source: Kafka's KIP-629 and the upgrade notes of Kafka 3.0 and 4.0; the release notes of Debezium.
 """
@@ -13,23 +13,23 @@ from typing import Final, NamedTuple
 
 
 class Removed(NamedTuple):
-    """A setting that is gone."""
+    """A setting that was removed or renamed."""
 
     since: str
-    """The version that has it no more, of the plugin."""
+    """The first version of the plugin without the setting."""
     successor: str
-    """What to set in its place, with a value where that is fixed; empty: nothing."""
+    """The setting to use instead, with a value if that is fixed; empty: none."""
     protects: bool = False
-    """Whether it kept data back."""
+    """True if the setting kept data back."""
 
     def advice(self, prefix: str = "") -> str:
-        """What to do, in a part of a sentence; `prefix` stands before the names of the plugin's settings."""
+        """Advice as a part of a sentence; `prefix` stands before the names of the plugin's settings."""
         instead = f"set {prefix}{self.successor}" if self.successor else "nothing takes its place"
         return f"it was removed in version {self.since}: {instead}"
 
 
 def _lists(since: str, names: Mapping[str, str]) -> dict[str, Removed]:
-    """Lists of what is kept or left out, old and new names."""
+    """Renamed settings that list what to keep or leave out; `names` maps old to new names."""
     return {old: Removed(since, new, protects=True) for old, new in names.items()}
 
 
@@ -91,7 +91,7 @@ _SETTINGS: Final[tuple[tuple[str, Mapping[str, Removed]], ...]] = (
         | _renamed("3.2", dict.fromkeys(("delete.handling.mode", "drop.tombstones"), "delete.tombstone.handling.mode")),
     ),
 )
-"""By the beginnings of class names, of which the first counts; a setting with a dot at its end is a prefix."""
+"""Plugins' settings, by beginnings of class names; the first match counts. A name with a dot at its end is a prefix."""
 
 WORKER: Final[Mapping[str, Removed]] = {
     "rest.host.name": Removed("3.0", "listeners", protects=True),
@@ -102,7 +102,7 @@ WORKER: Final[Mapping[str, Removed]] = {
         for more in ("", ".schemas.enable")
     },
 }
-"""Of a worker's properties; `rest.host.name` kept the REST API to one address."""
+"""A worker's properties; `rest.host.name` kept the REST API to one address."""
 
 CLASSES: Final[Mapping[str, str]] = {
     "io.debezium.transforms.UnwrapFromEnvelope": "io.debezium.transforms.ExtractNewRecordState",
@@ -115,11 +115,11 @@ CLASSES: Final[Mapping[str, str]] = {
     ),
     "io.tabular.iceberg.connect.IcebergSinkConnector": "org.apache.iceberg.connect.IcebergSinkConnector",
 }
-"""Classes by their former full names."""
+"""Today's full names of classes, by their former full names."""
 
 
 def removed(class_name: str, setting: str) -> Removed | None:
-    """What is known of this setting of a plugin, whose own versions decide; None if it never was one."""
+    """The removal of a plugin's setting; None if none is known. The caller compares the plugin's version."""
     known = next((table for owner, table in _SETTINGS if class_name.startswith(owner)), {})
     if setting in known:
         return known[setting]

@@ -10,7 +10,7 @@ from headrace.config.removed import CLASSES
 _ALIKE = 0.75
 """From this likeness on, of 1.0, a name is taken for a slip of the other."""
 _MANY = 40
-"""From here on names are a wall that nobody reads."""
+"""The most names that an error lists: nobody reads more."""
 
 
 def nearest(name: str, names: Iterable[str]) -> str | None:
@@ -21,9 +21,9 @@ def nearest(name: str, names: Iterable[str]) -> str | None:
 
 
 def nearest_class(name: str, classes: Iterable[str]) -> str | None:
-    """The class, by its full name, that had this one, or whose full or short name is most like it; None: none is.
+    """The full name of the class that once had this name, or has the most similar one; None if none is similar.
 
-    Short names are meant with and without `Connector` at their end.
+    Full and short names are compared, short ones with and without `Connector` at their end.
     """
     full = list(classes)
     if name in CLASSES:
@@ -47,9 +47,9 @@ def short_name(class_name: str) -> str:
 
 
 def class_advice(name: str, classes: Iterable[str]) -> str:
-    """Two sentences to follow a refusal: the class that may be meant, and the short names of those that there are.
+    """Two sentences to follow a refusal: the class that may be meant, and the short names of all classes.
 
-    Of many they are the most alike.
+    If there are many classes, only the most similar names are listed.
     """
     full = list(classes)
     return f"{question(nearest_class(name, full))} {_listed(name, {short_name(one) for one in full})}"

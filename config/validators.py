@@ -15,9 +15,9 @@ from headrace.config.values import invalid, shown, trimmed
 
 _LONGEST_NAME: Final = 1000
 _CONTROLS: Final = ("Cc", "Zl", "Zp")
-"""Unicode's categories of control characters and of separators of lines."""
+"""Unicode's categories of control characters and of line and paragraph separators."""
 _BIDI: Final = "\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"
-"""They turn the text around that follows: a name looks like another."""
+"""Characters that reverse the text after them: a name would look like another."""
 
 
 class Validator(Protocol):
@@ -111,11 +111,11 @@ class NonEmpty:
 
 @dataclass(frozen=True)
 class NonEmptyWithoutControlChars:
-    """Null, or a text that is not blank and has no control characters: what a connector's name must be.
+    """Accepts a connector's name: null, or a text that is not blank and has no control characters.
 
     Decided: one of 1,000 bytes at most, which Apache does not bound, because a name stands in paths, group ids and the
     group protocol, where one of 32,768 bytes ends every assignment; loses: longer names of another cluster.
-    Decided: what ends a line or turns text around in Unicode is a control character, too, where Apache has ASCII's and
+    Decided: what ends a line or reverses text in Unicode is a control character, too, while Apache has ASCII's and
     Latin 1's only, because logs and consoles show names; loses: as before.
     """
 
@@ -141,9 +141,9 @@ class NonEmptyWithoutControlChars:
 
 
 def name_objection(name: str | None) -> str | None:
-    """The error in a connector's name that begins or ends with blanks, visible or not; None if there is none.
+    """The error of a connector's name that begins or ends with a blank, visible or not; None if it is right.
 
-    Settings are trimmed before their validators see them, so a name is judged by this as it was given.
+    Settings are trimmed before their validators see them, so this judges the name as it was given.
     """
     ends = {name[0], name[-1]} if name and trimmed(name) else set()
     if any(char.isspace() or unicodedata.category(char) == "Cf" for char in ends):

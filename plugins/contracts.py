@@ -717,12 +717,12 @@ class HeaderConverter(Plugin):
     def configure(self, config: Mapping[str, str], is_key: bool) -> None:
         """Get ready; called once, first. `config` has the prefix stripped and `converter.type` set.
 
-        Called at each validation, too, on an object of its own and without Spark.
-        Errors: any fails the task; at validation a ConfigError is shown with its settings.
+        Called at each validation, too, on a new object and without Spark.
+        Errors: any error fails the task; at validation a ConfigError is shown with its settings.
         """
 
     def check(self) -> None:
-        """Ask the server that it needs whether it is the right one, for seconds at most; by default nothing.
+        """Check that the server which it needs is the right one, within seconds; by default nothing.
 
         Called after `configure`, at validation and before a task begins. A server that is away is no error here.
         Errors: ConfigError.

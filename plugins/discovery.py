@@ -69,7 +69,7 @@ class PluginEntry:
     same_in_jar: JarPlugin | None = field(default=None, compare=False, kw_only=True)
     """The Java plugin of its name, if `plugin.path` has one."""
     others: tuple[PluginEntry, ...] = field(default=(), compare=False, kw_only=True)
-    """Its other versions."""
+    """The plugin's other versions."""
 
     @property
     def versions(self) -> tuple[PluginEntry, ...]:
@@ -203,7 +203,7 @@ class Plugins:
                 if first.in_java is None:
                     first = unique[key] = replace(first, same_in_jar=plugin.jar)
                 if isinstance(first, JarEntry) and plugin.kind not in CONNECTORS:
-                    continue  # a connector uses that of its own folder
+                    continue  # a connector uses the plugin of its own folder
             if first is not plugin and first.source != plugin.source:
                 twice.setdefault((first.location, plugin.location), []).append(first.class_name)
         for (used, other), names in twice.items():
@@ -254,9 +254,10 @@ class Plugins:
         return cls(plugin for plugin in _installed() if _distribution(plugin.entry_point) == "headrace")
 
     def beside(self, connector: PluginClass) -> Plugins:
-        """The plugins as this connector finds them: of Java parts those of its own folder before all others.
+        """The plugins as this connector finds them: Java plugins of its own folder come before all others.
 
-        As in Connect, such a part works with the classes of its folder only. A version that a config names counts more.
+        As in Connect, a Java plugin works with the classes of its folder only. A version that a config names comes
+        first all the same.
         """
         own = self._in_folders.get(connector.source, {}) if isinstance(connector, JarEntry) else {}
         found = copy(self)
@@ -329,7 +330,7 @@ class Plugins:
 
 
 def _preferred(plugin: PluginEntry, own: PluginEntry | None) -> PluginEntry:
-    """The plugin, or in its place the one of the connector's own folder."""
+    """The plugin of the connector's own folder, if there is one; else the given plugin."""
     if own is None or plugin.kind in CONNECTORS:
         return plugin
     if not isinstance(plugin, JarEntry):

@@ -14,8 +14,8 @@ Columns of a `Records` frame:
 | `drop` | boolean | true: filtered out |
 
 Anything else in the frame (a sink's `offset`, a source's `source_offset` and `split`) is carried through unchanged. A
-source's frame may have `as_read`: of a bad row the text that its dead letter has in place of a value which could not
-hold what was read.
+source's frame may have `as_read`: the row as it was read, as a text. If a value could not hold what was read, the dead
+letter of the bad row has this text instead of the value.
 
 Decided: rows of several schemas stand side by side in one frame, a column a schema, because then no row ever moves:
 order needs no sorting, a row's answer stands where the row stood, and a batch of one schema costs nothing for it;

@@ -70,7 +70,7 @@ def override_problems(
 ) -> list[Problem]:
     """Problems of a connector's overrides for a kind of client: policy, values, class loading, names of others.
 
-    `opens_files`: the files that they name may be read.
+    `opens_files`: true if the files that the overrides name may be read.
     """
     given, prefix = overrides(kind, connector), PREFIXES[kind]
     settings = SETTINGS[kind]
@@ -89,7 +89,7 @@ def override_problems(
 def _refused(
     kind: str, given: Mapping[str, str], connector: Mapping[str, str | None], worker: WorkerConfig
 ) -> list[Problem]:
-    """The overrides among these that the worker lets no such connector have."""
+    """Problems of the overrides that the worker refuses to this connector: by its policy, or as names of others."""
     policy = worker.override_policy()
     objections = {key: policy.objection(key) for key in given}
     found = [Problem(key, SETTINGS[kind].mask(given)[key], text) for key, text in objections.items() if text]
@@ -99,7 +99,7 @@ def _refused(
 def _overrides(kind: str, connector: Mapping[str, str], worker: WorkerConfig) -> dict[str, str]:
     """The connector's overrides for its clients of this kind.
 
-    They are judged at each start, too: the config may be older than the rules, and have variables.
+    They are judged at each start, too: the config may be older than the rules, and it may have variables.
     Errors: ConfigError.
     """
     given = overrides(kind, connector)

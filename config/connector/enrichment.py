@@ -64,7 +64,7 @@ class PluginLookup(Protocol):
         """All plugins of these kinds, sorted by class name."""
 
     def beside(self, connector: PluginClass) -> PluginLookup:
-        """The plugins that this connector uses where its config names a class: those of its own folder first."""
+        """The plugins for the classes that this connector's config names: those of its own folder come first."""
 
 
 _INTERFACES: Final = {"converter": "Converter", "header_converter": "HeaderConverter"}
@@ -77,7 +77,7 @@ def enriched(
     worker: Mapping[str, str],
     connector: PluginClass,
 ) -> Settings:
-    """The framework's settings for this connector and this configuration; `plugins`: as the connector finds them."""
+    """The framework's settings for this connector and this config; `plugins` are those that the connector finds."""
     settings = with_version(settings, connector)
     for kind in CONVERTER_KINDS:
         settings = _with_converter(settings, kind, config, plugins, worker)

@@ -1,6 +1,8 @@
-"""Names in Kafka that are another's: groups, client ids, transactional ids of other connectors and of the workers.
+"""Refuses names in Kafka that belong to others: groups, client ids and transactional ids.
 
-A second member takes half of a group's records, and may empty its offsets; a client id is what quotas and logs go by.
+The others are other connectors and the workers.
+
+A second member takes half of a group's records, and may empty its offsets. Quotas and logs go by client ids.
 
 Decided: every group `connect-<name>` is that connector's, whether or not there is one, because it may be made later,
 and its group have other positions then; loses: `connect-<name>-v2` for a new start, and the group of a connector's
@@ -19,17 +21,17 @@ from headrace.config.values import trimmed
 from headrace.config.worker.trusted import REMEDY, is_trusted
 
 _OF_WORKERS: Final = ("configs", "configs-leader", "offsets", "statuses", "shared-admin")
-"""How the ids of a worker's own clients end, after its group."""
+"""The ends of the ids of a worker's own clients, after its group."""
 _OF_CONNECTORS: Final = re.compile(
     r"connector-(?:(?:dlq-|offset-)?producer|consumer|(?:dlq-|worker-)?adminclient)-(?P<connector>.*)", re.DOTALL
 )
 _OF_MEMBERS: Final = re.compile(r"connect-.*:\d+")
 _BROKERS_ADMIN: Final = "__admin_client"
-"""The client id that brokers let write to their own topics."""
+"""The client id that brokers allow to write to Kafka's own topics."""
 
 
 def foreign_names(given: Mapping[str, str], connector: str, settings: Mapping[str, Any]) -> list[Problem]:
-    """Problems of a connector's overrides, under the clients' own keys; `settings` are the worker's, parsed."""
+    """Problems of names in a connector's overrides, by the clients' keys; `settings` are the worker's, parsed."""
     given, found = {key: trimmed(value) for key, value in given.items()}, []
     if (objection := group_objection(given.get("group.id", ""), connector, settings)) is not None:
         found.append(Problem("group.id", given["group.id"], objection))
@@ -43,7 +45,7 @@ def foreign_names(given: Mapping[str, str], connector: str, settings: Mapping[st
 
 
 def group_objection(group: str, connector: str, settings: Mapping[str, Any]) -> str | None:
-    """Tell why a consumer group is not this connector's to use; None if it may use it."""
+    """The reason that this connector may not use a consumer group; None if it may."""
     workers = settings.get("group.id")
     if workers and group == workers:
         return f"Consumer group {group} conflicts with Connect worker group {workers}"
@@ -67,5 +69,5 @@ def _is_anothers_transaction(name: str, connector: str, workers: str) -> bool:
 
 
 def _is_of(connector: str, name: str) -> bool:
-    """True if this is the connector's name, or that with a task's number."""
+    """True if the name is the connector's, with or without a task's number."""
     return re.fullmatch(rf"{re.escape(connector)}(-\d+)?", name) is not None

@@ -73,7 +73,7 @@ def split_chain(
 def converter_lookup(
     side: str, config: Mapping[str, str | None], plugins: PluginLookup, connector: PluginClass
 ) -> PluginLookup:
-    """Where the converter of this side is found: as the connector finds plugins if its config names it."""
+    """The look-up for the converter of this side: the connector's own if its config names the converter."""
     return plugins if config.get(f"{side}.converter") is None else plugins.beside(connector)
 
 

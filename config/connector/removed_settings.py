@@ -1,4 +1,4 @@
-"""The settings of a connector's config that its plugins had in former versions only."""
+"""Finds the settings in a connector's config that only former versions of its plugins had."""
 
 from __future__ import annotations
 
@@ -18,20 +18,23 @@ log = logging.getLogger(__name__)
 
 
 class RemovedSetting(NamedTuple):
-    """A setting that no plugin has any more, and what to do."""
+    """A setting that its plugin has no more, with advice on what to do."""
 
     advice: str
     protects: bool
 
     def problem(self, key: str, value: str | None) -> Problem:
-        """The refusal of one that kept data back."""
+        """The refusal of a setting that kept data back."""
         return Problem(key, value, f"The setting {key} has no effect, and what it kept back would pass: {self.advice}.")
 
 
 def removed_settings(
     config: Mapping[str, str | None], connector: PluginClass, plugins: PluginLookup
 ) -> dict[str, RemovedSetting]:
-    """The removed settings of a connector, its transforms, predicates and converters, by their full names."""
+    """The removed settings in a connector's config, by their full names.
+
+    They are the connector's, or those of its transforms, predicates and converters.
+    """
     found: dict[str, RemovedSetting] = {}
     for plugin, prefix in _plugins(config, connector, plugins.beside(connector)):
         for key in config:
@@ -45,7 +48,7 @@ def removed_settings(
 
 
 def check_removed(about: str, config: Mapping[str, str], connector: PluginClass, plugins: PluginLookup) -> None:
-    """Refuse a stored config that relies on a removed setting to keep data back; warn of others.
+    """Refuse a stored config with a removed setting that kept data back; warn of other removed settings.
 
     Errors: ConfigError.
     """
@@ -59,7 +62,7 @@ def check_removed(about: str, config: Mapping[str, str], connector: PluginClass,
 def _plugins(
     config: Mapping[str, str | None], connector: PluginClass, plugins: PluginLookup
 ) -> Iterator[tuple[PluginClass, str]]:
-    """The plugins that the config names, each with what stands before its settings; what is unknown is left out."""
+    """The plugins that the config names, each with the prefix of its settings; unknown ones are left out."""
     yield connector, ""
     named: list[tuple[str, str, tuple[str, ...]]]
     named = [(f"{side}.converter", "", ("converter", "header_converter")) for side in CONVERTER_KINDS]

@@ -35,11 +35,11 @@ def unread(
     removed: Mapping[str, RemovedSetting],
     plugin_of: Callable[[str, str], type[Any] | None],
 ) -> Iterator[Unread]:
-    """The settings of a config that nothing reads; `declared` has all that anything declares, by name.
+    """The settings of a config that nothing reads; `declared` has all declared settings, by name.
 
-    `removed` are those that former versions of the plugins read.
+    `removed` has the settings that former versions of the plugins read.
     `plugin_of` gives the class of a plugin by its kind (`connector`: source or sink; `converter`: of headers, too) and
-    the setting that names it; None for one that is not known, of whose settings nothing is said.
+    the setting that names it; None if it is unknown: all its settings count as read.
     """
     free = (*_FREE, *_free_prefixes(config, plugin_of))
     known = {*declared, *(setting.name for setting in (*OWN[kind], *RESTART)), *UNSERVED}

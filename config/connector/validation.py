@@ -47,7 +47,7 @@ _TAIL: Final = (
 _MOST_UNREAD: Final = 20
 """Settings that nothing reads, as far as they are named: each is compared with all that there are."""
 _KINDS: Final = {"converter": ("converter", "header_converter")}
-"""The kinds of plugins that a setting names; others name one kind."""
+"""The kinds of plugins that a setting may name; a setting that is missing here names one kind."""
 _NULL: Final = "Null value can not be supplied as the configuration value."
 
 
@@ -73,7 +73,7 @@ class Validation:
     name: str
     parts: Sequence[Part] = field(repr=False)
     unread: Sequence[Unread] = ()
-    """The first settings that nothing reads."""
+    """The first of the settings that nothing reads."""
 
     @property
     def error_count(self) -> int:
@@ -205,9 +205,9 @@ class ConnectorValidator:
     def _main(
         self, plugin: PluginClass, config: Mapping[str, str | None], latest: PluginClass, opens_files: bool
     ) -> Part:
-        """Framework and connector; where both declare a name, the connector counts. `latest`: its latest version.
+        """The part of framework and connector; if both declare a name, the connector's counts.
 
-        `opens_files`: the connector may look at what its config names.
+        `latest`: the connector's latest version. `opens_files`: the connector may open files that its config names.
         """
         worker = {} if self._worker is None else self._worker.originals
         plugins = self._plugins.beside(plugin)
@@ -252,7 +252,7 @@ class ConnectorValidator:
 
     @staticmethod
     def _add(parts: Sequence[Part], config: Mapping[str, str | None], problems: Iterable[Problem]) -> None:
-        """Add each problem to the setting that it is of."""
+        """Add each problem to its setting."""
         for problem in problems:
             part = next((one for one in parts if problem.key in one.values), parts[0])
             value = part.values.setdefault(problem.key, SettingValue(problem.key, config[problem.key]))
@@ -300,7 +300,7 @@ class ConnectorValidator:
             creates = any(key.startswith(("topic.creation.", "errors.deadletterqueue.topic.")) for key in config)
             own_offsets = bool(main.values["offsets.storage.topic"].value) or bool(self._exactly_once)
             kinds = {"producer": True, "consumer": own_offsets, "admin": creates or own_offsets}
-        # Connect has no admin client for some connectors and lists no settings of it; here every connector has one.
+        # In Connect some connectors have no admin client and list no settings of it; here every connector has one.
         parts = [
             (used, self._override(kind, config, opens_files)) for kind, used in kinds.items() if used or kind == "admin"
         ]
@@ -358,7 +358,7 @@ class ConnectorValidator:
         return Part(settings.prefixed(prefix), values)
 
     def _asked(self, converter: type[Any], props: Mapping[str, str]) -> Sequence[Problem]:
-        """What the converter itself, and the server that it needs, say of its config."""
+        """Problems of a converter's config that the converter itself, or the server that it needs, tells."""
         made = converter()
         made.worker = self._settings
         try:

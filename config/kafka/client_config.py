@@ -229,7 +229,7 @@ def _unserved(java: Mapping[str, str]) -> list[Problem]:
 
 
 def _not_together(java: Mapping[str, str]) -> list[Problem]:
-    """What librdkafka refuses only as it starts."""
+    """Problems of settings that librdkafka refuses together, and only when a client starts."""
     problems = []
     if java.get("enable.idempotence", "false").strip().lower() == "true":
         retries, flight = (_number(java, key) for key in ("retries", _IN_FLIGHT))
@@ -274,7 +274,7 @@ _AGE: Final = re.compile(
 
 
 def reset_age_ms(reset: str) -> int | None:
-    """The age that `auto.offset.reset=by_duration:<ISO 8601>` means; None where it is another value."""
+    """The age that `auto.offset.reset=by_duration:<ISO 8601>` means; None for other values."""
     if (found := _AGE.fullmatch(reset)) is None:
         return None
     days, hours, minutes, seconds = (int(part or 0) for part in found.groups()[:4])

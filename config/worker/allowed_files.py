@@ -1,15 +1,15 @@
-"""The files that a connector's settings may name: within `file.allowed.paths`, and none of the worker's own.
+"""Refuses files in a connector's settings that lie outside of `file.allowed.paths` or are the worker's own.
 
     problems = file_problems(config, worker)     # before anything opens one
     check_files(config, worker)                  # raises ConfigError
 
-Files that are read whole (stores, keys, key tabs) must be regular and of a bounded size, also where every path is
-allowed: libraries that open them by name would read a device for ever, and wait for who writes a pipe.
+Files that are read whole (stores, keys, key tabs) must be regular and of a bounded size, even if every path is allowed:
+libraries that open them by name would read a device for ever, and wait for the writer of a pipe.
 
-Decided: files are found in a config by the form of keys and values, as hosts are (`allowed_hosts.py`), because plugins
-of strangers have to be held, too; loses: a file that a stranger's plugin takes under another key.
-Decided: all that is wrong with a file has one answer, because what differs tells who may not look which files there
-are; loses: a mistyped name is called as a file that may not be read is.
+Decided: files are found in a config by the form of keys and values, as hosts are (`allowed_hosts.py`), because the
+rule has to hold for plugins of strangers, too; loses: a file that a stranger's plugin takes under another key.
+Decided: every fault of a file has the same error, because different ones would tell a user without access which files
+exist; loses: the error for a mistyped name is the one for a file that may not be read.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from headrace.config.values import HIDDEN
 
 ALLOWED_PATHS: Final = "file.allowed.paths"
 OWN_FILES: Final = "the worker's own files"
-"""Their paths, among the settings that plugins may read."""
+"""The key of the paths of the worker's own files, among the settings that plugins may read."""
 
 _READ_WHOLE: Final = re.compile(
     r"(^|[._])(ssl[._](truststore|keystore)([._]location)?|sslcert|sslkey|sslrootcert"
@@ -35,7 +35,7 @@ _READ_WHOLE: Final = re.compile(
     re.I,
 )
 _OTHERS: Final = re.compile(r"(^|\.)(file|filename)$", re.I)
-"""Settings with files of any size, which may not be there yet."""
+"""Settings that name a file of any size, which need not exist yet."""
 _URL_PARAMETER: Final = re.compile(r"[?&;]([\w.]+)=([^&;]*)")
 _OF_DRIVERS: Final = frozenset(
     (
@@ -44,12 +44,12 @@ _OF_DRIVERS: Final = frozenset(
         *("clientcertificatekeystoreurl", "trustcertificatekeystoreurl"),
     )
 )
-"""Parameters of JDBC drivers, in lower case."""
+"""Parameters of JDBC drivers that name a file, in lower case."""
 _JAAS_OPTION: Final = re.compile(
     r"\b(keyTab|ticketCache|ssl\.\w+\.location)\s*=\s*(\"(?:\\.|[^\"\\])*\"|[^\s;\"]+)", re.I
 )
 _NOT_OURS: Final = ("transforms.", "predicates.")
-"""Settings that name no file: one among them is a value for records."""
+"""Prefixes of settings that name no file: such a `file` is a value for records."""
 
 
 class NamedFile(NamedTuple):
@@ -59,7 +59,7 @@ class NamedFile(NamedTuple):
     path: str
     is_read_whole: bool
     is_shown: bool = True
-    """Whether the setting's value may be shown."""
+    """True if errors may show the setting's value."""
 
 
 def named_files(config: Mapping[str, str | None]) -> Iterator[NamedFile]:
@@ -85,7 +85,7 @@ def own_files(properties: Mapping[str, str]) -> tuple[str, ...]:
 
 
 def file_problems(config: Mapping[str, str | None], worker: Mapping[str, Any]) -> list[Problem]:
-    """The files that are refused, one for each setting; none is opened."""
+    """The problems of refused files, one for each setting; opens no file."""
     allowed = tuple(worker.get(ALLOWED_PATHS) or ())
     own = {os.path.realpath(path) for path in worker.get(OWN_FILES, ())} if allowed else set()
     refused = [one for one in named_files(config) if not _is_allowed(one, allowed, own)]
@@ -93,7 +93,7 @@ def file_problems(config: Mapping[str, str | None], worker: Mapping[str, Any]) -
 
 
 def check_files(config: Mapping[str, str | None], worker: Mapping[str, Any]) -> None:
-    """The config names no file that is refused. Errors: ConfigError."""
+    """Refuse a config that names a file it may not. Errors: ConfigError."""
     if problems := file_problems(config, worker):
         raise ConfigError(problems, "The connector")
 
@@ -104,7 +104,7 @@ def _of_driver(key: str, name: str, value: str, is_shown: bool = True) -> Iterat
 
 
 def _plain(value: str) -> str:
-    """A path, which may stand as a URL."""
+    """The path of a value, which may be a `file:` URL."""
     text = value.strip()
     return unquote(urlsplit(text).path) if text.lower().startswith("file:") else text
 

@@ -15,7 +15,7 @@ AUDIT_FILE: Final = "rest.audit.log.file"
 
 
 def private(path: str, flags: int) -> int:
-    """Open a file; one that is made has no other readers than the worker's user."""
+    """Open a file; if it is created, only the worker's user may read it."""
     return os.open(path, flags, 0o600)
 
 

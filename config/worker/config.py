@@ -188,7 +188,7 @@ class WorkerConfig:
 
 
 def _removed(props: Mapping[str, str]) -> Iterator[Problem]:
-    """Settings that bounded who reaches this worker, and do so no more."""
+    """Problems of removed settings that limited access to this worker, and have no effect any more."""
     for key, one in removed.WORKER.items():
         if one.protects and props.get(key, "").strip() and one.successor not in props:
             yield Problem(key, props[key], f"It has no effect, so that every address would be served: {one.advice()}.")

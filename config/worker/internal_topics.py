@@ -1,11 +1,11 @@
-"""The topics in which Kafka Connect, MirrorMaker and Kafka keep their own state: connectors have no business there.
+"""Keeps connectors out of the topics in which Kafka Connect, MirrorMaker and Kafka keep their own state.
 
-Who reads the config topic has all configs and the key by which workers sign requests; who writes to it makes
+A reader of the config topic has all configs, and the key by which workers sign requests. A writer to it can create
 connectors.
 
 Decided: a name is refused, and a pattern (`topics.regex`, the `topics` of a mirror) leaves these topics out, as Kafka's
-own consumers leave `__consumer_offsets` out of patterns; because `.*` means the data. Loses: that they are left out is
-told by the log only.
+own consumers leave `__consumer_offsets` out of patterns; because `.*` means the data. Loses: only the log tells that
+they are left out.
 
 Decided: by name, in whatever cluster, because the workers' own cluster can be reached by other addresses, too; loses:
 a mirror in a Connect cluster has to be trusted to copy a topic of another cluster that has such a name.
@@ -26,10 +26,10 @@ STORAGE: Final = ("config.storage.topic", "offset.storage.topic", "status.storag
 BROKERS_OWN: Final = frozenset(
     {"__consumer_offsets", "__transaction_state", "__share_group_state", "__cluster_metadata"}
 )
-"""Kafka's own topics."""
+"""The topics of Kafka itself."""
 _CHECKPOINTS: Final = ".checkpoints.internal"
 _LEAVE_OUT: Final = ("exclude", "opposite")
-"""Words in the names of settings that say what is not touched."""
+"""Words in the names of settings that list topics to leave out."""
 
 
 @dataclass(frozen=True)
@@ -38,13 +38,13 @@ class InternalTopics:
 
     names: frozenset[str] = frozenset()
     of_mirrors: bool = False
-    """MirrorMaker's are closed, too, which their names tell."""
+    """True if MirrorMaker's topics, which are known by their names, are closed, too."""
     keeps_checkpoints: bool = False
-    """The connector is the one that writes MirrorMaker's checkpoints."""
+    """True if the connector is the one that writes MirrorMaker's checkpoints."""
 
     @classmethod
     def closed_to(cls, connector: str, settings: Mapping[str, Any]) -> Self:
-        """The topics that a worker with these parsed settings closes: none if it trusts the connector of this name."""
+        """The topics that a worker with these parsed settings closes to a connector: none if it is trusted."""
         if is_trusted(connector, settings):
             return cls()
         return cls(BROKERS_OWN.union(filter(None, (settings.get(name) for name in STORAGE))), of_mirrors=True)
@@ -56,21 +56,21 @@ class InternalTopics:
         return self.of_mirrors and (has_checkpoints or _is_mirrors_state(topic))
 
     def refusal(self, topics: Iterable[str | None]) -> str | None:
-        """Tell why records may not go to these topics; None if they may."""
+        """The reason that records may not go to these topics; None if they may."""
         found = sorted(topic for topic in topics if topic is not None and topic in self)
         return f"{_why(found[0])} Have its records go elsewhere; {REMEDY}" if found else None
 
 
 ALL_OPEN: Final = InternalTopics()
-"""Closes none."""
+"""Closes no topic."""
 
 
 def internal_topic_problems(
     config: Mapping[str, str | None], connector: str, settings: Mapping[str, Any]
 ) -> list[Problem]:
-    """The problems of a connector's config, resolved: settings that name a topic which is closed to it.
+    """Problems of settings that name a topic which is closed to the connector; `config` is resolved.
 
-    Every setting counts in whose name `topic` is, also one of a plugin.
+    Each setting with `topic` in its name counts, also one of a plugin.
     """
     closed = InternalTopics.closed_to(connector, settings)
     problems = []

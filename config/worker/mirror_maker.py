@@ -249,7 +249,7 @@ def _worker(props: Mapping[str, str], source: str, target: str) -> dict[str, str
         "key.converter": _BYTES,
         "value.converter": _BYTES,
         "header.converter": _BYTES,
-        TRUSTED: "*",  # all connectors are of the operator's file
+        TRUSTED: "*",  # all connectors come from the operator's file
     }
     return defaults | _cluster(props, target) | _beginning(props, *_OF_WORKERS, "config.providers")
 

@@ -1,7 +1,7 @@
-"""The connectors that may touch what is not theirs in Kafka: the workers' own topics, groups and ids of others.
+"""Trusted connectors: they may use the workers' own topics, and groups and ids of others, in Kafka.
 
-Decided: by connectors' names and not by a right of users, because the rule is held where records are read and sent,
-where nobody knows any more who wrote a config. The right to do it is `edit` for such a name. Loses: a new name takes a
+Decided: by connectors' names and not by a right of users, because the rule holds when records are read and sent, and
+then nobody knows any more who wrote a config. The right to do it is `edit` for such a name. Loses: a new name needs a
 restart of the workers.
 """
 
@@ -13,7 +13,7 @@ from typing import Any, Final
 from headrace.config.worker.rights import NamePattern
 
 TRUSTED: Final = "trusted.connectors"
-"""The worker's setting with patterns of their names."""
+"""The worker's setting with patterns of the names of trusted connectors."""
 REMEDY: Final = f"or have the operator add the connector's name to {TRUSTED} of all workers."
 """The end of an error's advice."""
 

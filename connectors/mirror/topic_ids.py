@@ -1,4 +1,4 @@
-"""Kafka's ids of topics, by which a topic that was deleted and made again differs from its former self."""
+"""Kafka's topic ids. They tell a topic that was deleted and made again from the former one."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from typing import Final
 from uuid import UUID
 
 NO_ID: Final = UUID(int=0)
-"""What brokers before Kafka 2.8 have in the place of an id."""
+"""The value that brokers before Kafka 2.8 give in place of a topic id."""
 
 
 def parsed(text: str | None) -> UUID | None:
-    """Parse an id as Kafka's tools print it; None for no id, and for what is none."""
+    """Parse a topic id as Kafka's tools print it; None for other texts, null and `NO_ID`."""
     try:
         found = UUID(bytes=urlsafe_b64decode(f"{text}=="))
     except ValueError:
@@ -20,5 +20,5 @@ def parsed(text: str | None) -> UUID | None:
 
 
 def printed(found: UUID) -> str:
-    """The id as Kafka's tools print it."""
+    """The topic id as Kafka's tools print it."""
     return urlsafe_b64encode(found.bytes).decode().rstrip("=")

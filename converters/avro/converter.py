@@ -87,7 +87,7 @@ class AvroConverter(Converter, QuickDecoding, TopicEncoding):
         self._encodings: dict[tuple[Schema | None, str], AvroEncoding] = {}
 
     def check(self) -> None:
-        """Asks whether a schema registry is at the URL. Errors: ConfigError."""
+        """Checks that a schema registry is at the URL. Errors: ConfigError."""
         self._registry.check()
 
     @property

@@ -136,7 +136,7 @@ class Quick:
 
 
 def document(data: Column) -> Column:
-    """The text of the document in these bytes: like Jackson, passes over a byte order mark with something after it."""
+    """The text of the document in these bytes; like Jackson, without a byte order mark that something follows."""
     text = data.cast("string")
     is_marked = F.startswith(text, F.lit(_BYTE_ORDER_MARK)) & (F.octet_length(text) > _MARK_BYTES)
     return F.when(is_marked, F.substring(text.cast("binary"), _MARK_BYTES + 1, 2**31 - 1).cast("string")).otherwise(

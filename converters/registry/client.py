@@ -19,8 +19,8 @@ Decided: our own client, not `confluent_kafka.schema_registry` 2.16 (tried in a 
 - it cannot read a schema that has a rule of a kind it does not know, and it encodes metadata twice.
 loses: about 200 lines that the wrapper, with all of this mended, would save (350 without); but it needs seven packages
 more (authlib, httpx2, cachetools, attrs and what those need).
-Decided: what is at the URL is asked for a schema of an id that no registry gives, because every registry answers that
-shortly and to all who may read, while a list of subjects can be long or refused; loses: nothing.
+Decided: the check asks for a schema by an id that no registry has, because every registry answers this shortly and to
+every login that may read, while a list of subjects can be long or refused; loses: nothing.
 Decided: `mock://` is refused, because it is the memory of a Java program; loses: nothing, `headrace registry start`
 gives a real registry. Associations are not looked up: a registry without them answers 404, which means topic names.
 """
@@ -91,15 +91,15 @@ class SchemaRegistry:
         self._http.close()
 
     def check(self) -> None:
-        """Asks once, for two seconds at most, for an answer that only a registry gives.
+        """Checks that a registry is at the URL: asks once, for two seconds at most.
 
-        One that is away, or forbids the request, is no error. Errors: ConfigError.
+        A registry that is away, or forbids the request, is no error. Errors: ConfigError if something else answers.
         """
         try:
             answer = self._http.get(f"/schemas/ids/{_NO_ID}?fetchMaxId=false", time.monotonic() + _CHECK_S, retries=0)
             self._member(answer, "schema", str)
         except (RegistryError, Forbidden):
-            pass  # it is one
+            pass  # it is a registry
         except RetriableError as error:
             log.info("The schema registry could not be asked whether it is one: %s", error)
 
@@ -150,7 +150,7 @@ class SchemaRegistry:
 
         def send() -> tuple[int, int, str]:
             answer = self._http.get(path)
-            if answer is None:  # Apicurio's 204
+            if answer is None:  # Apicurio answers 204
                 raise RegistryError(f"Subject '{subject}' has no such schema", 404, 40402)
             return self._version(answer, path)
 
@@ -227,7 +227,7 @@ class SchemaRegistry:
         return int(self._member(answer, name, int))
 
     def _member(self, answer: Any, name: str, kind: type) -> Any:
-        """This member of an answer. Errors: ConfigError, as every registry gives it."""
+        """This member of an answer. Errors: ConfigError if it is missing: every registry gives it."""
         found = answer.get(name) if isinstance(answer, dict) else None
         if not isinstance(found, kind):
             raise self._http.no_registry(

@@ -4,9 +4,9 @@
     RetriableError                no node answered, or 408, 429, 5xx, after all retries
     ConfigError                   every other answer: 401, 403, a certificate that is not trusted, no registry there
 
-Decided: only a registry's own error codes are about a record, where Confluent's client throws a DataException for every
-answer, because with a wrong path in `schema.registry.url` every record would become a dead letter; loses: nothing, the
-records are read again.
+Decided: only a registry's own error codes count against a record, while Confluent's client throws a DataException for
+every answer, because with a wrong path in `schema.registry.url` every record would become a dead letter; loses:
+nothing, the records are read again.
 """
 
 from __future__ import annotations
@@ -40,9 +40,9 @@ _REFUSALS: Final[Mapping[int, Container[object]]] = {
     409: {409, *range(40901, 41000)},  # Apicurio and old registries repeat the status
     422: {*range(42201, 42300)} - {_NOT_PERMITTED},
 }
-"""The registry's own error codes by status: this schema, or this record's id, is to blame."""
+"""The registry's own error codes, by status, that blame this schema or the record's schema id."""
 _LARGEST_BYTES: Final = 8 << 20
-"""Of an answer; as objects JSON takes up to some 20 times as much. Registries take schemas of 1 MB."""
+"""The largest answer; JSON as objects takes up to some 20 times as much. Registries take schemas of 1 MB."""
 _OTHER_URL: Final = "Check host, port and path; Apicurio's is /apis/ccompat/v7."
 LONGEST_S: Final = 60.0
 """Of one look-up with all its retries: a task whose thread waits longer loses its partitions (max.poll.interval.ms)."""
@@ -51,7 +51,7 @@ _HEADERS: Final = {
     "Content-Type": _TYPE,
     "Accept": f"{_TYPE}, application/vnd.schemaregistry+json, application/json",
     "Confluent-Accept-Unknown-Properties": "true",
-    # What is decompressed cannot be bounded before it is in memory.
+    # The size of a decompressed answer cannot be limited before it is in memory.
     "Accept-Encoding": "identity",
 }
 
@@ -67,7 +67,7 @@ class RegistryError(DataError):
 
 
 class Forbidden(ConfigError):
-    """The registry forbids this login this request; it may allow others."""
+    """The registry forbids this request to this login; it may allow others."""
 
 
 class _RegistryNode(NamedTuple):
@@ -108,7 +108,7 @@ class RegistryHttp:
     def get(self, path: str, until_s: float | None = None, retries: int | None = None) -> Any:
         """The JSON of the answer, None for an empty one; until `until_s` (monotonic clock), or within `LONGEST_S`.
 
-        `retries`: in place of `max.retries`. Errors: as the module says.
+        `retries`: used instead of `max.retries`. Errors: as the module says.
         """
         return self._call("GET", path, None, until_s, self._retries if retries is None else retries)
 
@@ -121,7 +121,7 @@ class RegistryHttp:
         return self._call("POST", path, text.encode(), None, self._retries)
 
     def no_registry(self, what: str) -> ConfigError:
-        """The error of an answer that no registry gives; `what` says in a sentence how it differs."""
+        """The error for an answer that no registry gives; `what` is a sentence on the difference."""
         return ConfigError(Problem("schema.registry.url", self._nodes[self._current].url, what, _OTHER_URL))
 
     def _call(self, method: str, path: str, body: bytes | None, until_s: float | None, retries: int) -> Any:
@@ -214,12 +214,12 @@ class RegistryHttp:
 
 
 def _is_passing(status: int) -> bool:
-    """True for answers after which another attempt may succeed."""
+    """True if another attempt may succeed after this status."""
     return status in (408, 429) or status >= 500
 
 
 def _fault_of_config(status: int, code: object, request: str, message: str) -> tuple[str, str]:
-    """What the answer says of the configuration, and what to do."""
+    """The fault of the config that an answer tells, and its remedy."""
     if status in (401, 403):
         known = "does not accept the login" if status == 401 else "does not allow it"
         remedy = (

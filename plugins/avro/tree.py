@@ -191,13 +191,13 @@ def _json(value: Any) -> str:
 
 
 def valid_full_name(name: str) -> str:
-    """The full name. Errors: NameNotAllowed, as `valid_name`."""
+    """The full name, if Avro allows it. Errors: NameNotAllowed, as `valid_name`."""
     space, _, last = name.rpartition(".")
     return f"{space}.{valid_name(last)}" if space else valid_name(last)
 
 
 def valid_name(name: str) -> str:
-    """The name. Errors: NameNotAllowed, with the text of Java's Avro library."""
+    """The name, if Avro allows it. Errors: NameNotAllowed, with the text of Java's Avro library."""
     if not name:
         raise NameNotAllowed("Empty name")
     if not (name[0].isalpha() or name[0] == "_"):

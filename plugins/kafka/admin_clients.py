@@ -1,10 +1,10 @@
-"""Admin clients of Kafka, one for each configuration, kept for as long as the process lives.
+"""Keeps Kafka admin clients, one for each config, as long as the process lives.
 
-Decided: kept, because librdkafka 2.16 can crash when an admin client is destroyed while a request of its is under way
-or waits to be tried again, and the client goes with the last reference to it; loses: a few threads for each distinct
-configuration. Never ask them for the offsets of groups (`group_offsets.py`).
+Decided: kept, because librdkafka 2.16 can crash when an admin client is destroyed while one of its requests is under
+way or waits for a retry, and the client goes with the last reference to it; loses: a few threads for each distinct
+config. Never ask them for the offsets of groups (`group_offsets.py`).
 Decided: they know a partition's leader for a second only, because else librdkafka goes on for a quarter of an hour with
-the leader and epoch that it knows, and answers by itself "No leaders found" where there was none; loses: a request more
+the leader and epoch that it knows, and answers by itself "No leaders found" if there was none; loses: one more request
 when offsets are asked for.
 """
 
@@ -25,7 +25,7 @@ _LEADERS_MS: Final = 1_000
 
 
 class KeptClient(NamedTuple):
-    """A client, and what it hears of failed connections."""
+    """A client, and the failed connections that it reports."""
 
     admin: AdminClient
     failures: ClientFailures
@@ -36,12 +36,12 @@ _lock = threading.Lock()
 
 
 def admin_client(config: Mapping[str, Any]) -> AdminClient:
-    """The client of this configuration; its `client.id` is that of the first caller."""
+    """The client of this config; its `client.id` is that of the first caller."""
     return kept_client(config).admin
 
 
 def kept_client(config: Mapping[str, Any]) -> KeptClient:
-    """As `admin_client`, with what it hears of failed connections."""
+    """The client of this config, with the failed connections that it reports."""
     key = client_key(config)
     with _lock:
         if key not in _clients:
@@ -55,7 +55,7 @@ def kept_client(config: Mapping[str, Any]) -> KeptClient:
 
 
 def poll_clients() -> None:
-    """Have all clients hand out what they report, which they would keep; to be called now and then."""
+    """Take the reports of all clients, else they keep them; to be called now and then."""
     with _lock:
         clients = list(_clients.values())
     for client in clients:

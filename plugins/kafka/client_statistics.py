@@ -1,13 +1,13 @@
-"""Connections and bytes of this process's Kafka clients, from librdkafka's statistics.
+"""Counts connections and bytes of this process's Kafka clients, from librdkafka's statistics.
 
-A client with these `settings` tells them every ten seconds, where somebody polls it: clients that nobody polls would
-keep every report for ever. With each report it is looked whether the client still knows brokers (`known_brokers.py`).
-The figures live until `end`, or as long as the client. Where others have its id, its bytes still count as long as one
-of them lives: a total that goes down is taken for one that began again.
+A client with these `settings` reports every ten seconds, if it is polled: one that nobody polls would keep every report
+for ever. Each report also checks the brokers that the client knows (`known_brokers.py`). The figures live until `end`,
+or as long as the client. If other clients have its id, its bytes count as long as one of them lives: a total that goes
+down would be taken for one that began again.
 
-Decided: of the report's JSON only these figures are looked for, because it describes every partition and broker: 20 kB
-for an idle sink of 8 partitions, of which parsing would be most of the cost; loses: nothing while librdkafka has the
-totals after everything else, which a test would notice.
+Decided: the report's JSON is searched for these figures only, because it describes every partition and broker: 20 kB
+for an idle sink of 8 partitions, and parsing would be most of the cost; loses: nothing while librdkafka has the totals
+after everything else; a test notices if it does not.
 
 Source: librdkafka's STATISTICS.md.
 """
@@ -33,9 +33,9 @@ class Traffic(NamedTuple):
     """The traffic of the clients of one kind and id."""
 
     connections: int
-    """Brokers that are connected."""
+    """The number of brokers that are connected."""
     sent: int
-    """Bytes, requests of every sort included."""
+    """The bytes sent, with requests of every kind."""
     received: int
 
 
@@ -44,48 +44,48 @@ _NONE: Final = Traffic(0, 0, 0)
 
 @dataclass
 class _Figures:
-    """The last figures of a client, which outlive it."""
+    """The last figures of a client; they outlive it."""
 
     traffic: Traffic = _NONE
     has_ended: bool = False
 
     def end(self) -> None:
-        """The client is gone."""
+        """Note that the client is gone."""
         self.has_ended = True
 
 
 class ClientStatistics:
-    """One client's figures; called with each report, as librdkafka's `stats_cb`."""
+    """The figures of one client; called with each report, as librdkafka's `stats_cb`."""
 
     def __init__(self, kind: Kind, config: Mapping[str, Any]) -> None:
-        """`config` is librdkafka's of the client."""
+        """`config`: the client's, for librdkafka."""
         self.kind = kind
         self.client_id: str = config.get("client.id", "rdkafka")
         self._config = config
         self._brokers: KnownBrokers | None = None
         self._figures = _Figures()
-        # It may run wherever memory is freed, also under the lock.
+        # The finalizer may run whenever memory is freed, also under the lock.
         self._finalizer = weakref.finalize(self, self._figures.end)
         self._finalizer.atexit = False
         with _lock:
-            _together(kind, self.client_id)  # or what ended would pile up where nobody scrapes
+            _together(kind, self.client_id)  # else ended clients would pile up if nobody scrapes
             _clients.setdefault((kind, self.client_id), []).append(self._figures)
 
     def settings(self) -> dict[str, Any]:
-        """What confluent-kafka has to be given besides the client's config."""
+        """The settings that confluent-kafka needs besides the client's config."""
         return {"statistics.interval.ms": INTERVAL_MS, "stats_cb": self}
 
     def watch(self, client: Any) -> None:
-        """The reports are those of this client of confluent-kafka's, which calls this only while it lives."""
+        """Watch the known brokers of confluent-kafka's client, which must live whenever a report comes."""
         self._brokers = KnownBrokers.of(client, self._config)
 
     def end(self) -> None:
-        """The client was closed, though something may still refer to it."""
+        """Note that the client was closed, although something may still refer to it."""
         self._finalizer()
 
     def __call__(self, report: str) -> None:
         """Take the figures of a report."""
-        # Found from the end: a client's id, at the begin, may be anything.
+        # Searched from the end: the client id, at the beginning, may be any text.
         topics = report.rindex('"topics":')
         connections = report.count(_CONNECTED, report.rindex('"brokers":', 0, topics), topics)
         self._figures.traffic = Traffic(connections, _last(report, "tx_bytes"), _last(report, "rx_bytes"))
@@ -98,16 +98,16 @@ _lock: Final = threading.Lock()
 
 
 def traffic(kind: Kind) -> dict[str, Traffic]:
-    """The traffic of the clients of a kind, by their ids; of those that share an id, together."""
+    """The traffic of the clients of a kind, by client id; clients that share an id are added up."""
     with _lock:
         found = {client_id: _together(kind, client_id) for one, client_id in list(_clients) if one == kind}
     return {client_id: together for client_id, together in found.items() if together is not None}
 
 
 def _together(kind: Kind, client_id: str) -> Traffic | None:
-    """The traffic of the clients of an id, with the bytes of ended ones; None, and all forgotten, if none lives.
+    """The traffic of the clients of an id, with the bytes of ended ones. If none lives: None, and all are forgotten.
 
-    The caller has the lock.
+    The caller holds the lock.
     """
     live: list[_Figures] = []
     ended: list[_Figures] = []

@@ -7,8 +7,8 @@ producer's: where a broker answers that it does not coordinate the group, as whi
 for its handle's own group, of which a producer has none, and the process ends with a segmentation fault
 (confluentinc/librdkafka issue 5040). Loses: this module knows C structs, and an address inside confluent-kafka's
 object; each configuration has a consumer, which joins nothing; to remove offsets wants brokers from 2.4 on.
-Decided: how long to wait for offsets is counted here, because librdkafka ends the process (`eonce->refcnt > 0`) where
-its own time limit has passed before the brokers are back; loses: the limit of a change is still librdkafka's.
+Decided: the time limit for offsets is kept here, because librdkafka ends the process (`eonce->refcnt > 0`) if its own
+time limit has passed before the brokers are back; loses: the limit of a change is still librdkafka's.
 
 Source: the comments of librdkafka's rdkafka.h.
 """
@@ -201,7 +201,7 @@ class GroupOffsets:
             options = _c["AdminOptions_new"](handle, _ANY_REQUEST)
             at_end.callback(_c["AdminOptions_destroy"], options)
             why = ctypes.create_string_buffer(_WHY_BYTES)
-            # One that was sent late would change what another has changed meanwhile.
+            # A request that was sent late would overwrite a change that was made meanwhile.
             limit_ms = _LONGEST_MS if request is _LIST else max(0, min(int(timeout_s * 1000), _LONGEST_MS))
             _c["AdminOptions_set_request_timeout"](options, limit_ms, why, len(why))
             if stable:

@@ -1,4 +1,4 @@
-"""librdkafka itself, for calls that confluent-kafka does not make: its functions, and the handle of a client.
+"""Reaches librdkafka for calls that confluent-kafka does not make: its functions, and a client's handle.
 
 The library is the one that confluent-kafka brings: its symbols are reached through that package's extension module, so
 that both are always the same library.
@@ -38,7 +38,7 @@ def functions(signatures: Mapping[str, tuple[Any, ...]], library: ctypes.CDLL | 
 
 
 def handle_of(client: Any) -> c_void_p | None:
-    """librdkafka's own client, as long as this one lives; None where confluent-kafka is another than is known."""
+    """librdkafka's client behind this one, valid while this lives; None if confluent-kafka's layout is unknown."""
     kind = next((one for one in _CLIENTS if isinstance(client, one)), None)
     if kind is None or kind.__basicsize__ != _BYTES:
         return None

@@ -1,11 +1,11 @@
-"""The brokers that a client of librdkafka knows: looked up anew at `bootstrap.servers` once it knows none.
+"""Has a client of librdkafka look brokers up anew at `bootstrap.servers` once it knows none.
 
-A broker that has been fenced and comes back says for a moment that there are no brokers. librdkafka (2.10 to 2.16)
-then forgets all it knew, and in one of ten cases never asks again (confluentinc/librdkafka issue 5301): each request
-ends with a time-out, and a consumer is silent, for as long as the process lives.
+A broker that was fenced and comes back says for a moment that there are no brokers. librdkafka (2.10 to 2.16) then
+forgets all brokers, and in one of ten cases never asks again (confluentinc/librdkafka issue 5301): each request ends
+with a time-out, and a consumer gets nothing, as long as the process lives.
 
-Decided: the client is given its first brokers again and not replaced, because a consumer keeps its place in the group
-so, and a producer its records and their sequence; loses: nothing is seen of a client that nobody polls.
+Decided: the client is given its first brokers again and not replaced, because a consumer then keeps
+its place in the group, and a producer its records and their sequence; loses: a client that nobody polls is not checked.
 
 Source: the comments of librdkafka's rdkafka.h.
 """
@@ -34,12 +34,12 @@ _c: Final = functions(
 
 
 class KnownBrokers:
-    """Those of one client; to be used where the client cannot end meanwhile, as in its callbacks."""
+    """The brokers of one client; use it only while the client cannot end, as in its callbacks."""
 
     def __init__(
         self, handle: c_void_p, config: Mapping[str, Any], clock: Callable[[], float] = time.monotonic
     ) -> None:
-        """`config` is librdkafka's of the client."""
+        """`config`: the client's, for librdkafka."""
         self._handle = handle
         self._servers = str(config.get("bootstrap.servers", ""))
         self._client_id = config.get("client.id", "rdkafka")
@@ -49,21 +49,21 @@ class KnownBrokers:
 
     @classmethod
     def of(cls, client: Any, config: Mapping[str, Any], clock: Callable[[], float] = time.monotonic) -> Self | None:
-        """Those of confluent-kafka's client with this config; None where its handle cannot be had."""
+        """The brokers of a client of confluent-kafka's with this config; None if there is no handle."""
         handle = handle_of(client)
         return None if handle is None else cls(c_void_p(handle.value), config, clock)
 
     def check(self) -> None:
-        """Look brokers up anew where the last answer told of none; does nothing if it did so a moment ago."""
+        """Look brokers up anew if the last answer named none; does nothing if it was called a moment ago."""
         if self._clock() < self._check_at:
             return
         self._check_at = self._clock() + CHECK_EVERY_S
-        # It asks nobody: that is the controller of the last answer, and one without brokers names none.
+        # It sends no request: this is the controller of the last answer, and an answer without brokers has none.
         if _c["controllerid"](self._handle, 0) != _UNKNOWN:
             self._knew = True
             return
         _c["brokers_add"](self._handle, self._servers.encode())
-        if self._knew:  # else none has answered yet
+        if self._knew:  # else no broker has answered yet
             log.warning(
                 "The Kafka client %s knows no broker any more, as after the answer of one that was fenced: it looks "
                 "them up anew at %s",

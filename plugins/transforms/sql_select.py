@@ -132,7 +132,7 @@ class Select:
             plan = self._spark.parser.parsePlan(text)
         except PySparkException as error:
             raise RefusedError(_first_line(error)) from error
-        except Py4JJavaError as error:  # of statements that Spark's parser itself cannot do without Hive
+        except Py4JJavaError as error:  # from statements that Spark's parser cannot read without Hive
             raise RefusedError(f"it has to be SELECT … FROM {RELATION} [WHERE …]") from error
         if _TODAY.search(text):
             raise RefusedError(_CLOCK)

@@ -94,7 +94,7 @@ def _error(records: Records, name: str) -> Column:
 
 
 def _text(case: FoundField) -> Column:
-    """The value as a directory has it; null where it cannot name one, or is missing."""
+    """The value's text in a directory's name; null if it cannot name one, or is missing."""
     text = _text_of(case.value, case.schema)
     return text if case.missing is None else F.when(case.value.isNotNull() | ~case.missing, text)
 

@@ -29,7 +29,7 @@ class FoundField(NamedTuple):
     """None: the value is JSON text, null where the member is missing or null."""
     refusal: str | None = None
     missing: Column | None = None
-    """For which rows with a null `value` an object or a map has no such member; None: the schema has the field."""
+    """True for rows with a null `value` whose object or map has no such member; None: the schema has the field."""
 
 
 def field_cases(records: Records, path: str) -> Iterator[FoundField]:
@@ -69,7 +69,7 @@ def refusals(
 
 
 def _member(holds: Column, value: Column, steps: Sequence[str]) -> FoundField:
-    """The member, which is null in a null, and missing in any other value without it."""
+    """The member: null if the value is null, missing if another value does not have it."""
     missing = F.lit(False)
     for step in steps:
         names = F.json_object_keys(value)
@@ -79,7 +79,7 @@ def _member(holds: Column, value: Column, steps: Sequence[str]) -> FoundField:
 
 
 def _field(holds: Column, value: Column, schema: Schema, steps: Sequence[str]) -> FoundField | str:
-    """The field, or why there is none."""
+    """The field, or the reason that there is none."""
     missing: Column | None = None
     for number, step in enumerate(steps):
         if schema.type is SchemaType.MAP and schema.key_schema is not None and schema.value_schema is not None:

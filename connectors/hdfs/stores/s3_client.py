@@ -16,17 +16,17 @@ _ANSWER_S: Final = 60
 
 
 def refuse_amazon(bucket: str, region: str, hosts: AllowedHosts) -> None:
-    """Refuse Amazon's own S3 where no name of it is allowed, before anything is asked.
+    """Refuse Amazon's own S3 if none of its host names is allowed; sends no request.
 
-    Where networks are allowed its addresses may be among them, which each request's own judgement tells. Errors:
-    ConfigError.
+    If networks are allowed, its addresses may be among them: then each request is judged by itself.
+    Errors: ConfigError.
     """
     if os.environ.get("AWS_ENDPOINT_URL_S3") or os.environ.get("AWS_ENDPOINT_URL"):
         return
     region = region or os.environ.get("AWS_REGION") or os.environ.get("AWS_DEFAULT_REGION") or "us-east-1"
     names = ["s3.amazonaws.com", f"s3.{region}.amazonaws.com", f"{bucket}.s3.{region}.amazonaws.com"]
     problems = [hosts.problem("store.url", name) for name in names]
-    names_amazon = any("amazonaws.com" in pattern for pattern in hosts.names)  # of a region that a profile sets, say
+    names_amazon = any("amazonaws.com" in pattern for pattern in hosts.names)  # such as one of a profile's region
     if problems[1] is not None and all(problems) and not names_amazon:
         raise ConfigError(problems[1])
 

@@ -39,9 +39,9 @@ class HostedConnector:
             self._connector.start(java_map(config))
 
     def task_configs(self, most: int, bound: int) -> list[dict[str, str]]:
-        """The configs of its tasks, with the class of these: only a connector that has started need know it.
+        """The configs of its tasks, with their class, which a connector need not know before it has started.
 
-        `most`: as many as it may make; `bound`: as many as are taken of one that makes more all the same.
+        `most`: the tasks that it may make; `bound`: the most tasks that are accepted if it makes more.
         Errors: ValueError.
         """
         with self._plugin.entered():

@@ -70,9 +70,9 @@ class Dialect(ABC):
     unsafe: ClassVar[Mapping[str, str | None]] = {}
     """Driver properties that no user may set, with the values forced on them; None: left out."""
     obeyed: ClassVar[frozenset[str] | None] = None
-    """Driver properties, in lower case, that have an effect in the Python driver; None: it is not known which."""
+    """Driver properties, in lower case, that have an effect in the Python driver; None: not known."""
     obeyed_by_jvm: ClassVar[frozenset[str]] = frozenset()
-    """Those that have one only where the JVM's driver reads: in a source."""
+    """Driver properties, in lower case, that have an effect only in the JVM's driver, which a source reads with."""
     files: ClassVar[frozenset[str]] = frozenset()
     """Driver properties, in lower case, whose values are files to read; `database.connection` checks their paths."""
 
@@ -116,7 +116,7 @@ class Dialect(ABC):
         return TableId(catalog, schema, table)
 
     def unreachable(self, table: TableId, access: Access) -> str | None:
-        """Why no statement over such a connection reaches a table of this name; None if it may."""
+        """The reason that no statement over such a connection reaches this table; None if one may."""
         return None
 
     def _name_parts(self, text: str) -> list[str]:
@@ -189,7 +189,7 @@ class Dialect(ABC):
         return ValueError(f"{text}:{own} leave the field out by fields.whitelist or field.exclude.list")
 
     def source_sql(self, properties: Mapping[str, str] = NO_PROPERTIES) -> SourceSql:
-        """The SQL of a source's queries; `properties` as of `Access`."""
+        """The SQL of a source's queries; `properties` are those of `Access`."""
         return SourceSql(self.quoted)
 
     def sink_sql(self, options: SinkOptions) -> SinkSql:
@@ -234,7 +234,7 @@ class Dialect(ABC):
         return sorted(key for key, value in properties.items() if forced.get(key) != files.get(key, value))
 
     def idle(self, properties: Mapping[str, str], reads: bool) -> list[str]:
-        """The names among these properties that are passed on and have no effect; `reads`: in a source."""
+        """The names of the properties that are passed on and have no effect; `reads`: true for a source."""
         if self.obeyed is None:
             return []
         known = self.obeyed | (self.obeyed_by_jvm if reads else frozenset())

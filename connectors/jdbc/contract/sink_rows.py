@@ -18,8 +18,7 @@ PASSED: Final = -1
 SEPARATOR: Final = "\x1f"
 """Between the names in `shape`."""
 FRACTION: Final = "headrace.fraction.digits"
-"""The parameter of a Time's or Timestamp's schema that counts the digits of a second's fraction; Connect's own have
-three."""
+"""The parameter of a Time's or Timestamp's schema with the number of digits of a second's fraction; without it: 3."""
 _HOUR_SECONDS: Final = 3600
 _MOST_HOURS: Final = 1_000_000
 """No database has so long a time."""

@@ -143,7 +143,7 @@ class SinkSql(ABC):
         """Makes a session ready for statements with documents; called once for each connection."""
 
     def check_values(self, connection: Connection) -> None:  # noqa: B027 - most have nothing to do
-        """Raises the driver's error where the last statement changed a value to make it fit; after each document."""
+        """Raises the driver's error if the last statement changed a value to fit; called after each document."""
 
     def document_limits(self, connection: Connection) -> tuple[int, int]:
         """How large documents are, and how large one of a single row may be. Units: bytes of `document_size`."""

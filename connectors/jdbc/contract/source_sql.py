@@ -52,7 +52,7 @@ class FetchedColumn(NamedTuple):
     sql: str
     type: spark.DataType
     may_be_null: bool = False
-    """Whether it may be null where the column has a value."""
+    """True if the fetched value may be null although the column has a value."""
 
 
 class Ranges(NamedTuple):
@@ -88,9 +88,9 @@ class SourceSql:
     session: ClassVar[tuple[str, ...]] = ()
     """Statements that prepare each connection for this class, where its driver does not."""
     keeps_scale: ClassVar[bool] = True
-    """Whether no number in a column is longer than the column declares."""
+    """True if no number in a column is longer than the column declares."""
     no_time: ClassVar[str] = "no date or time that can be counted"
-    """What a date or time is that is fetched as -2**63."""
+    """The words for a date or time that is fetched as -2**63."""
     integer_type: ClassVar[str] = "BIGINT"
     text_type: ClassVar[str] = "VARCHAR(65535)"
     timestamp_literal: ClassVar[str] = "TIMESTAMP '{}'"

@@ -63,7 +63,7 @@ def quick_database(config: Mapping[str, str], worker: Mapping[str, Any], creates
 
 
 def connection_problems(values: Mapping[str, Any], database: Database, reads: bool) -> Iterator[Problem]:
-    """The error of a connection that fails; logs parameters that do nothing. `reads`: for a source."""
+    """The problem of a connection that fails; logs parameters without effect. `reads`: true for a source."""
     for name, why in _useless(database, reads).items():
         log.warning("The driver's parameter %s %s.", name, why)
     if database.access.url.password is not None:
@@ -85,7 +85,7 @@ def file_problems(values: Mapping[str, Any], database: Database) -> Iterator[Pro
 
 
 def _useless(database: Database, reads: bool) -> dict[str, str]:
-    """The driver's parameters that do nothing, each with the reason."""
+    """The driver's parameters without effect, each with the reason."""
     dialect, given = database.dialect, database.access.properties
     return dict.fromkeys(dialect.refused(given), WHY_REFUSED) | dict.fromkeys(dialect.idle(given, reads), IDLE)
 
@@ -93,7 +93,7 @@ def _useless(database: Database, reads: bool) -> dict[str, str]:
 def reached(database: Database, connection: Connection, reads: bool) -> Iterator[Finding]:
     """The findings about a database that answers: its version and clock, and the connection's parameters.
 
-    `reads`: for a source.
+    `reads`: true for a source.
     """
     begun = time.monotonic()
     now = database.dialect.now_micros(connection) / 1_000_000

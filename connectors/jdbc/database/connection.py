@@ -166,7 +166,7 @@ class Database:
         return self._engine
 
     def source_sql(self) -> SourceSql:
-        """The SQL of a source's queries, by the URL's parameters."""
+        """The SQL of a source's queries; the URL's parameters count."""
         return self.dialect.source_sql(self.access.properties)
 
     @contextmanager

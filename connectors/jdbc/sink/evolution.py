@@ -87,7 +87,7 @@ class Tables:
         return table
 
     def _dotted(self, name: str) -> str:
-        """The remedy where the dots in a table's name are those of a topic."""
+        """The remedy if the dots in a table's name come from the topic; else empty."""
         of_format = PLACEHOLDER.sub("", self._options.table_format).count(".")
         is_dotted = "${topic}" in self._options.table_format and name.count(".") > of_format and '"' not in name
         return _DOTTED if is_dotted else ""

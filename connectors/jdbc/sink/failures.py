@@ -45,7 +45,7 @@ _OF_CACHED_PLANS: Final = "RevalidateCachedQuery"
 """The text, in English, and the function of PostgreSQL by which a column's type has changed since then; the state of
 such an error, 0A000, is also that of features that the server lacks, whatever the record."""
 _MARIADB_CHECK: Final = 4025
-"""MariaDB's code for a CHECK that a row fails; its JSON is a text with one."""
+"""MariaDB's code for a row that fails a CHECK; its JSON type is a text with a CHECK."""
 _SQLITE_CHANGED: Final = ("no such table", "no such column", "has no column named")
 
 
@@ -79,7 +79,7 @@ def classified(error: Exception, database: Database) -> Exception:
 
 
 def _remedy(state: str, said: str, code: int) -> str:
-    """What helps where the database's own words do not say it."""
+    """The remedy, if the database's own words do not say it; else empty."""
     if state == "22003" and "out of range" in said.lower():
         return ". auto.evolve=true with auto.evolve.widen=true gives an integer column the wider type of its field"
     return ". A column of the type JSON takes valid JSON only" if code == _MARIADB_CHECK else ""

@@ -98,7 +98,7 @@ class _Meaning(NamedTuple):
     text: bool = False
     may_be_wrong: bool = False
     digits: str = "6"
-    """Of a second's fraction."""
+    """The number of digits of a second's fraction."""
 
 
 def _of(meaning: _Meaning, schema: Schema) -> Schema:

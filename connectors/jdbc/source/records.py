@@ -40,7 +40,7 @@ def records_of(frame: DataFrame, layout: TableLayout) -> Records:
 
 
 def _failure(layout: TableLayout) -> tuple[str, str, str]:
-    """Which rows are bad, the error of each, which names all that is wrong with it, and the row as it was read."""
+    """Expressions: the condition of a bad row, its error, which names all its faults, and the row as it was read."""
     reasons = _reasons(layout)
     if not reasons:
         return "false", "NULL", "NULL"
@@ -51,7 +51,7 @@ def _failure(layout: TableLayout) -> tuple[str, str, str]:
 
 
 def _row(layout: TableLayout) -> str:
-    """The beginning of a message: a row of this key."""
+    """The beginning of a row's message: it names the row by its key."""
     known = {column.name: (number, column) for number, column in enumerate(layout.columns)}
     keys = [] if layout.hides else [known[name] for name in layout.key if name in known]
     shown = (
@@ -78,7 +78,7 @@ def _reasons(layout: TableLayout) -> list[tuple[str, str]]:
 
 
 def _as_read(layout: TableLayout) -> str:
-    """The row as JSON, with what the records' schema cannot hold as it was fetched."""
+    """The row as JSON; values that the records' schema cannot hold are as they were fetched."""
     members = ", ".join(
         f"{sql_text(column.name)}, {_plain(number, column) if column.schema.name else f'c{number}'}"
         for number, column in enumerate(layout.columns)
@@ -87,7 +87,7 @@ def _as_read(layout: TableLayout) -> str:
 
 
 def _plain(number: int, column: SourceColumn) -> str:
-    """A value as text; as it was fetched if the schema cannot hold it."""
+    """The text of a value; if the schema cannot hold it, of the fetched value."""
     if isinstance(column.type, StringType):
         return f"c{number}"
     fetched = f"CASE WHEN c{number} > {NO_NUMBER} THEN CAST(c{number} AS STRING) END"

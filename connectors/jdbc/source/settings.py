@@ -503,7 +503,7 @@ SETTINGS: Final = Settings(*_DATABASE, *_READING, *_WORK, *_OTHER_NAMES)
 
 
 def parse(config: Mapping[str, str]) -> dict[str, Any]:
-    """Every setting's value under Confluent's name; the numeric mappings and `quote.sql.identifiers` in lower case, a
+    """The settings' values by Confluent's names; the numeric mappings and `quote.sql.identifiers` in lower case, a
     granularity and an isolation as declared.
 
     Errors: ConfigError with all problems.

@@ -25,7 +25,7 @@ FILTERS: Final = (
     "schema.pattern",
     "table.types",
 )
-"""The settings that a `TableFilter` is made of."""
+"""The settings from which a `TableFilter` is made."""
 
 
 @dataclass(frozen=True)
@@ -49,7 +49,7 @@ class TableFilter:
         return [table for table, kind in tables if self._passes(table, kind, dialect)]
 
     def unmet(self, chosen: Sequence[TableId], dialect: Dialect) -> dict[str, list[str]]:
-        """The entries in the lists of tables to copy that stand for no chosen table, by the setting."""
+        """The entries in the lists of tables to copy that match no chosen table, by their setting."""
         names = {name for table in chosen for name in self._names(table, dialect)}
         full = [str(table) for table in chosen]
         found = {

@@ -123,9 +123,9 @@ class TableLayout:
     id: str = ""
     """A row's incrementing column as a 64-bit integer."""
     key: tuple[str, ...] = ()
-    """The names of the columns that tell its rows apart."""
+    """The names of the columns that identify a row."""
     hides: bool = False
-    """Whether errors show no values, because the query is secret."""
+    """True if the query is secret: errors then show no values."""
 
     @cached_property
     def values(self) -> spark.StructType:
@@ -168,7 +168,7 @@ class TableLayouts:
     strict: bool = True
     """The setting `validate.non.null`."""
     hides: bool = False
-    """Whether the query is `query.masked`."""
+    """True if the query is `query.masked`."""
     _numbers: dict[str, int] = field(default_factory=dict)
 
     @classmethod

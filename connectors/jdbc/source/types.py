@@ -7,8 +7,8 @@ one or the other by chance; loses: MariaDB's columns change their type where the
 Decided: a NUMERIC without declared scale is a Decimal of scale 18 (Confluent: 127), because Spark holds 38 digits;
 loses: a value with more digits after the point fails its record, it is never rounded. A declared scale beyond 38
 makes a STRING.
-Decided: numbers beyond Spark's are texts where `numeric.long.mapping` says so, and no Decimals whose bytes Spark does
-not look into, because each transform, converter and sink would have to know both kinds; loses: their type.
+Decided: numbers beyond Spark's are texts if `numeric.long.mapping` says so, not Decimals whose bytes Spark does not
+read, because each transform, converter and sink would have to know both kinds; loses: their type.
 Decided: an array is an ARRAY and not left out.
 Decided: expressions are Spark's SQL and not Columns, because each function of a Column is two calls into the JVM, and a
 task may have a thousand tables (25 ms a table less, measured).
@@ -82,7 +82,7 @@ class TypeRules:
 
     numeric: NumericMapping = NumericMapping.NONE
     long_as_text: bool = False
-    """Whether columns that may have numbers beyond Spark's become texts, by the setting `numeric.long.mapping`."""
+    """True if columns that may have numbers beyond Spark's become texts, by `numeric.long.mapping`."""
     granularity: str = "connect_logical"
     """The setting `timestamp.granularity`."""
     zone: str | None = None
@@ -100,11 +100,11 @@ class SourceColumn:
     convert: str
     """The value in records as Spark's SQL, `{}` standing for the fetched one; null where `schema` cannot hold it."""
     unfit: str = ""
-    """As `why_unfit` says it; empty: `schema` holds every value."""
+    """The SQL of `why_unfit`; empty: `schema` holds every value."""
 
     @property
     def may_fail(self) -> bool:
-        """Whether there can be values that `schema` cannot hold."""
+        """True if there can be values that `schema` cannot hold."""
         return bool(self.unfit)
 
     def value(self, given: str) -> str:
@@ -141,7 +141,7 @@ def value_schema(name: str | None, columns: Sequence[SourceColumn]) -> Schema:
 
 
 def may_be_long(column: DatabaseColumn, sql: SourceSql) -> bool:
-    """Whether a NUMERIC or DECIMAL may have numbers that no Decimal of Spark's holds."""
+    """True if a NUMERIC or DECIMAL may have numbers that no Decimal of Spark's holds."""
     return not sql.keeps_scale or column.precision is None or column.precision > MOST_DIGITS
 
 
@@ -228,9 +228,9 @@ def _within(most: int) -> str:
 
 
 def _exact(wanted: spark.DataType, digits: int) -> str:
-    """The decimal, where no digit is lost: a column without scale has numbers of any scale.
+    """The decimal if no digit is lost, else null: a column without scale has numbers of any scale.
 
-    Those with an exponent are SQLite's, which writes 15 digits: large ones are whole, small ones are below 0.001.
+    Texts with an exponent are SQLite's, which writes 15 digits: large ones are whole, small ones are below 0.001.
     """
     fraction = "length(TRIM(TRAILING '0' FROM substring_index({}, '.', -1)))"
     found = f"try_cast({{}} AS {wanted.simpleString()})"

@@ -1,6 +1,6 @@
-"""Says what is wrong with a value that the schema of its column cannot hold, as Spark's SQL.
+"""Describes, in Spark's SQL, a value that the schema of its column cannot hold.
 
-Texts that are no numbers are counted and not shown: they may be anything. A dead letter has them.
+Of texts that are no numbers the length is shown, not the text, which may be anything. A dead letter has the text.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from headrace.connectors.jdbc.source.sql_text import sql_text
 from headrace.plugins.schema import DECIMAL, MOST_DIGITS, Schema, scale
 
 NO_NUMBER: Final = "-9223372036854775807"
-"""Fetched dates and times below it are none."""
+"""Fetched numbers below it stand for no date or time."""
 _SHOWN: Final = 50
 """The most characters of a value that are shown."""
 _NUMBER: Final = "^[-+]?[0-9]+(\\.[0-9]*)?(e[-+]?[0-9]+)?$"
@@ -26,9 +26,9 @@ _BEYOND: Final = {
 
 
 def why_unfit(column: DatabaseColumn, schema: Schema, sql: SourceSql, may_be_long: bool) -> str:
-    """The end of the sentence "column x …", `{}` standing for the fetched value, which `schema` cannot hold.
+    """The end of the sentence "column x …" on a value that `schema` cannot hold; `{}` stands for the fetched value.
 
-    `may_be_long`: whether the column becomes text by a setting.
+    `may_be_long`: true if a setting can make the column a text.
     """
     if column.kind in TEMPORAL_KINDS:
         beyond = f"concat('is ', {{}}, {sql_text(f' {_BEYOND[column.kind]}')})"
@@ -58,7 +58,7 @@ def shortened(text: str) -> str:
 
 
 def _no_decimal(scale_: int, may_be_long: bool) -> str:
-    """Of a number that has too many digits, in plain digits or with an exponent."""
+    """The end of the sentence for a number with too many digits; it may have an exponent."""
     fraction = "length(TRIM(TRAILING '0' FROM substring_index({}, '.', -1)))"
     whole = "length(TRIM(LEADING '-0' FROM substring_index({}, '.', 1)))"
     room = sql_text(f" digits before the point, for {MOST_DIGITS - scale_} of which its Decimal has room: ")

@@ -20,13 +20,14 @@ class EmittedCheckpoints:
             of_group[TopicPartition(checkpoint.topic, checkpoint.partition)] = checkpoint
 
     def forget_after(self, at: TopicPartition, end: int) -> None:
-        """Forget checkpoints of this partition of the target cluster that lie after its end, as it was at some time.
+        """Forget checkpoints of a target partition that lie after an end that it had at some time.
 
-        Invariant 2: they are of a copy that was deleted and made again, and would keep groups from going back with it.
+        Invariant 2: they belong to a copy that was deleted and made again. They would keep groups from
+        going back with it.
         """
         for of_group in self._by_group.values():
             last = of_group.get(at)
-            if last is not None and last.downstream_offset > end + 1:  # a group that has read everything is one after
+            if last is not None and last.downstream_offset > end + 1:  # a group that has read all is one after
                 del of_group[at]
 
     def of_group(self, group: str) -> Mapping[TopicPartition, Checkpoint]:

@@ -48,9 +48,9 @@ class FollowedSyncs:
         return reader.is_read
 
     def take_ends(self) -> dict[TopicPartition, int]:
-        """Offsets of copies after which no checkpoint is of the copy that is there now.
+        """The ends of copies: a checkpoint after such an offset belongs to a former copy.
 
-        Of all partitions once the topic was read to its end, and then of those whose copies were made again.
+        Has all partitions once the topic was read to its end, and then those whose copies were made again.
         """
         if not self._reader.is_read:
             return {}

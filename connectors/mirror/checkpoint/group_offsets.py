@@ -32,7 +32,7 @@ class GroupOffsetSync:
     """Takes the groups of a task along to the target cluster."""
 
     def __init__(self, target: ConsumerGroups, alias: str, is_foreign: Callable[[str], bool] = lambda _: False) -> None:
-        """`is_foreign`: true of groups that the connector may not move."""
+        """`is_foreign`: true for groups that the connector may not move."""
         self._is_foreign = is_foreign
         self._target = target
         self._alias = alias

@@ -39,7 +39,7 @@ class OffsetSyncs:
         known what was translated before."""
         self._slots: dict[TopicPartition, list[_Pair]] = {}
         self.went_back: dict[TopicPartition, int] = {}
-        """Where copies went on that had been longer: they were made again, or cut."""
+        """The downstream offsets to which copies went back: they were made again, or cut."""
 
     def add(self, sync: OffsetSync) -> None:
         """Take a sync; they come in the order of the topic."""

@@ -4,8 +4,8 @@ Each broker has one request at a time, which names only partitions that are to b
 before. What it answers is sorted here into batches to copy and what is passed over: control batches and, for readers of
 committed records, aborted ones.
 
-Invariant 2: a lane's position belongs to the topic with its id, by which brokers from Kafka 3.1 on are asked: they
-refuse it once the topic was deleted, whatever has its name then. Older brokers are asked by name.
+Invariant 2: a lane's position belongs to the topic with its id. Brokers from Kafka 3.1 on are asked by that id: they
+refuse it once the topic was deleted, even if there is a new topic of its name. Older brokers are asked by name.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from headrace.plugins.offsets import TopicPartition
 log = logging.getLogger(__name__)
 
 _LAST_VERSION: Final = 13
-"""The first version that names topics by their ids."""
+"""The latest version of the Fetch request here, the first that names topics by their ids."""
 _SOON_MS: Final = 10
 _READ_COMMITTED: Final = 1
 _SHARE: Final = 4
@@ -61,7 +61,7 @@ class Lane:
     position: int
     """The next offset to fetch."""
     topic_id: UUID | None = None
-    """Of the topic that the position belongs to, for good; None: not known."""
+    """The id of the topic to which the position belongs; it never changes. None: not known."""
     taken: int = field(init=False)
     """The last offset that was taken from it, or lies before where it began."""
     waiting: deque[RecordBatch] = field(default_factory=deque)
@@ -77,12 +77,12 @@ class Lane:
 
     @property
     def is_lost(self) -> bool:
-        """Whether there is nothing at its position: retention went past it, or the log was cut."""
+        """True if there is nothing at its position: retention went past it, or the log was cut."""
         return isinstance(self.error, errors.OffsetOutOfRangeError)
 
     @property
     def is_of_former_topic(self) -> bool:
-        """Whether its broker knows no topic with its id: it was deleted, or the broker has not heard of it yet."""
+        """True if its broker knows no topic with its id: deleted, or not yet known to the broker."""
         return isinstance(self.error, errors.UnknownTopicIdError | errors.InconsistentTopicIdError)
 
     def take(self) -> RecordBatch:
@@ -121,9 +121,9 @@ class _Session:
     lanes: Mapping[TopicPartition, Lane] | None = None
     """Those of the last request."""
     topic_ids: dict[TopicPartition, UUID | None] = field(default_factory=dict)
-    """Those of the topics that it has the partitions of."""
+    """The topic ids of its partitions."""
     names: Mapping[UUID | None, str] = field(default_factory=dict)
-    """The topics of its ids."""
+    """The topics' names by their ids."""
 
 
 class _Placed(NamedTuple):
@@ -237,7 +237,7 @@ class Fetcher:
             if any(
                 session.topic_ids.get(partition, lane.topic_id) != lane.topic_id for partition, lane in lanes.items()
             ):
-                session = self._sessions[node] = _Session()  # a topic is another now
+                session = self._sessions[node] = _Session()  # the id of a topic has changed
             known = session.positions
             changed = [lane for partition, lane in lanes.items() if known.get(partition) != lane.position]
             for partition in known.keys() - lanes.keys():
@@ -299,7 +299,7 @@ class Fetcher:
             return
         session = self._sessions[node]
         for topic in answer.responses:
-            name = topic.topic or session.names[topic.topic_id]  # by the version
+            name = topic.topic or session.names[topic.topic_id]  # by name or id, as the version has it
             for part in topic.partitions:
                 partition = TopicPartition(name, part.partition_index)
                 lane = asked.get(partition)
@@ -344,7 +344,7 @@ def _next_epoch(epoch: int) -> int:
 
 
 def _by_topic(lanes: list[Lane]) -> dict[tuple[str, UUID | None], list[Lane]]:
-    """The lanes of each topic; one of them may be of its former self for a while."""
+    """The lanes by topic name and topic id; for a while, lanes of one name may have an old and a new id."""
     found: dict[tuple[str, UUID | None], list[Lane]] = {}
     for lane in lanes:
         found.setdefault((lane.partition.topic, lane.topic_id), []).append(lane)

@@ -72,7 +72,7 @@ class Range(NamedTuple):
     after: int
     upto: int
     topic_id: UUID | None = None
-    """Of the source's topic."""
+    """The topic id of the source partition."""
 
 
 @dataclass

@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 from typing import Final
 
 _PART: Final = 4
-"""By such a part of itself a distance grows. With doubled ones groups read a quarter more again than with Java's."""
+"""Each distance is larger than the one before by this part. If it doubled, groups would reread a quarter more than
+with Java's."""
 
 
 @dataclass
@@ -42,7 +43,7 @@ class OffsetRuns:
     def pairs(self, spacing: int) -> list[tuple[int, int]]:
         """The offsets of the last record and of some before it, in order.
 
-        Distances from the end grow by a quarter, or by `spacing` where that is more: near the end a pair every
+        Distances from the end grow by a quarter, or by `spacing` if that is more: near the end a pair every
         `spacing` records. From these MirrorMaker's store of offset syncs keeps as many near each place, on the average
         of all places, as from a pair every `spacing` records everywhere (`test_moving.py`).
         """

@@ -1,9 +1,9 @@
 """Writes offset syncs: which offset of a source partition became which offset of its target, for checkpoints.
 
-Decided: of what was copied at once, a sync for the last record and for some before it at growing distances
-(`OffsetRuns.pairs`), because MirrorMaker's own store thins out older syncs so, too, and one for each 100 records, as
-Java writes them, is 5,000 a second at full speed; loses: for a single place in a large backlog the sync that Java's
-store may happen to keep, on the average of all places nothing.
+Decided: of each range that was copied at once, a sync for the last record and for some before it at growing distances
+(`OffsetRuns.pairs`), because MirrorMaker's own store thins out older syncs in this way, too, and one sync for each 100
+records, as Java writes them, makes 5,000 a second at full speed; loses: for a single place in a large backlog the sync
+that Java's store may happen to keep, on the average of all places nothing.
 """
 
 from __future__ import annotations

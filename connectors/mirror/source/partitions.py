@@ -96,7 +96,7 @@ class MirroredPartition:
         self.lane.seek(position)
 
     def begin_anew(self, lane: Lane) -> None:
-        """Go on in another topic of the same name, where this lane begins."""
+        """Go on with a new topic of the same name, at the position of this lane."""
         self.lane = lane
         self._by_records_upto, self._stretch, self._copied = -1, _FIRST_STRETCH, 0
         self.begin_at(lane.position)

@@ -1,13 +1,13 @@
-"""Where the partitions of a task begin: after their stored offsets, or where the source cluster says.
+"""Finds the offsets at which the partitions of a task begin: after stored offsets, or as the source cluster answers.
 
-    stored: {"offset": 41, "topic_id": "Yhm…"}    the topic has this id now: from 42 on, else from its beginning
-    stored: {"offset": 41}                        by MirrorMaker, or an operator: of the topic that is there now
-    nothing stored                                where auto.offset.reset says
+    stored: {"offset": 41, "topic_id": "Yhm…"}    if the topic has this id now, from 42 on; else from its beginning
+    stored: {"offset": 41}                        by MirrorMaker, or an operator: of the topic that exists now
+    nothing stored                                as auto.offset.reset says
 
-Invariant 2: an offset belongs to the topic with its id, because one that was deleted and made again may be longer than
-its former self was. MirrorMaker's task reads `offset` alone, and so goes on at these offsets.
+Invariant 2: an offset belongs to the topic with its id, because a topic that was deleted and made again may be longer
+than the former one. MirrorMaker's task reads `offset` alone, and so goes on at these offsets.
 
-Decided: a topic that was made again is copied from its beginning whatever `auto.offset.reset` says of what was there
+Decided: a topic that was made again is copied from its beginning, whatever `auto.offset.reset` says of the records from
 before the flow, because all of it is new; loses: `latest` for such a topic. With `none` the task fails.
 """
 
@@ -33,18 +33,18 @@ log = logging.getLogger(__name__)
 
 TOPIC_ID: Final = "topic_id"
 _ASKED_S: Final = 30.0
-"""How long the source cluster has for an answer."""
+"""The time that the source cluster has for an answer."""
 
 
 class _Known(NamedTuple):
-    """A topic as it is now."""
+    """The topic id and the number of partitions that a topic has now."""
 
     id: UUID
     partitions: int
 
 
 class Positions:
-    """The positions of one task's partitions; errors of all methods: RetriableError where the cluster is silent."""
+    """The positions of one task's partitions. Errors of all methods: RetriableError if the cluster does not answer."""
 
     def __init__(self, alias: str, clients: MirrorClients, reset: str, stopping: StopToken) -> None:
         """`reset` is the consumer's `auto.offset.reset`."""
@@ -56,7 +56,7 @@ class Positions:
     def after(
         self, stored: Mapping[TopicPartition, SourceOffset | None], known: Collection[TopicPartition]
     ) -> list[Lane]:
-        """Lanes that begin after these offsets, or where they may begin; none of `known` without an offset."""
+        """Lanes that begin after these offsets, or as the module says; none for `known` ones without an offset."""
         now = self._topics({one.topic for one in stored})
         lanes, new = [], []
         for one, offset in stored.items():
@@ -71,7 +71,10 @@ class Positions:
         return [anew.get(lane.partition, lane) for lane in lanes] + first
 
     def in_namesakes(self, lanes: Collection[Lane]) -> list[Lane]:
-        """Lanes in the topics that have the names now of those that brokers refuse; none where there is no other."""
+        """Lanes in the topics of today with the same names, for lanes that brokers refuse.
+
+        A lane is missing if there is no other topic of its name.
+        """
         now = self._topics({lane.partition.topic for lane in lanes})
         first = [lane for lane in lanes if lane.topic_id is None and lane.partition.topic in now]
         return [Lane(one.partition, one.position, now[one.partition.topic].id) for one in first] + self._anew(
@@ -79,13 +82,14 @@ class Positions:
         )
 
     def remade(self, lanes: Collection[Lane]) -> set[str]:
-        """The topics of these lanes that are others now."""
+        """The topics of these lanes that were deleted and made again."""
         now = self._topics({lane.partition.topic for lane in lanes if lane.topic_id is not None})
         return {lane.partition.topic for lane in lanes if _is_of_former(lane, now)}
 
     def begins(self, partitions: Sequence[TopicPartition], reset: str = "") -> dict[TopicPartition, int]:
-        """Where these begin that have no offset, by `auto.offset.reset` or as `reset` says, as far as there is an
-        answer. Errors: ValueError for `none`.
+        """The offsets at which partitions without a usable offset begin, by `reset` or else by `auto.offset.reset`.
+
+        Partitions for which there is no answer are missing. Errors: ValueError for `none`.
         """
         if not partitions:
             return {}
@@ -99,7 +103,7 @@ class Positions:
             return cluster.offsets(reset or self._reset, partitions)
 
     def _anew(self, lanes: Collection[Lane], now: Mapping[str, _Known]) -> list[Lane]:
-        """The beginnings of those that are of former topics, as far as there are such partitions now."""
+        """Lanes at the beginning for those of former topics, if the topic has such a partition now."""
         of_former = [lane.partition for lane in lanes if _is_of_former(lane, now)]
         there = [one for one in of_former if one.partition < now[one.topic].partitions]
         found = self.begins(there, "earliest")
@@ -112,7 +116,7 @@ class Positions:
         return [Lane(one, begin, now[one.topic].id) for one, begin in found.items()]
 
     def _topics(self, names: Collection[str]) -> dict[str, _Known]:
-        """Those of these topics that are there now and have an id, as far as the source cluster tells."""
+        """The topics of these names that exist now and have an id, as far as the source cluster answers."""
         with self._asked("which topics it has") as cluster:
             found = {name: topic for name, topic in cluster.topics(names).items() if isinstance(topic, Topic)}
         ids = {name: parsed(topic.id) for name, topic in found.items()}
@@ -131,18 +135,18 @@ class Positions:
 
 
 def _is_of_former(lane: Lane, now: Mapping[str, _Known]) -> bool:
-    """Whether the topic that has the name now is another than the lane's."""
+    """True if the topic that has the name now has another id than the lane's."""
     there = now.get(lane.partition.topic)
     return there is not None and lane.topic_id not in (None, there.id)
 
 
 def with_topic_id(offset: SourceOffset, topic_id: UUID | None) -> SourceOffset:
-    """The offset as it is stored."""
+    """The offset with the topic id, as it is stored."""
     return offset if topic_id is None else {**offset, TOPIC_ID: printed(topic_id)}
 
 
 def tell_of_gap(lane: Lane, begin: int) -> None:
-    """Log which records are lost where the lane's position is not there any more."""
+    """Log which records are lost if the lane's position no longer exists."""
     wanted = lane.taken + 1
     if begin > wanted:
         log.warning(

@@ -14,7 +14,7 @@ class TopicSelection:
     """The topics that pass the filter, and heartbeats; never internal topics, nor what came from the target itself."""
 
     def __init__(self, config: Mapping[str, str], closed: InternalTopics = ALL_OPEN) -> None:
-        """Topics that are `closed` are neither read nor written. Errors: ConfigError."""
+        """`closed`: the topics that are neither read nor written. Errors: ConfigError."""
         self._closed = closed
         self.policy = policy_of(config)
         self._filter = topic_filter(config)
@@ -27,7 +27,7 @@ class TopicSelection:
         return self._passes(topic) and not self._is_closed(topic)
 
     def closed_among(self, topics: Iterable[str]) -> list[str]:
-        """The topics, sorted, that the filter passes and that are left out because they are internal."""
+        """The topics, sorted, that pass the filter but are left out because they are internal."""
         return sorted(topic for topic in topics if self._is_closed(topic) and self._passes(topic))
 
     def _is_closed(self, topic: str) -> bool:

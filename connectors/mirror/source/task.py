@@ -5,8 +5,8 @@
     delivered offset syncs, rests for partitions that failed
 
 Each partition has its own way: one that cannot be read or written rests, longer with each failure, and the others go
-on. Source offsets are MirrorMaker's: `{"cluster": "A", "partition": 0, "topic": "t"}`, with the last record's offset,
-and the id of its topic (`positions.py`).
+on. Source offsets are MirrorMaker's: `{"cluster": "A", "partition": 0, "topic": "t"}`, with the last record's offset
+and its topic id (`positions.py`).
 
 Decided: committed records only, unless `source.consumer.isolation.level` says otherwise, because records of aborted
 transactions were never written as far as their readers are concerned; loses: Apache's default, which copies them.
@@ -192,7 +192,7 @@ class MirrorSourceTask(SourceTask):
             self._lanes = {source: lane for source, lane in self._lanes.items() if source not in failed}
 
     def _begin_at(self, stored: Mapping[TopicPartition, SourceOffset | None]) -> None:
-        """Place each partition after its stored offset, or where it begins."""
+        """Place each partition after its stored offset, or at the position that `Positions` finds."""
         lanes = self._positions.after(stored, self._partitions.keys())
         for one in self._partitions.values():
             one.go_back()
@@ -200,7 +200,7 @@ class MirrorSourceTask(SourceTask):
         self._known = len(self._partitions) == len(self._assigned)
 
     def _place(self, lanes: Iterable[Lane]) -> None:
-        """Go on where these lanes begin."""
+        """Go on at the positions of these lanes."""
         placed = {}
         for lane in lanes:
             known = self._partitions.get(lane.partition)
@@ -282,7 +282,7 @@ class MirrorSourceTask(SourceTask):
     def delivered(self, reached: Sequence[PartitionResult]) -> None:
         """Writes offset syncs; lets partitions that went no further rest.
 
-        Errors: RetriableError where records may have been read of another topic with the name of the one that is meant.
+        Errors: RetriableError if records may have been read from a new topic of the same name.
         """
         if self._by_records:
             self._check_topics()
@@ -306,7 +306,7 @@ class MirrorSourceTask(SourceTask):
         self._rest(failures)
 
     def _check_topics(self) -> None:
-        """Errors: RetriableError where a planned topic is another now, since records are read by its name."""
+        """Refuse planned topics that were made again, since records are read by name. Errors: RetriableError."""
         if remade := self._positions.remade([one.lane for one in self._planned.values()]):
             self._known = False
             raise RetriableError(
@@ -315,7 +315,7 @@ class MirrorSourceTask(SourceTask):
             )
 
     def offsets_reached(self, reached: PartitionResult) -> Sequence[tuple[SourcePartition, SourceOffset | None]]:
-        """The last record's offset, with the id of its topic."""
+        """The last record's offset, with its topic id."""
         if reached.source_partition is None or reached.source_offset is None:
             return ()
         stored = reached.source_partition

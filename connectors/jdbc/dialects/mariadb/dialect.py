@@ -44,7 +44,7 @@ _COLUMNS: Final[Mapping[SchemaType | str, str]] = {
     TIMESTAMP: "DATETIME",
 }
 _IN_KEYS: Final = {SchemaType.STRING: "VARCHAR(256)", SchemaType.BYTES: "VARBINARY(1024)"}
-"""A key has no TEXT or BLOB."""
+"""The types of texts and bytes in a key, which cannot have a TEXT or BLOB."""
 _LONGEST_VARCHAR: Final = 16_383
 _MOST_SCALE: Final = 30
 
@@ -101,7 +101,7 @@ class MariadbDialect(Dialect):
     obeyed_by_jvm = OBEYED_BY_JVM
 
     def unreachable(self, table: TableId, access: Access) -> str | None:
-        """A name has two parts."""
+        """Refuses a name with a schema: a name has two parts."""
         return f"{table} names no table: MariaDB has databases and tables, no schemas" if table.schema else None
 
     def tables(self, connection: Connection, catalog: str | None = None) -> Sequence[tuple[TableId, TableType]]:
@@ -126,7 +126,7 @@ class MariadbDialect(Dialect):
         return str(connection.execute(sqlalchemy.text(query)).scalar_one())
 
     def column_type(self, schema: Schema, key: bool = False) -> str:
-        """As Confluent's connector makes them, but texts and bytes of any length, as Debezium's does."""
+        """The type that Confluent's connector creates; for texts and bytes of any length, Debezium's."""
         kind = logical(schema)
         if kind == DECIMAL:
             if not 0 <= scale(schema) <= _MOST_SCALE:
@@ -195,7 +195,7 @@ class MariadbDialect(Dialect):
         return JvmDriver(self.jdbc_class, url, self.with_login(access, properties))
 
     def idle(self, properties: Mapping[str, str], reads: bool) -> list[str]:
-        """Those about time zones, too."""
+        """As in `Dialect`, and the properties about time zones."""
         zones = {key for key, value in properties.items() if sets_zone(key, value)}
         return sorted({*super().idle(properties, reads), *zones})
 

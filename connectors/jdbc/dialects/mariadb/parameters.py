@@ -1,7 +1,7 @@
-"""The parameters of MariaDB's and MySQL's JDBC drivers that have an effect here, and what dates of zeros become.
+"""The parameters of MariaDB's and MySQL's JDBC drivers that have an effect here, and the handling of zero dates.
 
-Others change what an application does with the driver. Values are fetched as plain numbers and texts, so that those
-about types and time zones change nothing.
+Other parameters change what an application does with the driver. Values are fetched as plain numbers and texts, so
+parameters about types and time zones change nothing.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _ZONES: Final = (
 _ZERO_DATES: Final = "zerodatetimebehavior"
 
 OBEYED: Final = frozenset({"connecttimeout", "sslmode", "usessl", "trustservercertificate", "serversslcert"})
-"""Those that PyMySQL is told."""
+"""Parameters that are passed to PyMySQL."""
 
 OBEYED_BY_JVM: Final = frozenset(
     {
@@ -65,21 +65,21 @@ OBEYED_BY_JVM: Final = frozenset(
         "usereadaheadinput",
     }
 )
-"""Those that matter to MariaDB's driver as one reads with it, in its own names and in MySQL's."""
+"""Parameters that have an effect when MariaDB's driver reads, by its own names and by MySQL's."""
 
 
 class ZeroDates(StrEnum):
-    """What a date of zeros becomes, by MySQL's `zeroDateTimeBehavior`."""
+    """The value for a date of zeros, as MySQL's `zeroDateTimeBehavior` says."""
 
     EXCEPTION = "exception"
-    """Its row is bad."""
+    """The row is bad."""
     NULL = "converttonull"
     ROUND = "round"
     """The first day of the year 1."""
 
     @classmethod
     def of(cls, properties: Mapping[str, str]) -> ZeroDates:
-        """By the drivers' properties. Errors: ValueError."""
+        """Take the value from the drivers' properties. Errors: ValueError."""
         given = next((value for key, value in properties.items() if key.lower() == _ZERO_DATES), cls.EXCEPTION)
         try:
             return cls(given.lower().replace("_", ""))
@@ -89,5 +89,5 @@ class ZeroDates(StrEnum):
 
 
 def sets_zone(name: str, value: str) -> bool:
-    """Whether a parameter moves the session from UTC, in which all bounds are: it would lose rows."""
+    """True if a parameter moves the session from UTC: all bounds are in UTC, so rows would be lost."""
     return name.lower() in _ZONES or (name.lower() == "sessionvariables" and "time_zone" in value.lower())

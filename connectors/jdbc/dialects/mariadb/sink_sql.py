@@ -4,8 +4,8 @@ Measured (300,000 rows of three columns, half of them updates): 211,000 rows/s w
 PyMySQL's multi-row inserts 166,000 rows/s and 1.8 s; through a stage 142,000 rows/s. `LOAD DATA LOCAL` stays off.
 
 All items are taken as LONGTEXT: a column of JSON_TABLE with the wanted type would silently turn values that do not fit
-into NULL; where the table's column takes a text, they are an error. A text or bytes take it through a function: MariaDB
-copies a bare LONGTEXT into a shorter TEXT or BLOB modulo the length that this may have, without a warning.
+into NULL; when the table's column takes a text, they are an error. Texts and bytes pass a function: MariaDB copies
+a bare LONGTEXT into a shorter TEXT or BLOB modulo the length that this may have, without a warning.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ from headrace.plugins.schema import DATE, DECIMAL, TIME, TIMESTAMP, Schema, Sche
 
 _NUMBERS: Final = (Kind.INT8, Kind.INT16, Kind.INT32, Kind.INT64, Kind.FLOAT32, Kind.FLOAT64, Kind.DECIMAL)
 _READ_OTHERWISE: Final = ("bit", "year", "enum", "set", "date", "time", "datetime", "timestamp")
-"""Types that make another value of a text than of the number that it shows: 0 is the year 0, '0' is 2000."""
+"""Types that read a number and the same number as a text differently: 0 is the year 0, '0' is 2000."""
 _WHOLE: Final = (SchemaType.INT8, SchemaType.INT16, SchemaType.INT32, SchemaType.INT64, SchemaType.BOOLEAN)
 _FLOATS: Final = (SchemaType.FLOAT32, SchemaType.FLOAT64)
 _CHANGED: Final = frozenset({1264, 1265, 1292, 1301, 1366, 1406})
-"""Warnings that a value does not fit; others, such as of syntax that is going, say nothing of the rows."""
+"""Warnings that a value does not fit; others, such as of deprecated syntax, are not about the rows."""
 _STAGE: Final = "headrace_rows"
 _STATEMENT_BYTES: Final = 64 << 10
 """So much is left for the statement around a document."""
@@ -73,12 +73,12 @@ class MariadbSinkSql(SinkSql):
         return Target(steps=(f"DROP TEMPORARY TABLE IF EXISTS {_STAGE}", made, fill, change))
 
     def prepare_documents(self, connection: Connection) -> None:
-        """Makes the session refuse values that it would otherwise cut; notes, as of a rounded decimal, are left out."""
+        """Makes the session refuse values that it would otherwise cut; turns notes off, as of a rounded decimal."""
         mode = "SET SESSION sql_mode = CONCAT(@@sql_mode, ',STRICT_ALL_TABLES'), sql_notes = 0"
         connection.exec_driver_sql(mode)
 
     def check_values(self, connection: Connection) -> None:
-        """By the warnings, which the server gives where it is not strict after all, as behind a pool of sessions."""
+        """Reads the warnings: the server gives them if it is not strict after all, as behind a pool of sessions."""
         driver: Any = connection.connection.driver_connection
         for _, code, said in driver.show_warnings():
             if code in _CHANGED:
@@ -152,11 +152,11 @@ def _number(digits: str) -> str:
 
 
 _YEAR: Final = "IF({0} BETWEEN '0001' AND '0100', 9999, LEFT({0}, 4) + 0)"
-"""The year of a date; out of range for one of two digits, which is of this century or the last as a number."""
+"""The year of a date. Out of range for a year of two digits: as a number it would be of this century or the last."""
 
 
 def _as_number(item: str, schema: Schema) -> str | None:
-    """An item that is a number, as such; None for others."""
+    """An item as a number; None if the schema is no number's."""
     if logical(schema) == DECIMAL:
         return f"CAST({item} AS DECIMAL(65,30))"
     if logical(schema) is not None:

@@ -33,7 +33,7 @@ class MariadbSourceSql(SourceSql):
         self._zero_dates = zero_dates
 
     def fetched(self, column: DatabaseColumn, quoted: str) -> FetchedColumn:
-        """A FLOAT as a DOUBLE: the server writes it with six digits otherwise. Dates of zeros by `ZeroDates`."""
+        """Fetches a FLOAT as a DOUBLE, else the server writes six digits only; dates of zeros by `ZeroDates`."""
         if column.kind is Kind.FLOAT32:
             return FetchedColumn(f"({column.reading(quoted)} + 0e0)", spark.DoubleType())
         found = super().fetched(column, quoted)
@@ -41,7 +41,7 @@ class MariadbSourceSql(SourceSql):
         if first is None or self._zero_dates is ZeroDates.EXCEPTION:
             return found
         becomes = "NULL" if self._zero_dates is ZeroDates.NULL else first
-        # Compared as a number: a strict server refuses the date itself.
+        # Compared as a number: a strict server refuses a date of zeros.
         sql = f"CASE WHEN {column.reading(quoted)} + 0 = 0 THEN {becomes} ELSE {found.sql} END"
         return FetchedColumn(sql, found.type, may_be_null=self._zero_dates is ZeroDates.NULL)
 

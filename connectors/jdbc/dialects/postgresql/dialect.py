@@ -105,7 +105,7 @@ class PostgresqlDialect(Dialect):
         return "".join(char.lower() if char.isascii() else char for char in identifier)
 
     def unreachable(self, table: TableId, access: Access) -> str | None:
-        """A statement reaches one database only."""
+        """Refuses tables of other databases: a statement reaches one database only."""
         here = access.url.database or access.user
         if table.catalog in (None, here):
             return None

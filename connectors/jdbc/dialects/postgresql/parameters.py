@@ -20,12 +20,12 @@ LIBPQ: Final = {
     "ApplicationName": "application_name",
     "connectTimeout": "connect_timeout",
 }
-"""The names that libpq has for them."""
+"""Parameters with their names in libpq."""
 
 OBEYED: Final = frozenset(
     {"ssl", "targetservertype", "options", "currentschema", "preparethreshold", *map(str.lower, LIBPQ)}
 )
-"""Those that psycopg and libpq are told."""
+"""Parameters that are passed to psycopg and libpq, in lower case."""
 
 OBEYED_BY_JVM: Final = frozenset(
     {
@@ -67,4 +67,4 @@ OBEYED_BY_JVM: Final = frozenset(
         "usespnego",
     }
 )
-"""Those that matter to pgjdbc as one reads with it."""
+"""Parameters that have an effect when pgjdbc reads, in lower case."""

@@ -47,7 +47,7 @@ _INSTANT: Final = Schema(SchemaType.INT64, name=TIMESTAMP)
 
 
 def cell(value: Value) -> Column:
-    """A value whose CSV PostgreSQL reads; numbers and texts as they are."""
+    """The value in a form whose CSV PostgreSQL reads; numbers and texts stay as they are."""
     column, schema = value.column, value.schema
     if value.text:
         return column
@@ -67,7 +67,7 @@ def cell(value: Value) -> Column:
 
 
 def _dated(year: Column, text: Column) -> Column:
-    """A date or timestamp in ISO 8601 as PostgreSQL reads it: it takes the sign of a year for that of a time zone."""
+    """The text of a date or timestamp as PostgreSQL reads it: it takes a year's sign for that of a time zone."""
     before = F.concat(F.format_string("%04d", F.lit(1) - year), F.regexp_extract(text, r"\d(-.*)", 1), F.lit(" BC"))
     return F.when(year < 1, before).when(year > 9999, F.ltrim(text, F.lit("+"))).otherwise(text)
 
@@ -189,7 +189,7 @@ class PostgresqlSinkSql(SinkSql):
         return (head + self.on_conflict(bound),)
 
     def _unnested(self, layout: RowLayout, bound: Sequence[BoundColumn]) -> str:
-        """The rows of a document; each value is read by its column's type: a cast would cut texts and bits."""
+        """The rows of a document. Each column's type reads its values: a cast would cut texts and bits."""
         cells = {one.place: one for one in bound if one.member is None}
         members = {one.member: one for one in bound if one.member is not None}
         rows, values = [f"json_array_elements({DOCUMENT}::json) AS e (value)"], []
@@ -254,7 +254,7 @@ def _least_first(schema: Schema, column: DatabaseColumn) -> str:
 
 
 def _bits(kind: SchemaType, column: DatabaseColumn) -> str:
-    """The bits of a value; more than the column has stay, so that it refuses them."""
+    """The bits of a value; if they are more than the column has, all are kept, so that it refuses them."""
     bits, count = _BITS[kind].value, int(column.type_name.partition("(")[2].rstrip(")") or 1)
     if column.type_name.startswith("bit varying"):
         return bits
@@ -267,8 +267,10 @@ def _bits(kind: SchemaType, column: DatabaseColumn) -> str:
 
 
 def _is_misread(schema: Schema, column: DatabaseColumn) -> bool:
-    """Whether the column would take the text of such values for something else, as of a number for a date; by its type
-    it converts or refuses them."""
+    """True if the column would misread the text of such values, such as a number's as a date.
+
+    If they are staged by the schema's type, the column converts or refuses them.
+    """
     if logical(schema) is None and schema.type not in _SCALARS:
         return False
     if column.kind is Kind.BYTES or column.type_name.startswith(("bit", "interval")):
@@ -277,7 +279,7 @@ def _is_misread(schema: Schema, column: DatabaseColumn) -> bool:
 
 
 def _as_members(layout: RowLayout, cells: Mapping[str, BoundColumn]) -> str:
-    """The cells of a document's row as an object; in one for a column of JSON the text is that, not a string in it."""
+    """The cells of a document's row as an object; the text in a cell for a JSON column is itself JSON."""
     members = []
     for place, one in cells.items():
         assert one.cell is not None

@@ -95,7 +95,7 @@ class SqliteDialect(Dialect):
     python_package = "a Python that was built with sqlite3"
 
     def unreachable(self, table: TableId, access: Access) -> str | None:
-        """Nothing is attached to a connection."""
+        """Refuses tables of other databases: none is attached to a connection."""
         if table.catalog is None and table.schema in (None, "main"):
             return None
         return f"Table {table} is in another database than main, and SQLite's connections here have no other"

@@ -26,7 +26,7 @@ from headrace.plugins.schema import DATE, DECIMAL, TIME, TIMESTAMP, SchemaType, 
 
 _UNHEX: Final = "headrace_unhex"
 _TEXT: Final = "headrace_text"
-"""Functions that are registered on each connection: SQLite has its own `unhex` only from 3.41 on."""
+"""Functions that are registered on each connection: SQLite has an `unhex` of its own only from 3.41 on."""
 _MOMENTS: Final = (DATE, TIME, TIMESTAMP)
 _DAY_MS: Final = 86_400_000
 _INTEGERS: Final = (SchemaType.INT8, SchemaType.INT16, SchemaType.INT32, SchemaType.INT64, SchemaType.BOOLEAN)
@@ -87,8 +87,11 @@ class SqliteSinkSql(SinkSql):
         return f"{_UNHEX}({found})" if schema.type is SchemaType.BYTES else found
 
     def _item(self, value: Value) -> Column:
-        """The text of a value; dates and times twice, separated by a bar: as milliseconds, as Confluent's connector
-        stores them, and for texts as what is shown of them, timestamps by the clock of `db.timezone`."""
+        """The text of a value; that of a date or time has two forms, with a bar between them.
+
+        First the milliseconds that Confluent's connector stores, then the text for a column of texts, in which
+        timestamps show the clock of `db.timezone`.
+        """
         column, schema = value.column, value.schema
         if value.text or logical(schema) not in _MOMENTS:
             return column if value.text else item_text(column, value)
@@ -108,7 +111,7 @@ def _unhex(text: str | None) -> bytes | None:
 
 
 def _text(twice: str) -> Any:
-    """The first text of a JSON array."""
+    """The first element of a JSON array, as a text."""
     return json.loads(twice)[0]
 
 
@@ -116,9 +119,9 @@ _WITH_NUL: Final = (
     "CASE WHEN instr(e.value, '\\u0000') AND json_type(e.value, {0}) = 'text' "
     f"THEN {_TEXT}(json_extract(e.value, {{0}}, {{0}})) ELSE {{1}} END"
 )
-"""A text, which `json_extract` would end at its first NUL."""
+"""The SQL of a text that may have NUL, at which `json_extract` would end it."""
 _FLOAT: Final = (
     "CASE {0} WHEN 'Infinity' THEN 9e999 WHEN '-Infinity' THEN -9e999 WHEN 'NaN' THEN NULL "
     "ELSE CAST(json_extract({0}, '$') AS REAL) END"
 )
-"""By the JSON functions: a cast of the text has another last bit for some numbers."""
+"""The SQL of a float, by the JSON functions: a cast of the text changes the last bit of some numbers."""
