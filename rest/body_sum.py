@@ -1,4 +1,4 @@
-"""The bytes of request bodies that are in memory. Light: it is imported before Spark's JVM is launched."""
+"""Counts the bytes of request bodies in memory. Light to import, because that happens before Spark's JVM starts."""
 
 from __future__ import annotations
 
@@ -6,21 +6,21 @@ import threading
 from typing import Final
 
 _AT_ONCE: Final = 8
-"""So many of the largest bodies may be in memory at once."""
+"""The number of bodies of the largest size that may be in memory at once."""
 _OF_UNKNOWN: Final = 2
-"""So many of those from senders that no login and no worker's signature has named before."""
+"""The same for unknown senders: no login and no worker's signature has identified them before the body is read."""
 
 
 class BodySum:
-    """The bytes of all bodies that are in memory, over all listeners; any thread may call."""
+    """Counts the bytes of all bodies in memory, over all listeners. Any thread may call it."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._bytes = {True: 0, False: 0}
-        """Of known senders, and of others."""
+        """The bytes of known senders (True), and of others (False)."""
 
     def add(self, count: int, is_known: bool, most: int) -> bool:
-        """Whether there is room for so many more bytes, which are counted then."""
+        """Count so many more bytes if there is room for them; False if there is not."""
         with self._lock:
             sum_ = self._bytes[is_known] + count
             if count > 0 and sum_ > most * (_AT_ONCE if is_known else _OF_UNKNOWN):

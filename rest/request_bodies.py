@@ -17,12 +17,12 @@ _SECONDS: Final = 60.0
 
 
 class BoundedBodies:
-    """Answers 413 to a body beyond the bound, whether it says its length or not, 408 to one that does not end, and 503
-    where others leave no room.
+    """Answers 413 to a body beyond the bound, with or without a stated length, 408 to one that does not end, and 503
+    if the bodies of other requests leave no room.
 
-    Decided: what a worker sends another is signed with its body, and has to be read before that is judged; so bodies
-    that say to be such have a small sum of their own, unless their head is signed, too, as that of a Headrace worker
-    is; loses: while somebody fills that sum, Java workers of the group try again.
+    Decided: the signature of a request between workers covers its body, so the body must be read before the signature
+    can be checked. Such bodies have a small sum of their own, unless the head is signed, too, as Headrace workers do;
+    loses: while somebody fills that sum, Java workers of the group have to try again.
     """
 
     def __init__(
@@ -33,7 +33,7 @@ class BoundedBodies:
         all_bodies: BodySum | None = None,
         is_known: Callable[[Scope], bool] = lambda scope: True,
     ) -> None:
-        """`is_known`: whether the sender of a request is known before its body is read."""
+        """`is_known` tells if the sender of a request is known before its body is read."""
         self._app = app
         self._most = most_bytes
         self._seconds = seconds
@@ -66,7 +66,7 @@ class BoundedBodies:
 
 
 class _Body:
-    """That of one request."""
+    """The body of one request."""
 
     def __init__(self, bounds: BoundedBodies, receive: Receive, is_known: bool) -> None:
         self._bounds = bounds
@@ -74,11 +74,11 @@ class _Body:
         self._is_known = is_known
         self._read = 0
         self.ended = False
-        """Whether all of it has come."""
+        """True once the whole body has come."""
         self._deadline: float | None = None
 
     async def receive(self) -> Message:
-        """The next part. Errors: ConnectError."""
+        """Receive the next part of the body. Errors: ConnectError."""
         if self.ended:
             return await self._receive()
         if self._deadline is None:
@@ -106,5 +106,5 @@ class _Body:
         self._read += count
 
     def release(self) -> None:
-        """Count it no more."""
+        """Take its bytes off the sum."""
         self._bounds._all.add(-self._read, self._is_known, self._bounds._most)

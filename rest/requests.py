@@ -197,11 +197,11 @@ async def _internal(request: Request) -> Signed:
 
 
 SignedRequest = Annotated[Signed, Depends(_internal)]
-"""A request of another worker: its raw body, which is read only if it is signed, and its signature."""
+"""A request of another worker: its signature and its raw body, which is read only if there is a signature."""
 
 
 def task_configs_of(request: Signed) -> list[Config]:
-    """Read the task configs that a worker sent; none of a request without signature, which the herder refuses.
+    """Read the task configs that a worker sent. A request without signature gives none, and the herder refuses it.
 
     Errors: BadRequest.
     """

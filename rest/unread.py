@@ -1,4 +1,4 @@
-"""Tells a client which settings of its config nothing reads: Connect's answers have no member for that."""
+"""A header with the settings of a config that nothing reads: Connect's answers have no member for them."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from headrace.config.connector.unread import Unread
 UNREAD_HEADER: Final = "X-Headrace-Unread"
 _LONGEST: Final = 200
 _MOST: Final = 4000
-"""The characters of a setting's name and of a header: clients and proxies refuse headers of more than 8,000 bytes."""
+"""The most characters of a setting's name, and of the header: clients and proxies refuse more than 8,000 bytes."""
 
 
 def unread_header(found: Iterable[Unread]) -> dict[str, str]:
-    """The header with these settings and the advice for each; none where there are none."""
+    """The header with these settings and the advice for each; no header if there are none."""
     told = "; ".join(f"{key[:_LONGEST]}: {advice}" for key, advice in found)
-    # A name may have any characters, also those that end a header.
+    # A name may have any character, also one that ends a header.
     return {UNREAD_HEADER: told.encode("unicode_escape").decode()[:_MOST]} if told else {}

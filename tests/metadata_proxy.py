@@ -4,7 +4,7 @@
         proxy.fence()      # from now on there are no brokers
         proxy.heal()
 
-Whoever bootstraps from `proxy.servers` goes through it for good: it puts its own address in the place of the broker's.
+A client that bootstraps from `proxy.servers` goes through it for good: it replaces the broker's address by its own.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ class MetadataProxy:
 
     def __init__(self, broker: str) -> None:
         self.broker = broker
-        """By which others reach it as it is."""
+        """The broker's own address, for clients that do not go through the proxy."""
         self._host, _, port = broker.rpartition(":")
         self._port = int(port)
         self._fenced = self._leaderless = False
         self.fenced_answers = 0
-        """How many answers about metadata said that there are no brokers."""
+        """The number of metadata answers that said that there are no brokers."""
         self._open: set[asyncio.StreamWriter] = set()
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, name="metadata-proxy", daemon=True)
@@ -44,7 +44,7 @@ class MetadataProxy:
         self._server = self._on_loop(asyncio.start_server(self._accept, "127.0.0.1", 0))
         self.port: int = self._server.sockets[0].getsockname()[1]
         self.advertised_port = self.port
-        """To which clients connect after they have bootstrapped."""
+        """The port that clients connect to after they have bootstrapped."""
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -55,19 +55,19 @@ class MetadataProxy:
 
     @property
     def servers(self) -> str:
-        """`bootstrap.servers` of who goes through it."""
+        """`bootstrap.servers` for clients that go through it."""
         return f"127.0.0.1:{self.port}"
 
     def fence(self) -> None:
-        """No broker is there, as one says that has been fenced, and no partition has a leader."""
+        """Answer from now on as a fenced broker does: no broker is there, and no partition has a leader."""
         self._fenced = self._leaderless = True
 
     def lose_leaders(self) -> None:
-        """The broker is there, and no partition has a leader."""
+        """Answer from now on that the broker is there, and that no partition has a leader."""
         self._leaderless = True
 
     def heal(self) -> None:
-        """All is as the broker says."""
+        """Answer from now on as the broker does."""
         self._fenced = self._leaderless = False
 
     def _on_loop(self, work: Coroutine[Any, Any, Any]) -> Any:
@@ -133,7 +133,7 @@ class MetadataProxy:
 
 
 async def _pass(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, changed: Callable[[bytes], bytes]) -> None:
-    """Until one side ends, each message that is read from the one is written to the other."""
+    """Write each message from one side to the other, until one of them ends."""
     with contextlib.suppress(OSError, asyncio.IncompleteReadError):
         while True:
             (size,) = struct.unpack(">i", await reader.readexactly(4))

@@ -20,7 +20,7 @@ In an answer to REST or the command line:
     ├── AlreadyExists       409  another connector has the name
     ├── Conflict            409  not now: ask again in a moment
     │   ├── Elsewhere       409  another worker decides it: REST asks that one in the requester's place
-    │   └── Overtaken       409  a newer request came first, which is being done
+    │   └── Overtaken       409  a newer request came first, and is being done
     ├── Starting            503  the worker has not read its cluster's connectors yet
     └── TimedOut            500  not decided in time; it may still happen
 """
@@ -94,11 +94,11 @@ class Elsewhere(Conflict):
 
 
 class Overtaken(Conflict):
-    """A newer request, or the end of its connector, came before it was begun; nothing has failed."""
+    """A newer request, or the end of the connector, came before this request was begun. Nothing has failed."""
 
 
 class Starting(ConnectError):
-    """The worker does not know yet what it is asked for."""
+    """The worker does not know its connectors yet."""
 
     status = 503
 

@@ -36,7 +36,7 @@ AUDIT_LOGGER: Final = "headrace.audit"
 _QUOTING: Final = ("headrace.rest.", "headrace.config.", AUDIT_LOGGER, "uvicorn")
 """The loggers whose lines quote requests; those of others may quote what a connector was told."""
 _LONGEST: Final = 64 << 10
-"""The characters of a line and its trace; what a request sent may be quoted in it."""
+"""The most characters of a line and its trace, which may quote what a request sent."""
 # All but tabs and line ends, with the marks that turn the direction of text, and halves of surrogate pairs.
 _CONTROL: Final = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
 

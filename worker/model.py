@@ -75,7 +75,7 @@ class ConnectorInfo:
     type: str
     """`source`, `sink`, or `unknown` where its class is not known here."""
     unread: Sequence[Unread] = ()
-    """The settings that nothing reads, of a config that was just given."""
+    """The settings that nothing reads; empty unless the config was just given."""
 
 
 @dataclass(frozen=True)
@@ -120,7 +120,7 @@ class Signed:
 
     @property
     def is_signed(self) -> bool:
-        """Whether it has a signature, right or wrong."""
+        """True if it has a signature, right or wrong."""
         return self.signature is not None and self.algorithm is not None
 
 

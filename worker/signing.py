@@ -20,7 +20,7 @@ from headrace.worker.model import Signed
 
 SIGNATURE_HEADER: Final = "X-Connect-Authorization"
 HEAD_HEADER: Final = "X-Headrace-Worker"
-"""Time and signature of a request's head, by which its receiver knows a worker before it reads the body."""
+"""Time and signature of a request's head; they prove that a worker sent it, before the body is read."""
 ALGORITHM_HEADER: Final = "X-Connect-Request-Signature-Algorithm"
 
 _DIGESTS: Final = {
@@ -101,7 +101,7 @@ class SessionKey:
             raise ValueError(f"the session key is not Base64: {error}") from None
 
     def bound_to(self, secret: str) -> SessionKey:
-        """A key that only who has both this one and the secret can make."""
+        """A key that can only be made from both this key and the secret."""
         return replace(self, key=hmac.digest(secret.encode(), self.key, "sha256"))
 
     def sign(self, body: bytes, algorithm: str = "HmacSHA256") -> dict[str, str]:
@@ -112,12 +112,12 @@ class SessionKey:
         }
 
     def sign_head(self, method: str, target: str, now_ms: int | None = None) -> dict[str, str]:
-        """The header that shows that a request with this head is a worker's; `target`: path and query."""
+        """The header that proves that a worker sent a request with this head; `target`: path and query."""
         at = _now_ms() if now_ms is None else now_ms
         return {HEAD_HEADER: f"{at} {self._mac(_head(method, target, at), _OF_HEADS).hex()}"}
 
     def signed_head(self, method: str, target: str, said: str) -> bool:
-        """Whether this key made the header's value for such a request, within the last minute."""
+        """True if this key made the header's value for such a request within the last minute."""
         at = said.partition(" ")[0]
         if not (at.isascii() and at.isdecimal() and len(at) < 20) or abs(_now_ms() - int(at)) > _FRESH_MS:
             return False

@@ -1,8 +1,9 @@
 """The audit log: a line for each change that is asked for, with its answer; who, from where, what, what changes.
 
 Routes note what they change (`ChangeOf`), and the layer writes the line once the answer is on its way. A request that
-another worker decides is written by the worker that was asked and by the one that decides, `forwarded` if it was signed
-by a worker: whoever has the key that signs could else change things unseen.
+another worker decides is written by both: the worker that was asked, and the one that decides. The latter adds
+`forwarded` if a worker signed the request; it writes the line all the same, because otherwise a holder of the signing
+key could change things unseen.
 
 Decided: off by default, because an unconfigured worker logs each change already (`rest.access.log`), and Apache's has
 no such log; loses: who must account for changes has to switch it on.

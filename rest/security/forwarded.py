@@ -1,8 +1,9 @@
 """The principal of a request that a worker forwards, signed with the key that the workers of a cluster share.
 
 `Authorization` goes on as it came, and is judged again. A certificate cannot go on: the next worker sees that of the
-worker before it. So a worker says who asked, and signs that with method, path, query and time: with the session key,
-which stands in the config topic, and with a secret of the workers' properties (`PRINCIPAL_SECRET`), which does not.
+worker before it. So a worker says who asked, and signs that with method, path, query and time. It signs with the
+session key, which is in the config topic, and with a secret of the workers' properties (`PRINCIPAL_SECRET`), which is
+not.
 
 Decided: a Java worker passes on `Authorization` alone; in a group with Java workers a principal by certificate ends at
 them, who show a certificate of their own or none; loses: such groups need Basic authentication, or bearer tokens that
@@ -38,7 +39,7 @@ FindKey = Callable[[], SessionKey | None]
 
 
 def bound(find: FindKey, secret: Password | None) -> FindKey:
-    """Make the key by which principals are signed: the session key, with this secret if there is one."""
+    """Make the lookup of the key that signs principals: the session key, bound to this secret if there is one."""
 
     def find_bound() -> SessionKey | None:
         key = find()
@@ -94,13 +95,13 @@ def forwarded_principal(scope: Scope, find: FindKey) -> Principal | None:
 
 
 def is_from_worker(scope: Scope, find: FindKey) -> bool:
-    """Whether a worker of the cluster has signed the head of this request."""
+    """True if a worker of the cluster has signed the head of this request."""
     key, said = find(), Headers(scope=scope).get(HEAD_HEADER)
     return key is not None and said is not None and key.signed_head(scope["method"], _target(scope), said)
 
 
 def _target(scope: Scope) -> str:
-    """Path and query as they were sent."""
+    """The path and query as they were sent."""
     query = scope["query_string"].decode("latin-1")
     path = (scope.get("raw_path") or scope["path"].encode()).partition(b"?")[0].decode("latin-1")
     return f"{path}?{query}" if query else path

@@ -38,9 +38,9 @@ class Users:
     stored: Mapping[str, str] = field(repr=False)
 
     def hash_for(self, name: str) -> str | None:
-        """The hash to check the user's password with; another's for a user that has none, None if nobody has one.
+        """The hash to check the user's password with. A user without one gets the costliest of all, if any.
 
-        So an answer takes as long whether there is such a user or not, and however its password is stored.
+        So an answer takes equally long for known and unknown users, and for plain and hashed passwords.
         """
         return self.stored[name] if _HASH.fullmatch(self.stored.get(name, "")) else self._costliest
 
@@ -56,7 +56,7 @@ class Users:
         return hmac.compare_digest(_digest(password), _digest(stored or "")) and stored is not None
 
     def has_hashed(self, name: str, password: str, hashed: str) -> bool:
-        """Whether this is the user's password, whose hash is that of `hash_for`; takes as long for all users."""
+        """True if this is the user's password; `hashed` is what `hash_for` gave. Takes equally long for all users."""
         try:
             matches = bcrypt.checkpw(password.encode()[:_LONGEST], hashed.encode())
         except ValueError:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 
 class Growing(threading.Thread):
-    """A file that somebody appends lines to, all different, until `finish`."""
+    """Appends lines, all different, to a file until `finish`."""
 
     def __init__(self, path: Path, lines_a_second: int) -> None:
         super().__init__(daemon=True)
@@ -28,7 +28,7 @@ class Growing(threading.Thread):
         self.count += lines
 
     def finish(self) -> list[bytes]:
-        """Nothing more is appended; all the lines."""
+        """Append nothing more, and return all the lines."""
         self._over.set()
         self.join()
         return [line(number).encode() for number in range(self.count)]

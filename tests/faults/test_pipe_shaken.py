@@ -27,11 +27,11 @@ pytestmark = [pytest.mark.soak, pytest.mark.kafka, pytest.mark.spark, pytest.mar
 SECONDS: Final = float(os.environ.get("HEADRACE_TEST_SECONDS", "1800"))
 LINES_A_SECOND: Final = 2_000
 STALL_S: Final = 90.0
-"""The longest that a disturbance may last after its end: sessions that run out, a rebalance, a new Spark driver."""
+"""The longest stall after a disturbance has ended: sessions run out, a rebalance, a new Spark driver."""
 FENCED_S: Final = 20.0
-"""Twice what a controller waits for a broker before it fences it (`broker.session.timeout.ms`)."""
+"""Twice the time after which a controller fences a silent broker (`broker.session.timeout.ms`)."""
 NAMED: Final = ("has been away", "is no member of the group", "Connection refused", "timed out", "trying again")
-"""One of these tells in a log that the brokers do not answer."""
+"""Log texts; one of them has to tell that the brokers do not answer."""
 
 
 class Pipe:
@@ -46,7 +46,7 @@ class Pipe:
         self.growing = Growing(folder / "lines.txt", LINES_A_SECOND)
 
     def create(self) -> None:
-        """The connectors run."""
+        """Create the connectors."""
         self.database.execute("CREATE TABLE lines (line text)", "CREATE INDEX ON lines (left(line, 9))")
         worker, topic = self.workers[0], self.topic.name
         worker.create("source", connector_class=SOURCE, file=str(self.growing.path), topic=topic)
@@ -64,7 +64,7 @@ class Pipe:
         )
 
     def moves(self, after: str) -> float:
-        """What is appended from now on arrives at both ends; the seconds that it took."""
+        """Wait until lines from now on arrive at both ends, and return the seconds that it took."""
         number, began = self.growing.count, time.monotonic()
         logs = lambda: "\n".join([after, *(worker.log()[-4000:] for worker in self.workers)])  # noqa: E731
         eventually(lambda: self._in_file() > number, STALL_S, logs, every_s=0.5)
@@ -83,7 +83,7 @@ class Pipe:
         return int(self.database.value("SELECT coalesce(max(left(line, 9)), '-1') FROM lines"))
 
     def check(self) -> None:
-        """All lines are at both ends; the table has each record of the topic once."""
+        """Check that all lines are at both ends, and that the table has each record of the topic once."""
         count = len(self.growing.finish())
         eventually(lambda: min(self._in_file(), self._in_table()) >= count - 1, 2 * STALL_S, every_s=0.5)
         arrived = bytearray(count)
@@ -97,7 +97,7 @@ class Pipe:
 
 
 class Shaker:
-    """Disturbs a pipe in one way after another, in rounds whose order is drawn."""
+    """Disturbs a pipe in one way after another, in rounds of random order."""
 
     def __init__(self, pipe: Pipe, chance: random.Random) -> None:
         self._pipe = pipe
@@ -112,7 +112,7 @@ class Shaker:
         self._ways = itertools.chain.from_iterable(chance.sample(ways, len(ways)) for _ in itertools.count())
 
     def shake(self) -> str:
-        """The pipe has been disturbed and moves again; what was done, and how long the stall was."""
+        """Disturb the pipe, wait until it moves again, and return what was done and how long the stall was."""
         way = next(self._ways)
         name, said = way.__name__.strip("_"), [len(worker.log()) for worker in self._pipe.workers]
         way()

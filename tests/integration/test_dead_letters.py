@@ -122,7 +122,7 @@ def test_a_regex_reads_whole_names_and_new_topics_and_not_its_own_dead_letters(
 def test_good_records_are_no_dead_letters_of_a_server_that_is_no_registry(
     worker: WorkerProcess, broker: str, tmp_path: Path
 ) -> None:
-    """It is away when it is asked what it is, and answers each look-up with a 404 and JSON of its own."""
+    """The server is away when it is asked if it is a registry, and answers look-ups with a 404 and JSON of its own."""
 
     def no_registry(request: Any) -> None:
         away = "/schemas/ids/0?" in request.path

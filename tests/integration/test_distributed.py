@@ -59,7 +59,7 @@ def test_a_cluster_moves_records_and_survives_the_loss_of_a_worker(
     second.request("DELETE", "/connectors/snk")
     eventually(lambda: second.get("/connectors") == [], 30)
 
-    # What stands in the config topic and cannot run here.
+    # Connectors of the config topic that cannot run here.
     wrong = {
         "lost": {"connector.class": "org.example.Gone"},
         "wide": {"connector.class": SINK, "tasks.max": "20000000"},
@@ -85,13 +85,13 @@ def test_a_cluster_moves_records_and_survives_the_loss_of_a_worker(
 
 
 def _failed(worker: ClusterWorker) -> list[str]:
-    """The connectors that FAILED."""
+    """The connectors that are FAILED."""
     shown = worker.get("/connectors?expand=status")
     return sorted(name for name, one in shown.items() if one["status"]["connector"]["state"] == "FAILED")
 
 
 def _answer(worker: ClusterWorker, path: str) -> httpx.Response:
-    """The first answer that is no 503."""
+    """The first answer other than 503."""
 
     def asked() -> httpx.Response | None:
         with contextlib.suppress(httpx.TransportError):

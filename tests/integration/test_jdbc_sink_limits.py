@@ -32,7 +32,7 @@ REFUSED: Any = "refused"
 EXACT = Context(prec=80)
 DAY_MS, HOUR_MICROS = 86_400_000, 3_600_000_000
 FIRST, LAST = -719_162, 2_932_896
-"""The days of the years 1 to 9999."""
+"""The first and the last day of the years 1 to 9999, counted from 1970."""
 
 Drawn = st.SearchStrategy[Any]
 
@@ -45,21 +45,21 @@ class Column(NamedTuple):
     values: Drawn
     held: Callable[[Any], Any]
     read: str = "{}"
-    """The expression by which it is compared."""
+    """The SQL expression that is compared."""
     may_refuse: bool = False
-    """Whether it may refuse what it could hold."""
+    """True if it may refuse values that it could hold."""
 
 
 # -- values
 
 
 def around(*limits: int, by: int = 3) -> Drawn:
-    """Whole numbers near these."""
+    """Whole numbers near these limits."""
     return st.sampled_from(limits).flatmap(lambda limit: st.integers(limit - by, limit + by))
 
 
 def texts(limit: int, letters: str = "yé世😀") -> Drawn:
-    """Texts of one letter with lengths near `limit`, in characters or in bytes, and beyond what is counted so far."""
+    """Texts of one repeated letter, with lengths near `limit`, in characters or in bytes, or well beyond it."""
 
     def of(letter: str) -> Drawn:
         size = len(letter.encode())
@@ -147,14 +147,14 @@ def single_of_postgresql(value: float) -> Any:
 
 
 def shown(micros: int, digits: int = 6, within: Callable[[int], bool] = lambda _: True) -> Any:
-    """A moment as texts show it; what is finer than its digits is cut."""
+    """A moment as text; finer digits than `digits` are cut."""
     days, of_day = divmod(micros, DAY_MS * 1000)
     clock = str(np.datetime64(of_day, "us"))[11:]
     return f"{day(days)} {clock[: 9 + digits].rstrip('.')}" if within(days) else REFUSED
 
 
 def day(days: int) -> str:
-    """As ISO 8601 has it, for years of more or less than four digits, too."""
+    """A day in ISO 8601, also in years of more or fewer than four digits."""
     sign, text = ("-", str(np.datetime64(days, "D"))[1:]) if days < -719_528 else ("", str(np.datetime64(days, "D")))
     number, _, rest = text.partition("-")
     return f"{sign or '+' * (len(number) > 4)}{number.zfill(4)}-{rest}"
@@ -240,7 +240,7 @@ MARIADB = {
     "set": Column("SET('x','y')", "string?", st.sampled_from(["", "x", "x,y", "z", "x,z"]),
                   fits(lambda text: "z" not in text)),
 }  # fmt: skip
-"""A latin1 of MariaDB's is Windows' 1252."""
+"""Columns of MariaDB; its latin1 is Windows-1252."""
 
 EPOCH = "(EXTRACT(EPOCH FROM {}) * 1000000)::bigint"
 
@@ -250,7 +250,7 @@ def bits(count: int) -> Callable[[int], Any]:
 
 
 def packed(raw: bytes) -> Any:
-    """The bits of two bytes whose last four are filled up."""
+    """The first 12 bits of two bytes; the last four have to be zero."""
     found = "".join(f"{one:08b}" for one in raw)
     return found[:12] if len(raw) == 2 and found.endswith("0000") else REFUSED
 
@@ -300,7 +300,7 @@ STAGED = {
     "varbit": Column("bit varying(9)", "bytes?", st.binary(max_size=2),
                      lambda raw: "".join(f"{one:08b}" for one in raw) if len(raw) < 2 else REFUSED, "{}::text"),
 }  # fmt: skip
-"""Those that PostgreSQL does not take by COPY into the table itself."""
+"""Columns that PostgreSQL does not take by COPY into the table itself."""
 
 SQLITE = {
     "integer": Column("INTEGER", "int64?", WHOLE, itself),
@@ -332,7 +332,7 @@ def payload(schema: Any, value: Any) -> Any:
 
 
 def compared(value: Any) -> Any:
-    """A value by which equal ones are equal: decimals are numbers, arrays lists."""
+    """The value to compare by: decimals without trailing zeros, memoryviews as bytes."""
     if isinstance(value, Decimal):
         return value.normalize(EXACT)
     return bytes(value) if isinstance(value, memoryview) else value
@@ -359,9 +359,9 @@ class Limits:
         self.schema = struct(("id", "int32"), *((f"c_{name}", one.schema) for name, one in columns.items()))
 
     def check(self, drawn: Mapping[str, list[Any]]) -> None:
-        """Sends these values and compares."""
+        """Send these values, and compare them with what the table holds."""
         sent = [(name, value) for name, values in drawn.items() for value in values]
-        # Those that are refused come last: good ones between them would take a transaction each.
+        # Refused values come last: good ones between them would take a transaction each.
         sent.sort(key=lambda pair: self.columns[pair[0]].held(pair[1]) == REFUSED)
         self.database.execute("DELETE FROM t")
         if self.updates and sent:

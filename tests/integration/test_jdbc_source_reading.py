@@ -27,7 +27,7 @@ AT = dt.datetime(2024, 7, 1, 12, 30, 15, 123_456, UTC)
 
 
 class Bad(str):
-    """What is said of a value that cannot be carried."""
+    """The error text for a value that cannot be carried."""
 
 
 VALUES: dict[str, list[tuple[str, str, Any]]] = {

@@ -57,7 +57,7 @@ class Cluster:
         self.admin.create_topics([NewTopic(topic, partitions, 1, config=settings)])[topic].result(30)
 
     def create_again(self, topic: str, partitions: int) -> None:
-        """The topic, which was deleted a moment ago, is there."""
+        """Create a topic that was deleted a moment ago."""
 
         def made() -> bool:
             try:
@@ -293,7 +293,7 @@ def test_the_same_topic_both_ways_under_one_name_is_refused(worker: ClusterWorke
 
 @pytest.mark.parametrize("by_records", [False, True], ids=["as they are", "by records"])
 def test_a_topic_made_again_is_copied_from_its_beginning_however_long_it_is(renaming: Flow, by_records: bool) -> None:
-    """Under a running task, and while the connector is stopped; the second time with fewer partitions."""
+    """It is made again under a living task, and then, with fewer partitions, while the connector is stopped."""
     source, target = renaming.source, renaming.target
     topic = f"again-{by_records}".lower()
     copy, flow = f"A.{topic}", Flow(renaming.worker, topic, source, target)
@@ -309,7 +309,7 @@ def test_a_topic_made_again_is_copied_from_its_beginning_however_long_it_is(rena
         return [message.value() or b"" for message in messages(target.bootstrap, copy, 0)]
 
     def copied(counts: list[int]) -> bool:
-        """Each topic's records are there in their order; what was read by the former one's offsets may come before."""
+        """True if each topic's records are there in order; records read by the former offsets may come before them."""
         written = [[b"0-%d" % number for number in range(count)] for count in counts]
         found = values()
         whole = [one for its in written for one in its]
@@ -333,7 +333,7 @@ def test_a_topic_made_again_is_copied_from_its_beginning_however_long_it_is(rena
 
 
 def ends_with(found: list[bytes], written: list[list[bytes]]) -> bool:
-    """These lists of values follow each other, with or without repeated values between them."""
+    """True if these lists of values follow each other, with or without repeated values between them."""
     at = 0
     for its in written:
         while found[at : at + len(its)] != its:

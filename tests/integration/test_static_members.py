@@ -44,13 +44,13 @@ BY_PARTS = {
     "consumer": {"group.protocol": "consumer"},
     "consumer-range": {"group.protocol": "consumer", "group.remote.assignor": "range"},
 }
-"""How partitions come one by one."""
+"""The client settings by which partitions are assigned one by one."""
 AT_ONCE_S = 15.0
 """Well below the session."""
 
 
 class Member:
-    """A sink's consumer on a thread of its own; it hangs where `hangs` says, once it has joined, until it may not."""
+    """A sink's consumer on a thread of its own. Once it has joined, it hangs as `hangs` says until `goes_on` is set."""
 
     def __init__(
         self,
@@ -227,7 +227,7 @@ def test_one_that_comes_back_reads_a_topic_that_is_new(group: Group, broker: str
 
 @pytest.mark.parametrize("hangs", ["in a batch", "in open"])
 def test_what_an_abandoned_task_held_is_another_s_at_once(group: Group, broker: str, hangs: str) -> None:
-    """As where a connector is deleted while its batch hangs, and is made again with other topics."""
+    """A connector is deleted while its batch hangs, for example, and is made again with other topics."""
     former, new = group.join("a", hangs=hangs), Topic(broker, f"{group.topic}-other", partitions=2)
     assert former.hung.wait(AT_ONCE_S)
     later = group.join("a", new.name)

@@ -1,5 +1,5 @@
-"""What a user who may edit `team-*` tries on two workers with logins and rights: to reach the workers' own state in
-Kafka, and the records and groups of others. Each attack is sent to both workers, one of which forwards it.
+"""Attacks by a user who may edit `team-*` on two workers with logins and rights. He tries to reach the workers' own
+state in Kafka, and the records and groups of others. Each attack is sent to both workers, one of which forwards it.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class Shared(NamedTuple):
     broker: str
     folder: Path
     topic: Topic
-    """What the victim reads."""
+    """The topic that the victim reads."""
 
     @property
     def configs(self) -> str:
@@ -75,7 +75,7 @@ class Shared(NamedTuple):
         }
 
     def put(self, worker: ClusterWorker, name: str, config: Mapping[str, str]) -> httpx.Response:
-        """The tenant's request."""
+        """Send a config as the tenant."""
         return worker.http.put(f"/connectors/{name}/config", json=config, auth=TEAM)
 
     def lines(self, number: int) -> list[dict[str, Any]]:

@@ -139,7 +139,7 @@ def test_without_settings_a_missing_topic_fails_the_task_instead_of_hanging(work
 
 
 def test_topics_that_come_back_with_fewer_partitions_are_written_to(worker: WorkerProcess, tmp_path: Path) -> None:
-    """One is made anew as the connector's settings say, as are dead letters'; for the last the task waits."""
+    """`ruled` is created again by `topic.creation.*`, and so are dead letters'; a task waits for `left`."""
     bootstrap, file = worker_bootstrap(worker), tmp_path / "lines.txt"
     ruled, left = Topic(bootstrap, "ruled", partitions=4), Topic(bootstrap, "left", partitions=4)
     file.write_text("one\n" * 40, encoding="utf-8")

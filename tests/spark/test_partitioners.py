@@ -157,7 +157,7 @@ def test_by_field_of_several_schemas_and_of_none(spark: SparkSession, pool: Proj
 
 
 def test_by_a_member_that_is_missing_or_null(spark: SparkSession, pool: ProjectionPool) -> None:
-    """In order: there, a null, its object a null, and missing in an object, beside it, and in what is no object."""
+    """In order: there, null, its object null; missing in its object, beside its object, and in no object."""
     documents = ['{"g":{"c":"x"},"k":1}', '{"g":{"c":null},"k":1}', '{"g":null,"k":null}']
     documents += ['{"g":{"d":"c"},"k":1}', '{"c":"x","k":1}', '{"g":5,"k":1}', '{"g":"{\\"c\\":1}","k":1}']
     documents += ['{"g":[{"c":1}],"k":1}', '{"g":{"c":"x"}}']

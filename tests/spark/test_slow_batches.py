@@ -34,7 +34,7 @@ def batch(value: str, n: int = 0) -> pa.RecordBatch:
 
 
 SLOW = {
-    # Each ends by itself after some 10 s of a quiet core: later tests have it again.
+    # Each ends by itself after some 10 s on a quiet core, which later tests need.
     "nested": (NESTED, batch("a", n=30_000)),
     "backtracking": ("v RLIKE '^a*a*a*a*a*a*c'", batch("a" * 110)),
 }

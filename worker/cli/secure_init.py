@@ -185,7 +185,7 @@ def _kafka(bootstrap_servers: str) -> dict[str, str]:
     return {
         "bootstrap.servers": bootstrap_servers,
         "group.id": "headrace-secure",
-        # With it another worker that has this folder, too, may tell who asks.
+        # Another worker with this folder signs with it who asked.
         PRINCIPAL_SECRET: secrets.token_urlsafe(_PASSWORD_BYTES),
         **topics,
         "key.converter": json,

@@ -1,9 +1,9 @@
 """A source's records that failed in a transform or a converter: kept as they were before, for their dead letters.
 
 A dead letter has topic, timestamp and headers that the source gave, and its key and value as JSON with their schemas
-(the JsonConverter's envelope), or as plain JSON where that cannot show them or the source has made it itself. A record
-that Kafka refused (too large) comes without key and value: the dead letter topic would refuse them just so. Where it
-was read is in the headers `__connect.errors.source.partition` and `.source.offset`.
+(the JsonConverter's envelope), or as plain JSON if the envelope cannot show them or the source has made the JSON
+itself. A record that Kafka refused (too large) comes without key and value: the dead letter topic would refuse them,
+too. The headers `__connect.errors.source.partition` and `.source.offset` tell where it was read.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ class KeptRecords:
 
 
 def unkept(records: Records) -> Records:
-    """The records without what only dead letters show."""
+    """The records without the column that only dead letters show."""
     return records.with_frame(records.frame.drop(AS_READ))
 
 

@@ -1,10 +1,10 @@
-"""How long a task's batch may be computed, and what becomes of what does not end.
+"""Bounds the time in which a task's batch is computed, and abandons a batch that does not end.
 
 A SELECT, a regular expression or a user's function may compute for ever, and no thread of a JVM or of Python can be
-killed. So who waits for one looks once a second, and leaves it to itself when its task has to end or its time is over.
+killed. So the thread that waits looks once a second. It abandons the batch if its task has to end or its time is over.
 
 Decided: time is counted in looks of a second, because a worker that was stopped or suspended has not waited; loses:
-nothing that matters of the setting's milliseconds.
+the setting's milliseconds, which do not matter.
 """
 
 from __future__ import annotations
@@ -29,20 +29,20 @@ _Given = TypeVar("_Given")
 
 
 class TooSlow(Exception):
-    """What a batch goes through did not end within the time that the worker allows."""
+    """The transforms or converters of a batch did not end within the time that the worker allows."""
 
 
 @dataclass(frozen=True)
 class Bounds:
-    """Those of one task."""
+    """The bounds of one task's batches."""
 
     stop: StopToken = field(default_factory=StopToken)
     limit_s: float = 300.0
     steps: str = "its converters"
-    """What its batches go through, as errors name it."""
+    """The transforms and converters of its batches, as errors name them."""
 
     def check(self, looks: int, what: str) -> None:
-        """Errors: StoppedError once the task has to end; TooSlow after so many looks."""
+        """Check that a wait may go on. Errors: StoppedError if the task has to end; TooSlow after too many looks."""
         self.stop.raise_if_set(f"waiting for {what}")
         if looks * LOOK_S >= self.limit_s:
             raise TooSlow(
@@ -52,7 +52,7 @@ class Bounds:
             )
 
     def call(self, work: Callable[[], _Given], what: str, left: Callable[[Future[_Given]], object]) -> _Given:
-        """What `work` gives, on another thread; `left` gets what tells of its end where that is left to itself.
+        """Return what `work` gives on another thread. If that is abandoned, `left` gets the future of its end.
 
         Errors: those of `work` and of `check`.
         """
@@ -75,7 +75,7 @@ class Bounds:
 
 
 class _Helper(threading.Thread):
-    """Calls functions for others, one after the other; a thread is kept, because Spark's driver has one for each."""
+    """Calls functions for other threads, one by one. It is kept: Spark's driver has a thread for each of ours."""
 
     _idle: Final[list[_Helper]] = []
     _lock: Final = threading.Lock()
@@ -88,7 +88,7 @@ class _Helper(threading.Thread):
 
     @classmethod
     def idle(cls) -> _Helper:
-        """One that does nothing."""
+        """An idle helper; a new one if there is none."""
         with cls._lock:
             if cls._idle:
                 return cls._idle.pop()
@@ -97,14 +97,14 @@ class _Helper(threading.Thread):
         return made
 
     def begin(self, work: Callable[[], _Given]) -> Future[_Given]:
-        """Call this; what it will have given."""
+        """Call `work` on this thread, and return the future of what it gives."""
         future: Future[_Given] = Future()
         self._works = True
         self._calls.put(partial(copy_context().run, self._call, work, future))
         return future
 
     def leave(self) -> None:
-        """Use this thread no more, and break off what it calls where that is Python."""
+        """Use this thread no more, and interrupt its call if that is in Python."""
         with self._lock:
             self._is_left = True
             if self._works and self.ident is not None:

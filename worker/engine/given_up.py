@@ -1,7 +1,7 @@
-"""What computes in the driver's JVM although nobody waits for it any more: a thread that does not end cannot be killed.
+"""Abandoned threads of the driver's JVM, which compute for nobody: a thread that does not end cannot be killed.
 
-A few are borne, because a new driver takes all tasks some ten seconds; of more, each of which takes a part of a core,
-the driver is replaced.
+A few are tolerated, because a new driver costs all tasks some ten seconds. Each takes a part of a core, so the driver
+is replaced if there are more.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from headrace.worker.engine.driver import Spark
 log = logging.getLogger(__name__)
 
 MOST: Final = 4
-"""So many are borne."""
+"""The most abandoned threads that are tolerated."""
 
 
 class _Left(NamedTuple):
@@ -25,7 +25,7 @@ class _Left(NamedTuple):
 
 
 class GivenUp:
-    """The threads that were left to themselves; any thread may call."""
+    """The abandoned threads of the driver. Any thread may call it."""
 
     def __init__(self, spark: Spark) -> None:
         self._spark = spark
@@ -33,7 +33,7 @@ class GivenUp:
         self._left: list[_Left] = []
 
     def add(self, runs: Callable[[], bool]) -> None:
-        """Note one; `runs` tells whether it still computes."""
+        """Note an abandoned thread; `runs` tells if it still computes."""
         with self._lock:
             generation = self._spark.generation
             here = [one for one in self._left if one.generation == generation and one.runs()]
@@ -41,7 +41,7 @@ class GivenUp:
             count = len(self._left)
         if count > MOST:
             self._spark.replace(f"{count} threads of it compute for nobody, and cannot be stopped")
-        elif here:  # the one that was just left may be about to end
+        elif here:  # the one that was just abandoned may be about to end
             log.warning(
                 "Spark's driver has %d threads that compute for nobody; of more than %d it is replaced", len(here), MOST
             )

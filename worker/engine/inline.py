@@ -22,8 +22,8 @@ That is where one batch follows the other. After 30 ms in which a core slept, it
 costs many times as much (36 -> 750 microseconds for a line that is read and split, on a virtual machine; 110 where the
 core is kept awake): where little comes, it counts how much memory a batch touches, and how often a core is woken.
 
-A batch that takes longer than a second, of a SELECT that does not end, say, has a lane to itself: the others get a new
-one in its place. What its program is asked next waits for one of a few such places, until a batch of it is quick again.
+A batch that takes longer than a second, of a SELECT that does not end, say, keeps its lane to itself, and the others
+get a new lane. Later batches of its program wait for one of a few lanes for slow batches, until one is quick again.
 
 Batches of several tasks that run the same program at the same moment go through it as one: every program answers row
 for row (nothing filters, `drop` is a column), so the answer is cut apart again where the batches met. With twenty
@@ -69,14 +69,14 @@ from headrace.worker.engine.lane import Lane
 from headrace.worker.engine.shared import shared
 
 MOST_SLOW: Final = 2
-"""So many batches of a program that is known to be slow run at once."""
+"""The most batches of one slow program that run at once."""
 MOST_APART: Final = 16
-"""So many slow batches run at once beside the quick ones."""
+"""The most slow batches that run at once beside the quick ones."""
 SLOW_LOOKS: Final = 2
 ALONE_LOOKS: Final = 5
-"""After so many seconds batches that went together are taken apart; a new JVM on a busy machine may need a few."""
+"""The seconds after which batches that run together are taken apart: a new JVM on a busy machine may need a few."""
 COMPILED_WITHIN_S: float = 60.0
-"""The least time that a program has to be compiled, which a new JVM on a busy machine takes seconds for."""
+"""The least time limit for compiling a program: a new JVM on a busy machine needs seconds for it."""
 UNBOUND: Final = Bounds()
 TOGETHER_ROWS = 20_000
 TOGETHER_BYTES = 16 << 20
@@ -94,7 +94,7 @@ class Program:
         self.plan = plan
         self.generation = pool.spark.generation
         self.is_slow = False
-        """Whether its last batch took long."""
+        """True if its last batch was slow."""
         self.slow_turns = Admission(MOST_SLOW)
 
     @property
@@ -161,7 +161,7 @@ class _Place:
     name: str
     lane: Lane | None = None
     is_apart: bool = False
-    """Whether another one stands for it among those that callers take: it ends with its batch."""
+    """True if it is not among the places that callers take, or no longer: it ends with its batch."""
 
     def close(self) -> None:
         if self.lane is not None:
@@ -215,9 +215,9 @@ class ProjectionPool:
     ) -> Program:
         """The program that does what `build` does to a frame of this schema; equal ones are one while somebody has it.
 
-        Of equal recipes only the first is built. What is constant in it is computed now.
+        Of equal recipes only the first is built. Constant expressions are computed now.
 
-        Errors: NotHere where it is more than projections; EngineLost, StoppedError, TooSlow.
+        Errors: NotHere if it is more than projections; EngineLost, StoppedError, TooSlow.
         """
         patient = replace(bounds, limit_s=max(bounds.limit_s, COMPILED_WITHIN_S))
         return patient.call(partial(self._compile, schema, build, recipe), "what is constant", self._left)
@@ -279,7 +279,7 @@ class ProjectionPool:
         return self._taken(told) if isinstance(told, _Turn) else told
 
     def _told(self, mine: _Call) -> pa.RecordBatch | Exception | _Turn:
-        """What became of a call that waited; it waits no more once its task has to end."""
+        """Wait for the outcome of this call, or for its turn. The wait ends once its task has to end."""
         while True:
             with contextlib.suppress(TimeoutError):
                 return mine.told.result(LOOK_S)
@@ -290,10 +290,10 @@ class ProjectionPool:
                         return StoppedError("the end was asked for while a batch waited for a lane")
 
     def _alone(self, call: _Call) -> pa.RecordBatch | Exception:
-        """Take a call of a slow program through a lane of its own."""
+        """Run a call of a slow program in a lane of its own."""
         stop = call.bounds.stop
         with call.program.slow_turns.take(1, stop), self._slow_turns.take(1, stop):
-            call.program.is_slow = False  # unless it is again
+            call.program.is_slow = False  # unless this batch is slow, too
             place = self._place(is_apart=True)
             try:
                 return self._outcomes(place, [call])[0]
@@ -304,7 +304,7 @@ class ProjectionPool:
         return _Place(str(next(self._names)), is_apart=is_apart)
 
     def _look(self, place: _Place, calls: list[_Call], looks: int) -> None:
-        """Have others go on elsewhere, after a second without an answer. Errors: what ends the wait for it."""
+        """Give the others a new place after a second without an answer. Errors: those that end the wait."""
         first = calls[0]
         first.program.is_slow |= looks >= SLOW_LOOKS
         if len(calls) > 1 and looks >= ALONE_LOOKS:
@@ -427,7 +427,7 @@ class ProjectionPool:
 
 
 class _Alone(Exception):
-    """Batches that take long together have to go alone: one of them may never end."""
+    """A batch has to run alone: one of those that it ran together with was slow, and may never end, or failed."""
 
 
 def batch_of(rows: int) -> str:
@@ -436,7 +436,7 @@ def batch_of(rows: int) -> str:
 
 
 def _heed_none(_left: Future[Any]) -> None:
-    """A Python function that does not end is the worker's own."""
+    """Do nothing: a Python function that does not end runs in the worker, not in Spark's driver."""
 
 
 def _interrupted() -> EngineLost:

@@ -1,4 +1,4 @@
-"""A group of Spark jobs: what one call of ours starts, to be ended together."""
+"""A group of Spark jobs: those that one call of ours starts, to be ended together."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _numbers: Final = itertools.count(1)
 
 
 class JobGroup:
-    """One, under a name of its own; any thread may call, but for `begin`."""
+    """A job group with a name of its own. `begin` is for the thread that starts the jobs, the rest for any thread."""
 
     def __init__(self, session: SparkSession, about: str) -> None:
         self._session = session
@@ -25,11 +25,11 @@ class JobGroup:
 
     def cancel(self) -> None:
         """End its jobs soon, also those that have not begun. Errors: Py4JError."""
-        # PySpark's cancelJobGroup is forgotten where the job, still being planned, has not begun.
+        # PySpark's cancelJobGroup has no effect on a job that is still being planned.
         self._session.sparkContext._jsc.sc().cancelJobGroupAndFutureJobs(self._name)
 
     def runs(self) -> bool:
-        """Whether threads of executors are at work for it, also for a job that has been cancelled."""
+        """True while threads of executors work for it, also for a job that has been cancelled."""
         tracker = self._session.sparkContext.statusTracker()
         try:
             jobs = [job for number in tracker.getJobIdsForGroup(self._name) if (job := tracker.getJobInfo(number))]

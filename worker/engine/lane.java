@@ -130,12 +130,12 @@ public final class Lane implements Runnable {
         isGivenUp = true;
     }
 
-    /** Whether its thread has not ended. */
+    /** True until its thread has ended. */
     public boolean isRunning() {
         return runs;
     }
 
-    /** The system's number of its thread; 0 where that is not known. */
+    /** The system's number of its thread; 0 if that is not known. */
     public int kernelId() {
         return kernelId;
     }

@@ -13,9 +13,9 @@ Decided: the JVM's end of this is written in Java (`lane.java`), which Spark's o
 class of when a session begins, because a batch took seven calls of py4j otherwise, most of what a batch of one record
 cost; loses: another language, internals of classic Spark.
 
-Decided: a thread that computes without end is left to itself, at a lower priority, because to stop a thread of a JVM
-from outside was never safe and is no longer possible: between two rows it ends by itself; loses: a part of a core until
-the driver is replaced (`given_up.py`).
+Decided: a thread that computes without end is abandoned, at a lower priority, because to stop a thread of a JVM from
+outside was never safe and is no longer possible. It ends by itself between two rows; loses: a part of a core until the
+driver is replaced (`given_up.py`).
 
 Decided: the first rows of a program are interpreted, because to compile it takes a new JVM 0.4-1 s, for which the first
 record and every new schema waited, and most connectors trickle; what has many rows is compiled beside them. Loses: up
@@ -60,7 +60,7 @@ _PIPE_BYTES: Final = 1 << 20
 _READ_BYTES: Final = 1 << 16
 _LOOK_MS: Final = int(LOOK_S * 1000)
 _GIVEN_UP_NICE: Final = 10
-"""Of a thread that was given up: low, and not the lowest, because each collection of the heap waits for it."""
+"""The priority of an abandoned thread: low, but not the lowest, because each garbage collection waits for it."""
 _PIECES: Final = 512
 """The most pieces that are written at once; the system's own bound is 1,024."""
 
@@ -99,7 +99,7 @@ class Lane:
     ) -> pa.RecordBatch:
         """The program's computed columns for these serialized batches, as one batch.
 
-        `look` is called with each second without an answer, of which it gets the number; what it raises ends the wait.
+        `look` is called after each second without an answer, with the number of these seconds. Its errors end the wait.
 
         Errors: EngineLost; ValueError where they are too large; what Spark raises.
         """
@@ -126,7 +126,7 @@ class Lane:
         self._close.close()
 
     def give_up(self) -> None:
-        """Leave its thread to itself: it ends after the row at which it is."""
+        """Abandon its thread, which ends after the row that it computes."""
         self._java.giveUp()
         if (thread := self._java.kernelId()) > 0:
             with contextlib.suppress(OSError):
@@ -134,7 +134,7 @@ class Lane:
         self.close()
 
     def runs(self) -> bool:
-        """Whether its thread has not ended."""
+        """True until its thread has ended."""
         try:
             return bool(self._java.isRunning())
         except (Py4JError, OSError):
@@ -177,7 +177,7 @@ class Lane:
             raise _lost() from error
 
     def _wait(self, look: Callable[[int], object]) -> None:
-        """Wait for the begin of an answer."""
+        """Wait until an answer begins."""
         looks = 0
         while not self._answered.poll(_LOOK_MS):
             looks += 1

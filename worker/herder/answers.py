@@ -16,7 +16,7 @@ class StatusAnswers(Herder):
     """A herder in front of a store of statuses; any thread may call the methods of this class."""
 
     not_yet: ClassVar[str]
-    """The work of a start after which all connectors are known."""
+    """The step of a start after which all connectors are known, as an error names it."""
 
     def __init__(self, services: HerderServices) -> None:
         super().__init__(services.plugins)

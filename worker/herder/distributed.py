@@ -115,7 +115,7 @@ class DistributedHerder(StatusAnswers):
         self._member.on_role = listener
 
     def start(self) -> None:
-        """Join the group; the topics have been read to their ends, which `know` has said."""
+        """Join the group, after the topics have been read to their ends and `know` has been called."""
         self._config.follow(self._member.changed)
         self._membership.start(self._member.heard)
 
@@ -254,7 +254,7 @@ class DistributedHerder(StatusAnswers):
         self._config.put_target(name, TargetState.STARTED)
 
     def set_cluster_level(self, namespace: str, level: str) -> None:
-        self.check_known()  # Kafka might create the config topic with this record, and not as it has to be
+        self.check_known()  # else Kafka might create the config topic, with wrong settings
         self._config.put_level(namespace, level)
 
     # Requests that the owner decides: the worker that runs the connector or task.

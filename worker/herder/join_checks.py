@@ -1,8 +1,8 @@
 """Checks, before a worker joins its cluster, that it can run the cluster's connectors.
 
 A Java leader places work on any worker; a connector that this one cannot run would fail here although it ran
-elsewhere. So the worker does not join other workers, unless `join.obstacles=accept` says that it joins all the same.
-Where there are no others nothing is lost, and such a connector is FAILED: its cluster needs a worker to delete it by.
+elsewhere. So the worker does not join other workers, unless `join.obstacles=accept` allows it. A worker that is alone
+starts: nothing is lost, such a connector is FAILED, and a worker is needed to delete it.
 """
 
 from __future__ import annotations
@@ -49,12 +49,12 @@ _FENCING: Final = _Need(
 
 
 class Obstacles(NamedTuple):
-    """What keeps a worker from joining its cluster."""
+    """The reasons that a worker cannot join its cluster."""
 
     always: list[Problem]
-    """Also where it would be alone."""
+    """Reasons that count even if it is alone."""
     beside_others: list[Problem]
-    """Where it would be given what other workers can run."""
+    """Reasons that count only beside other workers: they can run what this one would be given."""
 
     def __bool__(self) -> bool:
         return bool(self.always or self.beside_others)
@@ -63,7 +63,7 @@ class Obstacles(NamedTuple):
 def obstacles(
     connectors: Mapping[str, Config], fencing: Mapping[str, int], worker: WorkerConfig, plugins: PluginLookup
 ) -> Obstacles:
-    """The obstacles to joining the cluster; with `join.obstacles=accept` the cluster's are logged instead.
+    """The obstacles to joining the cluster. With `join.obstacles=accept` those of the cluster are logged instead.
 
     `fencing` has the connectors with a fencing record, which only sources that deliver exactly once get.
     """

@@ -93,7 +93,7 @@ class OffsetChanges:
         return _message("reset", complete)
 
     def _sink_group(self, connector: ConnectorDefinition) -> ConsumerGroup:
-        """Errors: BadRequest where the connector may not use the group that it names."""
+        """The sink's consumer group. Errors: BadRequest if the connector may not use the group that it names."""
         try:
             return self._make_group(connector.plain)
         except ConfigError as error:

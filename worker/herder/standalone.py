@@ -42,7 +42,7 @@ T = TypeVar("T")
 
 
 class StandaloneHerder(StatusAnswers):
-    """Decides for one worker alone; called healthy once all is known: the connectors named at its start exist."""
+    """Decides for one worker alone. It is healthy once the connectors that were named at its start exist."""
 
     not_yet = "create the connectors that its command names"
 

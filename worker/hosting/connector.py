@@ -91,7 +91,7 @@ class WorkerConnector:
     def transition(self, target: TargetState) -> Future[TargetState]:
         """Bring the connector to this state; the future is answered once it is there.
 
-        Errors: ConnectError with what the connector raised; Overtaken because a newer transition replaced this one.
+        Errors: ConnectError with what the connector raised; Overtaken if a newer transition replaced this one.
         """
         answer: Future[TargetState] = Future()
         if not self._begun and target is not TargetState.STARTED:
@@ -115,7 +115,7 @@ class WorkerConnector:
     def task_configs(self, max_tasks: int) -> Future[list[dict[str, str]]]:
         """The connector's task configs; a transition that waits comes first.
 
-        Errors: ConnectError with what the connector raised; Overtaken because it is not running.
+        Errors: ConnectError with what the connector raised; Overtaken if it is not running.
         """
         answer: Future[list[dict[str, str]]] = Future()
 

@@ -42,7 +42,7 @@ class ConnectorDefinition:
     worker: Mapping[str, Any] = field(kw_only=True, default_factory=dict)
     """Parsed worker settings that plugins may read."""
     unread: Sequence[Unread] = field(kw_only=True, default=())
-    """The settings that nothing reads, of a config that was just validated."""
+    """The settings that nothing reads; empty unless the config was just validated."""
 
     @classmethod
     def of(cls, name: str, cluster: ClusterConfig, plugins: PluginCatalog) -> ConnectorDefinition:
@@ -96,7 +96,7 @@ class ConnectorDefinition:
         Errors: UnresolvedError, ConfigError, HostUnknown; ConnectError for more tasks than the worker allows.
         """
         plain = self.plain
-        _ = self.max_tasks  # its error fails the start: a config may stand in the config topic that REST would refuse
+        _ = self.max_tasks  # its error fails the start: the config topic may have a config that REST would refuse
         check_internal_topics(plain, self.raw["name"], self.worker)
         check_files(plain, self.worker)
         check_hosts(plain, self.worker)
@@ -116,9 +116,9 @@ class ConnectorDefinition:
 
     @property
     def max_tasks(self) -> int:
-        """`tasks.max`; the connector's own default where the config has none.
+        """`tasks.max`; the connector's own default if the config has none.
 
-        Errors: ConnectError where its worker allows no connector so many.
+        Errors: ConnectError if the worker allows fewer.
         """
         most = self._tasks_bound
         wanted = int(self._now("tasks.max", str(min(most, self.plugin.default_tasks_max))))
@@ -166,7 +166,7 @@ class ConnectorDefinition:
             )
 
     def check_count(self, count: int) -> None:
-        """Check that so many tasks are allowed: by its worker, and unless `tasks.max.enforce` is off by `tasks.max`.
+        """Check that the worker allows so many tasks, and `tasks.max`, too, unless `tasks.max.enforce` is off.
 
         Errors: ConnectError.
         """

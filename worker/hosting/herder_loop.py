@@ -170,7 +170,7 @@ def done(value: T) -> Future[T]:
 
 
 def note_errors(answer: Future[Any], doing: str) -> None:
-    """Log the error of an answer that nobody waits for; what a newer request has overtaken is none."""
+    """Log the error of an answer that nobody waits for, unless a newer request has overtaken it."""
 
     def note(ended: Future[Any]) -> None:
         error = ended.exception()

@@ -1,6 +1,6 @@
 """The consumer groups that sinks name themselves (`consumer.override.group.id`): one group for one connector.
 
-Groups by default, `connect-<name>`, are judged without knowing the other connectors (`config/connector/foreign_names`).
+Default groups, `connect-<name>`, are checked without the other connectors (`config/connector/foreign_names`).
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _GROUP: Final = f"{PREFIXES['consumer']}group.id"
 
 
 def check_own_group(name: str, config: Config, connectors: Mapping[str, Config], plugins: PluginCatalog) -> None:
-    """Refuse a config that names the consumer group of another one of these connectors, unless its own is trusted.
+    """Refuse a config that names the consumer group of another of these connectors, unless `name` is trusted.
 
     Errors: BadRequest.
     """
@@ -35,5 +35,5 @@ def _group(config: Config, variables: Variables) -> str | None:
     given = config.get(_GROUP)
     try:
         return None if given is None else trimmed(variables.resolve({_GROUP: given})[_GROUP])
-    except UnresolvedError:  # with which the connector cannot start either
+    except UnresolvedError:  # the connector cannot start with it either
         return None

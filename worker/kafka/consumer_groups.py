@@ -96,7 +96,7 @@ class SinkGroup:
 
 
 def members(admin: AdminClient, group: str) -> list[str]:
-    """The client ids and hosts of a group's members, of whatever protocol; none for an unknown group.
+    """The client ids and hosts of a group's members, by any protocol; none for an unknown group.
 
     Errors: ConnectError.
     """

@@ -27,10 +27,10 @@ def member_of(client: Any) -> GroupMember:
 
 
 def expel(admin: ClientConfig, member: GroupMember) -> None:
-    """Take a consumer out of its group that cannot leave it, for its thread hangs; another has its partitions at once.
+    """Remove a consumer whose thread hangs from its group, so that others get its partitions at once.
 
-    Its client heartbeats on its own thread for as long as `max.poll.interval.ms`, and other members wait for it. One
-    that came back under the same `group.instance.id` stays. Errors: KafkaError, ConfigError.
+    Its client sends heartbeats on a thread of its own until `max.poll.interval.ms` is over, and the others wait for it.
+    A member that has come back under the same `group.instance.id` stays. Errors: KafkaError, ConfigError.
     """
     # kafka-python takes half a second to import, and a standalone worker needs it for nothing else.
     from kafka.admin import KafkaAdminClient, MemberToRemove

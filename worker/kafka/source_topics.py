@@ -1,8 +1,8 @@
 """The topics of a source: created as its connector's `topic.creation.*` says, before the first record goes to them.
 
-Without such settings nothing is created here: the broker may create a missing topic. Where it does not, the task fails
-for a topic that it has never written to, and starts again by itself, instead of waiting for ever. A topic that it has
-written to was deleted: the batch is tried again until the topic is back.
+Without such settings nothing is created here: the broker may create a missing topic. If it does not, it matters whether
+the task has written to the topic before. If not, the task fails, and starts again by itself, instead of waiting for
+ever. If so, the topic was deleted, and the batch is tried again until the topic is back.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _REMEDY: Final = (
 
 
 class SourceTopics:
-    """Which topics a source task may write to: none that are `closed` to it."""
+    """The topics that a source task may write to; never those that are `closed` to it."""
 
     def __init__(
         self, creation: TopicCreation | None, admin_config: Mapping[str, Any], stop: StopToken, closed: InternalTopics
@@ -73,7 +73,7 @@ class SourceTopics:
             self._written = self._written.union(topics)
 
     def missed(self, error: TopicMissing) -> Exception:
-        """The error for a batch to topics that are not there; the next one looks for them, and creates them, anew."""
+        """The error for a batch to missing topics. The next batch looks for them again, and creates them if it may."""
         self._existing = frozenset()
         self._most_bytes.clear()
         may_come_back = self._creation is not None or self._written.issuperset(error.topics)

@@ -104,10 +104,10 @@ def check_open(closed: InternalTopics, topics: Collection[str]) -> None:
 
 
 class TopicMissing(RetriableError):
-    """A topic that a task's records go to, or one of its partitions, is not there, yet or any more."""
+    """A topic that a task's records go to, or a partition of it, does not exist yet or was deleted."""
 
     def __init__(self, message: str, topics: Collection[str]) -> None:
-        """`topics`: those of the records, one of which is missing."""
+        """`topics`: all topics of the records, one of which is missing."""
         super().__init__(message)
         self.topics = frozenset(topics)
 

@@ -73,7 +73,7 @@ class ProduceTo:
     topics: frozenset[str] | None = None
     """Those that exist for certain; rows to others are left to *here*. None: all may be written to."""
     closed: InternalTopics = ALL_OPEN
-    """Those that no row may go to."""
+    """The topics that no row may go to."""
     most_bytes: int = MOST_BYTES
     """The largest record batch that the topics take."""
     reporting: Reporting | None = None

@@ -38,7 +38,7 @@ class ProducerSettings(NamedTuple):
 
 
 def producer_config(client: ClientConfig, creates_topics: bool) -> Mapping[str, Any]:
-    """The librdkafka configuration; brokers make no topic where the task does, as `topic.creation.*` says."""
+    """The librdkafka configuration. If the task creates topics, as `topic.creation.*` says, brokers create none."""
     config = client.librdkafka(CLIENT_BYTES)
     return {**config, "allow.auto.create.topics": False} if creates_topics else config
 

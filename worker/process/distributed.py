@@ -39,7 +39,7 @@ _TOPICS_SECONDS = 900.0
 _TICK_SECONDS = 1.0
 _LOOK_UP_SECONDS = 0.2
 _SESSION_ENDS_SECONDS = 2.0
-"""How much later than its session's time-out a broker may find that a member has died."""
+"""The most seconds after a session's time-out until a broker notices that the member has died."""
 
 log = logging.getLogger(__name__)
 
@@ -132,7 +132,7 @@ class DistributedWorker(Worker):
             self.every(_TICK_SECONDS, self._distributed.tick)
 
     def _is_alone(self) -> bool:
-        """Whether the group has no members, or only such as have died, whose sessions end meanwhile."""
+        """True if the group has no members. Waits for the sessions of dead members to end."""
         admin, group = admin_client(clients.internal_admin(self.config).librdkafka()), self.config["group.id"]
         until = time.monotonic() + self.config["session.timeout.ms"] / 1000 + _SESSION_ENDS_SECONDS
         while others := members(admin, group):

@@ -287,7 +287,7 @@ class CompactedTopic:
 
 
 def too_large(topic: str) -> TooLarge:
-    """The error of a record that is larger than producer or brokers take."""
+    """The error for a record that is too large for the producer or the brokers."""
     return TooLarge(
         f"It is larger than the topic {topic} takes. Make it smaller; or let an operator raise max.message.bytes of "
         "the topic, and max.request.size of the worker."

@@ -1,8 +1,8 @@
 """The config topic: the cluster's configuration, followed, and written as Apache writes it, byte for byte.
 
 Leaders write connectors, tasks, restarts and session keys, one write at a time; any worker writes targets and log
-levels. A write has 30 seconds, and shows in `snapshot` when it is done (where Apache reads to the end too; targets but
-STOPPED, restarts and levels show when they arrive).
+levels. A write has 30 seconds, and shows in `snapshot` when it is done (where Apache reads to the end too; targets
+except STOPPED, restarts and levels show when they arrive).
 
 Decided: tasks that go on unchanged are published again when their connector is configured again, unless its config
 changed while it is to be running: then it publishes them itself when it starts, for they were made from another
@@ -113,7 +113,7 @@ class ConfigTopic:
     def put_tasks(self, name: str, configs: Sequence[Mapping[str, str]]) -> None:
         """Give the connector these tasks.
 
-        Errors: NotFound where it has been deleted, BadRequest where it is STOPPED; nothing is written then.
+        Errors: NotFound if it has been deleted, BadRequest if it is STOPPED; nothing is written then.
         """
         with self._write("Error writing task configurations to Kafka") as write:
             write.refresh()
@@ -124,7 +124,7 @@ class ConfigTopic:
             self._put_tasks(write, name, configs)
 
     def put_stopped(self, name: str) -> None:
-        """Take the connector's tasks away, and have it STOPPED; no tasks come after that."""
+        """Remove the connector's tasks and make it STOPPED; after that it gets no tasks."""
         with self._write("Error writing task configurations to Kafka") as write:
             self._put_tasks(write, name, [])
             write.failed = "Error writing target state to Kafka"

@@ -202,7 +202,7 @@ class PipelineBuilder:
                     log.info("Created the %s %s with 1 partition and %d replicas", what, topic, replicas)
 
     def create_missing_topics(self) -> None:
-        """As `create_topics` after a failure, which was perhaps for want of one; what cannot be done now waits.
+        """Call `create_topics` after a failure that a missing topic may have caused. What fails now is left for later.
 
         Errors: TopicError, LoginRefused.
         """
@@ -216,7 +216,7 @@ class PipelineBuilder:
         return TaskScope(str(task), self.engine, bounds, reporting, host.reported)
 
     def _steps(self) -> str:
-        """What a batch goes through, as errors name it."""
+        """The transforms and converters of a batch, as errors name them."""
         aliases = read("transforms", Type.LIST, self.connector.get("transforms", ""))
         named = [f"transforms.{one} ({self.connector.get(f'transforms.{one}.type', '')})" for one in aliases]
         return " or ".join([*named, "its converters"])

@@ -1,8 +1,8 @@
-"""The topics of a subscription that are not there yet, looked for often.
+"""Looks often for the topics of a subscription that do not exist yet.
 
-Decided: asked for by the admin client once a second, because librdkafka looks for them by itself only after up to a
-quarter of a minute; after a minute every five seconds, because a sink may wait for days; loses: a small request for
-each sink that waits.
+Decided: the admin client asks for them once a second, because librdkafka takes up to a quarter of a minute to look by
+itself; after a minute it asks every five seconds, because a sink may wait for days; loses: a small request for each
+sink that waits.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _ANSWER_S: Final = 0.05
 
 
 class MissingTopics:
-    """Those of one consumer; for its own thread only. It never waits for an answer."""
+    """The missing topics of one consumer, for its own thread only. It never waits for an answer."""
 
     def __init__(self, topic_ids: TopicIds, clock: Callable[[], float] = time.monotonic) -> None:
         self._topic_ids = topic_ids
@@ -32,13 +32,13 @@ class MissingTopics:
         self._asked: AskedIds | None = None
 
     def add(self, topics: Collection[str]) -> None:
-        """These topics were not there a moment ago."""
+        """Note topics that were not there a moment ago."""
         now = self._clock()
         self._since = dict.fromkeys(topics, now) | self._since
         self._look_at = min(self._look_at, now + _OFTEN_S)
 
     def appeared(self) -> set[str]:
-        """Those that are there now, once; asks for them when it is time to."""
+        """Return each topic that exists now, once. Ask for the missing ones when it is time."""
         if self._clock() < self._look_at:
             return set()
         if self._asked is None:
@@ -57,7 +57,7 @@ class MissingTopics:
         return there
 
     def looks_in_s(self) -> float:
-        """In how many seconds `appeared` has something to do; never where nothing is missing."""
+        """The seconds until `appeared` has something to do; infinite if nothing is missing."""
         return max(0.0, self._look_at - self._clock())
 
     def _pause_s(self) -> float:

@@ -50,12 +50,12 @@ class Positions:
     def start(self, partition: TopicPartition) -> int:
         """`read_from`, or what librdkafka calls the beginning or the end of the partition."""
         known = self.read_from(partition)
-        # Of a topic that was made again all is newer than a policy of age can mean.
+        # All records of a topic that was made again are new enough for a policy of age.
         policy = "earliest" if partition.topic in self._whole else self.policy
         return _STARTS.get(policy, OFFSET_BEGINNING) if known is None else known
 
     def since_ms(self) -> int | None:
-        """Where the policy is one of age, the timestamp from which records are read."""
+        """The timestamp from which a policy of age reads records; None for other policies."""
         age_ms = reset_age_ms(self.policy)
         return None if age_ms is None else int(time.time() * 1000) - age_ms
 
@@ -124,9 +124,9 @@ class Positions:
             self._committed.pop(partition, None)
 
     def forget_topics(self, remade: Collection[str]) -> None:
-        """These topics were deleted and made again: no offset of the former ones means anything (Invariant 2).
+        """Forget the offsets of topics that were deleted and made again: they mean nothing any more (Invariant 2).
 
-        All records of the new ones are new, whatever the policy says of what was there before the task.
+        All records of the new topics are new, whatever the policy says of records from before the task.
         """
         if self.policy != "error":
             self._whole.update(remade)

@@ -663,7 +663,7 @@ class SinkTaskRunner(Task):
         self._jobs.cancel_soon()
 
     def abandon(self) -> None:
-        """As of any task; its partitions are others' soon."""
+        """Abandon it as any task, and remove it from its group, so that others get its partitions soon."""
         super().abandon()
         if self._opened is not None and (member := self._consumer.joined_as) is not None:
             name, run = f"leave-group-{self.id}", copy_context().run

@@ -7,8 +7,8 @@ in a callback is raised by the call that it came in, because librdkafka cannot.
     revoked:   the batch that runs ends -> commit -> close
     lost:      the batch that runs is discarded -> close
 
-By the consumer protocol (KIP-848), and by a cooperative assignor, partitions come to those that the task has; by the
-other assignors all are revoked and assigned anew.
+The consumer protocol (KIP-848) and a cooperative assignor add partitions to those that the task has. The other
+assignors revoke all partitions and assign them anew.
 
 A static member (`static_member.py`) that was killed has its place back at once; a dynamic one stays in its group until
 `session.timeout.ms` has passed (45 s by default, as in Java), and its partitions wait for that long.
@@ -116,8 +116,8 @@ class SinkConsumer:
         """`largest_record`: the most bytes of one; `stable_offsets`: where others commit offsets in transactions."""
         self.assigned: list[TopicPartition] = []
         self.joined_as: GroupMember | None = None
-        """Its place when it was assigned partitions last, for other threads: the client answers none of them while a
-        callback of it hangs."""
+        """Its place in the group when it was last assigned partitions. It is for other threads: the client does not
+        answer them while one of its callbacks hangs."""
         self._gone: set[TopicPartition] = set()
         self._topic_ids = topic_ids
         self._positions = positions
@@ -268,11 +268,11 @@ class SinkConsumer:
             return message
 
     def _join_for_new(self) -> None:
-        """Have the client join anew for topics that were not there and are now."""
+        """Have the client join again for topics that were missing and exist now."""
         if not (new := self._missing.appeared()):
             return
         try:
-            self._client.list_topics(timeout=_PROBE_S)  # a list of all is what librdkafka compares with what it reads
+            self._client.list_topics(timeout=_PROBE_S)  # librdkafka compares a list of all topics with what it reads
         except KafkaException as error:
             log.info("The topics cannot be listed yet: %s", error)
             self._missing.add(new)
@@ -431,7 +431,7 @@ class SinkConsumer:
         self._reassign()
 
     def _without_offset(self, partition: TopicPartition, begin: int | None) -> str:
-        """What is wrong where no `auto.offset.reset` says where to go on, and what helps."""
+        """The error and its remedy if there is no offset to go on at, and no `auto.offset.reset`."""
         what = "has no committed offset of" if begin is None else f"goes on at offset {begin}, which is not there, of"
         return (
             f"The group {self._place[0]} {what} {partition.topic}-{partition.partition}, and auto.offset.reset=none. "
@@ -447,7 +447,7 @@ class SinkConsumer:
         self._assign(self.assigned)
 
     def _assign(self, partitions: Sequence[TopicPartition]) -> None:
-        """The consumer reads these partitions from where the task has come to, and those that it keeps."""
+        """The consumer reads these partitions from where the task has come to, beside those that it keeps."""
         self._ends.clear()  # before them are records that come again
         if not partitions:
             return
@@ -610,7 +610,7 @@ class SinkConsumer:
         return self._find_begins(_partitions(positions))
 
     def _find_begins(self, partitions: Sequence[TopicPartition]) -> bool:
-        """Whether it is known where to begin in partitions of which nothing was committed, by a policy of age."""
+        """Find where a policy of age begins in partitions without a committed offset; False if it is not known yet."""
         since_ms = self._positions.since_ms()
         unread = [partition for partition in partitions if self._positions.read_from(partition) is None]
         if since_ms is None or not unread:
@@ -619,7 +619,7 @@ class SinkConsumer:
             asked = [Position(*partition, since_ms) for partition in unread]
             for found in self._client.offsets_for_times(asked, timeout=_WATERMARKS_TIMEOUT_S):
                 partition = TopicPartition(found.topic, found.partition)
-                # Where all records are older, it begins at the end.
+                # It begins at the end if all records are older.
                 self._positions.began(partition, found.offset if found.offset >= 0 else self.watermarks(partition)[1])
         except (RetriableError, KafkaException) as error:
             if isinstance(error, KafkaException) and not _passes(error.args[0]):
@@ -704,7 +704,7 @@ class SinkConsumer:
 
 
 def comes_by_parts(config: Mapping[str, Any]) -> bool:
-    """Whether partitions are assigned and revoked one by one to a consumer with librdkafka's config."""
+    """True if a consumer with this librdkafka config is assigned partitions, and loses them, one by one."""
     is_new = str(config.get("group.protocol", "classic")).lower() == "consumer"
     return is_new or config.get("partition.assignment.strategy") == "cooperative-sticky"
 

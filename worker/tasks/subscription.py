@@ -30,7 +30,7 @@ class TopicSubscription:
     def __init__(
         self, topics: Collection[str], regex: str, look_every_s: float, closed: InternalTopics = ALL_OPEN
     ) -> None:
-        """Without `regex` it is these topics for good; topics that are `closed` match none."""
+        """Without `regex` it is these topics for good. `regex` matches no topic that is `closed`."""
         self._named = frozenset(topics)
         self._regex = regex
         self._every_s = look_every_s

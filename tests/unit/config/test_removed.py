@@ -1,4 +1,4 @@
-"""Settings and classes that former versions had: those that kept data back are refused, others warned of."""
+"""Removed settings and classes of former versions: refused if they kept data back, else warned of."""
 
 from __future__ import annotations
 

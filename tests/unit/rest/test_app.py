@@ -79,7 +79,7 @@ def test_any_name_is_created_found_and_deleted(client: httpx.Client, name: str, 
 
 
 def asked_to_create(client: httpx.Client, name: str, config: dict[str, str]) -> list[httpx.Response]:
-    """The answers to all ways of creating a connector, and of asking whether it may be."""
+    """The answers to all requests that create a connector."""
     path = f"/connectors/{quote(name, safe='')}/config"
     return [
         client.post("/connectors", json={"name": name, "config": config}),

@@ -116,7 +116,7 @@ def test_a_level_for_the_cluster_is_the_herder_s_and_for_the_worker_ours(monkeyp
 
 
 def test_a_worker_that_does_not_know_its_connectors_yet_says_nothing_of_them() -> None:
-    """`[]` and "not found" would have tools create, or take for deleted, what there is."""
+    """After `[]` or "not found", tools would create existing connectors again, or take them for deleted."""
     herder = scripted({"check_known": Starting("not read yet"), "health": Health("starting", "")})
     herder.plugins.infos = lambda _: []
     with serving(herder) as client:

@@ -161,7 +161,7 @@ FAKED = {"x-connect-authorization": "c2ln", "x-connect-request-signature-algorit
 
 
 def unfinished(port: int, count: int, headers: dict[str, str], sent: bytes) -> list[socket.socket]:
-    """Connections whose requests have sent these bytes of a body that goes on."""
+    """Connections that have sent these bytes of a body, and not the rest."""
     head = "".join(f"{name}: {value}\r\n" for name, value in headers.items())
     begin = f"POST {TASKS} HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\nContent-Length: 900\r\n{head}\r\n"
     made = [socket.create_connection(("127.0.0.1", port), timeout=20) for _ in range(count)]
@@ -171,7 +171,7 @@ def unfinished(port: int, count: int, headers: dict[str, str], sent: bytes) -> l
 
 
 def answered(connections: list[socket.socket], count: int) -> set[int]:
-    """The statuses of so many of them, which are closed."""
+    """The statuses of the first `count` answers; the connections of these are closed."""
     statuses = []
     while len(statuses) < count:
         readable, _, _ = select.select(connections, [], [], 20)
@@ -196,7 +196,7 @@ def answered(connections: list[socket.socket], count: int) -> set[int]:
     ],
 )
 def test_unfinished_bodies_are_bounded_together(headers: dict[str, str], most: int) -> None:
-    """`most`: so many of them fit. Those without a signature are not read."""
+    """`most`: the number of bodies that fit. Bodies of requests without a signature are not read."""
     herder = scripted({"put_task_configs": BadRequest("Internal request missing required signature")})
     type(herder).session_key = property(lambda _: KEY)
     with serving(herder, {"rest.max.request.bytes": 900}) as client:
@@ -205,7 +205,7 @@ def test_unfinished_bodies_are_bounded_together(headers: dict[str, str], most: i
         hanging = unfinished(port, 10, headers, b" " * 800)  # each comes in one piece
         assert answered(hanging, 10 - most) == ({503} if most else {400})
         assert not select.select(hanging, [], [], 0)[0]
-        # Bodies of senders that are known have room of their own; it is all taken where these are known, too.
+        # Bodies of known senders have room of their own; it is all taken if these senders are known, too.
         config = client.put("/connectors/c/config", content=b" " * 900, headers={"content-type": "application/json"})
         assert config.status_code == (400 if most < 9 else 503)
         for one in hanging:

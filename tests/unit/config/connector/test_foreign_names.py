@@ -1,4 +1,4 @@
-"""Overrides may not name what is another's in Kafka, at a validation nor at a start."""
+"""Overrides may not name what belongs to others in Kafka, neither at a validation nor at a start."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which files a connector's settings may name: regular ones, of a bounded size, within the allowed paths."""
+"""The files that a connector's settings may name: regular ones, of a bounded size, within the allowed paths."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ IN_TEXTS = {
 
 
 class Files:
-    """A folder that connectors may read, and what lies there and beside it."""
+    """A folder that connectors may read, with files in it and beside it."""
 
     def __init__(self, folder: Path) -> None:
         self.inside, self.key = folder / "files", folder / "files" / "worker.pem"
@@ -54,7 +54,7 @@ class Files:
 
     @property
     def refused(self) -> list[Path]:
-        """Everywhere."""
+        """Paths that are refused even within the allowed ones."""
         return [self.pipe, self.large, self.inside, self.inside / "absent", Path("/dev/zero")]
 
     def worker(self) -> WorkerConfig:
@@ -98,7 +98,7 @@ def test_files_lie_within_the_allowed_paths_and_are_none_of_the_workers_own(file
     # Files of data may be of any size, and not there yet.
     assert not file_problems({"file": str(files.inside / "absent"), "name": "x"}, settings)
     assert file_problems({"file": str(files.outside)}, settings)
-    # What is no file of ours: values for records, certificates as they are.
+    # Settings that name no file of ours: values for records, inline certificates.
     pem = "-----BEGIN CERTIFICATE-----"
     assert not file_problems({"transforms.x.file": "/etc/passwd", "connection.serverSslCert": pem}, settings)
 

@@ -1,4 +1,4 @@
-"""Topics of Kafka Connect, MirrorMaker and Kafka are closed to connectors, but to those that the worker trusts."""
+"""Topics of Kafka Connect, MirrorMaker and Kafka are closed to connectors, except to those that the worker trusts."""
 
 from __future__ import annotations
 

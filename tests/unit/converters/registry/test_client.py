@@ -131,7 +131,7 @@ def test_the_nodes_are_tried_in_turn_and_the_one_that_answers_is_kept() -> None:
 
 
 def compressed(handler: BaseHTTPRequestHandler) -> None:
-    """A megabyte of gzip that would be a gigabyte."""
+    """Answer with a megabyte of gzip that expands to a gigabyte."""
     assert handler.headers["Accept-Encoding"] == "identity"
     data = gzip.compress(bytes(1 << 20)) * 1_000
     handler.send_response(200)
@@ -154,7 +154,7 @@ def compressed(handler: BaseHTTPRequestHandler) -> None:
         (403, b"", ConfigError, "403 to POST .*does not allow it.*may do this"),
         (404, b"<html>nginx", ConfigError, "No schema registry answers there: 404.*Check host, port and path"),
         (307, b"", ConfigError, "redirects"),
-        # What servers that are no registry answer, and a registry's own framework to a path that it does not have.
+        # Answers of servers that are no registry, and of a registry's own framework to an unknown path.
         (404, {"error_code": 404, "message": "HTTP 404 Not Found"}, ConfigError, "No schema registry answers there"),
         (404, {"error_code": "40403"}, ConfigError, "No schema registry answers there"),
         (404, {"status": 404, "title": "RESTEASY003210"}, ConfigError, "No schema registry.*RESTEASY.*ccompat/v7"),

@@ -1,4 +1,4 @@
-"""Clients that were told that there are no brokers, or no leaders, as a broker says that has been fenced."""
+"""Clients that were told that there are no brokers, or no leaders, as a fenced broker says."""
 
 from __future__ import annotations
 
@@ -25,18 +25,18 @@ EVERY_MS = 200
 CLIENT = {
     "client.id": "me",
     "topic.metadata.refresh.interval.ms": 100,
-    # Else librdkafka helps itself in nine of ten cases.
+    # Otherwise librdkafka recovers by itself in nine of ten cases.
     "metadata.recovery.strategy": "none",
 }
 
 
 class Client(NamedTuple):
-    """A client and what it is for."""
+    """A client, and what it does."""
 
     serves: Callable[[], bool]
-    """Whether it is served now."""
+    """True if it is served now."""
     lists: Callable[[], object]
-    """It asks for metadata."""
+    """Asks for metadata."""
 
 
 @pytest.fixture(autouse=True)
@@ -101,7 +101,7 @@ def consumer(config: dict[str, Any], broker: str) -> Client:
     writer: Any = Producer({"bootstrap.servers": broker}, logger=logging.getLogger(__name__))
 
     def serves() -> bool:
-        """Whether a record arrives that is written now."""
+        """True if a record that is written now arrives."""
         written: list[int] = []
         writer.produce("t", b"x", on_delivery=lambda _, message: written.append(message.offset()))
         assert writer.flush(SECONDS) == 0

@@ -54,7 +54,7 @@ def test_an_unknown_user_costs_a_hash_and_never_passes(tmp_path: Path) -> None:
 def test_an_answer_takes_as_long_however_the_password_is_stored(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Counted in what bcrypt has to do, which doubles with each cost."""
+    """Time is counted in rounds of bcrypt, which double with each cost."""
     cheap, dear = (bcrypt.hashpw(b"secret", bcrypt.gensalt(cost)).decode() for cost in (4, 6))
     users = read_users(written(tmp_path / "u", f"plain=secret\ncheap={cheap}\ndear={dear}\n"))
     check, done = bcrypt.checkpw, list[int]()

@@ -1,4 +1,4 @@
-"""Threads of Spark's driver that compute for nobody: a few are borne."""
+"""Abandoned threads of Spark's driver: a few are tolerated."""
 
 from __future__ import annotations
 

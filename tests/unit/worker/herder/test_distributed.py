@@ -192,7 +192,7 @@ def test_a_stopped_connector_has_no_tasks_and_its_offsets_may_change() -> None:
 
 
 def test_what_a_resume_makes_of_a_connector_that_is_stopped_meanwhile_is_nothing() -> None:
-    """A connector that is slow to start, as those of jars are, had its tasks again that its stop had taken away."""
+    """A connector that is slow to start, as those of jars are, used to get back the tasks that its stop had removed."""
     with fake_cluster(1) as cluster:
         (worker,) = cluster.workers
         herder = worker.herder

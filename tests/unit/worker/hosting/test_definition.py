@@ -120,7 +120,7 @@ def test_the_number_of_tasks_may_be_a_variable(worker: WorkerConfig, secrets: Ca
 
 
 def test_no_connector_has_more_tasks_than_its_worker_allows(worker: WorkerConfig) -> None:
-    """Those of a config that stands in the config topic already; twenty million took 5 GB."""
+    """Not even if the config is already in the config topic: twenty million tasks took 5 GB."""
 
     def of(**config: str) -> ConnectorDefinition:
         made = configured(worker, {"name": "c", **{key.replace("_", "."): value for key, value in config.items()}})

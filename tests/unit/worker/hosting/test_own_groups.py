@@ -1,4 +1,4 @@
-"""A consumer group that a connector names is of no other connector."""
+"""A connector may not name the consumer group of another connector."""
 
 from __future__ import annotations
 

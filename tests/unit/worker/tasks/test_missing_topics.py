@@ -1,4 +1,4 @@
-"""How often a waiting sink looks for its topics."""
+"""The intervals at which a waiting sink looks for its topics."""
 
 from __future__ import annotations
 

@@ -183,7 +183,7 @@ class Rig:
         self.task._opened = self.pipeline, self.consumer  # type: ignore[assignment]
 
     def look(self) -> None:
-        """Topics of failed records are looked for."""
+        """Count a look for the topics of failed records."""
         self.looks += 1
 
     def moved(self, reached: list[PartitionResult]) -> None:

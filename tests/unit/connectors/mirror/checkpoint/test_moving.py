@@ -1,4 +1,4 @@
-"""How much groups that move read again, by the offset syncs of this product and by those that Java writes."""
+"""The records that groups read again when they move, by the offset syncs of this product and by those of Java."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ AT = TopicPartition("t", 0)
 
 
 def of_java(total: int) -> list[int]:
-    """Where Java writes a sync of so many records: for the first, each `offset.lag.max + 1` after it, and the last."""
+    """The offsets of Java's syncs for so many records: the first, each `offset.lag.max + 1` after it, and the last."""
     return [*range(0, total - 1, LAG_MAX + 1), total - 1]
 
 
 def of_ours(backlogs: Sequence[int]) -> list[int]:
-    """Where we do, of backlogs that are copied at once each."""
+    """The offsets of our syncs for backlogs, each of which is copied at once."""
     syncs, begin = list[int](), 0
     for count in backlogs:
         runs = OffsetRuns()
@@ -33,7 +33,7 @@ def of_ours(backlogs: Sequence[int]) -> list[int]:
 
 
 def read_again(syncs: Sequence[int], total: int) -> list[int]:
-    """How many records groups at equally spaced places read again, the last one at the end."""
+    """The number of records that each group reads again, at equally spaced places back from the end."""
     known = OffsetSyncs()
     for offset in syncs:
         known.add(OffsetSync(*AT, offset, offset))

@@ -176,7 +176,7 @@ def test_what_was_written_before_is_not_written_again(world: World) -> None:
 
 
 def test_checkpoints_of_a_copy_that_was_made_again_count_no_more(world: World) -> None:
-    """Neither under a running task, where the new copy is longer by now, nor after a restart, where it is not yet."""
+    """Neither under a running task, when the new copy is already longer, nor after a restart, when it is not yet."""
     world.topics[SYNCS].new, world.committed = [sync(0, 0), sync(90, 90)], {"g": {("t", 0): 90}}
     task = started()
     deliver(task, task.plan([], LIMIT))

@@ -208,7 +208,7 @@ FORMER, NOW = UUID(int=1), UUID(int=2)
 
 
 def test_a_partition_of_the_former_topic_is_not_asked_for_in_the_new_one() -> None:
-    """It rested while the other one was found to be of another topic now."""
+    """The partition rested while the other one was found to have a new topic id."""
     cluster, second = Cluster(n1={A, TopicPartition("a", 1)}), TopicPartition("a", 1)
     list(fetcher_of(cluster).top_up({A: Lane(A, 0, NOW), second: Lane(second, 90, FORMER)}))
     asked = [(topic.topic_id, part.partition) for topic in cluster.sent[1][0].topics for part in topic.partitions]

@@ -1,4 +1,4 @@
-"""Where a task's partitions begin: stored offsets count for the topic with their id only."""
+"""The offsets at which a task's partitions begin: a stored offset counts only for the topic with its topic id."""
 
 from __future__ import annotations
 
