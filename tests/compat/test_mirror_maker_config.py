@@ -12,6 +12,7 @@ import pytest
 import headrace
 from headrace.config.properties import read_properties
 from headrace.config.worker.mirror_maker import MirrorMakerConfig
+from headrace.config.worker.trusted import TRUSTED
 from headrace.connectors.mirror.settings import CHECKPOINT, HEARTBEAT, SOURCE
 from headrace.worker.engine.driver import Spark
 from headrace.worker.machine import jars
@@ -162,4 +163,5 @@ def test_flows_are_apaches_to_the_letter(case: str, apache: Callable[[Mapping[st
     wanted = apache(props)
     assert sorted(ours) == sorted(wanted)
     for flow, parts in wanted.items():
+        assert ours[flow]["worker"].pop(TRUSTED) == "*"  # no setting of Apache's
         assert ours[flow] == parts, flow

@@ -119,7 +119,8 @@ class Process:
                 pass
             return 0
         except (ConnectError, FailedStart) as error:
-            return _given_up(stopping, FAILED_START, "The worker cannot start", log_text(error))
+            log.error("The worker cannot start: %s", log_text(error))
+            return FAILED_START
         finally:
             self._stop()
 
@@ -171,23 +172,18 @@ def run_process(
         try:
             config = parse(read_properties(config_file))
         except ConfigError as error:
+            if stopping.is_set():  # after a signal the file may be gone
+                return 0
             # Invariant 8: the text names every bad setting and what to do; no trace hides it.
-            return _given_up(stopping, CONFIG_ERROR, str(config_file), error)
+            log.error("%s: %s", config_file, error)
+            return CONFIG_ERROR
         if stopping.is_set():
             return 0
         try:
             return make(config, stopping).run()
         except (ConfigError, jars.Unavailable) as error:
-            return _given_up(stopping, FAILED_START, "The worker cannot start", error)
-
-
-def _given_up(stopping: StopToken, code: int, what: str, error: object) -> int:
-    """The exit code of a start that failed; 0 if a signal came first, after which files and ports may be gone."""
-    if stopping.is_set():
-        log.info("Stopped while starting. %s: %s", what, error)
-        return 0
-    log.error("%s: %s", what, error)
-    return code
+            log.error("The worker cannot start: %s", error)
+            return FAILED_START
 
 
 @contextlib.contextmanager

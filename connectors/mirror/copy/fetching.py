@@ -27,8 +27,10 @@ from headrace.plugins.offsets import TopicPartition
 
 log = logging.getLogger(__name__)
 
-_LAST_VERSION: Final = 13
+_BY_ID: Final = 13
 """The latest version of the Fetch request here, the first that names topics by their ids."""
+_BY_NAME: Final = 12
+"""The latest that names them by their names."""
 _SOON_MS: Final = 10
 _READ_COMMITTED: Final = 1
 _SHARE: Final = 4
@@ -114,6 +116,8 @@ class Lane:
 class _Session:
     """A fetch session with one broker."""
 
+    version: int = _BY_ID
+    """The latest version of its requests: by name if the id of a topic is not known."""
     id: int = 0
     epoch: int = 0
     positions: dict[TopicPartition, int] = field(default_factory=dict)
@@ -234,10 +238,11 @@ class Fetcher:
             known = session.positions
             changed = [lane for lane in lanes.values() if lane.position != lane.asked]
         else:
-            if any(
+            version = _BY_NAME if any(lane.topic_id is None for lane in lanes.values()) else _BY_ID
+            if session.version != version or any(
                 session.topic_ids.get(partition, lane.topic_id) != lane.topic_id for partition, lane in lanes.items()
-            ):
-                session = self._sessions[node] = _Session()  # the id of a topic has changed
+            ):  # the id of a topic has changed
+                session = self._sessions[node] = _Session(version)
             known = session.positions
             changed = [lane for partition, lane in lanes.items() if known.get(partition) != lane.position]
             for partition in known.keys() - lanes.keys():
@@ -250,7 +255,7 @@ class Fetcher:
         for lane in changed:
             known[lane.partition] = lane.asked = lane.position
         return FetchRequest(
-            max_version=_LAST_VERSION,
+            max_version=session.version,
             replica_id=-1,
             max_wait_ms=wait_ms,
             min_bytes=self._limits.least_bytes,
