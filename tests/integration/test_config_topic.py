@@ -199,4 +199,4 @@ def test_a_config_that_kafka_does_not_take_is_refused_as_too_large(open_topic: O
         topic.put_connector("c", {"name": "c", "x": "y" * (2 << 20)}, TargetState.STARTED)
     assert refused.value.status == 413
     topic.put_connector("c", {"name": "c"}, TargetState.STARTED)
-    assert topic.state.connectors["c"] == {"name": "c"}
+    assert topic.snapshot().connectors["c"] == {"name": "c"}

@@ -212,9 +212,13 @@ def test_a_change_is_audited_by_the_worker_that_decides_too(shared: Shared) -> N
         name = f"team-audited-{number}"
         assert shared.put(worker, name, shared.sink(topics=shared.topic.name)).status_code == 201
         worker.http.delete(f"/connectors/{name}", auth=TEAM).raise_for_status()
-    of = [[one for one in shared.lines(number) if "team-audited" in one["path"]] for number in range(2)]
-    assert sorted(map(len, of)) == [2, 4], "the leader has lines of what was forwarded, too"
-    forwarded = [one for lines in of for one in lines if one.get("forwarded")]
+
+    def written() -> list[list[dict[str, Any]]]:
+        return [[one for one in shared.lines(number) if "team-audited" in one["path"]] for number in range(2)]
+
+    # The leader has lines of what was forwarded, too; the last one comes once its answer is on its way.
+    eventually(lambda: sorted(map(len, written())) == [2, 4], 20, written)
+    forwarded = [one for lines in written() for one in lines if one.get("forwarded")]
     assert [(one["who"], one["method"]) for one in forwarded] == [("tom", "PUT"), ("tom", "DELETE")]
 
 
