@@ -135,7 +135,7 @@ class RepeatedLines(logging.Filter):
         return seen
 
     def _over(self, now: float) -> list[_Seen]:
-        """Those whose period is over; the next one begins for those that go on."""
+        """The kinds whose period is over; the next one begins for those that go on."""
         everything = len(self._seen) >= _MOST_KEPT
         if now < self._next_look and not everything:
             return []

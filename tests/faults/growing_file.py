@@ -36,3 +36,13 @@ class Growing(threading.Thread):
 
 def line(number: int) -> str:
     return f"{number:09d} {'x' * 90}"
+
+
+def last_in(path: Path) -> int:
+    """The number of the last complete line of a file to which such lines are copied; -1 if there is none."""
+    if not path.exists():
+        return -1
+    with open(path, "rb") as file:
+        file.seek(max(0, path.stat().st_size - 4096))
+        complete = file.read().split(b"\n")[:-1]
+    return int(complete[-1][:9]) if complete else -1

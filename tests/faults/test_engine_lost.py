@@ -11,7 +11,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from tests.faults.growing_file import Growing, line
+from tests.faults.growing_file import Growing, last_in, line
 from tests.integration.worker_process import (
     SINK,
     SOURCE,
@@ -51,12 +51,7 @@ class Pipe:
         eventually(lambda: self.last() > number, 40, self.worker.log)
 
     def last(self) -> int:
-        if not self.sink.exists():
-            return -1
-        with open(self.sink, "rb") as file:
-            file.seek(max(0, self.sink.stat().st_size - 4096))
-            complete = file.read().split(b"\n")[:-1]
-        return int(complete[-1][:9]) if complete else -1
+        return last_in(self.sink)
 
     def assert_nothing_lost(self, expected: list[bytes]) -> None:
         eventually(lambda: self.last() == len(expected) - 1, 60, self.worker.log)

@@ -17,7 +17,7 @@ from typing import Final
 import pytest
 
 from headrace.worker.embedded.kafka_broker import Broker
-from tests.faults.growing_file import Growing
+from tests.faults.growing_file import Growing, last_in
 from tests.integration.cluster_worker import ClusterWorker, new_cluster
 from tests.integration.databases import Database
 from tests.integration.worker_process import SINK, SOURCE, Topic, eventually
@@ -67,17 +67,9 @@ class Pipe:
         """Wait until lines from now on arrive at both ends, and return the seconds that it took."""
         number, began = self.growing.count, time.monotonic()
         logs = lambda: "\n".join([after, *(worker.log()[-4000:] for worker in self.workers)])  # noqa: E731
-        eventually(lambda: self._in_file() > number, STALL_S, logs, every_s=0.5)
+        eventually(lambda: last_in(self.sink) > number, STALL_S, logs, every_s=0.5)
         eventually(lambda: self._in_table() > number, STALL_S, logs, every_s=0.5)
         return time.monotonic() - began
-
-    def _in_file(self) -> int:
-        if not self.sink.exists():
-            return -1
-        with open(self.sink, "rb") as file:
-            file.seek(max(0, self.sink.stat().st_size - 4096))
-            complete = file.read().split(b"\n")[:-1]
-        return int(complete[-1][:9]) if complete else -1
 
     def _in_table(self) -> int:
         return int(self.database.value("SELECT coalesce(max(left(line, 9)), '-1') FROM lines"))
@@ -85,7 +77,7 @@ class Pipe:
     def check(self) -> None:
         """Check that all lines are at both ends, and that the table has each record of the topic once."""
         count = len(self.growing.finish())
-        eventually(lambda: min(self._in_file(), self._in_table()) >= count - 1, 2 * STALL_S, every_s=0.5)
+        eventually(lambda: min(last_in(self.sink), self._in_table()) >= count - 1, 2 * STALL_S, every_s=0.5)
         arrived = bytearray(count)
         with open(self.sink, "rb") as lines:
             for line in lines:

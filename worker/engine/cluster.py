@@ -105,7 +105,7 @@ class Cluster:
         self._had_executors = False
         self._none_since: float | None = None
         self.trouble: str | None = None
-        """What keeps executors from running jobs, as the log told last; None while they can, or nothing is known."""
+        """The reason that executors cannot run jobs, as logged last; None if none is known."""
 
     @property
     def is_ready(self) -> bool:
@@ -250,7 +250,7 @@ class Cluster:
 
     @staticmethod
     def _waits_for(session: SparkSession) -> str:
-        """What keeps the probe waiting: executors that have not answered it, or that there is none."""
+        """Tell why the probe waits: executors have not answered it, or there are none."""
         context: Any = session.sparkContext._jsc.sc()
         running = context.getExecutorIds().size()
         if running:

@@ -194,7 +194,7 @@ class Spark:
 
     @property
     def executors_trouble(self) -> str | None:
-        """What keeps executors elsewhere from running jobs; None if nothing is known to."""
+        """The reason that executors elsewhere cannot run jobs; None if none is known."""
         return None if self._cluster is None else self._cluster.trouble
 
     @property

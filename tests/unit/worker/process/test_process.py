@@ -169,7 +169,7 @@ def test_under_nohup_a_hangup_stays_ignored() -> None:
 
 @pytest.mark.parametrize("comes", ["before its file is read", "before it is made"])
 def test_a_signal_while_a_worker_starts_is_a_clean_end(comes: str, tmp_path: Path) -> None:
-    """Whoever stops a worker may remove its files at once."""
+    """Its files may be removed at once, too."""
     file = tmp_path / "worker.properties"
     if comes == "before it is made":
         file.write_text("group.id=g\n")
