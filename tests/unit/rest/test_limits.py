@@ -9,7 +9,7 @@ import select
 import socket
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import httpx
@@ -186,23 +186,26 @@ def answered(connections: list[socket.socket], count: int) -> set[int]:
 @pytest.mark.parametrize(
     ("headers", "most"),
     [
-        pytest.param({}, 0, id="unsigned"),
-        pytest.param(FAKED, 2, id="faked"),
-        pytest.param(FAKED | KEY.sign_head("POST", TASKS), 9, id="of a worker"),
-        pytest.param(FAKED | KEY.sign_head("PUT", TASKS), 2, id="another head"),
-        pytest.param(FAKED | KEY.sign_head("POST", TASKS, now_ms=1), 2, id="old"),
-        pytest.param(FAKED | SessionKey.generate("HmacSHA256").sign_head("POST", TASKS), 2, id="another key"),
-        pytest.param(FAKED | {"x-headrace-worker": "x y"}, 2, id="no head"),
+        pytest.param(dict, 0, id="unsigned"),
+        pytest.param(lambda: FAKED, 2, id="faked"),
+        pytest.param(lambda: FAKED | KEY.sign_head("POST", TASKS), 9, id="of a worker"),
+        pytest.param(lambda: FAKED | KEY.sign_head("PUT", TASKS), 2, id="another head"),
+        pytest.param(lambda: FAKED | KEY.sign_head("POST", TASKS, now_ms=1), 2, id="old"),
+        pytest.param(lambda: FAKED | SessionKey.generate("HmacSHA256").sign_head("POST", TASKS), 2, id="another key"),
+        pytest.param(lambda: FAKED | {"x-headrace-worker": "x y"}, 2, id="no head"),
     ],
 )
-def test_unfinished_bodies_are_bounded_together(headers: dict[str, str], most: int) -> None:
-    """`most`: the number of bodies that fit. Bodies of requests without a signature are not read."""
+def test_unfinished_bodies_are_bounded_together(headers: Callable[[], dict[str, str]], most: int) -> None:
+    """`most`: the number of bodies that fit. Bodies of requests without a signature are not read.
+
+    `headers` are made in the test, because a signed head is good for a short time only.
+    """
     herder = scripted({"put_task_configs": BadRequest("Internal request missing required signature")})
     type(herder).session_key = property(lambda _: KEY)
     with serving(herder, {"rest.max.request.bytes": 900}) as client:
         port = client.base_url.port
         assert port is not None
-        hanging = unfinished(port, 10, headers, b" " * 800)  # each comes in one piece
+        hanging = unfinished(port, 10, headers(), b" " * 800)  # each comes in one piece
         assert answered(hanging, 10 - most) == ({503} if most else {400})
         assert not select.select(hanging, [], [], 0)[0]
         # Bodies of known senders have room of their own; it is all taken if these senders are known, too.
