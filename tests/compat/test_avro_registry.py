@@ -1,6 +1,6 @@
 """AvroConverter beside Confluent's Python clients and a real registry: what one writes the other reads.
 
-Source: §1, §4 and §5 of the Avro reference; Confluent's serializer writes, its deserializer reads back what we wrote.
+Confluent's serializer writes, its deserializer reads back what we wrote.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Topics whose schemas change, of many directories or another name, into files: where files end, and what they hold.
 
-The expected cut points are those of the reference's section on schema compatibility, computed record by record.
+The expected cut points follow the rules of schema compatibility in `docs/hdfs.md`, record by record.
 """
 
 from __future__ import annotations

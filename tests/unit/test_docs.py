@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 from headrace.worker.cli.commands import app
 
 ROOT = Path(__file__).parents[2]
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+PAGES = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").rglob("*.md"))]
 ROOMS = "bench|config|connectors|converters|docs|headrace|plugins|rest|tests|worker"
 MOST_OF_THE_README = 6500
 

@@ -182,7 +182,7 @@ def way_to_spark(module: str, graph: Mapping[str, set[str]]) -> list[str]:
 
 def test_the_imports_keep_the_direction_of_the_rooms() -> None:
     found = sorted(set(breaches(ROOT)))
-    assert not found, "imports that break DESIGN §1:\n" + "\n".join(found)
+    assert not found, "imports that break the rooms (docs/design/architecture.md#the-rooms):\n" + "\n".join(found)
 
 
 def test_importing_the_control_plane_loads_no_spark() -> None:

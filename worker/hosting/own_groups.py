@@ -1,6 +1,6 @@
 """The consumer groups that sinks name themselves (`consumer.override.group.id`): one group for one connector.
 
-Default groups, `connect-<name>`, are checked without the other connectors (`config/connector/foreign_names`).
+Default groups, `connect-<name>`, are checked without the other connectors (`config/connector/foreign_names.py`).
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Problems of a sink's config beyond single settings, found before it is created.
 
-Source: the conditions and messages of Confluent's connectors (reference/hdfs.md §1).
+Source: the conditions and messages of Confluent's connectors.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Reads the two sides of a record, its key and its value: as fields, as no row, or as a reason to refuse it.
 
-Source: the requirements of Confluent's sink and its messages (reference/jdbc.md B3).
+Source: the requirements of Confluent's sink and its messages.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Problems of a JDBC sink's config beyond single settings, found before it is created.
 
-Source: the conditions and messages of Confluent's connector (reference/jdbc.md B2). Problems that Confluent's finds
+Source: the conditions and messages of Confluent's connector. Problems that Confluent's finds
 only at the first record (an impossible key) are found here.
 """
 

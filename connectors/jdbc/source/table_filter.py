@@ -1,6 +1,6 @@
 """The tables of a database that a source copies.
 
-Source: Confluent's rules of `table.whitelist`, `table.include.list` and their like (reference/jdbc.md A1, A3).
+Source: Confluent's rules of `table.whitelist`, `table.include.list` and their like.
 """
 
 from __future__ import annotations

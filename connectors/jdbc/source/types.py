@@ -1,6 +1,6 @@
 """Maps a database's columns to records: the Connect schema of a table's rows, the SELECT and the expressions.
 
-Source: Confluent's table of types (reference/jdbc.md A7), with these differences:
+Source: Confluent's table of types, with these differences:
 
 Decided: `numeric.mapping` holds for DECIMAL as for NUMERIC, because drivers call columns the
 one or the other by chance; loses: MariaDB's columns change their type where the setting was without effect so far.

@@ -1,6 +1,6 @@
 """Problems of a JDBC source's config beyond single settings, found before it is created.
 
-Source: the conditions and messages of Confluent's connector (reference/jdbc.md A2).
+Source: the conditions and messages of Confluent's connector.
 """
 
 from __future__ import annotations

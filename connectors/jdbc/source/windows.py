@@ -11,7 +11,7 @@ read belongs to the next one, and reading it twice gives the same rows unless th
 | timestamp | TS | `after < TS <= upto`, where upto is before `next_end` of the database's time less the delay |
 | timestamp+incrementing | TS, INC | `TS = after and INC > id, or TS > after`, and `TS <= upto` |
 
-Source: the queries of Confluent's connector (reference/jdbc.md A4), whose offsets these positions are.
+Source: the queries of Confluent's connector, whose offsets these positions are.
 """
 
 from __future__ import annotations

@@ -9,7 +9,7 @@ Each partition has 64 slots, in falling order of their syncs' upstream offsets; 
 A translated offset never skips a record: a group that is at a sync's upstream offset goes on at its downstream offset,
 a group beyond it one record later, however many records have followed the sync.
 
-Source: MirrorMaker's invariants (reference, §10.7); the same syncs translate to the same offsets as there.
+Source: MirrorMaker's own invariants; the same syncs translate to the same offsets as there.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """What REST shows of the settings: Confluent's names, types and defaults, and what validation says of their values.
 
-The tables are written off the behaviour of Confluent's connector (reference/jdbc.md A1, B1), not off the code.
+The tables are written off the behaviour of Confluent's connector, not off the code.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The bytes of heartbeats, checkpoints and offset syncs (reference/connect.md, appendix A)."""
+"""The bytes of heartbeats, checkpoints and offset syncs, as MirrorMaker writes them."""
 
 from __future__ import annotations
 

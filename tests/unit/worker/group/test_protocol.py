@@ -1,4 +1,4 @@
-"""The bytes of the group protocol: Apache's own, recorded from its jar and worked out in the reference."""
+"""The bytes of the group protocol: Apache's own, recorded from its jar and worked out by hand."""
 
 from __future__ import annotations
 
