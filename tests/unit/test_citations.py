@@ -34,7 +34,7 @@ def _line(text: str, at: int) -> int:
 
 
 def _is_there(file: Path, name: str) -> bool:
-    """Whether a file that is cited in another is there: beside it, below one of its folders, or in a room of its own.
+    """True if a file that another cites is there: beside it, below one of its folders, or in a room of its own.
 
     A test module is cited by its name alone.
     """
@@ -44,7 +44,7 @@ def _is_there(file: Path, name: str) -> bool:
 
 
 def _defines(file: Path, name: str) -> bool:
-    """Whether a module has this function, class or member, such as `Class.method`."""
+    """True if a module has this function, class or member, such as `Class.method`."""
     body: list[ast.stmt] = ast.parse(file.read_text(encoding="utf-8")).body
     for part in name.split("."):
         found = next((node for node in body if part in _names(node)), None)
