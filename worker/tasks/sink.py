@@ -15,7 +15,6 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from contextvars import copy_context
 from dataclasses import dataclass, field, replace
-from functools import partial
 from typing import Any
 
 import pyarrow as pa
@@ -32,7 +31,6 @@ from headrace.worker.errors import RecordError
 from headrace.worker.kafka.topic_ids import TopicIds
 from headrace.worker.model import State
 from headrace.worker.pipeline.background_job import BackgroundJob, Ranges
-from headrace.worker.pipeline.decoding import Ahead, Decoded
 from headrace.worker.pipeline.job import JobCancelled, OutOfMemory
 from headrace.worker.pipeline.placement import FEW, THERE_ROWS, is_few, is_worth_a_job
 from headrace.worker.pipeline.sink import SinkPipeline
@@ -41,7 +39,7 @@ from headrace.worker.tasks.builder import PipelineBuilder
 from headrace.worker.tasks.fetched import Fetched, sizes
 from headrace.worker.tasks.host import TaskHost
 from headrace.worker.tasks.positions import Positions, ends
-from headrace.worker.tasks.shared_thread import Half, Next, SharedThread
+from headrace.worker.tasks.shared_thread import Next, SharedThread
 from headrace.worker.tasks.sink_consumer import SinkConsumer, StableOffsets
 from headrace.worker.tasks.static_member import Fenced
 from headrace.worker.tasks.subscription import TopicSubscription
@@ -234,30 +232,13 @@ class SinkTaskRunner(Task):
         finally:
             self._lent = self._lends = False
 
-    def _take_shared(self) -> Next | Half:
-        """One batch of what is there now, waiting for nothing.
-
-        A batch that can be decoded together with those of others is left halfway.
-        """
+    def _take_shared(self) -> Next:
+        """One batch of what is there now, waiting for nothing."""
         self._commit_when_due()
         self._measure()
         if not (self._lends and self.may_take()):
             return Next.OWN
-        fetched = self._fetch(0.0)
-        after = Next.OWN if fetched.is_full else Next.WAIT
-        if fetched.messages and fetched.are_few and (program := self._pipeline.decoding.known_program()) is not None:
-            return Half(Ahead(program, fetched.messages), partial(self._take_decoded, fetched, after))
-        self._take(self._rows(fetched))
-        return after
-
-    def _take_decoded(self, fetched: Fetched, after: Next, decoded: Decoded | None) -> Next:
-        """The other half of `_take_shared`."""
-        if decoded is None:
-            self._take(self._rows(fetched))
-        else:
-            self._pipeline.decoding.take(decoded)
-            self._take(decoded.rows)
-        return after
+        return Next.OWN if self._take_batch(0.0) else Next.WAIT
 
     def _take_batch(self, wait_s: float) -> bool:
         """One batch *here*, for whose first record it waits so long; whether many more records are likely."""

@@ -35,7 +35,6 @@ from headrace.plugins.stopping import StopToken
 from headrace.worker.kafka.consumer_news import ConsumerNews
 from headrace.worker.kafka.errors import CONSUMER_RETRIABLE, NO_TOPIC, refused
 from headrace.worker.kafka.group_member import member_of
-from headrace.worker.kafka.late_timers import late_timers
 from headrace.worker.kafka.rights import said
 from headrace.worker.kafka.topic_ids import AskedIds, TopicIds
 from headrace.worker.tasks.fetched import Sizes, cut, sizes, undecodable
@@ -143,8 +142,7 @@ class SinkConsumer:
         own["error_cb"] = self._failures
         self._statistics = ClientStatistics("consumer", config)
         client = {**config, **own, **self._statistics.settings()}
-        with late_timers():
-            self._client: Any = Consumer(client, logger=logging.getLogger(f"{__name__}.client"))
+        self._client: Any = Consumer(client, logger=logging.getLogger(f"{__name__}.client"))
         self._statistics.watch(self._client)
         self.news = ConsumerNews.of(self._client)
         """Tells that something is there; None where only polling tells."""

@@ -174,9 +174,7 @@ class Rig:
         builder: Any = SimpleNamespace(create_missing_topics=self.look)
         self.expelled = SimpleQueue[Any]()
         records: Any = SimpleNamespace(positions=Positions("earliest"), commit_interval_s=60, expel=self.expelled.put)
-        self.task = SinkTaskRunner(
-            self.host, self.plugin, builder, records, SharedThread(lambda work: [None] * len(work))
-        )
+        self.task = SinkTaskRunner(self.host, self.plugin, builder, records, SharedThread())
         errors = replace(handling(True, retry_topic="r"), retry_timeout_ms=-1, retry_delay_max_ms=1000)
         retry = RetryTopic("c", errors, {}, self.host.stop, lambda: 1_000_000)
         self.consumer, self.pipeline, self.dropped = Consumer(records.positions), Pipeline(retry, *answers), 0
