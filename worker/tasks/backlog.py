@@ -12,12 +12,12 @@ from __future__ import annotations
 
 import contextlib
 import logging
-from collections.abc import Collection, Sequence
-from typing import Final, Protocol
+from collections.abc import Collection
+from typing import Final
 
 from headrace.plugins.contracts import SinkTask
 from headrace.plugins.errors import RetriableError
-from headrace.plugins.offsets import PartitionResult, TopicPartition
+from headrace.plugins.offsets import TopicPartition
 from headrace.worker.engine.driver import EngineLost
 from headrace.worker.pipeline.background_job import BackgroundJob, Ranges
 from headrace.worker.pipeline.job import JobCancelled, OutOfMemory
@@ -29,6 +29,7 @@ from headrace.worker.tasks.host import TaskHost
 from headrace.worker.tasks.load import Load
 from headrace.worker.tasks.positions import Positions
 from headrace.worker.tasks.sink_consumer import SinkConsumer
+from headrace.worker.tasks.sink_loop import SinkLoop
 
 log = logging.getLogger(__name__)
 
@@ -36,33 +37,13 @@ REVOKE_WAIT_S: Final = 20.0
 """How long a running job may go on when its partitions are taken away; then it is cancelled."""
 
 
-class Owner(Protocol):
-    """The task whose backlog it is."""
-
-    @property
-    def is_paused(self) -> bool:
-        """True if an operator has paused it."""
-
-    def may_take(self) -> bool:
-        """True if records may be taken now."""
-
-    def measure(self) -> None:
-        """Measure where the task stands, if that is due."""
-
-    def commit_when_due(self) -> None:
-        """Commit what was reached, if the commit interval has passed."""
-
-    def reached_by_job(self, reached: Sequence[PartitionResult]) -> None:
-        """Take over what a job made durable. Errors: RecordError."""
-
-
 class Backlog:
     """The jobs of one sink task; for the task's own thread, but for `cancel_soon`."""
 
     def __init__(
-        self, owner: Owner, host: TaskHost, plugin: SinkTask, pipeline: SinkPipeline, held: HeldRows, load: Load
+        self, loop: SinkLoop, host: TaskHost, plugin: SinkTask, pipeline: SinkPipeline, held: HeldRows, load: Load
     ) -> None:
-        self._owner = owner
+        self._loop = loop
         self._host = host
         self._plugin = plugin
         self._pipeline = pipeline
@@ -83,7 +64,7 @@ class Backlog:
                 with self._host.metrics.attempt():
                     self._await(consumer, self._jobs.first)
                     self._settle()
-                self._owner.commit_when_due()
+                self._loop.commit_when_due()
         except RetriableError as error:
             if isinstance(error, (EngineLost, OutOfMemory)):
                 self._inline_to.update(ranges)
@@ -130,7 +111,7 @@ class Backlog:
 
     def _begin_jobs(self, consumer: SinkConsumer, positions: Positions) -> bool:
         """True while a job runs, begun now if there was room and so much waits that a job is worth it."""
-        while not self._jobs.are_enough and self._owner.may_take():
+        while not self._jobs.are_enough and self._loop.may_take():
             try:
                 ranges = self.next_ranges(consumer, positions)
             except RetriableError as error:
@@ -184,10 +165,10 @@ class Backlog:
     def _await(self, consumer: SinkConsumer, running: BackgroundJob) -> None:
         while not running.done():
             consumer.stay(0.1)
-            self._owner.measure()
+            self._loop.measure()
             if self._host.stop.is_set():
                 self._jobs.cancel()
-            elif self._owner.is_paused:
+            elif self._loop.is_paused:
                 self._jobs.cancel_following()
 
     def _settle(self) -> None:
@@ -199,7 +180,7 @@ class Backlog:
         except JobCancelled:
             return
         self._host.retry_budget.succeeded()
-        self._owner.reached_by_job(reached)
+        self._loop.reached_by_job(reached)
 
     def _drop(self) -> None:
         """End all jobs; one that ended before it could be cancelled counts."""

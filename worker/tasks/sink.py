@@ -1,8 +1,9 @@
 """The loop of a sink task: poll, decode and transform, write, commit; over and over.
 
-One thread owns the consumer and never runs Spark itself. A small batch is handled inline, in this file; the steps of
-its way are in `pipeline/sink.py`. Beside it:
+One thread owns the consumer and never runs Spark jobs itself. The steps of a batch's way are in `pipeline/sink.py`.
+Beside this loop:
 
+    inline.py         a batch in the worker, written until nothing of it is left
     backlog.py        much that waits, worked through by Spark jobs while the consumer is polled on
     rebalances.py     what the sink is told of partitions that come and go, and of commits
     held_rows.py      rows that a sink holds over several batches
@@ -14,25 +15,20 @@ from __future__ import annotations
 
 import logging
 import random
-import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
-from contextvars import copy_context
-from dataclasses import dataclass, field, replace
-from typing import Any, NamedTuple
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import NamedTuple
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
-from headrace.plugins.contracts import GroupMember, SinkTask
+from headrace.plugins.contracts import SinkTask
 from headrace.plugins.conversion.kafka_rows import to_arrow
 from headrace.plugins.errors import RetriableError
 from headrace.plugins.offsets import PartitionResult, Stop, TopicPartition
 from headrace.worker.deadletters.converter_retry import ConverterAway
-from headrace.worker.deadletters.retry_topic import RetryTopic
 from headrace.worker.engine.driver import EngineLost
 from headrace.worker.errors import RecordError
-from headrace.worker.kafka.topic_ids import TopicIds
 from headrace.worker.model import State
 from headrace.worker.pipeline.sink import SinkPipeline
 from headrace.worker.tasks.backlog import Backlog
@@ -40,13 +36,13 @@ from headrace.worker.tasks.builder import PipelineBuilder
 from headrace.worker.tasks.fetched import Fetched
 from headrace.worker.tasks.held_rows import HeldRows
 from headrace.worker.tasks.host import TaskHost
+from headrace.worker.tasks.inline import InlineBatches
 from headrace.worker.tasks.load import FETCH_BYTES, NO_LAG_S, Load
-from headrace.worker.tasks.positions import Positions, ends
 from headrace.worker.tasks.rebalances import Rebalances
 from headrace.worker.tasks.shared_thread import Next, SharedThread
-from headrace.worker.tasks.sink_consumer import SinkConsumer, StableOffsets
+from headrace.worker.tasks.sink_consumer import SinkConsumer
+from headrace.worker.tasks.sink_input import SinkInput
 from headrace.worker.tasks.static_member import Fenced
-from headrace.worker.tasks.subscription import TopicSubscription
 from headrace.worker.tasks.task import BACKOFF, Task
 
 log = logging.getLogger(__name__)
@@ -58,30 +54,13 @@ FENCED_WAIT_S = 10.0
 """How soon a worker that lost its membership knows it; only where it did not is a fenced task started again."""
 
 
-@dataclass(frozen=True)
-class SinkInput:
-    """Where a sink task's records come from, and how often what became of them is committed."""
-
-    consumer: Callable[[], Mapping[str, Any]] = field(repr=False)
-    """The librdkafka configuration of its consumer, as the topics are when it begins."""
-    subscription: TopicSubscription
-    positions: Positions
-    topic_ids: TopicIds
-    commit_interval_s: float
-    largest_record: int
-    """The most bytes of a record."""
-    stable_offsets: StableOffsets
-    """For a sink that commits offsets itself."""
-    expel: Callable[[GroupMember], None]
-    """`group_member.expel` with the task's admin client."""
-
-
 class _Opened(NamedTuple):
     """The parts of a task that has begun."""
 
     pipeline: SinkPipeline
-    backlog: Backlog
     consumer: SinkConsumer
+    inline: InlineBatches
+    backlog: Backlog
 
 
 class SinkTaskRunner(Task):
@@ -106,8 +85,8 @@ class SinkTaskRunner(Task):
         self._last_commit = time.monotonic() - random.uniform(0.0, records.commit_interval_s)
         self._lends = False
         """True if the next batches are for the shared thread."""
-        self._lent = False
-        """True on the shared thread."""
+        self.is_lent = False
+        """True on the thread that takes many tasks' batches, which waits for nothing."""
         self.records = 0
 
     def _begin(self) -> None:
@@ -129,26 +108,17 @@ class SinkTaskRunner(Task):
             records.largest_record,
             records.stable_offsets if plugin.commits_offsets else None,
         )
-        self._opened = _Opened(pipeline, backlog, consumer)
+        inline = InlineBatches(self, host, pipeline, consumer, self._positions, self._held)
+        self._opened = _Opened(pipeline, consumer, inline, backlog)
 
     @property
-    def _pipeline(self) -> SinkPipeline:
-        assert self._opened is not None
-        return self._opened.pipeline
+    def _parts(self) -> _Opened:
+        assert self._opened is not None, "the task has not begun"
+        return self._opened
 
     @property
     def _consumer(self) -> SinkConsumer:
-        assert self._opened is not None
-        return self._opened.consumer
-
-    @property
-    def _backlog(self) -> Backlog:
-        assert self._opened is not None
-        return self._opened.backlog
-
-    @property
-    def _retry(self) -> RetryTopic | None:
-        return self._pipeline.retry
+        return self._parts.consumer
 
     # -- the loop ------------------------------------------------------------------------------------------------------
 
@@ -168,36 +138,36 @@ class SinkTaskRunner(Task):
             if self._paused:
                 self._consumer.hold()
                 self._set(State.PAUSED)
-                self._process(None)  # as in Kafka Connect, the clock goes on for what the sink has
+                self._parts.inline.run(None)  # as in Kafka Connect, the clock goes on for what the sink has
                 self._consumer.stay(POLL_S)
             elif not self._host.may_move():
-                self._stay(0.2)
+                self.stay(0.2)
             else:
                 self._set(State.RUNNING)
                 self._move()
         except EngineLost:
-            self._stay(0.2)
+            self.stay(0.2)
         except RetriableError as error:
             self._failures += 1
-            self._stay_after(error, self._failures, "of a batch")
+            self.stay_after(error, self._failures, "of a batch")
 
     def _move(self) -> None:
         """One batch inline, or many on the shared thread; then jobs, if much more waits."""
-        self._backlog.recover(self._consumer, self._positions)
+        self._parts.backlog.recover(self._consumer, self._positions)
         self._consumer.release()
-        self._pipeline.warm_up()
+        self._parts.pipeline.warm_up()
         if self._lends:
             self._lend()
         elif self._take_batch(self._waits_s()):
-            self._backlog.work(self._consumer, self._positions)
+            self._parts.backlog.work(self._consumer, self._positions)
 
     def _lend(self) -> None:
         """Let the shared thread take batches, until one is for this thread. Errors: as `_take_batch`."""
-        self._lent = True
+        self.is_lent = True
         try:
             self._shared.lend(self._take_shared, self._consumer.news)
         finally:
-            self._lent = self._lends = False
+            self.is_lent = self._lends = False
 
     def _take_shared(self) -> Next:
         """One batch of what is there now, waiting for nothing."""
@@ -212,7 +182,7 @@ class SinkTaskRunner(Task):
         fetched = self._poll(wait_s)
         rows = self._rows(fetched)
         self._load.took(rows)
-        if self._process(rows):
+        if self._parts.inline.run(rows):
             self._consumer.pass_ends(self._held.partitions)
         return fetched.is_full
 
@@ -234,139 +204,36 @@ class SinkTaskRunner(Task):
         rows = rows if fetched.are_few else self._positions.not_handled(rows)
         return rows if rows.num_rows else None
 
-    # -- decode, transform, write --------------------------------------------------------------------------------------
-
-    def _process(self, rows: pa.RecordBatch | None) -> bool:
-        """Do all of these rows, or what is due without any; False if the task was asked to stop before."""
-        try:
-            if rows is None:
-                self._write_due()
-                return True
-            again = None
-            if self._retry is not None:
-                rows, again = self._retry.split(rows)
-            done = not rows.num_rows or self._write(rows, self._pipeline.here)
-            if done and again is not None and again.num_rows:
-                done = self._write_again(self._still_mine(again))
-            return done
-        except RetriableError:
-            self._held.drop()
-            self._consumer.seek()  # what is left of these rows comes again (Invariant 3)
-            raise
-
-    def _write_due(self) -> None:
-        """Let a sink that holds rows make durable what is due without new ones."""
-        if (due_s := self._held.due_s()) is not None and due_s <= 0:
-            with self.metrics.attempt():
-                self._reached(self._pipeline.without_rows())
-            self._go_on_held({})
-
-    def _write(self, rows: pa.RecordBatch, work: Callable[[pa.RecordBatch, bool], list[PartitionResult]]) -> bool:
-        """Write these rows, over and over until nothing is left of them; False if the task was asked to stop before."""
-        failures = 0
-        while not self.stop.is_set():
-            try:
-                with self.metrics.attempt():
-                    reached = work(rows, failures > 0)
-            except EngineLost:
-                if self._lent:
-                    raise  # this thread does not wait
-                self._stay(0.2)
-            except RetriableError as error:
-                away = isinstance(error, ConverterAway)
-                if self._lent or (self._held.may_be and not away):
-                    raise  # also what earlier batches left with the sink comes again
-                failures += not away
-                self._stay_after(error, failures, "to write a batch")
-            else:
-                self._recovered(failures)
-                failures = 0
-                self._host.retry_budget.succeeded()
-                self._reached(reached)
-                if self._held.may_be:
-                    self._go_on_held(ends(rows))
-                    break
-                # Each kernel costs a part of what a small batch does, and most are handled as a whole.
-                if not reached or sum(one.rows for one in reached) == rows.num_rows:
-                    break
-                rows = self._positions.not_handled(rows)
-                if not rows.num_rows:
-                    break
-                # A search that took too long has left them.
-                self.commit_when_due()
-                self._consumer.hold()
-                self._consumer.stay(0)
-            rows = self._still_mine(rows)
-            if not rows.num_rows:
-                break
-        else:
-            return False
-        if not self._paused:
-            self._consumer.release()
-        return True
-
-    def _write_again(self, rows: pa.RecordBatch) -> bool:
-        """Do these rows of the retry topic, as far as they are due; False if the task was asked to stop before."""
-        retry = self._retry
-        assert retry is not None
-        due, rests, others = retry.due(rows)
-        if others:
-            log.warning("%d records in %s are other connectors'; a retry topic should be one's own", others, retry.name)
-            self.metrics.moved([PartitionResult(dropped=others)])
-        handled = ends(rows) | {partition: rest.offset for partition, rest in rests.items()}
-        if due.num_rows and not self._write(due, self._try_again):
-            return False
-        kept = self._consumer.kept
-        self._positions.go_on({p: end for p, end in handled.items() if p in kept and not self.abandoned})
-        for partition, rest in rests.items():
-            if partition in kept:
-                self._consumer.rest(partition, time.monotonic() + (rest.until_ms - retry.clock_ms()) / 1000)
-        return True
-
-    def _try_again(self, rows: pa.RecordBatch, failed_before: bool) -> list[PartitionResult]:
-        reached = self._pipeline.again(rows, failed_before)
-        self._moved(reached, there=False)
-        self._tell(reached)
-        return []  # these partitions' offsets are long committed
-
-    def _still_mine(self, rows: pa.RecordBatch) -> pa.RecordBatch:
-        """Rows of partitions that the task has kept since they were fetched; others come again."""
-        mine = pa.array([False] * len(rows), pa.bool_())
-        for topic, partition in self._consumer.kept:
-            mine = pc.or_(mine, pc.and_(pc.equal(rows["topic"], topic), pc.equal(rows["partition"], partition)))
-        return rows.filter(mine)
-
     # -- reached, committed --------------------------------------------------------------------------------------------
 
-    def _reached(self, reached: Sequence[PartitionResult], there: bool = False) -> None:
-        """Invariant 1: these rows are durable, so their offsets may be committed."""
-        self._host.uses(one.partition.topic for one in reached if one.partition is not None)
-        self._moved(reached, there)
-        for one in reached:
-            self.records += one.written
-            if one.partition is not None and one.upto is not None:
-                self._go_on({one.partition: one.upto + 1})
-        self._tell(reached)
+    def reached(self, reached: Sequence[PartitionResult]) -> None:
+        """Take over what an inline batch made durable. Errors: RecordError."""
+        self._reached(reached, by_job=False)
 
     def reached_by_job(self, reached: Sequence[PartitionResult]) -> None:
         """Take over what a job made durable in partitions that are still the task's. Errors: RecordError."""
         mine = set(self._consumer.assigned)
-        self._reached([one for one in reached if one.partition in mine], there=True)
+        self._reached([one for one in reached if one.partition in mine], by_job=True)
 
-    def _go_on_held(self, taken: Mapping[TopicPartition, int]) -> None:
-        """Note how far a sink that holds rows has `taken` them: so far it has got if it holds none any more."""
-        if done := self._held.took(taken, self._pipeline.held):
-            self._go_on(done)
+    def _reached(self, reached: Sequence[PartitionResult], by_job: bool) -> None:
+        """Invariant 1: these rows are durable, so their offsets may be committed."""
+        self._host.uses(one.partition.topic for one in reached if one.partition is not None)
+        for one in reached:
+            self.records += one.written
+            if one.partition is not None and one.upto is not None:
+                self.go_on({one.partition: one.upto + 1})
+        self.count(reached, by_job)
 
-    def _go_on(self, done: Mapping[TopicPartition, int]) -> None:
+    def go_on(self, done: Mapping[TopicPartition, int]) -> None:
+        """Note that everything before these offsets is done with."""
         if not self.abandoned:
             self._positions.go_on(done)
-            self._recovered(self._failures)
+            self.recovered(self._failures)
             self._failures = 0
 
-    @staticmethod
-    def _tell(reached: Sequence[PartitionResult]) -> None:
-        """Errors: RecordError for what stopped for good."""
+    def count(self, reached: Sequence[PartitionResult], by_job: bool = False) -> None:
+        """Count what a batch moved. Errors: RecordError for what stopped for good."""
+        self._moved(reached, by_job)
         for one in reached:
             if one.bad:
                 log.warning("%d records of %s-%d were left out (errors.tolerance=all)", one.bad, *(one.partition or ()))
@@ -378,7 +245,7 @@ class SinkTaskRunner(Task):
         now = time.monotonic()
         if now - self._last_commit < self._input.commit_interval_s:
             return
-        if not self._lent:
+        if not self.is_lent:
             self._consumer.commit(wait=False)
         elif not self._consumer.commit_in_passing():
             return  # others' records wait for this thread
@@ -421,7 +288,7 @@ class SinkTaskRunner(Task):
         if (pace := self._load.measure(self._consumer.lag)) is None:
             return
         self.metrics.stands(len(self._consumer.assigned), self._positions.ahead(), self._load.lag)
-        waits = self._held.may_be or self._retry is not None or self._pipeline.section is not None
+        waits = self._held.may_be or self._parts.pipeline.retry is not None or self._parts.pipeline.section is not None
         self._lends = self._plugin.shares_thread and not waits and self._shared.is_worth(self.id, pace)
 
     def _waits_s(self) -> float:
@@ -434,14 +301,14 @@ class SinkTaskRunner(Task):
         ]
         return max(0.01, min(seconds for seconds in waits if seconds is not None))
 
-    def _stay(self, seconds: float) -> None:
+    def stay(self, seconds: float) -> None:
         """Wait, while the consumer stays a member of its group."""
         self._consumer.hold()
         until = time.monotonic() + seconds
         while (left := until - time.monotonic()) > 0 and not self.stop.is_set():
             self._consumer.stay(min(left, POLL_S))
 
-    def _stay_after(self, error: RetriableError, failures: int, what: str) -> None:
+    def stay_after(self, error: RetriableError, failures: int, what: str) -> None:
         """Wait before the next try. Errors: ConverterTimeout."""
         if isinstance(error, ConverterAway):
             seconds = self._host.retry_budget.failed(error)
@@ -449,7 +316,7 @@ class SinkTaskRunner(Task):
         else:
             seconds = BACKOFF.pause(failures)
             log.warning("Attempt %d %s failed, it will be tried again: %s", failures, what, error)
-        self._stay(seconds)
+        self.stay(seconds)
         self._builder.create_missing_topics()
 
     # -- the end -------------------------------------------------------------------------------------------------------
@@ -461,7 +328,7 @@ class SinkTaskRunner(Task):
 
     def _cancel(self) -> None:
         if self._opened is not None:
-            self._backlog.cancel_soon()
+            self._parts.backlog.cancel_soon()
 
     def _end_fenced(self, error: Fenced) -> None:
         """Wait for the end, where another worker runs this task now. Errors: RetriableError once this one does."""
@@ -477,24 +344,17 @@ class SinkTaskRunner(Task):
         """Abandon it as any task, and remove it from its group, so that others get its partitions soon."""
         super().abandon()
         if self._opened is not None and (member := self._consumer.joined_as) is not None:
-            name, run = f"leave-group-{self.id}", copy_context().run
-            threading.Thread(target=run, args=(self._leave_group, member), name=name, daemon=True).start()
-
-    def _leave_group(self, member: GroupMember) -> None:
-        try:
-            self._input.expel(member)
-        except Exception as error:
-            log.warning("The abandoned task keeps its place in its group, until its session ends: %s", error)
+            self._input.expel_soon(member, self.id)
 
     def _end(self, failed: bool) -> None:
         self._shared.forget(self.id)
         try:
             if self._opened is not None:
-                self._backlog.close()
+                self._parts.backlog.close()
                 try:
                     self._consumer.close()
                 finally:
-                    self._pipeline.close()
+                    self._parts.pipeline.close()
         finally:
             if self._started:
                 self._plugin.stop()

@@ -26,6 +26,7 @@ from headrace.worker.tasks import load
 from headrace.worker.tasks import sink as sink_task
 from headrace.worker.tasks.backlog import Backlog
 from headrace.worker.tasks.fetched import Fetched
+from headrace.worker.tasks.inline import InlineBatches
 from headrace.worker.tasks.positions import Positions
 from headrace.worker.tasks.rebalances import Rebalances
 from headrace.worker.tasks.shared_thread import SharedThread
@@ -175,7 +176,11 @@ class Rig:
         self.looks = 0
         builder: Any = SimpleNamespace(create_missing_topics=self.look)
         self.expelled = SimpleQueue[Any]()
-        records: Any = SimpleNamespace(positions=Positions("earliest"), commit_interval_s=60, expel=self.expelled.put)
+        records: Any = SimpleNamespace(
+            positions=Positions("earliest"),
+            commit_interval_s=60,
+            expel_soon=lambda member, _: self.expelled.put(member),
+        )
         self.task = SinkTaskRunner(self.host, self.plugin, builder, records, SharedThread())
         errors = replace(handling(True, retry_topic="r"), retry_timeout_ms=-1, retry_delay_max_ms=1000)
         retry = RetryTopic("c", errors, {}, self.host.stop, lambda: 1_000_000)
@@ -183,8 +188,10 @@ class Rig:
         given: Any = self.pipeline
         self.backlog = Backlog(self.task, self.host, self.plugin, given, self.task._held, self.task._load)
         self.rebalances = Rebalances(self.plugin, given, self.task._held, self.backlog)
-        opened: Any = sink_task._Opened(given, self.backlog, self.consumer)  # type: ignore[arg-type]
-        self.task._opened = opened
+        consumer: Any = self.consumer
+        self.retry = retry
+        self.inline = InlineBatches(self.task, self.host, given, consumer, self.task._positions, self.task._held)
+        self.task._opened = sink_task._Opened(given, consumer, self.inline, self.backlog)
 
     def work(self) -> None:
         """Work through the backlog by jobs."""
@@ -232,7 +239,7 @@ def rows(*places: TopicPartition, **headers: int | str) -> pa.RecordBatch:
 
 def test_what_a_search_left_is_the_next_batch(monkeypatch: pytest.MonkeyPatch) -> None:
     rig = Rig(monkeypatch, RetriableError("no"), 2, RetriableError("no"), 9)
-    assert rig.task._write(rows(P0, P0, P0, P1), rig.pipeline.here)
+    assert rig.inline._write(rows(P0, P0, P0, P1), rig.pipeline.here)
     given = [(len(places), again) for places, again in rig.pipeline.given]
     assert given == [
         (4, False),
@@ -246,7 +253,7 @@ def test_what_a_search_left_is_the_next_batch(monkeypatch: pytest.MonkeyPatch) -
 def test_a_partition_that_went_and_came_back_is_not_written_again(monkeypatch: pytest.MonkeyPatch) -> None:
     rig = Rig(monkeypatch, RetriableError("no"), 9)
     rig.consumer.steps = [lambda: rig.consumer.goes(P0)]
-    assert rig.task._write(rows(P0, P1), rig.pipeline.here)
+    assert rig.inline._write(rows(P0, P1), rig.pipeline.here)
     assert rig.pipeline.given[-1][0] == [("t", 1, 1)]
     assert rig.next(P0, P1) == [None, 2]
 
@@ -254,15 +261,15 @@ def test_a_partition_that_went_and_came_back_is_not_written_again(monkeypatch: p
 def test_a_retry_partition_that_went_and_came_back_is_read_again(monkeypatch: pytest.MonkeyPatch) -> None:
     rig = Rig(monkeypatch, RetriableError("no"), 9)
     rig.consumer.steps = [lambda: rig.consumer.goes(R0)]
-    assert rig.task._write_again(rows(R0, R1))
+    assert rig.inline._write_again(rig.retry, rows(R0, R1))
     assert (rig.next(R0, R1), len(rig.pipeline.given[-1][0])) == ([None, 2], 1)
 
 
 def test_what_is_not_due_rests_and_what_is_anothers_is_passed(monkeypatch: pytest.MonkeyPatch) -> None:
     rig = Rig(monkeypatch)
-    assert rig.task._write_again(rows(R0, R0, not_before=1_000_500))
+    assert rig.inline._write_again(rig.retry, rows(R0, R0, not_before=1_000_500))
     assert (rig.next(R0), rig.consumer.rests) == ([0], [R0])
-    assert rig.task._write_again(rows(R1, R1, connector="other", not_before=1_000_500))
+    assert rig.inline._write_again(rig.retry, rows(R1, R1, connector="other", not_before=1_000_500))
     assert (rig.next(R1), rig.consumer.rests, rig.dropped, rig.pipeline.given) == ([2], [R0], 2, [])
 
 
@@ -447,20 +454,20 @@ def test_what_ended_the_engine_is_read_here(behind: Rig, monkeypatch: pytest.Mon
 
 def test_what_is_held_of_a_former_topic_is_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
     rig = _holding(monkeypatch, {P0: 0})
-    rig.task._go_on_held({P0: 200})
+    rig.inline._go_on_held({P0: 200})
     rig.rebalances.open([P0])  # the topic was made again
     rig.pipeline.held = {}  # type: ignore[attr-defined]
-    rig.task._go_on_held({P1: 7})
+    rig.inline._go_on_held({P1: 7})
     assert rig.next(P0, P1) == [None, 7], "records 0 to 199 of the new topic are not passed over"
     assert rig.pipeline.read_anew_times == 1, "nor may a job take what was fetched of the former one"
 
 
 def test_rows_that_come_again_take_nothing_back(monkeypatch: pytest.MonkeyPatch) -> None:
     rig = _holding(monkeypatch, {P0: 100})
-    rig.task._go_on_held({P0: 200})
-    rig.task._go_on_held({P0: 150})  # from the first held one on, as after a rebalance
+    rig.inline._go_on_held({P0: 200})
+    rig.inline._go_on_held({P0: 150})  # from the first held one on, as after a rebalance
     rig.pipeline.held = {}  # type: ignore[attr-defined]
-    rig.task._go_on_held({})
+    rig.inline._go_on_held({})
     assert rig.next(P0) == [200], "in S3 a file that begins at 150 would repeat records"
 
 
@@ -474,7 +481,7 @@ def _holding(monkeypatch: pytest.MonkeyPatch, held: dict[TopicPartition, int]) -
 
 def test_the_clock_ends_what_a_paused_task_holds(monkeypatch: pytest.MonkeyPatch) -> None:
     rig = _holding(monkeypatch, {P0: 0})
-    rig.task._go_on_held({P0: 20})
+    rig.inline._go_on_held({P0: 20})
 
     def without_rows() -> list[PartitionResult]:
         rig.pipeline.held = {}  # type: ignore[attr-defined]
@@ -519,12 +526,12 @@ def test_pauses_grow_until_rows_are_durable(monkeypatch: pytest.MonkeyPatch) -> 
         if isinstance(step, Exception):
             raise step
         if isinstance(step, PartitionResult):
-            rig.task._reached([step])
+            rig.task.reached([step])
 
     monkeypatch.setattr(rig.task, "_move", move)
     monkeypatch.setattr(rig.task, "measure", lambda: None)
     monkeypatch.setattr(rig.task, "_set", lambda _state: None)
-    monkeypatch.setattr(rig.task, "_stay_after", lambda _error, failures, _what: pauses.append(failures))
+    monkeypatch.setattr(rig.task, "stay_after", lambda _error, failures, _what: pauses.append(failures))
     rig.task._loop()
     assert pauses == [1, 2, 3, 1]
 
