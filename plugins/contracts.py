@@ -380,8 +380,8 @@ class CopyingReader(ArrowReader, Protocol):
     def copy(self, splits: Sequence[int], target: ClientConfig, stop: StopToken) -> Mapping[int, PartitionResult]:
         """Copy these splits of the plan; how far each got, of those that got anywhere or were stopped.
 
-        *Here* all splits on the task's thread; *there* one in each Python worker. What counts as reached is durable,
-        each partition's order kept. A split that cannot go on ends with RETRY, or with AS_RECORDS.
+        It is called on the task's thread. What counts as reached is durable, each partition's order kept. A split that
+        cannot go on ends with RETRY, or with AS_RECORDS.
         Errors: RetriableError where none can go on.
         """
 

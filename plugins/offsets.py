@@ -108,10 +108,14 @@ class PartitionResult:
         return self.written + self.dropped + self.bad
 
     def then(self, now: PartitionResult) -> PartitionResult:
-        """Combine this with what was reached after it in the same partition."""
+        """Combine this with what was reached after it in the same partition; after a stop nothing counts."""
+        if self.stop is not None:
+            return self
         return replace(
             now,
             upto=self.upto if now.upto is None else now.upto,
+            source_offset=self.source_offset if now.source_offset is None else now.source_offset,
+            topics=tuple(sorted({*self.topics, *now.topics})),
             written=self.written + now.written,
             dropped=self.dropped + now.dropped,
             bad=self.bad + now.bad,

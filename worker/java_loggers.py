@@ -6,7 +6,13 @@ from collections.abc import Mapping
 from typing import Final
 
 _CONNECT: Final = "org.apache.kafka.connect"
-_SINK: Final = ("worker.tasks.sink", "worker.tasks.sink_consumer", "worker.tasks.subscription", "worker.pipeline.sink")
+_SINK: Final = (
+    "worker.tasks.sink",
+    "worker.tasks.sink_consumer",
+    "worker.tasks.subscription",
+    "worker.tasks.backlog",
+    "worker.pipeline.sink",
+)
 _SOURCE: Final = ("worker.tasks.source", "worker.pipeline.source", "worker.pipeline.source_producer")
 
 LOGGERS: Final[Mapping[str, tuple[str, ...]]] = {

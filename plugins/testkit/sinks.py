@@ -34,7 +34,7 @@ class SinkRig(ABC):
 
     @abstractmethod
     def rows(self, values: Sequence[str]) -> pa.RecordBatch:
-        """These values as the task's `project` gives them to a writer."""
+        """These values as the task's `columns` gives them to a writer."""
 
     @abstractmethod
     def contents(self) -> list[str]:

@@ -179,7 +179,7 @@ def _of_function(parts: Sequence[str], arguments: Sequence[Any]) -> Iterator[str
     elif name in REFUSED:
         yield f"the function {name} reaches beyond the record, and is not allowed"
     elif name not in ALLOWED | JUDGED_LATER:
-        yield f"{name} is not one of the functions of Spark that are allowed (docs/transforms.md)"
+        yield f"{name} is not one of the functions of Spark that are allowed (docs/transforms.md#sql)"
     elif name in OPTIONS:
         yield from _of_options(name, arguments)
 

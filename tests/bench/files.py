@@ -45,7 +45,7 @@ ROTATE_MS = 2_000
 GRACE_MS = 50  # between the moment that a record is sent and the one that the sink has it
 SAMPLE_S = 1.0
 SOON = {**QUICK, "dfs.client.block.write.locateFollowingBlock.initial.delay.ms": "10"}
-"""HDFS as docs/hdfs.md has it where files must be visible sooner."""
+"""HDFS as docs/hdfs-stores.md has it where files must be visible sooner."""
 SENT = b'{"schema":{"type":"struct","fields":[{"type":"int64","field":"sent"}]},"payload":{"sent":%d}}'
 
 

@@ -1,4 +1,4 @@
-"""Workers at a broker with TLS, logins and ACLs, on which each user may do what docs/security.md says, and no more."""
+"""Workers at a broker with TLS, logins and ACLs, where each user may do what docs/security-kafka.md says, no more."""
 
 from __future__ import annotations
 

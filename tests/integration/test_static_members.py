@@ -95,7 +95,9 @@ class Member:
             config["group.instance.id"] = instance
             config = dict(named_by_topics(config, lambda: subscription.signature(AdminClient(kafka))))
         self._positions = Positions(reset)
-        self._consumer = SinkConsumer(config, subscription, TopicIds(kafka), self._positions, self.owner, 1 << 20)
+        self._consumer = SinkConsumer(
+            config, subscription, TopicIds(kafka), self._positions, self.owner, self.owner, 1 << 20
+        )
         self._ends = threading.Event()
         self._thread = threading.Thread(target=self._run, daemon=True)
         self._thread.start()

@@ -8,7 +8,6 @@ from typing import Any, ClassVar
 
 import pyarrow as pa
 import pytest
-from confluent_kafka import Message
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import to_arrow_schema
@@ -17,12 +16,11 @@ from headrace.converters.json.converter import JsonConverter
 from headrace.converters.string import StringConverter
 from headrace.plugins.contracts import DataError, PartitionResult, RetriableError, Stop, TopicPartition
 from headrace.plugins.conversion.decode import ConverterBinding
-from headrace.plugins.conversion.kafka_rows import to_arrow
 from headrace.plugins.conversion.quick import QuickDecoding
 from headrace.plugins.records import Records
 from headrace.plugins.schema import STRING, Schema
 from headrace.worker.engine.programs import Engine
-from headrace.worker.pipeline.decoding import SCHEMAS, Ahead, Decoded, Decoding, decode_together
+from headrace.worker.pipeline.decoding import SCHEMAS, Decoding
 from headrace.worker.pipeline.sink_expressions import SinkExpressions
 from headrace.worker.pipeline.transforms import Transforms
 from tests.spark.converting import KAFKA_ROW, configured
@@ -83,63 +81,6 @@ def batch(values: Sequence[bytes | None], keys: Sequence[bytes | None] | None = 
 
 def column(batches: Sequence[pa.RecordBatch], name: str) -> list[Any]:
     return [value for each in batches for value in each[name].to_pylist()]
-
-
-def messages(values: Sequence[bytes | None], topic: str = "t") -> list[Message]:
-    return [
-        Message(topic=topic, partition=0, offset=n, value=value, timestamp=(1, n)) for n, value in enumerate(values)
-    ]
-
-
-def test_messages_of_several_tasks_are_decoded_in_one_go(shared: Engine) -> None:
-    tasks = [decoding(shared) for _ in range(3)]
-    assert tasks[0].known_program() is None, "its schema is not known yet"
-    expected = [task.run(to_arrow(messages([envelope(1, f'"{n}"')], f"t{n}"))) for n, task in enumerate(tasks)]
-    work = []
-    for n, task in enumerate(tasks):
-        program = task.known_program()
-        assert program is not None
-        work.append(Ahead(program, messages([envelope(1, f'"{n}"')], f"t{n}")))
-    before = shared.projections.batches
-    for task, expect, decoded in zip(tasks, expected, decode_together(work), strict=True):
-        assert decoded is not None
-        task.take(decoded)
-        assert task.run(decoded.rows) == expect
-    assert shared.projections.batches == before + 1, "what is decoded ahead is not decoded again"
-
-
-def test_what_was_decoded_ahead_counts_for_its_own_rows_alone(shared: Engine) -> None:
-    made = decoding(shared)
-    rows = batch([envelope(1, '"a"'), envelope(1, '"b"')])
-    expected = made.run(rows)
-    made.take(Decoded(rows, expected[0]))
-    others = batch([envelope(1, '"c"')])
-    assert column(made.run(others), "v") == ["c"]
-    made.take(Decoded(rows, expected[0]))
-    made.run(batch([envelope(2, '"a"')]))
-    assert made.run(rows) == expected
-
-
-def test_a_schema_that_is_met_ahead_is_learned(shared: Engine) -> None:
-    made = decoding(shared)
-    made.run(batch([envelope(1, '"a"')]))
-    program = made.known_program()
-    assert program is not None
-    (decoded,) = decode_together([Ahead(program, messages([envelope(2, '"b"'), envelope(1, '"c"')]))])
-    assert decoded is not None
-    made.take(decoded)
-    assert column(made.run(decoded.rows), "v") == ["b", "c"]
-
-
-def test_what_cannot_be_decoded_together_is_left_to_each_task(shared: Engine) -> None:
-    def raising(frame: DataFrame) -> DataFrame:
-        return frame.select(F.col("value").cast("string").cast("int").alias("i"))
-
-    good = shared.projections.compile(KAFKA_ROW, lambda frame: frame.select(F.length("value").alias("n")))
-    bad = shared.projections.compile(KAFKA_ROW, raising)
-    work = [(bad, b"1"), (good, b"12"), (bad, b"none"), (good, b"1")]
-    decoded = decode_together([Ahead(program, messages([value])) for program, value in work])
-    assert [one and one.decoded.to_pylist() for one in decoded] == [None, [{"n": 2}], None, [{"n": 1}]]
 
 
 def test_many_schemas_take_several_programs(shared: Engine) -> None:

@@ -30,7 +30,7 @@ def examine(worker_file: Path) -> Iterator[Check]:
 def _rights(given: Mapping[str, str]) -> Iterator[Check]:
     name = "rights"
     if RIGHTS_FILE not in given:
-        advice = f"name a file of rules in {RIGHTS_FILE}: docs/security.md has one to begin with"
+        advice = f"name a file of rules in {RIGHTS_FILE}: docs/security-rest.md#rights has one to begin with"
         yield Check(name, Verdict.WARN, "who may reach the REST API may do everything", advice)
         return
     path = Path(given[RIGHTS_FILE])

@@ -42,7 +42,7 @@ _PASSWORD_BYTES: Final = 18
 _HASH_COST: Final = 12
 
 _RIGHTS: Final = """\
-# Who may do what with which connectors; read again when it changes. See docs/security.md, Rights.
+# Who may do what with which connectors; read again when it changes. See docs/security-rest.md#rights.
 
 [[rules]]
 who = ["user:admin"]
@@ -152,7 +152,7 @@ def _put(path: Path, text: str) -> None:
 def _worker(folder: Path, bootstrap_servers: str, ports: tuple[int, int]) -> str:
     parts = [
         (
-            "Where Kafka is. Brokers of others need security.protocol and a login: see docs/security.md.",
+            "Where Kafka is. Brokers of others need security.protocol and a login: see docs/security-kafka.md.",
             _kafka(bootstrap_servers),
         ),
         (

@@ -55,7 +55,8 @@ _SIGNS: Final = tuple(
 """Signs of what an executor's host lacks, in the text of a failed job."""
 _REMEDY: Final = (
     "Executors need the worker's versions of Python and Spark: set spark.pyspark.python to such a Python on their "
-    "hosts, or send one by spark.archives (docs/operations.md#a-spark-cluster). Until then batches run in this worker."
+    "hosts, or send one by spark.archives (docs/spark-cluster.md#what-executors-need). Until then batches run in this "
+    "worker."
 )
 
 

@@ -453,7 +453,7 @@ def _authenticated(conf: Mapping[str, str]) -> Mapping[str, str]:
     if master.startswith(("spark://", "mesos://", "local-cluster[")) or (master == "yarn" and shuffles == "true"):
         log.warning(
             "Whoever reaches this host may call Spark's driver: set %s=true and %s.secret here and in the "
-            "cluster's own configuration (docs/operations.md#a-spark-cluster)",
+            "cluster's own configuration (docs/spark-cluster.md#secrets)",
             _AUTHENTICATE,
             _AUTHENTICATE,
         )

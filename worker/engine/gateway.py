@@ -81,15 +81,7 @@ def opened(conf: Mapping[str, str], folder: Path, output: int) -> Any:
     descriptor for what it prints. Errors: OSError, and what pyspark raises, where it does not start.
     """
     popen: dict[str, Any] = {"cwd": folder, "start_new_session": True, "stdout": output, "stderr": output}
-    gateway = _started(conf, folder, popen) if _is_plain(conf) else _submitted(conf, popen)
-    try:
-        from headrace.worker.engine.fewer_calls import fewer_calls  # of py4j, as pyspark: after the launch
-
-        fewer_calls(gateway)
-    except BaseException:
-        _end(gateway.proc)
-        raise
-    return gateway
+    return _started(conf, folder, popen) if _is_plain(conf) else _submitted(conf, popen)
 
 
 def _submitted(conf: Mapping[str, str], popen: Mapping[str, Any]) -> Any:

@@ -35,7 +35,6 @@ from headrace.plugins.kafka.handle import functions
 from headrace.plugins.kafka.known_brokers import KnownBrokers
 from headrace.plugins.offsets import Deliveries
 from headrace.worker.kafka.distinct import distinct
-from headrace.worker.kafka.late_timers import late_timers
 from headrace.worker.kafka.message_arrays import ANY_PARTITION, COPY, Numbers, arguments_of, bytes_of, messages_of
 from headrace.worker.kafka.receipts import Receipts
 
@@ -400,8 +399,7 @@ def _new(config: Mapping[str, Any]) -> int:
     # An error event says what the log says too, mostly; without its bit here it would be logged twice.
     events = _DELIVERY | _LOG | _ERROR | _STATISTICS
     _c["conf_set_events"](conf, events | _TOKEN_DUE if "oauth_cb" in config else events)
-    with late_timers():
-        client: int | None = _c["new"](_PRODUCER, conf, why, len(why))
+    client: int | None = _c["new"](_PRODUCER, conf, why, len(why))
     if client is None:
         _c["conf_destroy"](conf)
         raise _config_error(why)

@@ -24,7 +24,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from headrace.plugins.conversion.decode import LOOK, ConverterBinding
-from headrace.plugins.conversion.kafka_rows import KAFKA_ROW, Message, to_arrow
+from headrace.plugins.conversion.kafka_rows import KAFKA_ROW
 from headrace.plugins.errors import RetriableError
 from headrace.plugins.offsets import PartitionResult, Stop
 from headrace.worker.engine.inline import Program
@@ -66,46 +66,6 @@ class _Kept(NamedTuple):
         return self.sides[0] is key and self.sides[1] is value
 
 
-class Ahead(NamedTuple):
-    """Messages that a program may decode before their batch is handled, together with those of other tasks."""
-
-    program: Program
-    messages: Sequence[Message]
-
-
-class Decoded(NamedTuple):
-    """What became of such messages: their rows as they came, and decoded."""
-
-    rows: pa.RecordBatch
-    decoded: pa.RecordBatch
-
-
-def decode_together(work: Sequence[Ahead]) -> list[Decoded | None]:
-    """The messages of several tasks decoded, in one go where their programs are the same; None where that failed.
-
-    Decided: their rows are made and decoded as one batch, of which each task has a slice, because each call into Arrow
-    costs as much for one row as for twenty (20 sinks of 50 records a second: 67 % of a core, 59 so); loses: where one
-    task's rows fail, all of that program decode their own, which tells whose they are.
-    """
-    found: list[Decoded | None] = [None] * len(work)
-    numbers_of: defaultdict[Program, list[int]] = defaultdict(list)
-    for number, ahead in enumerate(work):
-        numbers_of[ahead.program].append(number)
-    for program, numbers in numbers_of.items():
-        rows = to_arrow([message for number in numbers for message in work[number].messages])
-        try:
-            decoded = program.run(rows)
-        except Exception as error:
-            log.debug("Batches cannot be decoded together, so each task decodes its own: %s", error)
-            continue
-        begin = 0
-        for number in numbers:
-            count = len(work[number].messages)
-            found[number] = Decoded(rows.slice(begin, count), decoded.slice(begin, count))
-            begin += count
-    return found
-
-
 class Decoding:
     """The schemas that a sink task knows of its topics, and the programs made of them; for one thread."""
 
@@ -126,7 +86,6 @@ class Decoding:
         self._asked_s = time.monotonic()
         self._usual = _Which(0, 0)
         self._several = False
-        self._ahead: Decoded | None = None
 
     @property
     def alone(self) -> tuple[ConverterBinding, ConverterBinding] | None:
@@ -149,27 +108,11 @@ class Decoding:
         """The program that most rows of the last batch took, or that is needed first; compiled now if need be."""
         return self._program(self._usual)
 
-    def known_program(self) -> Program | None:
-        """The program that most likely decodes the next rows, for use ahead of `run`; None where none is compiled."""
-        kept = self._programs.get(self._usual)
-        if kept is None or not kept.is_of(self._sides["key"], self._sides["value"]):
-            return None
-        program = kept.program
-        if not isinstance(program, Program) or program.goes_on or program.generation != self._generation:
-            return None
-        return program
-
-    def take(self, decoded: Decoded) -> None:
-        """Have these rows, which `run` will be called with next, decoded."""
-        self._ahead = decoded
-
     def run(self, rows: pa.RecordBatch) -> list[pa.RecordBatch]:
         """The rows decoded, in their order; several batches where their columns differ.
 
         Errors: as `ConverterBinding.learned`.
         """
-        if (ahead := self._taken(rows)) is not None:
-            return [ahead]
         self._forget()
         decoded = self._run(rows)
         if self._asked_again(decoded):
@@ -202,14 +145,6 @@ class Decoding:
             self._usual = max(usual, key=lambda which: handled[which])
         self._several = len(handled) > 1 or len(usual) < len(handled)
         return in_order(decoded)
-
-    def _taken(self, rows: pa.RecordBatch) -> pa.RecordBatch | None:
-        """These rows as they were decoded ahead; None where they were not, or some have to be decoded otherwise."""
-        known, self._ahead = self._ahead, None
-        if known is None or known.rows is not rows or known.decoded["_stop"].null_count < len(rows):
-            return None
-        self._several = False
-        return known.decoded
 
     def learn(self, reached: Sequence[PartitionResult]) -> None:
         """Resolve the schemas that stopped partitions in a job. Errors: as `ConverterBinding.learned`."""

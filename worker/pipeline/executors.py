@@ -13,14 +13,12 @@ from typing import Any, Final
 import pyarrow as pa
 from pyspark import TaskContext
 
-from headrace.config.kafka.client_config import ClientConfig
 from headrace.config.worker.internal_topics import ALL_OPEN, InternalTopics
 from headrace.plugins.catalyst.liveness import report_liveness
-from headrace.plugins.contracts import ArrowReader, ArrowWriter, CopyingReader
+from headrace.plugins.contracts import ArrowReader, ArrowWriter
 from headrace.plugins.conversion.source_rows import DeclaredRows
 from headrace.plugins.errors import RecordsFailed, RetriableError
 from headrace.plugins.offsets import Deliveries, PartitionResult, SourcePartition, Stop
-from headrace.plugins.stopping import StopToken
 from headrace.worker.deadletters.reporting import DeadLetterError, Reporter, Reporting
 from headrace.worker.deadletters.source_records import report_rows
 from headrace.worker.engine.plan_cache import NOTHING_LEFT_OUT, Whole
@@ -116,27 +114,6 @@ class ProduceTo:
     def _may_go_to(self, topics: Collection[str]) -> bool:
         check_open(self.closed, topics)
         return self.topics is None or self.topics.issuperset(topics)
-
-
-@dataclass(frozen=True)
-class CopyTo:
-    """Has splits, whose numbers it is given, copied to Kafka by their reader, from a Python worker."""
-
-    reader: CopyingReader
-    target: ClientConfig
-
-    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Shape: `ANSWER`, a row a split."""
-        _begin()
-        for batch in batches:
-            splits = batch.column(0).to_pylist()
-            try:
-                copied = self.reader.copy(splits, self.target, StopToken())
-            except RetriableError as error:
-                # The job goes on: what its other workers copied counts, and is not copied again.
-                copied = {split: PartitionResult(stop=Stop.RETRY, reason=str(error)) for split in splits}
-            for split, reached in copied.items():
-                yield answer(reached, None, split=split)
 
 
 @dataclass(frozen=True)

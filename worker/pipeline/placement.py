@@ -66,15 +66,6 @@ class SourcePlacement:
         large = is_worth_a_job(plan.rows, plan.bytes) and self._careful != SMALL
         return large and self._engine.may_go_there(self._place)
 
-    def is_copied_there(self, plan: Plan) -> bool:
-        """Whether this plan, which is copied as it is, runs as a job.
-
-        Decided: never on the machine of the worker, because there the brokers are the bound: 6,000,000 records of 170
-        bytes by two tasks, 1,250,000 a second *here* and 740,000 to 950,000 as jobs (2 cores, both brokers beside it),
-        which begin with connections of their own; loses: nothing, as copying takes half a core *here*.
-        """
-        return not self._engine.projections.spark.is_local and self.is_there(plan)
-
     def job_done(self, rows: int, seconds: float) -> None:
         """Note that a job moved so many rows in this time."""
         self._size.took(rows, seconds)

@@ -193,11 +193,9 @@ def written(ranges: Ranges, rows: list[Any]) -> Written:
         now = reached_of(row)
         assert now.partition is not None
         before = together.get(now.partition)
-        counts = before is None or before.stop is None
-        if counts:
-            together[now.partition] = now if before is None else before.then(now)
+        together[now.partition] = now if before is None else before.then(now)
         if row.part is not None:
-            (parts if counts else in_vain).append(bytes(row.part))
+            (parts if before is None or before.stop is None else in_vain).append(bytes(row.part))
     ends = [_to_the_end(partition, end, together.get(partition)) for partition, (_, end) in ranges.items()]
     return Written(ends, parts, in_vain)
 

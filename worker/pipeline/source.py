@@ -7,7 +7,7 @@
 durable in Kafka, visible or in an open transaction; the task then stores its offsets (`tasks/source.py`, Invariant 1).
 Beside it: which of the two places (`placement.py`), expressions compiled and cached (`encoding.py`), a chain with a
 part in Java, whose batches are always *here* (`section.py`), producer and topics (`source_producer.py`). What a reader
-can copy as it is, from Kafka to Kafka, takes none of these steps (`_copied_here`, `copy_job.py`).
+can copy as it is, from Kafka to Kafka, takes none of these steps, and is copied *here* (`_copied`).
 """
 
 from __future__ import annotations
@@ -30,7 +30,6 @@ from headrace.worker.deadletters.source_records import report_rows
 from headrace.worker.engine.driver import EngineLost
 from headrace.worker.errors import RecordError
 from headrace.worker.kafka.writer import KafkaWriter, TopicMissing, discard_producer
-from headrace.worker.pipeline.copy_job import CopyJob
 from headrace.worker.pipeline.encoding import SourceEncoding
 from headrace.worker.pipeline.executors import ProduceTo, with_split
 from headrace.worker.pipeline.job import JobCancelled
@@ -77,7 +76,7 @@ class SourcePipeline:
     encoding: SourceEncoding
     producer: SourceProducer
     placement: SourcePlacement
-    _job: SourceJob | CopyJob | None = None
+    _job: SourceJob | None = None
 
     def batch(self, after: Sequence[SourceOffset | None]) -> SourceBatch | None:
         """Move what follows these offsets; None where the source has nothing new.
@@ -91,12 +90,13 @@ class SourcePipeline:
             self.scope.stop.raise_if_set("planning a batch")  # what was planned may long be another worker's to read
             self.encoding.refresh()
             reader = self.task.reader(plan)
+            is_there = False
             if self._may_copy(reader):
-                is_there = self.placement.is_copied_there(plan)
-                by_split = self._copied_there(plan, reader) if is_there else self._copied_here(plan, reader)
+                by_split = self._copied(plan, reader)
+            elif is_there := self.placement.is_there(plan):
+                by_split = self._there(plan, reader)
             else:
-                is_there = self.placement.is_there(plan)
-                by_split = self._there(plan, reader) if is_there else self._here(plan, reader)
+                by_split = self._here(plan, reader)
         except BaseException:
             self._undelivered()
             raise
@@ -206,11 +206,8 @@ class SourcePipeline:
 
     def _there(self, plan: Plan, reader: ArrowReader) -> dict[int, PartitionResult]:
         """How far each split got."""
-        return self._ran(SourceJob(self.scope, plan, reader, self.encoding, self._produce_to(plan)), plan)
-
-    def _ran(self, job: SourceJob | CopyJob, plan: Plan) -> dict[int, PartitionResult]:
-        """How far each split got."""
-        scope, self._job = self.scope, job
+        scope = self.scope
+        self._job = job = SourceJob(scope, plan, reader, self.encoding, self._produce_to(plan))
         with scope.engine.jobs.take(1, scope.stop):
             scope.stop.raise_if_set("waiting for a turn")
             began = time.monotonic()
@@ -247,17 +244,17 @@ class SourcePipeline:
             and cast(CopyingReader, reader).can_copy(self.producer.client)
         )
 
-    def _copied_here(self, plan: Plan, reader: CopyingReader) -> dict[int, PartitionResult]:
-        """How far each split got."""
+    def _copied(self, plan: Plan, reader: CopyingReader) -> dict[int, PartitionResult]:
+        """How far each split got.
+
+        Decided: never as a job, because the brokers are the bound, and copying takes half a core (6,000,000 records of
+        170 bytes by two tasks: 1,250,000 a second *here*, 740,000 to 950,000 as jobs, which begin with connections of
+        their own; 2 cores, both brokers beside it); loses: a Spark cluster's network, if it is nearer to the brokers.
+        """
         self.producer.topics.ensure(self.task.topics())
         reached = dict(reader.copy(range(len(plan.splits)), self.producer.client, self.scope.stop))
         self.scope.engine.copied(reached.values())
         return reached
-
-    def _copied_there(self, plan: Plan, reader: CopyingReader) -> dict[int, PartitionResult]:
-        """How far each split got."""
-        self.producer.topics.ensure(self.task.topics())
-        return self._ran(CopyJob(self.scope, plan, reader, self.producer.client), plan)
 
     # -- before, between and after batches -----------------------------------------------------------------------------
 

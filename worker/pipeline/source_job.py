@@ -75,10 +75,5 @@ def by_split(rows: list[Any]) -> dict[int, PartitionResult]:
     together: dict[int, PartitionResult] = {}
     for row in rows:  # collected in the order of Spark's partitions
         before, now = together.get(row.split), reached_of(row)
-        if before is None:
-            together[row.split] = now
-        elif before.stop is None:
-            topics = tuple(sorted({*before.topics, *now.topics}))
-            offset = before.source_offset if now.source_offset is None else now.source_offset
-            together[row.split] = replace(before.then(now), topics=topics, source_offset=offset)
+        together[row.split] = now if before is None else before.then(now)
     return together

@@ -1,11 +1,10 @@
 """A thread that takes the batches of busy small sinks by turns, while the thread of each waits.
 
     thread of a task   batch, batch, lend ............................ batch
-    shared thread      fetch for those with news ; decode all ; write for each ; pause ; fetch for those with news ; ...
+    shared thread      a batch of each that has news ; pause ; a batch of each that has news ; ...
 
 A record that is alone in its batch costs less to handle than to wake a thread for, which then waits for Python's lock
-among all the others. Batches are decoded in one go where their programs are the same: a call of Spark's driver for each
-costs a third of all.
+among all the others.
 
 Decided: tasks lend their steps only while all together have many small batches a second, because with a thread each
 they fill a core (on two quiet cores, % of one: 20 sinks of 50 records a second 101, and 49 so; 100 sinks of five 56-69,
@@ -31,12 +30,10 @@ from collections.abc import Callable, Sequence
 from contextvars import Context, copy_context
 from dataclasses import dataclass, field
 from enum import Enum, auto
-from functools import partial
 from typing import Final, NamedTuple
 
 from headrace.worker.kafka.consumer_news import ConsumerNews
 from headrace.worker.model import TaskId
-from headrace.worker.pipeline.decoding import Ahead, Decoded, decode_together
 
 log = logging.getLogger(__name__)
 
@@ -75,16 +72,7 @@ class Next(Enum):
     """None: the task's own thread goes on."""
 
 
-@dataclass
-class Half:
-    """A step that stands before the decoding of its batch."""
-
-    ahead: Ahead
-    finish: Callable[[Decoded | None], Next]
-    """The rest of the step, given what was decoded; with None it decodes by itself."""
-
-
-Step = Callable[[], Next | Half]
+Step = Callable[[], Next]
 
 
 @dataclass(eq=False)
@@ -97,25 +85,18 @@ class _Lent:
     """Of the task's thread: log lines name its connector."""
     due: float = 0.0
     """When the next step is due without news (`time.monotonic`)."""
-    half: Half | None = None
-    """For the task itself to finish, where it gets its steps back in between."""
     error: BaseException | None = None
     ended: threading.Event = field(default_factory=threading.Event)
-
-
-_DECODING: Final = object()
-"""Stands for all tasks while their batches are decoded."""
 
 
 class SharedThread:
     """That of a worker's tasks; it runs while a task lends it steps. Any thread may call."""
 
-    def __init__(self, together: Callable[[Sequence[Ahead]], list[Decoded | None]] = decode_together) -> None:
-        self._together = together
+    def __init__(self) -> None:
         self._lock = threading.Lock()
         self._lent: dict[_Lent, None] = {}
-        self._stepping: object | None = None
-        """The one whose step is taken, or `_DECODING`."""
+        self._stepping: _Lent | None = None
+        """The one whose step is taken."""
         self._stepping_since = 0.0
         self._runs = False
         self._paces: dict[TaskId, float] = {}
@@ -154,9 +135,6 @@ class SharedThread:
         mine.ended.wait()
         if mine.error is not None:
             raise mine.error
-        half, mine.half = mine.half, None  # nor is it decoded by the shared thread any more
-        if half is not None:
-            half.finish(None)
 
     def _guard(self, ended: threading.Event) -> None:
         """While one task's step is blocked, give the others theirs back; until `ended`."""
@@ -190,8 +168,7 @@ class SharedThread:
             due = watch.due(lent)
             began = time.monotonic()
             for one in due:
-                self._take_step(one, one.step)
-            self._finish([(one, half) for one in due if (half := one.half) is not None])
+                self._take_step(one)
             if due:
                 time.sleep(rest_s(time.monotonic() - began))
 
@@ -201,41 +178,20 @@ class SharedThread:
             self._runs = bool(self._lent)
             return list(self._lent)
 
-    def _finish(self, halves: Sequence[tuple[_Lent, Half]]) -> None:
-        """Finish these steps, all of whose batches are decoded first."""
-        if not halves:
-            return
-        with self._lock:  # what decodes for too long is blocked, too
-            self._stepping, self._stepping_since = _DECODING, time.monotonic()
-        try:
-            decoded = self._together([half.ahead for _, half in halves])
-        except Exception:
-            log.exception("Batches cannot be decoded together; each task decodes its own")
-            decoded = [None] * len(halves)
-        finally:
-            with self._lock:
-                self._stepping = None
-        for (one, half), rows in zip(halves, decoded, strict=True):
-            self._take_step(one, partial(half.finish, rows), half)
-
-    def _take_step(self, one: _Lent, step: Step, half: Half | None = None) -> None:
-        """Take a step; with `half` the rest of it."""
+    def _take_step(self, one: _Lent) -> None:
         with self._lock:
-            if one not in self._lent or one.half is not half:
+            if one not in self._lent:
                 return  # taken back
-            one.half = None
             self._stepping, self._stepping_since = one, time.monotonic()
-        after: Next | Half = Next.OWN
+        after = Next.OWN
         try:
-            after = one.context.run(step)
+            after = one.context.run(one.step)
         except BaseException as error:  # a plugin's SystemExit is its own task's
             one.error = error
         with self._lock:
             self._stepping = None
             one.due = 0.0 if one.news is None else time.monotonic() + _LOOK_S
-            if isinstance(after, Half):
-                one.half = after
-            elif after is Next.OWN:
+            if after is Next.OWN:
                 del self._lent[one]
         if after is Next.OWN:
             one.ended.set()

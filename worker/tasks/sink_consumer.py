@@ -35,7 +35,6 @@ from headrace.plugins.stopping import StopToken
 from headrace.worker.kafka.consumer_news import ConsumerNews
 from headrace.worker.kafka.errors import CONSUMER_RETRIABLE, NO_TOPIC, refused
 from headrace.worker.kafka.group_member import member_of
-from headrace.worker.kafka.late_timers import late_timers
 from headrace.worker.kafka.rights import said
 from headrace.worker.kafka.topic_ids import AskedIds, TopicIds
 from headrace.worker.tasks.fetched import Sizes, cut, sizes, undecodable
@@ -60,36 +59,40 @@ StableOffsets = Callable[[Sequence[Position]], Sequence[GroupOffset]]
 
 
 class Owner(Protocol):
-    """The task, as its consumer calls it."""
-
-    @property
-    def abandoned(self) -> bool:
-        """Whether the task may commit nothing any more."""
-
-    def may_take(self) -> bool:
-        """Whether the task may take records now; asked after a wait for them, in which that may have changed."""
+    """The task that has the consumer."""
 
     metrics: TaskMetrics
     stop: StopToken
     """Set once the task has to end."""
 
+    @property
+    def abandoned(self) -> bool:
+        """True once the task may commit nothing any more."""
+
+    def may_take(self) -> bool:
+        """True if the task may take records now; asked after a wait for them, in which that may have changed."""
+
+    def wait(self, seconds: float) -> None:
+        """Sleep, unless somebody wakes the task."""
+
+
+class Rebalances(Protocol):
+    """The listener of the task's partitions; called on the task's own thread."""
+
     def open(self, partitions: Sequence[TopicPartition]) -> Mapping[TopicPartition, int]:
-        """These partitions come; where to go on in those for which the outside system knows better."""
+        """Open partitions that come; where to go on in those for which the outside system knows better."""
 
     def pre_commit(self, positions: Mapping[TopicPartition, int]) -> Mapping[TopicPartition, int] | None:
-        """The outside system has these positions, too, before Kafka has them; those to commit now, None: all.
+        """Let the outside system have these positions, too, before Kafka has them; those to commit now, None: all.
 
         Errors: RetriableError.
         """
 
     def end_batch(self, lost: bool) -> None:
-        """Nothing is being written any more; what was reached counts unless the partitions are lost."""
+        """Let nothing be written any more; what was reached counts unless the partitions are lost."""
 
     def close(self, partitions: Sequence[TopicPartition]) -> None:
-        """These partitions go."""
-
-    def wait(self, seconds: float) -> None:
-        """Sleep, unless somebody wakes the task."""
+        """Close partitions that go."""
 
 
 class _Commit(NamedTuple):
@@ -110,6 +113,7 @@ class SinkConsumer:
         topic_ids: TopicIds,
         positions: Positions,
         owner: Owner,
+        rebalances: Rebalances,
         largest_record: int,
         stable_offsets: StableOffsets | None = None,
     ) -> None:
@@ -122,6 +126,7 @@ class SinkConsumer:
         self._topic_ids = topic_ids
         self._positions = positions
         self._owner = owner
+        self._rebalances = rebalances
         self._largest_record = largest_record
         self._stable_offsets = stable_offsets
         self._doubted: set[str] = set()
@@ -143,8 +148,7 @@ class SinkConsumer:
         own["error_cb"] = self._failures
         self._statistics = ClientStatistics("consumer", config)
         client = {**config, **own, **self._statistics.settings()}
-        with late_timers():
-            self._client: Any = Consumer(client, logger=logging.getLogger(f"{__name__}.client"))
+        self._client: Any = Consumer(client, logger=logging.getLogger(f"{__name__}.client"))
         self._statistics.watch(self._client)
         self.news = ConsumerNews.of(self._client)
         """Tells that something is there; None where only polling tells."""
@@ -388,7 +392,7 @@ class SinkConsumer:
         remade = self._topic_ids.remade(asked)
         if remade:
             self._commit = None
-            self._owner.end_batch(lost=True)  # what its jobs reach are offsets of the former topic
+            self._rebalances.end_batch(lost=True)  # what its jobs reach are offsets of the former topic
         self._positions.forget_topics(remade)
         if remade:  # a sink that keeps offsets itself has to forget them, too
             anew = [partition for partition in self.kept if partition.topic in remade]
@@ -498,7 +502,7 @@ class SinkConsumer:
             remade = self._forget_remade(begun.asked)
             still = {p: at for p, at in self._positions.uncommitted().items() if p.topic not in self._doubted}
             new = {p: min(offset, still[p]) for p, offset in begun.positions.items() if p in still}
-            if new and not remade and (released := self._owner.pre_commit(new)) is not None:
+            if new and not remade and (released := self._rebalances.pre_commit(new)) is not None:
                 new = self._positions.uncommitted_of(released)
         except RetriableError as error:
             _say_not_committed(error)
@@ -586,7 +590,7 @@ class SinkConsumer:
     def _opened(self, partitions: Sequence[TopicPartition]) -> Mapping[TopicPartition, int]:
         while True:
             try:
-                return self._owner.open(partitions)
+                return self._rebalances.open(partitions)
             except RetriableError as error:
                 if self._owner.stop.is_set():
                     raise
@@ -646,7 +650,7 @@ class SinkConsumer:
 
     def _on_revoke(self, _client: Any, positions: list[Any]) -> None:
         try:
-            self._owner.end_batch(lost=False)
+            self._rebalances.end_batch(lost=False)
         except Exception as error:
             self._error = error
         try:
@@ -660,7 +664,7 @@ class SinkConsumer:
     def _on_lost(self, _client: Any, positions: list[Any]) -> None:
         try:
             try:
-                self._owner.end_batch(lost=True)
+                self._rebalances.end_batch(lost=True)
             finally:
                 self._give_up(positions)
         except Exception as error:
@@ -687,7 +691,7 @@ class SinkConsumer:
     def _give_up(self, positions: list[Any]) -> None:
         gone = [partition for partition in _partitions(positions) if partition in self.assigned]
         try:
-            self._owner.close(gone)
+            self._rebalances.close(gone)
         finally:  # they are another's now, whatever the sink says
             self._commit = None
             self._positions.give_up(gone)

@@ -129,7 +129,7 @@ class SourceTaskRunner(Task):
                 failures += 1
                 self._wait_after(error, failures)
                 continue
-            self._recovered(failures)
+            self.recovered(failures)
             failures = 0
             self._host.retry_budget.succeeded()
             if batch is not None:

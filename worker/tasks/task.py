@@ -112,7 +112,7 @@ class Task(ABC):
             told = "; ".join(map(_told, reached)) or "nothing"
             self._log.debug("A batch %s in %.0f ms: %s", place, took_s * 1000, told)
 
-    def _recovered(self, failures: int) -> None:
+    def recovered(self, failures: int) -> None:
         """Say that a batch succeeded after so many attempts that failed, if any did."""
         if failures:
             self._log.info("The task recovered after %d failed attempts and goes on", failures)
@@ -123,7 +123,7 @@ class Task(ABC):
         while not self.stop.is_set():
             try:
                 prepare()
-                self._recovered(failures)
+                self.recovered(failures)
                 return
             except RetriableError as error:
                 failures += 1

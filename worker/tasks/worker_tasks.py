@@ -43,7 +43,8 @@ from headrace.worker.tasks.metrics import TasksMetrics
 from headrace.worker.tasks.poll_interval import PollInterval
 from headrace.worker.tasks.positions import Positions
 from headrace.worker.tasks.shared_thread import SharedThread
-from headrace.worker.tasks.sink import SinkInput, SinkTaskRunner
+from headrace.worker.tasks.sink import SinkTaskRunner
+from headrace.worker.tasks.sink_input import SinkInput
 from headrace.worker.tasks.source import SourceTaskRunner
 from headrace.worker.tasks.static_member import INSTANCE, named_by_topics
 from headrace.worker.tasks.subscription import TopicSubscription

@@ -1,4 +1,4 @@
-"""Who may do what: each endpoint with each right, as docs/security.md has them; no more is shown than may be seen."""
+"""Each endpoint with each right, as docs/security-rest.md has them; nobody is shown more than may be seen."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from tests.unit.rest.test_app import FILE, refused, until
 from tests.unit.rest.test_mirror import HEALTHY, view
 
 ROOT: Final = Path(__file__).parents[3]
-PAGE: Final = (ROOT / "docs" / "security.md").read_text(encoding="utf-8")
+PAGE: Final = (ROOT / "docs" / "security-rest.md").read_text(encoding="utf-8")
 TABLE: Final = {
     request: right.replace("`", "")
     for request, right in re.findall(r"^\| `([A-Z]+ /[^`]*)` \| ([^|]*?) \|", PAGE, re.MULTILINE)

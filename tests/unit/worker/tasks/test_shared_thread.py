@@ -13,7 +13,7 @@ import pytest
 
 from headrace.worker.model import TaskId
 from headrace.worker.tasks import shared_thread
-from headrace.worker.tasks.shared_thread import Half, Next, SharedThread
+from headrace.worker.tasks.shared_thread import Next, SharedThread
 from tests.integration.worker_process import eventually
 
 WHOSE: ContextVar[str] = ContextVar("whose", default="nobody's")
@@ -22,10 +22,10 @@ SECONDS = 10
 
 @pytest.fixture
 def shared() -> SharedThread:
-    return SharedThread(lambda work: [None] * len(work))
+    return SharedThread()
 
 
-def lend(shared: SharedThread, whose: str, step: Callable[[], Next | Half]) -> None:
+def lend(shared: SharedThread, whose: str, step: Callable[[], Next]) -> None:
     WHOSE.set(whose)
     shared.lend(step, None)
 
@@ -96,75 +96,6 @@ def test_a_blocked_step_is_its_own_tasks_trouble(shared: SharedThread, monkeypat
 @pytest.mark.parametrize(("worked_ms", "rests_ms"), [(0, 4), (1, 3), (2, 2), (3, 2.6), (4, 4.6), (100, 5)])
 def test_the_thread_rests_longer_after_a_longer_turn(worked_ms: float, rests_ms: float) -> None:
     assert shared_thread.rest_s(worked_ms / 1000) == pytest.approx(rests_ms / 1000)
-
-
-def ahead(name: str) -> Any:
-    return f"program {name}", f"rows of {name}"
-
-
-def test_batches_of_all_tasks_are_decoded_in_one_go() -> None:
-    asked: list[list[tuple[Any, Any]]] = []
-
-    def decode(work: Any) -> Any:
-        asked.append(list(work))
-        return [f"decoded {rows}" for _, rows in work]
-
-    shared, both, given = SharedThread(decode), threading.Barrier(2), list[tuple[str, Any]]()
-
-    def step_of(name: str) -> Callable[[], Any]:
-        def finish(decoded: Any) -> Next:
-            given.append((WHOSE.get(), decoded))
-            return goes_on(len(asked[-1]) < 2)
-
-        return lambda: Half(ahead(name), finish)
-
-    def lend_both(name: str) -> None:
-        both.wait(SECONDS)
-        lend(shared, name, step_of(name))
-
-    with ThreadPoolExecutor(2) as pool:
-        for done in [pool.submit(lend_both, name) for name in "ab"]:
-            done.result(SECONDS)
-    assert sorted(asked[-1]) == [("program a", "rows of a"), ("program b", "rows of b")]
-    assert sorted(given[-2:]) == [("a", "decoded rows of a"), ("b", "decoded rows of b")]
-
-
-def test_a_step_that_is_blocked_halfway_is_finished_by_its_own_task(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(shared_thread, "_PATIENCE_S", 0.01)
-    halfway, blocked, go_on = threading.Event(), threading.Event(), threading.Event()
-    finished: list[tuple[str, Any]] = []
-    decoded_after_all: list[Any] = []
-
-    def decode(work: Any) -> Any:
-        decoded_after_all.extend(work if go_on.is_set() else [])
-        return [None] * len(work)
-
-    shared = SharedThread(decode)
-
-    def finish(decoded: Any) -> Next:
-        finished.append((threading.current_thread().name, decoded))
-        return Next.WAIT
-
-    def half() -> Any:
-        halfway.set()
-        return Half(ahead("a"), finish) if blocked.wait(SECONDS) else Next.OWN
-
-    def block() -> Next:
-        blocked.set()
-        return goes_on(not go_on.wait(SECONDS))
-
-    with ThreadPoolExecutor(2, "own") as pool:
-        first = pool.submit(shared.lend, half, None)
-        assert halfway.wait(SECONDS)
-        second = pool.submit(shared.lend, block, None)
-        blocked.set()
-        first.result(SECONDS)
-        go_on.set()
-        second.result(SECONDS)
-    name, decoded = finished[-1]
-    assert name.startswith("own")
-    assert decoded is None
-    assert decoded_after_all == []
 
 
 class News:

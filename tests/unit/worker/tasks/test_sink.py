@@ -22,9 +22,13 @@ from headrace.worker.engine.driver import EngineLost
 from headrace.worker.pipeline import job_size, placement
 from headrace.worker.pipeline.background_job import BackgroundJob, Ranges
 from headrace.worker.pipeline.job import JobCancelled, OutOfMemory
+from headrace.worker.tasks import load
 from headrace.worker.tasks import sink as sink_task
+from headrace.worker.tasks.backlog import Backlog
 from headrace.worker.tasks.fetched import Fetched
+from headrace.worker.tasks.inline import InlineBatches
 from headrace.worker.tasks.positions import Positions
+from headrace.worker.tasks.rebalances import Rebalances
 from headrace.worker.tasks.shared_thread import SharedThread
 from headrace.worker.tasks.sink import SinkTaskRunner
 from headrace.worker.tasks.static_member import Fenced
@@ -120,7 +124,6 @@ class Pipeline:
 
     may_go_there = True
     section = None
-    decoding = SimpleNamespace(known_program=lambda: None)
 
     def __init__(self, retry: RetryTopic, *answers: Exception | int) -> None:
         self.retry = retry
@@ -173,14 +176,32 @@ class Rig:
         self.looks = 0
         builder: Any = SimpleNamespace(create_missing_topics=self.look)
         self.expelled = SimpleQueue[Any]()
-        records: Any = SimpleNamespace(positions=Positions("earliest"), commit_interval_s=60, expel=self.expelled.put)
-        self.task = SinkTaskRunner(
-            self.host, self.plugin, builder, records, SharedThread(lambda work: [None] * len(work))
+        records: Any = SimpleNamespace(
+            positions=Positions("earliest"),
+            commit_interval_s=60,
+            expel_soon=lambda member, _: self.expelled.put(member),
         )
+        self.task = SinkTaskRunner(self.host, self.plugin, builder, records, SharedThread())
         errors = replace(handling(True, retry_topic="r"), retry_timeout_ms=-1, retry_delay_max_ms=1000)
         retry = RetryTopic("c", errors, {}, self.host.stop, lambda: 1_000_000)
         self.consumer, self.pipeline, self.dropped = Consumer(records.positions), Pipeline(retry, *answers), 0
-        self.task._opened = self.pipeline, self.consumer  # type: ignore[assignment]
+        given: Any = self.pipeline
+        self.backlog = Backlog(self.task, self.host, self.plugin, given, self.task._held, self.task._load)
+        self.rebalances = Rebalances(self.plugin, given, self.task._held, self.backlog)
+        consumer: Any = self.consumer
+        self.retry = retry
+        self.inline = InlineBatches(self.task, self.host, given, consumer, self.task._positions, self.task._held)
+        self.task._opened = sink_task._Opened(given, consumer, self.inline, self.backlog)
+
+    def work(self) -> None:
+        """Work through the backlog by jobs."""
+        consumer: Any = self.consumer
+        self.backlog.work(consumer, self.task._positions)
+
+    def next_ranges(self) -> Ranges | None:
+        """The next job's."""
+        consumer: Any = self.consumer
+        return self.backlog.next_ranges(consumer, self.task._positions)
 
     def look(self) -> None:
         """Count a look for the topics of failed records."""
@@ -218,7 +239,7 @@ def rows(*places: TopicPartition, **headers: int | str) -> pa.RecordBatch:
 
 def test_what_a_search_left_is_the_next_batch(monkeypatch: pytest.MonkeyPatch) -> None:
     rig = Rig(monkeypatch, RetriableError("no"), 2, RetriableError("no"), 9)
-    assert rig.task._here(rows(P0, P0, P0, P1), rig.pipeline.here)
+    assert rig.inline._write(rows(P0, P0, P0, P1), rig.pipeline.here)
     given = [(len(places), again) for places, again in rig.pipeline.given]
     assert given == [
         (4, False),
@@ -232,7 +253,7 @@ def test_what_a_search_left_is_the_next_batch(monkeypatch: pytest.MonkeyPatch) -
 def test_a_partition_that_went_and_came_back_is_not_written_again(monkeypatch: pytest.MonkeyPatch) -> None:
     rig = Rig(monkeypatch, RetriableError("no"), 9)
     rig.consumer.steps = [lambda: rig.consumer.goes(P0)]
-    assert rig.task._here(rows(P0, P1), rig.pipeline.here)
+    assert rig.inline._write(rows(P0, P1), rig.pipeline.here)
     assert rig.pipeline.given[-1][0] == [("t", 1, 1)]
     assert rig.next(P0, P1) == [None, 2]
 
@@ -240,15 +261,15 @@ def test_a_partition_that_went_and_came_back_is_not_written_again(monkeypatch: p
 def test_a_retry_partition_that_went_and_came_back_is_read_again(monkeypatch: pytest.MonkeyPatch) -> None:
     rig = Rig(monkeypatch, RetriableError("no"), 9)
     rig.consumer.steps = [lambda: rig.consumer.goes(R0)]
-    assert rig.task._again(rows(R0, R1))
+    assert rig.inline._write_again(rig.retry, rows(R0, R1))
     assert (rig.next(R0, R1), len(rig.pipeline.given[-1][0])) == ([None, 2], 1)
 
 
 def test_what_is_not_due_rests_and_what_is_anothers_is_passed(monkeypatch: pytest.MonkeyPatch) -> None:
     rig = Rig(monkeypatch)
-    assert rig.task._again(rows(R0, R0, not_before=1_000_500))
+    assert rig.inline._write_again(rig.retry, rows(R0, R0, not_before=1_000_500))
     assert (rig.next(R0), rig.consumer.rests) == ([0], [R0])
-    assert rig.task._again(rows(R1, R1, connector="other", not_before=1_000_500))
+    assert rig.inline._write_again(rig.retry, rows(R1, R1, connector="other", not_before=1_000_500))
     assert (rig.next(R1), rig.consumer.rests, rig.dropped, rig.pipeline.given) == ([2], [R0], 2, [])
 
 
@@ -266,7 +287,7 @@ def test_a_batch_that_is_given_up_comes_again(monkeypatch: pytest.MonkeyPatch) -
         raise RetriableError("partitions went, and the sink's server is away")
 
     rig.consumer.steps = [close_in_vain]
-    monkeypatch.setattr(rig.task, "_fetch", lambda _: fetched(P0, P1, full=True))
+    monkeypatch.setattr(rig.task, "_poll", lambda _: fetched(P0, P1, full=True))
     with pytest.raises(RetriableError, match="partitions went"):
         rig.task._move()
     assert rig.consumer.sought == 1
@@ -303,7 +324,7 @@ def test_a_job_begins_before_the_one_in_front_has_ended(behind: Rig) -> None:
         behind.pipeline.end_first()
 
     behind.consumer.steps = [look]
-    behind.task._there()
+    behind.work()
     assert behind.pipeline.ranges == [{P0: (0, 10)}, {P0: (10, 20)}, {P0: (20, 25)}]
     assert seen[0] == (2, 0)
     assert behind.next(P0) == [25]
@@ -313,22 +334,22 @@ def test_a_job_begins_before_the_one_in_front_has_ended(behind: Rig) -> None:
 def test_a_revoked_partitions_first_job_counts_and_its_next_is_void(behind: Rig) -> None:
     def revoked() -> None:
         behind.pipeline.jobs[0].ended.set()
-        behind.task.end_batch(lost=False)
+        behind.rebalances.end_batch(lost=False)
         behind.consumer.assigned, behind.consumer.steps = [], []
 
     behind.consumer.steps = [revoked]
-    behind.task._there()
+    behind.work()
     assert len(behind.pipeline.jobs) == 2
     assert behind.next(P0) == [10]
 
 
 def test_nothing_counts_of_partitions_that_were_lost(behind: Rig) -> None:
     def lost() -> None:
-        behind.task.end_batch(lost=True)
+        behind.rebalances.end_batch(lost=True)
         behind.consumer.assigned, behind.consumer.steps = [], []
 
     behind.consumer.steps = [lost]
-    behind.task._there()
+    behind.work()
     assert behind.next(P0) == [0]
     assert all(job.cancelled for job in behind.pipeline.jobs)
 
@@ -340,7 +361,7 @@ def test_a_paused_task_ends_the_job_in_front_and_no_other(behind: Rig) -> None:
             behind.pipeline.jobs[0].ended.set()
 
     behind.consumer.steps = [pause]
-    behind.task._there()
+    behind.work()
     assert (len(behind.pipeline.jobs), behind.next(P0)) == (2, [10])
 
 
@@ -352,14 +373,14 @@ def test_a_job_runs_on_though_the_next_one_cannot_be_planned(behind: Rig, monkey
 
     monkeypatch.setattr(behind.consumer, "watermarks", watermarks)
     behind.consumer.steps = [behind.pipeline.end_first]
-    behind.task._there()
+    behind.work()
     assert behind.pipeline.ranges[0] == {P0: (0, 10)}
     assert behind.next(P0) == [25]
 
 
 def test_a_worker_that_may_not_move_begins_no_job(behind: Rig) -> None:
     behind.may_move = False
-    behind.task._there()
+    behind.work()
     assert behind.pipeline.jobs == []
 
 
@@ -381,8 +402,8 @@ def test_a_sink_that_could_not_recover_does_so_before_its_next_batch(
 
     monkeypatch.setattr(Job, "run", fail)
     with pytest.raises(RetriableError, match="still away"):
-        behind.task._there()
-    monkeypatch.setattr(behind.task, "_fetch", lambda _: fetched())
+        behind.work()
+    monkeypatch.setattr(behind.task, "_poll", lambda _: fetched())
     monkeypatch.setattr(behind.consumer, "pass_ends", lambda _: None, raising=False)
     behind.task._move()
     behind.task._move()
@@ -394,23 +415,23 @@ def test_a_backlog_is_worth_a_job_although_little_comes_at_once(behind: Rig, mon
     monkeypatch.setattr(behind.consumer, "fetch", lambda *_: fetched(P0).messages, raising=False)
     monkeypatch.setattr(behind.consumer, "lag", lambda: 1_000)
     monkeypatch.setattr(placement, "THERE_ROWS", 50_000)
-    behind.task._measure()
-    assert not behind.task._fetch(0).is_full
-    behind.task._lag = 50_000
-    assert behind.task._fetch(0).is_full
+    behind.task.measure()
+    assert not behind.task._poll(0).is_full
+    behind.task._load.lag = 50_000
+    assert behind.task._poll(0).is_full
 
 
 def test_what_was_handled_is_not_taken_again(monkeypatch: pytest.MonkeyPatch) -> None:
     rig = Rig(monkeypatch)
     rig.task._positions.go_on({P0: 1})
     for many in (False, True):
-        monkeypatch.setattr(sink_task, "is_few", lambda *_, many=many: not many)
+        monkeypatch.setattr(load, "is_few", lambda *_, many=many: not many)
         monkeypatch.setattr(rig.consumer, "fetch", lambda *_: fetched(P0, P1, P0).messages, raising=False)
-        taken = rig.task._rows(rig.task._fetch(0))
+        taken = rig.task._rows(rig.task._poll(0))
         assert taken is not None
         assert (taken["topic"].to_pylist(), taken["partition"].to_pylist()) == (["t"], [1])
         monkeypatch.setattr(rig.consumer, "fetch", lambda *_: fetched(P0).messages, raising=False)
-        assert rig.task._rows(rig.task._fetch(0)) is None
+        assert rig.task._rows(rig.task._poll(0)) is None
 
 
 @pytest.mark.parametrize("error", [EngineLost("Spark is away"), OutOfMemory("too much")])
@@ -422,31 +443,31 @@ def test_what_ended_the_engine_is_read_here(behind: Rig, monkeypatch: pytest.Mon
         failing.setattr(Job, "run", fail)
         behind.plugin.recover = dict
         with pytest.raises(type(error)):
-            behind.task._there()
+            behind.work()
     read_to = behind.pipeline.ranges[-1][P0][1]
     for position in (0, read_to - 1):
         behind.task._positions.go_on({P0: position})
-        assert behind.task._backlog() is None
+        assert behind.next_ranges() is None
     behind.task._positions.go_on({P0: read_to})
-    assert behind.task._backlog() == {P0: (read_to, 25)}
+    assert behind.next_ranges() == {P0: (read_to, 25)}
 
 
 def test_what_is_held_of_a_former_topic_is_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
     rig = _holding(monkeypatch, {P0: 0})
-    rig.task._go_on_held({P0: 200})
-    rig.task.open([P0])  # the topic was made again
+    rig.inline._go_on_held({P0: 200})
+    rig.rebalances.open([P0])  # the topic was made again
     rig.pipeline.held = {}  # type: ignore[attr-defined]
-    rig.task._go_on_held({P1: 7})
+    rig.inline._go_on_held({P1: 7})
     assert rig.next(P0, P1) == [None, 7], "records 0 to 199 of the new topic are not passed over"
     assert rig.pipeline.read_anew_times == 1, "nor may a job take what was fetched of the former one"
 
 
 def test_rows_that_come_again_take_nothing_back(monkeypatch: pytest.MonkeyPatch) -> None:
     rig = _holding(monkeypatch, {P0: 100})
-    rig.task._go_on_held({P0: 200})
-    rig.task._go_on_held({P0: 150})  # from the first held one on, as after a rebalance
+    rig.inline._go_on_held({P0: 200})
+    rig.inline._go_on_held({P0: 150})  # from the first held one on, as after a rebalance
     rig.pipeline.held = {}  # type: ignore[attr-defined]
-    rig.task._go_on_held({})
+    rig.inline._go_on_held({})
     assert rig.next(P0) == [200], "in S3 a file that begins at 150 would repeat records"
 
 
@@ -460,7 +481,7 @@ def _holding(monkeypatch: pytest.MonkeyPatch, held: dict[TopicPartition, int]) -
 
 def test_the_clock_ends_what_a_paused_task_holds(monkeypatch: pytest.MonkeyPatch) -> None:
     rig = _holding(monkeypatch, {P0: 0})
-    rig.task._go_on_held({P0: 20})
+    rig.inline._go_on_held({P0: 20})
 
     def without_rows() -> list[PartitionResult]:
         rig.pipeline.held = {}  # type: ignore[attr-defined]
@@ -468,10 +489,10 @@ def test_the_clock_ends_what_a_paused_task_holds(monkeypatch: pytest.MonkeyPatch
 
     due: list[float | None] = [0]
     rig.pipeline.without_rows = without_rows  # type: ignore[attr-defined]
-    rig.task._holding = SimpleNamespace(due_s=lambda: due.pop() if due else None)  # type: ignore[assignment]
+    rig.task._held._sink = SimpleNamespace(due_s=lambda: due.pop() if due else None)  # type: ignore[assignment]
     rig.task._paused = True
     rig.consumer.steps = [rig.host.stop.set]
-    monkeypatch.setattr(rig.task, "_measure", lambda: None)
+    monkeypatch.setattr(rig.task, "measure", lambda: None)
     monkeypatch.setattr(rig.task, "_set", lambda _state: None)
     rig.task._loop()
     assert rig.next(P0) == [20]
@@ -505,12 +526,12 @@ def test_pauses_grow_until_rows_are_durable(monkeypatch: pytest.MonkeyPatch) -> 
         if isinstance(step, Exception):
             raise step
         if isinstance(step, PartitionResult):
-            rig.task._reached([step])
+            rig.task.reached([step])
 
     monkeypatch.setattr(rig.task, "_move", move)
-    monkeypatch.setattr(rig.task, "_measure", lambda: None)
+    monkeypatch.setattr(rig.task, "measure", lambda: None)
     monkeypatch.setattr(rig.task, "_set", lambda _state: None)
-    monkeypatch.setattr(rig.task, "_stay_after", lambda _error, failures, _what: pauses.append(failures))
+    monkeypatch.setattr(rig.task, "stay_after", lambda _error, failures, _what: pauses.append(failures))
     rig.task._loop()
     assert pauses == [1, 2, 3, 1]
 
@@ -522,7 +543,7 @@ def fenced_rig(monkeypatch: pytest.MonkeyPatch, wait_s: float) -> Rig:
     def move() -> None:
         raise Fenced("connect-c", "g-c-0")
 
-    monkeypatch.setattr(rig.task, "_commit_when_due", move)
+    monkeypatch.setattr(rig.task, "commit_when_due", move)
     return rig
 
 
@@ -568,7 +589,7 @@ def test_a_task_that_is_fenced_while_it_waits_is_started_again(
     def fenced() -> None:
         raise Fenced("connect-c", "g-c-0")
 
-    monkeypatch.setattr(rig.task, "_commit_when_due", fail)
+    monkeypatch.setattr(rig.task, "commit_when_due", fail)
     rig.consumer.steps = [fenced]
     with pytest.raises(RetriableError, match=r"sink\.static\.membership=false"):
         rig.task._loop()
@@ -587,13 +608,14 @@ def test_a_task_sleeps_long_only_where_its_figures_say_that_nothing_waits(monkey
     waits: list[float] = []
     now = 100.0
     lags = iter([1, 0, 0])
-    monkeypatch.setattr(sink_task, "time", SimpleNamespace(monotonic=lambda: now))
+    for module in (sink_task, load):
+        monkeypatch.setattr(module, "time", SimpleNamespace(monotonic=lambda: now))
     rig.task._last_commit = now
     rig.consumer.fetch = lambda wait_s, *_: waits.append(wait_s)  # type: ignore[attr-defined]
     rig.consumer.lag = lambda: next(lags)  # type: ignore[method-assign]
     for after_s in (0.0, 0.3, 0.2, 0.5, 0.6):
         now += after_s
-        rig.task._measure()
+        rig.task.measure()
         rig.task._take_batch(rig.task._waits_s())
     assert waits == [1.0, 1.0, 5.0, 5.0, 5.0]
     assert next(lags, None) is None
@@ -610,8 +632,8 @@ def busy(monkeypatch: pytest.MonkeyPatch) -> Rig:
     """A task with so many small batches that it lends them; its batches are of one row."""
     rig = Rig(monkeypatch, *[1] * 3)
     rig.pipeline.retry = None
-    rig.task._measured, rig.task._small_batches = time.monotonic() - 1, 10_000
-    rig.task._measure()
+    rig.task._load._measured, rig.task._load._small_batches = time.monotonic() - 1, 10_000
+    rig.task.measure()
     assert rig.task._lends
     return rig
 
@@ -625,7 +647,7 @@ def fetches(rig: Rig, monkeypatch: pytest.MonkeyPatch, *next_ones: Fetched) -> l
         assert wait_s == 0
         return left.pop(0)
 
-    monkeypatch.setattr(rig.task, "_fetch", fetch)
+    monkeypatch.setattr(rig.task, "_poll", fetch)
     return threads
 
 
@@ -667,7 +689,7 @@ def test_the_shared_thread_lets_go_of_a_task_that_is_asked_to(
         getattr(busy.task, what, lambda: setattr(busy, "may_move", False))()
         return fetched()
 
-    monkeypatch.setattr(busy.task, "_fetch", fetch)
+    monkeypatch.setattr(busy.task, "_poll", fetch)
     busy.task._move()
     assert not busy.task._lends
 
@@ -675,6 +697,6 @@ def test_the_shared_thread_lets_go_of_a_task_that_is_asked_to(
 def test_a_task_keeps_its_thread_where_its_plugin_or_a_retry_topic_wants_it(busy: Rig) -> None:
     for shares, retry in ((False, None), (True, Any)):
         busy.plugin.shares_thread, busy.pipeline.retry = shares, retry  # type: ignore[assignment]
-        busy.task._measured, busy.task._small_batches = time.monotonic() - 1, 10_000
-        busy.task._measure()
+        busy.task._load._measured, busy.task._load._small_batches = time.monotonic() - 1, 10_000
+        busy.task.measure()
         assert not busy.task._lends

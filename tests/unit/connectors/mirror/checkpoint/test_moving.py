@@ -50,4 +50,4 @@ def test_on_average_no_more_than_a_fifth_over_javas(backlogs: list[int]) -> None
     assert min(ours) >= 0, "no record is passed over"
     assert sum(ours) <= 1.2 * sum(java), (sum(ours) / len(ours), sum(java) / len(java))
     for number, (one, other) in enumerate(zip(ours, java, strict=True)):
-        assert max(one, other) <= 7 * 37 * number + LAG_MAX, "docs/replication.md"
+        assert max(one, other) <= 7 * 37 * number + LAG_MAX, "docs/replication-consumers.md"

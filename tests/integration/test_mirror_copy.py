@@ -1,4 +1,4 @@
-"""Whole batches copied by a task's reader: by a Spark job, as where Spark is a cluster, and where they are refused."""
+"""Whole batches copied by a task's reader, and what becomes of them if the target is away or refuses them."""
 
 from __future__ import annotations
 
@@ -11,15 +11,13 @@ from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, C
 from headrace.config.kafka.client_config import ClientConfig
 from headrace.connectors.mirror.source.task import MirrorSourceTask
 from headrace.plugins.contracts import Limit, PartitionResult, Plan, Stop, TaskContext
+from headrace.plugins.errors import RetriableError
 from headrace.plugins.stopping import StopToken
-from headrace.worker.engine.programs import Engine
 from headrace.worker.machine.processes import free_port
-from headrace.worker.pipeline.copy_job import CopyJob
 from tests.integration.copied_topics import create, new_name, numbered, records_of, write
 from tests.integration.worker_process import eventually
-from tests.task_scope import task_scope
 
-pytestmark = [pytest.mark.kafka, pytest.mark.spark]
+pytestmark = pytest.mark.kafka
 
 
 @pytest.fixture
@@ -57,12 +55,10 @@ def planned(task: MirrorSourceTask) -> Plan:
     return found[-1]
 
 
-def test_a_job_copies_the_splits_of_a_plan(
-    shared: Engine, task: MirrorSourceTask, broker: str, second_broker: str
-) -> None:
+def test_the_splits_of_a_plan_are_copied(task: MirrorSourceTask, broker: str, second_broker: str) -> None:
     plan = planned(task)
     target = ClientConfig("producer", {"bootstrap.servers": second_broker})
-    reached = CopyJob(task_scope(shared), plan, task.reader(plan), target).run()
+    reached = task.reader(plan).copy(range(2), target, StopToken())
     (remote,) = task.topics()
     assert {split: (one.written, one.source_offset, one.reason) for split, one in reached.items()} == {
         split: (300, {"offset": 299}, None) for split in range(2)
@@ -73,12 +69,11 @@ def test_a_job_copies_the_splits_of_a_plan(
     assert records_of(second_broker, remote) == records_of(broker, remote.removeprefix("A."))
 
 
-def test_a_split_whose_target_is_away_is_tried_again(shared: Engine, task: MirrorSourceTask) -> None:
+def test_a_plan_whose_target_is_away_is_tried_again(task: MirrorSourceTask) -> None:
     plan = planned(task)
     nowhere = ClientConfig("producer", {"bootstrap.servers": f"127.0.0.1:{free_port()}"})
-    reached = CopyJob(task_scope(shared), plan, task.reader(plan), nowhere).run()
-    assert {one.stop for one in reached.values()} == {Stop.RETRY}
-    assert all("target (B)" in (one.reason or "") for one in reached.values())
+    with pytest.raises(RetriableError, match=r"target \(B\)"):
+        task.reader(plan).copy(range(2), nowhere, StopToken())
 
 
 def test_what_the_target_refuses_is_not_passed_over(task: MirrorSourceTask, broker: str, second_broker: str) -> None:

@@ -1,0 +1,190 @@
+"""The backlog of a sink task, worked through by Spark jobs while its consumer stays in the group.
+
+The partitions are held meanwhile. The next job begins while the one ahead of it runs, so that cores do not wait for
+plans (`pipeline/sink_jobs.py`).
+
+Decided: the ranges of jobs that ran out of memory, or that the engine was lost with, are read inline, because records
+that once decompressed are larger than Spark's memory would end it again and again, with all jobs of the worker, and
+inline fail their own task or fit; loses: some ten seconds of jobs' work are done at the pace of small batches.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+from collections.abc import Collection
+from typing import Final
+
+from headrace.plugins.contracts import SinkTask
+from headrace.plugins.errors import RetriableError
+from headrace.plugins.offsets import TopicPartition
+from headrace.worker.engine.driver import EngineLost
+from headrace.worker.pipeline.background_job import BackgroundJob, Ranges
+from headrace.worker.pipeline.job import JobCancelled, OutOfMemory
+from headrace.worker.pipeline.placement import THERE_ROWS
+from headrace.worker.pipeline.sink import SinkPipeline
+from headrace.worker.pipeline.sink_jobs import AHEAD, SinkJobs
+from headrace.worker.tasks.held_rows import HeldRows
+from headrace.worker.tasks.host import TaskHost
+from headrace.worker.tasks.load import Load
+from headrace.worker.tasks.positions import Positions
+from headrace.worker.tasks.sink_consumer import SinkConsumer
+from headrace.worker.tasks.sink_loop import SinkLoop
+
+log = logging.getLogger(__name__)
+
+REVOKE_WAIT_S: Final = 20.0
+"""How long a running job may go on when its partitions are taken away; then it is cancelled."""
+
+
+class Backlog:
+    """The jobs of one sink task; for the task's own thread, but for `cancel_soon`."""
+
+    def __init__(
+        self, loop: SinkLoop, host: TaskHost, plugin: SinkTask, pipeline: SinkPipeline, held: HeldRows, load: Load
+    ) -> None:
+        self._loop = loop
+        self._host = host
+        self._plugin = plugin
+        self._pipeline = pipeline
+        self._held = held
+        self._load = load
+        # A job of a sink that holds rows ends before its range does, so that none can be planned after it.
+        self._jobs = SinkJobs(THERE_ROWS, most=1 if held.may_be else AHEAD)
+        self._must_recover = False
+        self._inline_to: dict[TopicPartition, int] = {}
+        """Where the ranges end of jobs that ran out of memory, or that the engine was lost with."""
+
+    def work(self, consumer: SinkConsumer, positions: Positions) -> None:
+        """Run jobs for as long as so much waits that one is worth it. Errors: those of jobs, and of plans."""
+        begun, ranges = False, self._jobs.ends
+        try:
+            while self._begin_jobs(consumer, positions):
+                begun, ranges = True, self._jobs.ends
+                with self._host.metrics.attempt():
+                    self._await(consumer, self._jobs.first)
+                    self._settle()
+                self._loop.commit_when_due()
+        except RetriableError as error:
+            if isinstance(error, (EngineLost, OutOfMemory)):
+                self._inline_to.update(ranges)
+            self._drop()
+            self._must_recover = begun
+            self.recover(consumer, positions)
+            raise
+        finally:
+            self._drop()
+            if begun and not self._host.stop.is_set():
+                consumer.seek()
+
+    def recover(self, consumer: SinkConsumer, positions: Positions) -> None:
+        """After a job failed: go on after the rows that it made durable all the same; nothing is written before."""
+        if not self._must_recover:
+            return
+        mine = set(consumer.assigned)
+        known = self._plugin.recover()
+        positions.go_on_at_least({p: offset for p, offset in known.items() if p in mine})
+        consumer.seek()
+        self._must_recover = False
+
+    def end(self, lost: bool) -> None:
+        """End all jobs; what they reached counts unless the partitions are lost."""
+        self._jobs.cancel(first_after_s=0 if lost else REVOKE_WAIT_S)
+        if lost:
+            self._jobs.forget()
+        while self._jobs:
+            self._settle()
+
+    def forget(self, partitions: Collection[TopicPartition]) -> None:
+        """Forget all about these partitions: their topic may be another one than it was."""
+        for partition in partitions:
+            self._inline_to.pop(partition, None)
+        self._pipeline.read_anew()
+
+    def cancel_soon(self) -> None:
+        """End all jobs soon, without waiting; any thread may call."""
+        self._jobs.cancel_soon()
+
+    def close(self) -> None:
+        """End all jobs; nothing more counts."""
+        self._jobs.cancel()
+
+    def _begin_jobs(self, consumer: SinkConsumer, positions: Positions) -> bool:
+        """True while a job runs, begun now if there was room and so much waits that a job is worth it."""
+        while not self._jobs.are_enough and self._loop.may_take():
+            try:
+                ranges = self.next_ranges(consumer, positions)
+            except RetriableError as error:
+                if not self._jobs:
+                    raise
+                log.warning("The next job cannot be planned yet: %s", error)
+                break
+            if ranges is None:
+                break
+            consumer.hold()
+            self._held.drop()
+            self._jobs.begin(self._pipeline.job(ranges, self._load.large_bytes, self._jobs.last))
+        return bool(self._jobs)
+
+    def next_ranges(self, consumer: SinkConsumer, positions: Positions) -> Ranges | None:
+        """Plan the ranges of the next job, after those that run; None if too few records wait.
+
+        Errors: RetriableError.
+        """
+        if not self._pipeline.may_go_there or not self._host.spark.is_ready:
+            return None
+        begins = self._begins(consumer)
+        if any(begin < self._inline_to.get(p, begin) for p, begin in begins.items()):
+            return None
+        waiting = {p: high - begin for p, begin in begins.items() if (high := consumer.high(p)) > begin}
+        total, again = sum(waiting.values()), self._held.repeated(begins)
+        # What the sink holds comes again with a job: worth it only if at least as much is new.
+        if not self._load.is_worth_a_job(total - again) or total < 2 * again:
+            return None
+        limit = self._jobs.size.limit
+        most = max(1, int(min(limit.rows, limit.bytes / self._load.mean_bytes)) // max(1, len(waiting)))
+        if consumer.restart_remade({partition.topic for partition in waiting}):
+            return None
+        ranges = {}
+        for partition in waiting:
+            low, high = consumer.watermarks(partition)
+            begin = positions.in_topic(partition, begins[partition], low, high)
+            if high > begin:
+                ranges[partition] = begin, min(high, begin + most)
+        if ranges and self._held.may_be:
+            return self._held.job_ranges(ranges, {p: consumer.high(p) for p in ranges}) or None
+        return ranges or None
+
+    def _begins(self, consumer: SinkConsumer) -> dict[TopicPartition, int]:
+        """Where the next job begins in each partition. Errors: RetriableError."""
+        taken = self._jobs.ends
+        retry = None if self._pipeline.retry is None else self._pipeline.retry.name
+        known = {p: taken[p] if p in taken else consumer.begin(p) for p in consumer.assigned if p.topic != retry}
+        return {partition: begin for partition, begin in known.items() if begin is not None}
+
+    def _await(self, consumer: SinkConsumer, running: BackgroundJob) -> None:
+        while not running.done():
+            consumer.stay(0.1)
+            self._loop.measure()
+            if self._host.stop.is_set():
+                self._jobs.cancel()
+            elif self._loop.is_paused:
+                self._jobs.cancel_following()
+
+    def _settle(self) -> None:
+        """Take over what the first job reached. Errors: those of the job, but for JobCancelled."""
+        if not self._jobs:
+            return
+        try:
+            reached = self._jobs.take()
+        except JobCancelled:
+            return
+        self._host.retry_budget.succeeded()
+        self._loop.reached_by_job(reached)
+
+    def _drop(self) -> None:
+        """End all jobs; one that ended before it could be cancelled counts."""
+        self._jobs.cancel()
+        while self._jobs:
+            with contextlib.suppress(RetriableError):
+                self._settle()

@@ -1,0 +1,64 @@
+"""The rows that a sink has taken and not yet made durable, as a `HoldingSink` does; other sinks hold none."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+
+from headrace.plugins.contracts import HoldingSink, SinkTask
+from headrace.plugins.offsets import TopicPartition
+from headrace.worker.pipeline.background_job import Ranges
+
+
+class HeldRows:
+    """How far partitions were taken of which the sink holds rows; for the task's own thread."""
+
+    def __init__(self, sink: SinkTask) -> None:
+        self._sink = sink if isinstance(sink, HoldingSink) else None
+        self._taken: dict[TopicPartition, int] = {}
+        """The next record to fetch."""
+
+    @property
+    def may_be(self) -> bool:
+        """True for a sink that holds rows."""
+        return self._sink is not None
+
+    @property
+    def partitions(self) -> Collection[TopicPartition]:
+        """Those of which rows are held."""
+        return self._taken.keys()
+
+    def due_s(self) -> float | None:
+        """In how many seconds the sink wants a batch, if need be without rows; None: only with rows."""
+        return None if self._sink is None else self._sink.due_s()
+
+    def took(
+        self, ends: Mapping[TopicPartition, int], held: Mapping[TopicPartition, int]
+    ) -> Mapping[TopicPartition, int]:
+        """Note that rows were taken up to these offsets, and from where on the sink holds some.
+
+        Returns where the partitions go on of which it holds none any more.
+        """
+        # Rows that came again, from the first held one on, may be fewer than were taken before.
+        self._taken.update({p: max(end, self._taken.get(p, end)) for p, end in ends.items()})
+        done = {p: end for p, end in self._taken.items() if p not in held}
+        self.forget(done)
+        return done
+
+    def drop(self) -> None:
+        """Throw away what the sink holds: it comes again."""
+        if self._sink is not None:
+            self._sink.drop()
+            self._taken.clear()
+
+    def forget(self, partitions: Collection[TopicPartition]) -> None:
+        """Forget how far these partitions were taken."""
+        for partition in partitions:
+            self._taken.pop(partition, None)
+
+    def repeated(self, begins: Mapping[TopicPartition, int]) -> int:
+        """How many records were taken already that come again if partitions go on there."""
+        return sum(max(0, end - begins.get(p, end)) for p, end in self._taken.items())
+
+    def job_ranges(self, ranges: Ranges, highs: Mapping[TopicPartition, int]) -> Ranges:
+        """The ranges of a job, as the sink wants them."""
+        return ranges if self._sink is None else dict(self._sink.job_ranges(ranges, highs))

@@ -1,0 +1,156 @@
+"""The batches of a sink task that run inline, in the worker: each written until nothing of it is left.
+
+The rows are decoded, transformed and written by `pipeline/sink.py`. Here is what happens around that: attempts and the
+pauses between them, what a search for bad records has left, rows of the retry topic, rows that the sink holds.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Mapping
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from headrace.plugins.errors import RetriableError
+from headrace.plugins.offsets import PartitionResult, TopicPartition
+from headrace.worker.deadletters.converter_retry import ConverterAway
+from headrace.worker.deadletters.retry_topic import RetryTopic
+from headrace.worker.engine.driver import EngineLost
+from headrace.worker.pipeline.sink import SinkPipeline
+from headrace.worker.tasks.held_rows import HeldRows
+from headrace.worker.tasks.host import TaskHost
+from headrace.worker.tasks.positions import Positions, ends
+from headrace.worker.tasks.sink_consumer import SinkConsumer
+from headrace.worker.tasks.sink_loop import SinkLoop
+
+log = logging.getLogger(__name__)
+
+
+class InlineBatches:
+    """Runs the inline batches of one sink task; on the thread that takes them."""
+
+    def __init__(
+        self,
+        loop: SinkLoop,
+        host: TaskHost,
+        pipeline: SinkPipeline,
+        consumer: SinkConsumer,
+        positions: Positions,
+        held: HeldRows,
+    ) -> None:
+        self._loop = loop
+        self._host = host
+        self._pipeline = pipeline
+        self._consumer = consumer
+        self._positions = positions
+        self._held = held
+
+    def run(self, rows: pa.RecordBatch | None) -> bool:
+        """Do all of these rows, or what is due without any; False if the task was asked to stop before.
+
+        Errors: RetriableError, and what is left of these rows comes again (Invariant 3); EngineLost; RecordError.
+        """
+        try:
+            if rows is None:
+                self._write_due()
+                return True
+            retry = self._pipeline.retry
+            if retry is None:
+                return self._write(rows, self._pipeline.here)
+            rows, again = retry.split(rows)
+            if rows.num_rows and not self._write(rows, self._pipeline.here):
+                return False
+            return again is None or not again.num_rows or self._write_again(retry, self._still_mine(again))
+        except RetriableError:
+            self._held.drop()
+            self._consumer.seek()
+            raise
+
+    def _write_due(self) -> None:
+        """Let a sink that holds rows make durable what is due without new ones."""
+        if (due_s := self._held.due_s()) is not None and due_s <= 0:
+            with self._host.metrics.attempt():
+                self._loop.reached(self._pipeline.without_rows())
+            self._go_on_held({})
+
+    def _go_on_held(self, taken: Mapping[TopicPartition, int]) -> None:
+        """Note how far a sink that holds rows has `taken` them: so far it has got if it holds none any more."""
+        if done := self._held.took(taken, self._pipeline.held):
+            self._loop.go_on(done)
+
+    def _write(self, rows: pa.RecordBatch, work: Callable[[pa.RecordBatch, bool], list[PartitionResult]]) -> bool:
+        """Have `work` write these rows until nothing of them is left; False if the task was asked to stop before."""
+        loop, failures = self._loop, 0
+        while not self._host.stop.is_set():
+            try:
+                with self._host.metrics.attempt():
+                    reached = work(rows, failures > 0)
+            except EngineLost:
+                if loop.is_lent:
+                    raise
+                loop.stay(0.2)
+            except RetriableError as error:
+                away = isinstance(error, ConverterAway)
+                if loop.is_lent or (self._held.may_be and not away):
+                    raise  # also what earlier batches left with the sink comes again
+                failures += not away
+                loop.stay_after(error, failures, "to write a batch")
+            else:
+                loop.recovered(failures)
+                failures = 0
+                self._host.retry_budget.succeeded()
+                loop.reached(reached)
+                rows = self._left(rows, reached)
+                if not rows.num_rows:
+                    break
+                loop.commit_when_due()
+                self._consumer.hold()
+                self._consumer.stay(0)
+            rows = self._still_mine(rows)
+            if not rows.num_rows:
+                break
+        else:
+            return False
+        if not loop.is_paused:
+            self._consumer.release()
+        return True
+
+    def _left(self, rows: pa.RecordBatch, reached: list[PartitionResult]) -> pa.RecordBatch:
+        """The rows that are left: a search for bad ones that took too long leaves some."""
+        if self._held.may_be:
+            self._go_on_held(ends(rows))
+            return rows.slice(rows.num_rows)
+        # Each kernel costs a part of what a small batch does, and most are handled as a whole.
+        if not reached or sum(one.rows for one in reached) == rows.num_rows:
+            return rows.slice(rows.num_rows)
+        return self._positions.not_handled(rows)
+
+    def _write_again(self, retry: RetryTopic, rows: pa.RecordBatch) -> bool:
+        """Do these rows of the retry topic, as far as they are due; False if the task was asked to stop before."""
+        due, rests, others = retry.due(rows)
+        if others:
+            log.warning("%d records in %s are other connectors'; a retry topic should be one's own", others, retry.name)
+            self._host.metrics.moved([PartitionResult(dropped=others)])
+        handled = ends(rows) | {partition: rest.offset for partition, rest in rests.items()}
+        if due.num_rows and not self._write(due, self._try_again):
+            return False
+        kept = self._consumer.kept
+        self._positions.go_on({p: end for p, end in handled.items() if p in kept and not self._loop.abandoned})
+        for partition, rest in rests.items():
+            if partition in kept:
+                self._consumer.rest(partition, time.monotonic() + (rest.until_ms - retry.clock_ms()) / 1000)
+        return True
+
+    def _try_again(self, rows: pa.RecordBatch, failed_before: bool) -> list[PartitionResult]:
+        """Write these rows of the retry topic; nothing is reached, because their own offsets are long committed."""
+        self._loop.count(self._pipeline.again(rows, failed_before))
+        return []
+
+    def _still_mine(self, rows: pa.RecordBatch) -> pa.RecordBatch:
+        """Rows of partitions that the task has kept since they were fetched; others come again."""
+        mine = pa.array([False] * len(rows), pa.bool_())
+        for topic, partition in self._consumer.kept:
+            mine = pc.or_(mine, pc.and_(pc.equal(rows["topic"], topic), pc.equal(rows["partition"], partition)))
+        return rows.filter(mine)

@@ -1,0 +1,74 @@
+"""How much a sink task has to do: the records that wait, their size, and how many small batches come."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from typing import Any, Final
+
+import pyarrow as pa
+
+from headrace.worker.pipeline.placement import FEW, THERE_ROWS, is_few, is_worth_a_job
+from headrace.worker.tasks.fetched import Fetched, sizes
+
+FETCH_ROWS: Final = 10_000
+FETCH_BYTES: Final = 4 << 20
+LAG_S, NO_LAG_S = 0.4, 1.0
+"""How old the figures may be while records wait, which are soon handled and then nothing more comes, and else."""
+_MEASURED_ROWS, _MEASURED_BYTES = 32, 64 << 10
+"""The least batch whose size counts: how large records are matters only if many wait."""
+_ROW_BYTES: Final = 50
+"""Bytes of a row beside those of its record."""
+
+
+class Load:
+    """The figures of one sink task; for its own thread."""
+
+    def __init__(self) -> None:
+        self.lag = 0
+        """The records that waited when it was measured last."""
+        self.mean_bytes = 200.0
+        self.large_bytes = 200
+        """About the largest record that came lately; units: bytes."""
+        self._small_batches = 0
+        """Those since it was measured last."""
+        self._measured = 0.0
+
+    @property
+    def most_rows(self) -> int:
+        """How many records to fetch at once."""
+        return max(1, min(FETCH_ROWS, int(FETCH_BYTES / self.mean_bytes)))
+
+    def of(self, messages: Sequence[Any]) -> Fetched:
+        """Judge these messages, of which at most `most_rows` were asked for."""
+        most = self.most_rows
+        taken, largest = sizes(messages)
+        self.large_bytes = max(largest, int(0.9 * self.large_bytes))
+        if len(messages) >= _MEASURED_ROWS or taken >= _MEASURED_BYTES:
+            self.mean_bytes = 0.8 * self.mean_bytes + 0.2 * (taken / len(messages) + _ROW_BYTES)
+        full = len(messages) >= min(most, THERE_ROWS // 20) or taken >= FETCH_BYTES
+        # From brokers that are far away little comes at once, however much waits.
+        full = full or self.is_worth_a_job(self.lag)
+        return Fetched(messages, is_few(len(messages), taken), full)
+
+    def is_worth_a_job(self, count: int) -> bool:
+        """Say whether so many of these records are worth a Spark job."""
+        return is_worth_a_job(count, count * self.mean_bytes)
+
+    def took(self, rows: pa.RecordBatch | None) -> None:
+        """Count a batch, if it is a small one."""
+        self._small_batches += rows is not None and rows.num_rows <= FEW.rows
+
+    @property
+    def age_s(self) -> float:
+        """How old the figures may become."""
+        return LAG_S if self.lag else NO_LAG_S
+
+    def measure(self, lag: Callable[[], int]) -> float | None:
+        """Measure anew if that is due; returns the number of small batches a second since the last time."""
+        now = time.monotonic()
+        if (since_s := now - self._measured) < self.age_s:
+            return None
+        pace, self._small_batches, self._measured = self._small_batches / since_s, 0, now
+        self.lag = lag()
+        return pace

@@ -1,0 +1,53 @@
+"""What a sink does when its task gets partitions, gives them up, and commits."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from headrace.plugins.contracts import SinkTask
+from headrace.plugins.offsets import TopicPartition
+from headrace.worker.pipeline.sink import SinkPipeline
+from headrace.worker.tasks.backlog import Backlog
+from headrace.worker.tasks.held_rows import HeldRows
+
+
+class Rebalances:
+    """Tells the sink what becomes of its partitions; called by the task's consumer, on the task's own thread."""
+
+    def __init__(self, plugin: SinkTask, pipeline: SinkPipeline, held: HeldRows, backlog: Backlog) -> None:
+        self._plugin = plugin
+        self._pipeline = pipeline
+        self._held = held
+        self._backlog = backlog
+
+    def open(self, partitions: Sequence[TopicPartition]) -> Mapping[TopicPartition, int]:
+        """Open these partitions; where to go on in those for which the outside system knows better."""
+        # Also of a topic that was made again (Invariant 2).
+        self._held.forget(partitions)
+        self._backlog.forget(partitions)
+        return self._plugin.open(self._of_plugin(partitions))
+
+    def pre_commit(self, positions: Mapping[TopicPartition, int]) -> Mapping[TopicPartition, int] | None:
+        """Let the outside system have these positions, too, before Kafka has them; those to commit, None: all.
+
+        Errors: RetriableError.
+        """
+        given = {partition: positions[partition] for partition in self._of_plugin(list(positions))}
+        released = self._plugin.pre_commit(given)
+        if released is None:
+            return None
+        return {p: released.get(p, -1) if p in given else at for p, at in positions.items()}
+
+    def end_batch(self, lost: bool) -> None:
+        """Let nothing be written any more; what was reached counts unless the partitions are lost."""
+        self._backlog.end(lost)
+
+    def close(self, partitions: Sequence[TopicPartition]) -> None:
+        """Close these partitions."""
+        self._held.forget(partitions)
+        self._plugin.close(self._of_plugin(partitions))
+
+    def _of_plugin(self, partitions: Sequence[TopicPartition]) -> list[TopicPartition]:
+        """Those that the sink knows of: the retry topic is the worker's own."""
+        retry = self._pipeline.retry
+        return [p for p in partitions if retry is None or p.topic != retry.name]
