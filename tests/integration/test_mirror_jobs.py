@@ -13,8 +13,8 @@ from headrace.connectors.mirror.source.task import MirrorSourceTask
 from headrace.plugins.contracts import Limit, PartitionResult, Plan, Stop, TaskContext
 from headrace.plugins.stopping import StopToken
 from headrace.worker.engine.programs import Engine
+from headrace.worker.machine.processes import free_port
 from headrace.worker.pipeline.copy_job import CopyJob
-from tests.held_ports import held_port
 from tests.integration.copied_topics import create, new_name, numbered, records_of, write
 from tests.integration.worker_process import eventually
 from tests.task_scope import task_scope
@@ -53,7 +53,7 @@ def planned(task: MirrorSourceTask) -> Plan:
         found.append(plan) if plan is not None else None
         return plan is not None and len(plan.splits) == 2
 
-    eventually(is_whole, 60)
+    eventually(is_whole, 30)
     return found[-1]
 
 
@@ -75,7 +75,7 @@ def test_a_job_copies_the_splits_of_a_plan(
 
 def test_a_split_whose_target_is_away_is_tried_again(shared: Engine, task: MirrorSourceTask) -> None:
     plan = planned(task)
-    nowhere = ClientConfig("producer", {"bootstrap.servers": f"127.0.0.1:{held_port()}"})
+    nowhere = ClientConfig("producer", {"bootstrap.servers": f"127.0.0.1:{free_port()}"})
     reached = CopyJob(task_scope(shared), plan, task.reader(plan), nowhere).run()
     assert {one.stop for one in reached.values()} == {Stop.RETRY}
     assert all("target (B)" in (one.reason or "") for one in reached.values())
@@ -90,7 +90,7 @@ def test_what_the_target_refuses_is_not_passed_over(task: MirrorSourceTask, brok
         change = ConfigEntry("max.message.bytes", str(size), incremental_operation=AlterConfigOpType.SET)
         resource = ConfigResource(ConfigResource.Type.TOPIC, remote, incremental_configs=[change])
         admin = AdminClient({"bootstrap.servers": second_broker})
-        admin.incremental_alter_configs([resource])[resource].result(60)
+        admin.incremental_alter_configs([resource])[resource].result(30)
 
     def copied(plan: Plan) -> list[PartitionResult]:
         reached = task.reader(plan).copy(range(len(plan.splits)), target, StopToken())

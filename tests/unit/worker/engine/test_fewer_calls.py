@@ -45,7 +45,7 @@ def released(monkeypatch: pytest.MonkeyPatch, client: Client, *names: str) -> No
     for task in [(client, name) for name in names]:
         client.finalizer_deque.appendleft(task)
     client.finalizer_deque.appendleft(SHUTDOWN_FINALIZER_WORKER)
-    thread.join(60)
+    thread.join(10)
     assert not thread.is_alive()
 
 
