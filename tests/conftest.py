@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import hypothesis
 import pytest
 
 from headrace.worker.embedded.kafka_broker import Broker
@@ -29,6 +30,9 @@ if TYPE_CHECKING:  # unit tests do not wait for Spark's import
     from tests.integration.worker_process import WorkerProcess
 
 short_jvms.use_in_brokers()
+# On a busy machine an example may take any time: that is no fault.
+hypothesis.settings.register_profile("busy", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow])
+hypothesis.settings.load_profile("busy")
 
 
 @pytest.hookimpl(optionalhook=True)

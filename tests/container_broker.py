@@ -13,7 +13,7 @@ from headrace.worker.embedded.kafka_files import server_properties
 from headrace.worker.machine.processes import free_port
 
 _CONTROLLER_PORT = 29093
-_START_S = 60.0
+_START_S = 180.0
 
 
 class ContainerBroker:

@@ -50,7 +50,7 @@ class MetadataProxy:
     def __exit__(self, *_: object) -> None:
         self._on_loop(self._end())
         self._loop.call_soon_threadsafe(self._loop.stop)
-        self._thread.join(10)
+        self._thread.join(60)
         self._loop.close()
 
     @property
@@ -71,17 +71,20 @@ class MetadataProxy:
         self._fenced = self._leaderless = False
 
     def _on_loop(self, work: Coroutine[Any, Any, Any]) -> Any:
-        return asyncio.run_coroutine_threadsafe(work, self._loop).result(30)
+        return asyncio.run_coroutine_threadsafe(work, self._loop).result(60)
 
     async def _end(self) -> None:
         self._server.close()
         for writer in list(self._open):
             writer.transport.abort()
-        await asyncio.gather(*asyncio.all_tasks() - {asyncio.current_task()}, return_exceptions=True)
+        while rest := asyncio.all_tasks() - {asyncio.current_task()}:
+            await asyncio.gather(*rest, return_exceptions=True)
 
     async def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         from_broker, to_broker = await asyncio.open_connection(self._host, self._port)
         self._open |= {writer, to_broker}
+        if not self._server.is_serving():  # ended while it was being connected
+            writer.transport.abort()
         asked: dict[int, tuple[int, int]] = {}
 
         def note(request: bytes) -> bytes:

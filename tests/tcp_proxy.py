@@ -76,7 +76,7 @@ class TcpProxy:
         self.cut()
         self._on_loop(self._end_all())
         self._loop.call_soon_threadsafe(self._loop.stop)
-        self._thread.join(10)
+        self._thread.join(60)
         self._loop.close()
         self._held.close()
 
@@ -104,7 +104,7 @@ class TcpProxy:
             way.bytes_per_s, way.delay_s = bytes_per_s, delay_ms / 1000
 
     def _on_loop(self, work: Coroutine[Any, Any, _Result]) -> _Result:
-        return asyncio.run_coroutine_threadsafe(work, self._loop).result(30)
+        return asyncio.run_coroutine_threadsafe(work, self._loop).result(60)
 
     async def _heal(self) -> None:
         if self._server is None:

@@ -75,6 +75,7 @@ def _connector(run: Run, side: Side, database: Database, registry_url: str) -> d
     source = {
         **debezium_config(database, _prefix(run)),
         "name": f"{run.name}-source",
+        "slot.drop.on.stop": "true",
         "tasks.max": "1",
         "max.batch.size": "8192",
         "max.queue.size": "32768",

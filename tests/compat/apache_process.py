@@ -55,7 +55,7 @@ class ApacheProcess:
         """It has done its last work and ended; the exit code."""
         self._process.terminate()
         try:
-            return self._process.wait(20)
+            return self._process.wait(60)
         except subprocess.TimeoutExpired:
             self.kill()
             return self._process.wait()

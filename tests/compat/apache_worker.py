@@ -50,14 +50,14 @@ class ApacheWorker(ApacheProcess):
     def get(self, path: str) -> Any:
         """What it answers; {} while it does not, or not well."""
         try:
-            answer = httpx.get(self.url + path, timeout=10)
+            answer = httpx.get(self.url + path, timeout=60)
         except httpx.TransportError:
             return {}
         return answer.json() if answer.is_success else {}
 
     def request(self, method: str, path: str, json: Any = None) -> httpx.Response:
         """Its good answer."""
-        answer = httpx.request(method, self.url + path, json=json, timeout=30)
+        answer = httpx.request(method, self.url + path, json=json, timeout=60)
         assert answer.is_success, answer.text
         return answer
 

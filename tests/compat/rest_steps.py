@@ -22,7 +22,7 @@ from tests.compat.advice import without_advice
 
 VECTORS: Final = Path(__file__).parent / "vectors" / "rest.json"
 
-_SETTLE_SECONDS: Final = 10.0
+_SETTLE_SECONDS: Final = 60.0
 
 MASKED: Final = {"worker_id", "trace", "kafka_cluster_id", "version", "commit", "last_modified", "documentation"}
 """What differs from run to run."""

@@ -18,7 +18,7 @@ from tests.integration.worker_process import SOURCE, eventually
 
 pytestmark = pytest.mark.kafka
 
-SOON_S = 30
+SOON_S = 60
 
 
 def test_apache_and_headrace_read_each_other(broker: str, tmp_path: Path) -> None:

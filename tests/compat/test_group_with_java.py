@@ -56,7 +56,7 @@ def wait_shared(java: ApacheWorker, member: GroupMember) -> None:
     """Java runs one half and the member holds the other."""
     eventually(
         lambda: half(member.held) and runs(java, ALL - member.held),
-        30,
+        60,
         lambda: f"{member.held} {held_by(java)} {java.log[-3000:]}",
     )
 
@@ -82,18 +82,18 @@ def test_led_by_java_and_leading_it(broker: str, tmp_path: Path) -> None:
         java.wait_ready()
         for name in "abcd":
             java.request("POST", "/connectors", {"name": name, "config": {**config, "name": name}})
-        eventually(lambda: runs(java, ALL), 30, lambda: java.log[-3000:])
-        topic.start(30)
+        eventually(lambda: runs(java, ALL), 60, lambda: java.log[-3000:])
+        topic.start(60)
         member = join("led")
         wait_shared(java, member)
         assert not member.membership.is_leader
         assert member.membership.leader_url == f"{java.url}/"
         member.leave()
-        eventually(lambda: runs(java, ALL), 30, lambda: java.log[-3000:])  # after the delay
+        eventually(lambda: runs(java, ALL), 60, lambda: java.log[-3000:])  # after the delay
         member = join("leads")
         wait_shared(java, member)
         check_alive(java)
-    eventually(lambda: member.held == ALL, 30)
+    eventually(lambda: member.held == ALL, 60)
     assert member.membership.is_leader
 
     with ApacheWorker(tmp_path / "java2", broker, group, FAST) as java:
@@ -102,12 +102,12 @@ def test_led_by_java_and_leading_it(broker: str, tmp_path: Path) -> None:
         assert member.membership.is_leader
         assert {member.membership.owner_of(item) for item in held_by(java)} == {f"{java.url}/"}
         topic.remove_connector("a")  # as the leader writes it
-        eventually(lambda: not {"a", TaskId("a", 0)} & (member.held | held_by(java)), 30)
+        eventually(lambda: not {"a", TaskId("a", 0)} & (member.held | held_by(java)), 60)
         topic.put_connector("a", {**config, "name": "a"})
         topic.put_tasks("a", [{"file": config["file"], "topic": config["topic"], "task.class": "x", "batch.size": "9"}])
-        eventually(lambda: half(member.held) and held_by(java) == ALL - member.held, 30, lambda: java.log[-3000:])
+        eventually(lambda: half(member.held) and held_by(java) == ALL - member.held, 60, lambda: java.log[-3000:])
         check_alive(java)
-    eventually(lambda: member.held == ALL, 30)
+    eventually(lambda: member.held == ALL, 60)
     member.leave()
     topic.stop()
     assert not ledger.twice

@@ -144,7 +144,7 @@ def test_kafka_connect_healthcheck(worker: RestWorker) -> None:
     worker_id = worker.url.removeprefix("http://").upper()  # it compares them in any case
     arguments = ["--port", str(port), "--connect-url", worker.url, "--connect-worker-id", worker_id]
     with running("kafka-connect-healthcheck", "kafka-connect-healthcheck", *arguments):
-        health = eventually(lambda: asked(port), 30)
+        health = eventually(lambda: asked(port), 60)
         assert health.status_code == 200
         assert health.json()["failures"] == []
         worker.put("lost", file="/no/such/folder/x", topics="clients", connector_class="FileStreamSink")
@@ -157,7 +157,7 @@ def test_kafka_connect_healthcheck(worker: RestWorker) -> None:
 
 def asked(port: int) -> httpx.Response | None:
     try:
-        return httpx.get(f"http://127.0.0.1:{port}/", timeout=20)
+        return httpx.get(f"http://127.0.0.1:{port}/", timeout=60)
     except httpx.TransportError:
         return None
 

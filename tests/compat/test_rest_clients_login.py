@@ -97,7 +97,7 @@ def test_kafka_connect_healthcheck(worker: Worker, password: str, status: int) -
     port = free_port()
     where = ["--port", str(port), "--connect-url", worker.url, "--connect-worker-id", worker.url[len("http://") :]]
     with running("kafka-connect-healthcheck", "kafka-connect-healthcheck", *where, "--basic-auth", f"bob:{password}"):
-        health = eventually(lambda: asked(port), 30)
+        health = eventually(lambda: asked(port), 60)
     assert health.status_code == status
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from headrace.worker.embedded.kafka_broker import Broker, cluster_id
-from headrace.worker.machine.processes import free_port
+from tests.held_ports import held_port
 from tests.integration.worker_process import (
     SINK,
     SOURCE,
@@ -54,7 +54,7 @@ def test_a_worker_waits_for_its_broker_and_loses_nothing_when_it_goes_away(
     broker_process.stop()
     try:
         with WorkerProcess(tmp_path, broker, connectors, settings) as worker:
-            eventually(lambda: "`headrace kafka start` would start one here" in worker.log(), 30, worker.log)
+            eventually(lambda: "`headrace kafka start` would start one here" in worker.log(), 60, worker.log)
             assert worker.get("/")["version"]
             assert worker.http.get("/connectors").status_code == 503, "they are not created yet"
             assert worker.process.poll() is None
@@ -65,7 +65,7 @@ def test_a_worker_waits_for_its_broker_and_loses_nothing_when_it_goes_away(
             for count in (100, 150_000):  # here, and there
                 broker_process.stop()
                 lines += append(file, len(lines), count)
-                eventually(lambda: worker.http.get("/health?strict").status_code == 503, 30, worker.log)
+                eventually(lambda: worker.http.get("/health?strict").status_code == 503, 60, worker.log)
                 assert worker.get("/health")["status"] == "healthy"
                 time.sleep(away_s)  # that it is away for so long is what is tried
                 assert worker.states("source") == worker.states("sink") == ["RUNNING"]
@@ -86,8 +86,8 @@ def test_a_worker_waits_for_its_broker_and_loses_nothing_when_it_goes_away(
 
 
 def test_a_worker_that_never_finds_its_broker_can_be_stopped(tmp_path: Path) -> None:
-    with WorkerProcess(tmp_path, f"127.0.0.1:{free_port()}") as worker:
-        eventually(lambda: "waiting" in worker.log(), 30, worker.log)
+    with WorkerProcess(tmp_path, f"127.0.0.1:{held_port()}") as worker:
+        eventually(lambda: "waiting" in worker.log(), 60, worker.log)
         # A terminal that closes ends it as a signal to stop does; under nohup the tests' processes ignore that.
         is_ignored = signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
         worker.process.send_signal(signal.SIGTERM if is_ignored else signal.SIGHUP)
@@ -102,7 +102,7 @@ def test_the_offsets_of_another_cluster_are_refused_until_they_are_accepted(brok
     offset = {"position": len(lines[0]) + 1, "line": 1}
     rows = [{"connector": "source", "partition": {"filename": str(file)}, "offset": offset}]
     stored = json.dumps({"cluster": "of-another-time", "offsets": rows})
-    here = cluster_id(broker, timeout_s=30)
+    here = cluster_id(broker, timeout_s=60)
     assert here is not None
 
     worker = WorkerProcess(tmp_path, broker, [source])

@@ -26,7 +26,8 @@ SOON_FORGOTTEN = {"consumer.override.session.timeout.ms": "6000", "consumer.over
 RECORDS_PER_S = 100
 """Of each stream."""
 UNCOMMITTED_S = 20.0
-"""What a sink can have written since its last commit: an interval, a session that ends, and a batch under way."""
+"""What a sink can have written since its last commit, besides a rebalance that waits for a disturbed worker."""
+READY_S = 300
 
 
 class Shaker:
@@ -37,6 +38,8 @@ class Shaker:
         self._chance = chance
         self._to_come: list[Callable[[ClusterWorker], None]] = []
         self.done: list[str] = []
+        self.longest_s = 0.0
+        """From a disturbance until its worker was ready again."""
 
     def shake(self) -> None:
         """One worker has been disturbed, and is ready again; any three times in a row each is disturbed another way."""
@@ -45,8 +48,10 @@ class Shaker:
             self._to_come = self._chance.sample((self._kill, self._pause, self._stop), 3)
         action = self._to_come.pop()
         self.done.append(f"{action.__name__} {worker.worker_id}")
+        began = time.monotonic()
         action(worker)
-        worker.wait_ready(120)
+        worker.wait_ready(READY_S)
+        self.longest_s = max(self.longest_s, time.monotonic() - began)
 
     def _kill(self, worker: ClusterWorker) -> None:
         worker.kill()
@@ -59,7 +64,7 @@ class Shaker:
         worker.process.send_signal(signal.SIGCONT)
 
     def _stop(self, worker: ClusterWorker) -> None:
-        assert worker.stop(60) == 0
+        assert worker.stop(READY_S) == 0
         worker.start()
 
     def _wait(self, least_s: float, most_s: float) -> None:
@@ -110,12 +115,12 @@ def test_a_shaken_cluster_loses_nothing(
         for worker in workers:
             stack.enter_context(worker)
         for worker in workers:
-            worker.wait_ready(120)
+            worker.wait_ready(READY_S)
         for flow in flows:
             for name, config in flow.connectors().items():
                 overrides = SOON_FORGOTTEN if name.endswith("sink") else {}
                 workers[0].request("PUT", f"/connectors/{name}/config", {**config, **overrides})
-        wait_balanced(workers[0], among=WORKERS, items=items, within_s=120)
+        wait_balanced(workers[0], among=WORKERS, items=items, within_s=READY_S)
         shaker = Shaker(workers, random.Random(seed))
         with appending(flows) as end:
             began = time.monotonic()
@@ -130,11 +135,11 @@ def test_a_shaken_cluster_loses_nothing(
             end()
         eventually(
             lambda: not any(flow.arrived().missing for flow in flows),
-            180,
+            READY_S,
             lambda: f"{[flow.arrived().brief() for flow in flows]} after {shaker.done}",
         )
-        wait_balanced(workers[0], among=WORKERS, items=items, within_s=120)
-    most = int(UNCOMMITTED_S * RECORDS_PER_S * TASKS)
+        wait_balanced(workers[0], among=WORKERS, items=items, within_s=READY_S)
+    most = int((UNCOMMITTED_S + shaker.longest_s) * RECORDS_PER_S * TASKS)
     for flow in flows:
         print(flow.arrived().brief(), shaker.done)
         flow.arrived().check(longest_replay=most)

@@ -26,7 +26,7 @@ from tests.integration.worker_process import (
 
 pytestmark = [pytest.mark.kafka, pytest.mark.spark]
 
-NOTICED_S = 30.0
+NOTICED_S = 60.0
 """10 s on a quiet machine."""
 
 
@@ -48,7 +48,7 @@ class Pipe:
     def moves(self) -> None:
         """Lines that are appended from now on arrive."""
         number = self.growing.count
-        eventually(lambda: self.last() > number, 40, self.worker.log)
+        eventually(lambda: self.last() > number, 60, self.worker.log)
 
     def last(self) -> int:
         return last_in(self.sink)
@@ -113,7 +113,7 @@ def stop_one(worker: WorkerProcess) -> psutil.Process:
                     return seen[process.pid]
         return None
 
-    found = eventually(busy, 20, worker.log)
+    found = eventually(busy, 60, worker.log)
     os.kill(found.pid, signal.SIGSTOP)
     assert isinstance(found, psutil.Process)
     return found

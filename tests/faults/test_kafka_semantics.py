@@ -71,7 +71,7 @@ def committed(worker: WorkerProcess, topic: Topic) -> int:
 def assert_no_lag(worker: WorkerProcess, topic: Topic) -> None:
     """The sink of this name has committed all that the topic has, markers included."""
     eventually(
-        lambda: committed(worker, topic) == topic.end(), 20, lambda: f"{committed(worker, topic)} of {topic.end()}"
+        lambda: committed(worker, topic) == topic.end(), 60, lambda: f"{committed(worker, topic)} of {topic.end()}"
     )
 
 
@@ -138,7 +138,7 @@ def test_what_is_behind_an_open_transaction_waits_and_is_not_lost(
     assert worker.states(topic.name) == ["RUNNING"]
     assert line_count(file) == size
     written.producer.commit_transaction(30)
-    eventually(lambda: line_count(file) >= size + 20, 30, worker.log)
+    eventually(lambda: line_count(file) >= size + 20, 60, worker.log)
     assert lines_of(file) == raw(texts(size, "kept") + texts(10, "open") + texts(10, "behind"))
     assert_moved(worker, topic, there=size == MANY)
     assert_no_lag(worker, topic)
@@ -152,7 +152,7 @@ def test_gaps_that_compaction_left_are_passed(worker: WorkerProcess, compacted: 
     text = "org.apache.kafka.connect.storage.StringConverter"
     file = sink(worker, compacted, tmp_path, key_converter=text)
     eventually(lambda: line_count(file) and lines_of(file)[-1] == b"end", 90, worker.log)
-    eventually(lambda: committed(worker, compacted) == compacted.end(), 30, lambda: committed(worker, compacted))
+    eventually(lambda: committed(worker, compacted) == compacted.end(), 60, lambda: committed(worker, compacted))
     assert set(lines_of(file)) == set(raw([*texts(MANY), "end"]))
     assert f"{compacted.name}-0: the records" not in worker.log(), "a gap is not taken for what retention deleted"
 
@@ -166,9 +166,9 @@ def test_what_retention_took_is_said_and_the_rest_is_read(
     file = sink(worker, topic, tmp_path)
     eventually(lambda: committed(worker, topic) == 10, 60, worker.log)
     worker.request("PUT", f"/connectors/{topic.name}/stop")
-    eventually(lambda: worker.states(topic.name) == [], 30)
+    eventually(lambda: worker.states(topic.name) == [], 60)
     topic.send(encoded(texts(size + 5, "later")))
-    topic.admin.delete_records([TopicPartition(topic.name, 0, 15)])[TopicPartition(topic.name, 0)].result(30)
+    topic.admin.delete_records([TopicPartition(topic.name, 0, 15)])[TopicPartition(topic.name, 0)].result(60)
     worker.request("PUT", f"/connectors/{topic.name}/resume")
     eventually(lambda: line_count(file) >= 10 + size, 90, worker.log)
     assert lines_of(file) == raw(texts(10, "first") + texts(size + 5, "later")[5:])
@@ -198,7 +198,7 @@ def test_a_topic_made_again_under_a_running_sink_is_read_from_its_start(
     came_to = before + len(brought)
     assert f"{topic.name}-0, of which offset {came_to} was next, was deleted and made again" in worker.log()
     assert worker.states(topic.name) == ["RUNNING"]
-    eventually(lambda: committed(worker, topic) == after, 20)
+    eventually(lambda: committed(worker, topic) == after, 60)
 
 
 def test_a_topic_made_again_under_a_running_source_is_written_to(
@@ -226,10 +226,10 @@ def test_a_longer_topic_made_again_while_its_sink_stood_still_is_read_from_its_s
     file = sink(worker, topic, tmp_path)
     eventually(lambda: committed(worker, topic) == 10, 60, worker.log)
     worker.request("PUT", f"/connectors/{topic.name}/{what}")
-    eventually(lambda: worker.states(topic.name) == ([] if what == "stop" else ["PAUSED"]), 30)
+    eventually(lambda: worker.states(topic.name) == ([] if what == "stop" else ["PAUSED"]), 60)
     topic.delete()
     topic.create()
     topic.send(encoded(texts(30, "newer")))
     worker.request("PUT", f"/connectors/{topic.name}/resume")
     eventually(lambda: lines_of(file)[-30:] == raw(texts(30, "newer")), 60, lambda: f"{lines_of(file)} {worker.log()}")
-    eventually(lambda: committed(worker, topic) == 30, 20)
+    eventually(lambda: committed(worker, topic) == 30, 60)

@@ -35,7 +35,7 @@ class SecondBroker(Broker):
 
     def _write_configs(self, port: int) -> None:
         super()._write_configs(port)
-        cluster = cluster_id(self._first.bootstrap_servers, 10)
+        cluster = cluster_id(self._first.bootstrap_servers, 60)
         folder = base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
         meta = self.data_dir / "data" / "meta.properties"
         meta.parent.mkdir()

@@ -39,7 +39,7 @@ class Replication:
         """How many records B has; none while it does not answer."""
         consumer = Consumer({"bootstrap.servers": self.target.bootstrap_servers, "group.id": "end"})
         try:
-            return int(consumer.get_watermark_offsets(TopicPartition(self.copy, 0), timeout=5)[1])
+            return int(consumer.get_watermark_offsets(TopicPartition(self.copy, 0), timeout=60)[1])
         except KafkaException:
             return 0
         finally:

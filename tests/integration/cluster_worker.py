@@ -59,7 +59,7 @@ def owners(worker: WorkerProcess) -> dict[str, str]:
     return found
 
 
-def wait_balanced(worker: WorkerProcess, among: int, items: int, within_s: float = 60) -> dict[str, str]:
+def wait_balanced(worker: WorkerProcess, among: int, items: int, within_s: float = 120) -> dict[str, str]:
     """Everything runs, shared among so many workers as evenly as it can be."""
 
     def balanced() -> dict[str, str] | None:

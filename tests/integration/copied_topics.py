@@ -37,8 +37,8 @@ def create(bootstrap: str, topic: str, partitions: int = 1, config: Mapping[str,
     new = NewTopic(
         topic, num_partitions=partitions, replication_factor=1, config={"retention.ms": "-1", **(config or {})}
     )
-    admin.create_topics([new])[topic].result(30)
-    eventually(lambda: len(admin.list_topics(topic, timeout=10).topics[topic].partitions) == partitions, 30)
+    admin.create_topics([new])[topic].result(60)
+    eventually(lambda: len(admin.list_topics(topic, timeout=60).topics[topic].partitions) == partitions, 60)
     return topic
 
 

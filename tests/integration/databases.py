@@ -31,7 +31,7 @@ PASSWORD = "p@ss:w/rd'%1"
 """Of the users in both servers; every character of it breaks a URL that does not escape it."""
 
 _UNPRIVILEGED = "nobody"
-_START_S = 60.0
+_START_S = 180.0
 
 
 class Database:
@@ -140,7 +140,7 @@ class Server:
         for one in family:
             with suppress(psutil.NoSuchProcess):
                 one.kill()
-        psutil.wait_procs(family, 10)
+        psutil.wait_procs(family, 60)
 
     def remove(self) -> None:
         """Nothing of it is left."""

@@ -101,10 +101,10 @@ class GroupMember:
         self._thread.start()
         return self
 
-    def leave(self, timeout_s: float = 5) -> None:
+    def leave(self, timeout_s: float = 30) -> None:
         """It stops its work and leaves."""
         self._ending.set()
-        self._thread.join(10)
+        self._thread.join(60)
         self._drop(set(self.held))
         self.membership.leave(timeout_s)
 

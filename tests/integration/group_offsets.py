@@ -18,7 +18,7 @@ def commit(bootstrap: str, group: str, offsets: Sequence[GroupOffset]) -> None:
         answer = kept_client({"bootstrap.servers": bootstrap}).commit(group, offsets).result()
         return all(one.error is None for one in answer)
 
-    eventually(done, 30)
+    eventually(done, 60)
 
 
 def committed(bootstrap: str, group: str) -> list[GroupOffset]:
@@ -33,5 +33,5 @@ def committed(bootstrap: str, group: str) -> list[GroupOffset]:
                 raise
         return bool(found)
 
-    eventually(done, 30)
+    eventually(done, 60)
     return found[0]

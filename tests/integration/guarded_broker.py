@@ -117,7 +117,7 @@ class Guarded(NamedTuple):
         """These rights are there."""
         admin = self.admin  # while somebody waits for an answer it must not go
         for answer in admin.create_acls([one for grant in grants for one in grant.bindings()]).values():
-            answer.result(30)
+            answer.result(60)
 
     def revoke(self, *grants: Grant) -> None:
         """These rights are there no more."""
@@ -130,7 +130,7 @@ class Guarded(NamedTuple):
         ]
         admin = self.admin
         for answer in admin.delete_acls(filters).values():
-            assert answer.result(30)
+            assert answer.result(60)
 
     def login(self, user: str, mechanism: str = SCRAM_512, prefix: str = "") -> dict[str, str]:
         """The settings of a client of this user, each with the prefix."""

@@ -27,7 +27,7 @@ USER = getpass.getuser()
 NAME_NODE = "org.apache.hadoop.hdfs.server.namenode.NameNode"
 DATA_NODE = "org.apache.hadoop.hdfs.server.datanode.DataNode"
 _ADMIN = "org.apache.hadoop.hdfs.tools.DFSAdmin"
-_START_S = 60.0
+_START_S = 180.0
 QUICK = {
     "dfs.replication": "1",
     "dfs.namenode.safemode.extension": "0",

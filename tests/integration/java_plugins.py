@@ -129,7 +129,8 @@ def debezium_config(database: Database, prefix: str) -> dict[str, str]:
         "database.dbname": str(url.database),
         "plugin.name": "pgoutput",
         "slot.name": "headrace",
-        "slot.drop.on.stop": "true",
+        # A task that dropped its slot as it stops would take along what was changed before the next one starts.
+        "slot.drop.on.stop": "false",
         "publication.autocreate.mode": "filtered",
         "table.include.list": "public.orders",
         "topic.prefix": prefix,

@@ -60,7 +60,7 @@ class Traffic:
             )
             values.append(value)
         self._count += count
-        assert self._producer.flush(30) == 0
+        assert self._producer.flush(60) == 0
 
     def _run(self) -> None:
         while not self._over.wait(_PAUSE_S):

@@ -198,7 +198,7 @@ class Mixed:
     def members(self, pipes: Sequence[Pipe]) -> dict[str, set[str]]:
         """The member ids in the consumer group of each pipe's sink."""
         described = self._admin.describe_consumer_groups([f"connect-{pipe.sink}" for pipe in pipes])
-        return {group: {member.member_id for member in found.result(30).members} for group, found in described.items()}
+        return {group: {member.member_id for member in found.result(60).members} for group, found in described.items()}
 
     def shown(self) -> str:
         """What each worker shows, for who asks why something did not happen."""

@@ -57,7 +57,7 @@ def _client(bootstrap: str, committed: bool) -> Iterator[Consumer]:
 
 def _watermarks(client: Consumer, at: TopicPartition) -> tuple[int, int] | None:
     try:
-        found: tuple[int, int] = client.get_watermark_offsets(at, timeout=30)
+        found: tuple[int, int] = client.get_watermark_offsets(at, timeout=60)
     except KafkaException as error:
         if error.args[0].code() not in _NO_LEADER_YET:
             raise

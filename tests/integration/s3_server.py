@@ -27,7 +27,7 @@ READING = ("s3:Get*", "s3:List*")
 _MAIN = "from moto.server import main; main()"
 _FREE_ACTIONS = 6
 """So many requests are answered without a look at their signature: those that create users."""
-_START_S = 60.0
+_START_S = 180.0
 
 
 class S3Server:

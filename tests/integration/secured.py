@@ -91,7 +91,7 @@ def add_user(bootstrap: str, user: str = USER, secret: str = SECRET) -> None:
     admin = AdminClient({"bootstrap.servers": bootstrap})
     for mechanism in _SCRAM.values():  # a request may change one of them
         change = UserScramCredentialUpsertion(user, ScramCredentialInfo(mechanism, 4096), secret.encode())
-        admin.alter_user_scram_credentials([change])[user].result(30)
+        admin.alter_user_scram_credentials([change])[user].result(60)
 
 
 def of_client(stores: Mapping[str, str], mechanism: str, password: str = SECRET) -> dict[str, str]:

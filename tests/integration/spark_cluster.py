@@ -28,7 +28,7 @@ from tests.short_jvms import ONLY_C1
 SECRET = "known-to-the-cluster-alone"
 _HOME = Path(pyspark.__file__).parent
 _DEPLOY = "org.apache.spark.deploy"
-_START_S = 60.0
+_START_S = 180.0
 _MARK = "HEADRACE_TEST_CLUSTER"
 _SECURITY = {
     "spark.authenticate": "true",
@@ -113,7 +113,7 @@ class SparkCluster:
             for one in found:
                 with contextlib.suppress(psutil.NoSuchProcess):
                     one.kill()
-            psutil.wait_procs(found, timeout=10)
+            psutil.wait_procs(found, timeout=60)
 
     def start_master(self) -> None:
         """The master answers."""

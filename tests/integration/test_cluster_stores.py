@@ -61,11 +61,11 @@ def started() -> Iterator[Callable[..., None]]:
 def topic(broker: str) -> str:
     """A topic with three partitions of four records."""
     name = f"stored-{next(_numbers)}"
-    admin_client({"bootstrap.servers": broker}).create_topics([NewTopic(name, 3, 1)])[name].result(30)
+    admin_client({"bootstrap.servers": broker}).create_topics([NewTopic(name, 3, 1)])[name].result(60)
     producer = Producer({"bootstrap.servers": broker})
     for number in range(12):
         producer.produce(name, b"x", partition=number % 3)
-    assert producer.flush(30) == 0
+    assert producer.flush(60) == 0
     return name
 
 

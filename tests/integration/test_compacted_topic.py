@@ -64,7 +64,7 @@ def open_topic(broker: str, name: str) -> Iterator[Open]:
     def open_(kind: Kind = "offset", **props: str) -> Followed:
         topic = Followed(TopicSettings.of(worker(broker, name, **props), kind))
         opened.append(topic)
-        topic.start(30)
+        topic.start(60)
         return topic
 
     yield open_
@@ -74,14 +74,14 @@ def open_topic(broker: str, name: str) -> Iterator[Open]:
 
 def made(bootstrap: str, topic: str, partitions: int, policy: str) -> None:
     admin = admin_client({"bootstrap.servers": bootstrap})
-    admin.create_topics([NewTopic(topic, partitions, 1, config={"cleanup.policy": policy})])[topic].result(30)
+    admin.create_topics([NewTopic(topic, partitions, 1, config={"cleanup.policy": policy})])[topic].result(60)
 
 
 def test_the_topic_is_made_compacted_as_the_settings_say(broker: str, open_topic: Open, name: str) -> None:
     given = {"offset.storage.partitions": "3", "offset.storage.min.insync.replicas": "1"}
     topic = open_topic(**given, **{"offset.storage.segment.ms": "60001", "offset.storage.cleanup.policy": "delete"})
     resource = ConfigResource(ConfigResource.Type.TOPIC, f"{name}-offset")
-    found = admin_client({"bootstrap.servers": broker}).describe_configs([resource])[resource].result(30)
+    found = admin_client({"bootstrap.servers": broker}).describe_configs([resource])[resource].result(60)
     assert (found["cleanup.policy"].value, found["segment.ms"].value) == ("compact", "60001")
     assert topic.partitions == (0, 1, 2)
 
@@ -123,7 +123,7 @@ def test_a_record_that_cannot_be_taken_in_is_passed_over(
 
     topic = CompactedTopic(TopicSettings.of(worker(broker, name), "config"), fail_once)
     try:
-        topic.start(30)
+        topic.start(60)
         topic.send_all([(b"bad", b"1"), (b"good", b"2")], 30)
         topic.read_to_end(30)
     finally:
@@ -158,7 +158,7 @@ def test_markers_of_transactions_are_counted_and_open_ones_awaited(broker: str, 
     for value, finish in ((b"1", producer.commit_transaction), (b"2", producer.abort_transaction)):
         producer.begin_transaction()
         producer.produce(topic.topic, value, b"k")
-        producer.flush(30)
+        producer.flush(60)
         with pytest.raises(TimedOut, match="reading to the end"):
             topic.read_to_end(0.3)
         finish(30)
@@ -201,7 +201,7 @@ def test_a_start_that_waits_ends_when_the_worker_stops(name: str) -> None:
     thread = threading.Thread(target=start)
     thread.start()
     topic.stop()
-    thread.join(10)
+    thread.join(60)
     assert len(stopped) == 1
     with pytest.raises(TimedOut, match=r"getting ready: topic .*-status \(status.storage.topic\)"):
         CompactedTopic(TopicSettings.of(worker("127.0.0.1:1", name), "status"), lambda _: None).start(0.1)

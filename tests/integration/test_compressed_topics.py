@@ -58,7 +58,7 @@ def committed(topic: Topic, name: str) -> int:
     """How far the connector's group has got; -1 while nobody knows."""
     consumer = Consumer({"bootstrap.servers": topic.bootstrap, "group.id": f"connect-{name}"})
     try:
-        return int(consumer.committed([TopicPartition(topic.name, 0)], timeout=10)[0].offset)
+        return int(consumer.committed([TopicPartition(topic.name, 0)], timeout=60)[0].offset)
     except KafkaException:  # such as a coordinator that is just chosen
         return -1
     finally:

@@ -42,7 +42,7 @@ def open_topic(broker: str, name: str) -> Iterator[Open]:
     def open_() -> ConfigTopic:
         topic = ConfigTopic(worker(broker, name))
         opened.append(topic)
-        topic.start(30)
+        topic.start(60)
         return topic
 
     yield open_
@@ -55,7 +55,7 @@ def written(broker: str, name: str) -> Iterator[Callable[[], list[tuple[str, str
     """All that was written since it was asked last."""
     records: list[Record] = []
     raw = CompactedTopic(TopicSettings.of(worker(broker, name), "config"), records.append)
-    raw.start(30)
+    raw.start(60)
 
     def since() -> list[tuple[str, str | None]]:
         raw.read_to_end(30)
@@ -119,9 +119,9 @@ def test_what_one_worker_writes_all_know(open_topic: Open) -> None:
     follower.put_target("c", TargetState.PAUSED)
     leader.put_restart("c", True, True)
     follower.put_level("x", "TRACE")
-    assert follower.refresh(30) == leader.refresh(30)
+    assert follower.refresh(60) == leader.refresh(60)
     leader.remove_connector("c")
-    assert leader.snapshot().connectors == follower.refresh(30).connectors == {}
+    assert leader.snapshot().connectors == follower.refresh(60).connectors == {}
     assert heard == [
         (ConnectorChanged("c"), 1),
         (TasksChanged("c", (TaskId("c", 0),)), 3),

@@ -107,7 +107,7 @@ def test_a_worker_has_every_series_of_the_dashboards(broker: str, tmp_path: Path
         assert after < before + 10
         for name, client in (("snk", "consumer-snk"), ("src", "producer-src")):
             worker.request("DELETE", f"/connectors/{name}").raise_for_status()
-            eventually(lambda client=client: f"connector-{client}-0" not in worker.http.get("/metrics").text, 30)
+            eventually(lambda client=client: f"connector-{client}-0" not in worker.http.get("/metrics").text, 60)
 
 
 def _have_told(found: Series) -> bool:

@@ -65,7 +65,7 @@ def test_bad_records_are_dead_lettered_as_they_came(
         topic.name, BAD, key=b'{"k', timestamp=1_700_000_000_000, headers=[("h", b"\x00\xff"), ("n", None)]
     )
     producer.produce(topic.name, b"", key=None)
-    producer.flush(30)
+    producer.flush(60)
     topic.send(values[before:])
     config = {"connector.class": SINK, "topics": topic.name, "file": str(sink), "errors.tolerance": "all"}
     config |= {"key.converter": STRING, "errors.log.enable": "true", "errors.log.include.messages": "true"}
@@ -221,7 +221,7 @@ def test_a_slow_record_waits_in_the_retry_topic_and_holds_nobody(
     eventually(lambda: lines_of(file)[2:] == [b"ok 2"], WITHIN_S, worker.log)
     Path(f"{file}.later").touch()
     eventually(lambda: lines_of(file)[3:] == [b"slow later"], WITHIN_S, worker.log)
-    eventually(lambda: committed(worker, "slow", retry) == len(messages(broker, retry)), 20, worker.log)
+    eventually(lambda: committed(worker, "slow", retry) == len(messages(broker, retry)), 60, worker.log)
     assert messages(broker, f"{topic.name}-dlq") == []
 
     put(
@@ -275,7 +275,7 @@ def test_dead_letters_are_shown_and_replayed_once(worker: WorkerProcess, broker:
     assert "VALUE_CONVERTER" in run("show", name, "--limit", "1")
     assert "2 of again's dead letters would be replayed" in run("replay", name, "--dry-run")
     put(worker, name, config | {"value.converter": STRING})
-    eventually(lambda: "value.converter" in worker.get(f"/connectors/{name}/config"), 20)
+    eventually(lambda: "value.converter" in worker.get(f"/connectors/{name}/config"), 60)
     put(worker, name, config | {"value.converter": STRING} | letters_to(f"{topic.name}-dlq"))
     assert f"2 replayed to {topic.name}" in run("replay", name)
     eventually(lambda: lines_of(sink)[1:] == [b'"b"', b'"c"'], WITHIN_S, worker.log)

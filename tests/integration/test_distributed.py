@@ -57,7 +57,7 @@ def test_a_cluster_moves_records_and_survives_the_loss_of_a_worker(
     wait_balanced(second, among=1, items=4)
     second.request("DELETE", "/connectors/src")
     second.request("DELETE", "/connectors/snk")
-    eventually(lambda: second.get("/connectors") == [], 30)
+    eventually(lambda: second.get("/connectors") == [], 60)
 
     # Connectors of the config topic that cannot run here.
     wrong = {
@@ -68,8 +68,8 @@ def test_a_cluster_moves_records_and_survives_the_loss_of_a_worker(
     for name, config in wrong.items():
         record = {"properties": {"topics": topic.name, **config, "name": name}}
         producer.produce(f"{second.cluster}-configs", json.dumps(record), f"connector-{name}", partition=0)
-    assert producer.flush(30) == 0
-    eventually(lambda: _failed(second) == ["lost", "wide"], 30)
+    assert producer.flush(60) == 0
+    eventually(lambda: _failed(second) == ["lost", "wide"], 60)
     first.start()
     assert first.process.wait(90) == 3, "it joins no worker that may run them"
     assert "lost" in first.log()
@@ -77,11 +77,11 @@ def test_a_cluster_moves_records_and_survives_the_loss_of_a_worker(
     second.start()
     assert sorted(_answer(second, "/connectors").json()) == ["lost", "wide"], "it says nothing before it knows"
     second.wait_ready()
-    eventually(lambda: _failed(second) == ["lost", "wide"], 30)
+    eventually(lambda: _failed(second) == ["lost", "wide"], 60)
     assert "tasks.max.limit" in second.get("/connectors/wide/status")["connector"]["trace"]
     for name in wrong:
         assert second.http.delete(f"/connectors/{name}").status_code == 204
-    eventually(lambda: second.get("/connectors") == [], 30)
+    eventually(lambda: second.get("/connectors") == [], 60)
 
 
 def _failed(worker: ClusterWorker) -> list[str]:
@@ -115,11 +115,11 @@ def test_a_name_too_long_for_the_group_stops_nobody_and_can_be_deleted(
     record = {"properties": {"connector.class": SOURCE, "file": str(source), "topic": topic.name, "name": long}}
     producer = Producer({"bootstrap.servers": broker})
     producer.produce(f"{first.cluster}-configs", json.dumps(record), f"connector-{long}", partition=0)
-    assert producer.flush(30) == 0
+    assert producer.flush(60) == 0
 
-    eventually(lambda: long in second.get("/connectors"), 30)
+    eventually(lambda: long in second.get("/connectors"), 60)
     first.create("src", connector_class=SOURCE, file=str(source), topic=topic.name, tasks_max="1")
     wait_balanced(first, among=1, items=2)
     for worker in workers:
-        assert eventually(lambda w=worker: w.http.delete(f"/connectors/{long}").status_code in (204, 404), 30)
-    eventually(lambda: second.get("/connectors") == ["src"], 30)
+        assert eventually(lambda w=worker: w.http.delete(f"/connectors/{long}").status_code in (204, 404), 60)
+    eventually(lambda: second.get("/connectors") == ["src"], 60)

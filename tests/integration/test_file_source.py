@@ -66,8 +66,8 @@ def test_lines_of_the_local_disk(worker: WorkerProcess, topic: Topic, tmp_path: 
     worker.create(name, **local, **PLAIN, **TEXT)
     eventually(lambda: topic.values() == [b"one", b"two"], 60, worker.log)
     placed(folder / "b.txt", "three")
-    eventually(lambda: topic.values() == [b"one", b"two", b"three"], 30, worker.log)
-    stored = eventually(lambda: len(found := worker.offsets(name)) == 2 and found, 30)
+    eventually(lambda: topic.values() == [b"one", b"two", b"three"], 60, worker.log)
+    stored = eventually(lambda: len(found := worker.offsets(name)) == 2 and found, 60)
     assert stored == [
         {"partition": {"slot": 0}, "offset": {"file": f"in/{name}/partition=0/a.txt", "rows": 2, "done": True}},
         {"partition": {"slot": 1}, "offset": {"file": f"in/{name}/partition=0/b.txt", "rows": 1, "done": True}},
@@ -75,7 +75,7 @@ def test_lines_of_the_local_disk(worker: WorkerProcess, topic: Topic, tmp_path: 
     worker.request("POST", f"/connectors/{name}/restart?includeTasks=true")
     worker.wait_states(name, "RUNNING")
     placed(folder / "c.txt", "four")
-    eventually(lambda: topic.end() >= 4, 30, worker.log)
+    eventually(lambda: topic.end() >= 4, 60, worker.log)
     assert topic.values() == [b"one", b"two", b"three", b"four"]
 
 
@@ -88,7 +88,7 @@ def test_a_large_parquet_file_is_a_job_of_pieces(worker: WorkerProcess, topic: T
     worker.create(name, **local, **PLAIN, **JSON)
     eventually(lambda: topic.end() >= many, 120, worker.log)
     assert numbers(topic) == list(range(many))
-    pieces = eventually(lambda: len(found := worker.offsets(name)) > 2 and found, 30)
+    pieces = eventually(lambda: len(found := worker.offsets(name)) > 2 and found, 60)
     assert sum(one["offset"]["rows"] for one in pieces) == many
     assert f"{name}-0: a job moved {many} rows" in worker.log()
 
@@ -102,7 +102,7 @@ def _goes_into_its_topic(worker: WorkerProcess, topic: Topic, store: Store, tmp_
     eventually(lambda: topic.end() >= 40, 60, worker.log)
     local = staged(tmp_path / "staged", 4, range(40, 50))
     store.upload(str(local), f"topics/{name}/day=4/{local.name}")
-    eventually(lambda: topic.end() >= 50, 30, worker.log)
+    eventually(lambda: topic.end() >= 50, 60, worker.log)
     assert numbers(topic) == list(range(50))
 
 

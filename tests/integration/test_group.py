@@ -35,7 +35,7 @@ class Team:
         self.members.remove(member)
         member.leave()
 
-    def settled(self, within_s: float = 20) -> None:
+    def settled(self, within_s: float = 60) -> None:
         """Everything is held once, evenly, by members of one generation of whom one leads."""
         eventually(self._is_settled, within_s, lambda: [(m.name, sorted(map(str, m.held))) for m in self.members])
         assert not self.ledger.twice
@@ -112,7 +112,7 @@ def test_a_leavers_work_moves_after_the_delay(team: Callable[..., Team]) -> None
     two.settled()
     began = time.monotonic()
     two.leave(leaver)
-    assert time.monotonic() - began < 4.5
+    assert time.monotonic() - began < 15
     two.settled()
     assert time.monotonic() - began > 3
 
@@ -165,7 +165,7 @@ def test_leaving_while_a_join_is_pending(team: Callable[..., Team]) -> None:
     eventually(connection.coordinator.rebalance_in_progress, 60)  # its join is at the broker, which waits for w1
     began = time.monotonic()
     two.leave(second)
-    assert time.monotonic() - began < 4.5
+    assert time.monotonic() - began < 15
     first.frozen.clear()
     two.settled()
 
@@ -175,7 +175,7 @@ def test_a_herder_that_stands_still_loses_its_membership(team: Callable[..., Tea
     member = one.join("w1", timing=Timing(6_000, 500, 6_500))
     one.settled()
     member.frozen.set()
-    eventually(lambda: not member.membership.is_current(), 20)
+    eventually(lambda: not member.membership.is_current(), 60)
     member.frozen.clear()
     eventually(lambda: any(isinstance(event, Lost) for event in member.events), 60)
     one.settled()
@@ -201,12 +201,12 @@ def test_a_broker_that_was_away(team: Callable[..., Team], broker_process: Broke
     two.settled()
     broker_process.stop()
     for member in (first, second):
-        eventually(lambda member=member: any(isinstance(e, Lost) for e in member.events), 15)
+        eventually(lambda member=member: any(isinstance(e, Lost) for e in member.events), 60)
         assert not member.membership.is_current()
     assert not two.ledger.held()
-    eventually(lambda: first.membership.trouble is not None, 30)
+    eventually(lambda: first.membership.trouble is not None, 60)
     broker_process.start()
-    two.settled(40)
+    two.settled(120)
     assert first.membership.trouble is None
 
 
@@ -220,9 +220,9 @@ def test_a_group_of_others_is_named(team: Callable[..., Team], broker: str) -> N
     consumer = Consumer({"bootstrap.servers": broker, "group.id": one.group})
     try:
         consumer.subscribe([topic.name])
-        eventually(lambda: consumer.poll(0.2) is not None or consumer.assignment(), 20)
+        eventually(lambda: consumer.poll(0.2) is not None or consumer.assignment(), 60)
         member = one.join("w1")
-        eventually(lambda: consumer.poll(0.05) or member.membership.trouble, 20)
+        eventually(lambda: consumer.poll(0.05) or member.membership.trouble, 60)
         assert one.group in str(member.membership.trouble)
     finally:
         consumer.close()

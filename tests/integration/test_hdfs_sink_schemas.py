@@ -161,7 +161,7 @@ def test_an_older_record_after_a_restart_goes_on_with_the_newest_files_schema(
     sink.topic.send(evolving.records(versions[:4]))
     check(sink, [versions[:4]], "BACKWARD", 2)
     worker.request("PUT", f"/connectors/{sink.name}/stop")
-    eventually(lambda: worker.get(f"/connectors/{sink.name}/status")["connector"]["state"] == "STOPPED", 30)
+    eventually(lambda: worker.get(f"/connectors/{sink.name}/status")["connector"]["state"] == "STOPPED", 60)
     folder = sink.folder / "topics" / "+tmp" / sink.topic.name / "0"
     assert (folder / "schema.avro").exists()
     if gone == "schema.avro":
@@ -209,7 +209,7 @@ def test_a_change_without_versions_is_a_dead_letter_where_errors_are_tolerated(
     sink.topic.send([order(0), without_country(1), order(2), order(3)])
     (path,) = sink.wait_files("partition=0/{0}+0+0000000000+0000000003.parquet").values()
     assert pq.ParquetFile(path).read()["id"].to_pylist() == [0, 2, 3]
-    eventually(lambda: letters.values() == [without_country(1)], 30)
+    eventually(lambda: letters.values() == [without_country(1)], 60)
 
 
 def test_five_hundred_directories_at_once(start: Callable[..., Sink]) -> None:

@@ -37,7 +37,7 @@ class Sink:
     def wait_files(self) -> None:
         """Each number that was sent is in a file, once."""
         wanted = PARTITIONS * self.numbers.sent
-        eventually(lambda: self.numbers.count() >= wanted, 30, self._log)
+        eventually(lambda: self.numbers.count() >= wanted, 60, self._log)
         self.numbers.check()
 
     def _log(self) -> str:
@@ -48,7 +48,7 @@ class Sink:
         wanted = re.compile(rf"{self.name}\b.*{'.*'.join(map(re.escape, words))}")
         eventually(
             lambda: wanted.search(self.worker.log(), self._begin),
-            30,
+            60,
             lambda: f"{wanted} not in {self._log()}",
         )
 

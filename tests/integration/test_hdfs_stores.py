@@ -22,7 +22,7 @@ from headrace.connectors.hdfs.stores.settings import HadoopSettings, StoreSettin
 from headrace.connectors.hdfs.stores.store import Store
 from headrace.plugins.contracts import Place
 from headrace.plugins.errors import RetriableError
-from headrace.worker.machine import processes
+from tests.held_ports import held_port
 from tests.integration.hdfs_server import USER, HdfsServer
 from tests.store_behaviour import RenamingBehaviour, local_file, text_of
 
@@ -146,7 +146,7 @@ def test_killed_nodes_come_back_with_their_files(
 def test_a_name_node_that_is_away_or_standing_by_is_passed_over(hdfs_server: HdfsServer) -> None:
     active = hdfs_server.web_url.removeprefix("webhdfs://")
     with standby() as second:
-        url = f"webhdfs://127.0.0.1:{processes.free_port()},{second},{active}/{uuid.uuid4()}"
+        url = f"webhdfs://127.0.0.1:{held_port()},{second},{active}/{uuid.uuid4()}"
         store = store_of(StoreSettings(url, HadoopSettings(user=USER)))
         store.create("a")
         assert store.rename("a", "b") is True

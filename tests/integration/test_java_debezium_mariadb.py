@@ -180,7 +180,7 @@ def test_a_server_in_use_is_followed_through_a_change_of_its_schema_and_kills(
             follow()
             (running,) = hosts(worker)
             running.kill()
-            psutil.wait_procs([running], 10)
+            psutil.wait_procs([running], 60)
             follow()
             server.kill()
             server.start()

@@ -109,7 +109,7 @@ def test_each_row_is_in_the_table_once_whatever_is_killed(broker: str, tmp_path:
         worker.kill_family()
         worker.start()
         eventually(lambda: has(12_000), 120, worker.log, 0.5)
-        eventually(lambda: committed(worker, topic) == [3_000] * PARTITIONS, 30, lambda: worker.offsets(topic.name))
+        eventually(lambda: committed(worker, topic) == [3_000] * PARTITIONS, 60, lambda: worker.offsets(topic.name))
 
 
 def committed(worker: WorkerProcess, topic: Topic) -> list[int]:

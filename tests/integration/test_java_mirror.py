@@ -46,13 +46,13 @@ def topic(worker: WorkerProcess, broker: str) -> Iterator[Topic]:
     for number in range(COUNT):
         headers = [("internal", b"")] if number < INTERNAL else [("n", b"%d" % number)]
         producer.produce(made.name, b"%d" % number, b"k", partition=0, headers=headers, timestamp=1000 + number)
-    assert producer.flush(30) == 0
+    assert producer.flush(60) == 0
     yield made
     for kind in _KINDS:
         worker.http.delete(f"/connectors/{kind}")
     left = {SYNCS, CHECKPOINTS, HEARTBEATS, made.name, f"J.{made.name}"}
-    for deleted in made.admin.delete_topics(sorted(left & made.admin.list_topics(timeout=30).topics.keys())).values():
-        deleted.result(30)
+    for deleted in made.admin.delete_topics(sorted(left & made.admin.list_topics(timeout=60).topics.keys())).values():
+        deleted.result(60)
 
 
 def mirror(worker: WorkerProcess, kind: str, topic: Topic, group: str) -> None:
@@ -120,13 +120,13 @@ def test_records_are_copied_and_offsets_translated(worker: WorkerProcess, topic:
         (b"k", b"%d" % number, [("n", b"%d" % number)], 1000 + number) for number in range(INTERNAL, COUNT)
     ]
     last = COUNT - 1, COUNT - 1 - INTERNAL
-    eventually(lambda: last in syncs(topic), 30, lambda: syncs(topic))
+    eventually(lambda: last in syncs(topic), 60, lambda: syncs(topic))
     assert all(up - down == INTERNAL for up, down in syncs(topic)), "records that were dropped stand nowhere"
 
     def checkpoints() -> set[tuple[str, int, int]]:
         made = [Checkpoint.of(key, value or b"") for key, value in records(topic.bootstrap, CHECKPOINTS)]
         return {(one.topic, one.upstream_offset, one.downstream_offset) for one in made if one.group == group}
 
-    eventually(lambda: (f"J.{topic.name}", COUNT, COUNT - INTERNAL) in checkpoints(), 30, checkpoints)
+    eventually(lambda: (f"J.{topic.name}", COUNT, COUNT - INTERNAL) in checkpoints(), 60, checkpoints)
     beats = [Heartbeat.of(key, value or b"") for key, value in records(topic.bootstrap, HEARTBEATS)]
     assert {(beat.source, beat.target) for beat in beats} == {("J", "K")}

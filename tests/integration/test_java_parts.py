@@ -75,7 +75,7 @@ def send(topic: Topic, values: Sequence[bytes | None], *headers: tuple[str, byte
     producer = Producer({"bootstrap.servers": topic.bootstrap})
     for value in values:
         producer.produce(topic.name, value, b"k", headers=list(headers))
-    assert producer.flush(30) == 0
+    assert producer.flush(60) == 0
 
 
 def wait_stored(worker: WorkerProcess, topic: Topic, file: Path) -> None:
@@ -84,7 +84,7 @@ def wait_stored(worker: WorkerProcess, topic: Topic, file: Path) -> None:
     def stored() -> list[int]:
         return [one["offset"]["position"] for one in worker.offsets(topic.name)]
 
-    eventually(lambda: stored() == [file.stat().st_size], 30, stored)
+    eventually(lambda: stored() == [file.stat().st_size], 60, stored)
 
 
 def test_what_stands_between_java_transforms_needs_a_java_class(worker: WorkerProcess) -> None:
@@ -275,7 +275,7 @@ def test_tolerated_records_of_a_sink_are_dead_letters(worker: WorkerProcess, top
     }
     assert got[b"a bad one"]["__connect.errors.class.name"] == TROUBLE_TRANSFORM.encode()
     assert got[b"no number"]["__connect.errors.class.name"] == f"{APACHES}.Cast$Value".encode()
-    eventually(lambda: lines_of(file) == [b"one!", b"two!"], 30, worker.log)
+    eventually(lambda: lines_of(file) == [b"one!", b"two!"], 60, worker.log)
     wait_offset(worker, topic, 4)
 
 
@@ -292,7 +292,7 @@ def test_a_java_converter_writes_the_bytes_of_a_source(worker: WorkerProcess, to
     assert [(one.key(), one.value()) for one in got] == [(b"key of one", b"(one!>"), (b"key of two", b"(two!>")]
     assert got[0].headers() == [("n", b"5"), ("by", b"trouble"), ("written", b"y")]
     told = "Executing stage 'VALUE_CONVERTER' with class 'org.example.TroubleConverter'"
-    eventually(lambda: told in worker.log(), 30, worker.log)
+    eventually(lambda: told in worker.log(), 60, worker.log)
 
 
 def test_a_java_converter_reads_the_bytes_of_a_sink(worker: WorkerProcess, topic: Topic, broker: str) -> None:
@@ -360,8 +360,8 @@ def test_a_stop_ends_the_chain_in_the_host(worker: WorkerProcess, topic: Topic) 
     eventually(lambda: lines_of(file) == [b"one!"], 60, worker.log)
     closed = worker.log().count("a trouble transform was closed")
     worker.request("PUT", f"/connectors/{topic.name}/stop")
-    worker.wait_states(topic.name, within_s=20)
-    eventually(lambda: worker.log().count("a trouble transform was closed") == closed + 1, 20, worker.log)
+    worker.wait_states(topic.name, within_s=60)
+    eventually(lambda: worker.log().count("a trouble transform was closed") == closed + 1, 60, worker.log)
 
 
 @pytest.mark.parametrize("kind", ["source", "sink"])
@@ -376,7 +376,7 @@ def test_a_stop_ends_a_wait_for_another_try(worker: WorkerProcess, topic: Topic,
     before = hosts(worker)
     closed = worker.log().count("a trouble transform was closed")
     worker.request("PUT", f"/connectors/{topic.name}/stop")
-    worker.wait_states(topic.name, within_s=30)
-    eventually(lambda: worker.log().count("a trouble transform was closed") == closed + 1, 30, worker.log)
+    worker.wait_states(topic.name, within_s=60)
+    eventually(lambda: worker.log().count("a trouble transform was closed") == closed + 1, 60, worker.log)
     assert hosts(worker) == before
     assert f"{topic.name}-0 did not end in time" not in worker.log()

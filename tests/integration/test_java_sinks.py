@@ -66,7 +66,7 @@ def wait_committed(worker: WorkerProcess, topic: Topic, offset: int) -> None:
     def committed() -> Any:
         return [one["offset"]["kafka_offset"] for one in worker.offsets(topic.name)]
 
-    eventually(lambda: committed() == [offset], 30, committed)
+    eventually(lambda: committed() == [offset], 60, committed)
 
 
 def test_apaches_file_sink_writes_a_topic_and_goes_on_at_its_offset(worker: WorkerProcess, topic: Topic) -> None:
@@ -196,7 +196,7 @@ def test_all_types_reach_the_plugin_as_apaches_converter_makes_them(worker: Work
         producer.produce(
             topic.name, data, json.dumps(key).encode(), timestamp=5, headers=[("n", b"5"), ("s", b"t"), ("z", None)]
         )
-    assert producer.flush(30) == 0
+    assert producer.flush(60) == 0
     notes = trouble(worker, topic, "types", value_converter=JSON, key_converter=JSON)
     eventually(lambda: len(notes_of(notes)) >= 22, 90, worker.log)
     told = notes_of(notes)[2:22]
@@ -295,7 +295,7 @@ def test_the_contract_is_called_in_its_order(worker: WorkerProcess, topic: Topic
     notes = trouble(worker, topic, "note")
     wait_committed(worker, topic, 2)
     worker.request("PUT", f"/connectors/{topic.name}/stop")
-    eventually(lambda: notes_of(notes)[-1] == "stop", 30, lambda: notes_of(notes))
+    eventually(lambda: notes_of(notes)[-1] == "stop", 60, lambda: notes_of(notes))
     assert f" INFO [{topic.name}|task-0] the sink starts (org.example.TroubleSink:" in worker.log()
     place = f"[{topic.name}-0]"
     assert notes_of(notes) == [
@@ -332,7 +332,7 @@ def test_reported_records_are_dead_letters(worker: WorkerProcess, topic: Topic, 
     tolerant = {"errors_tolerance": "all", "errors_deadletterqueue_topic_name": letters.name}
     notes = trouble(worker, topic, "report", errors_deadletterqueue_topic_replication_factor="1", **tolerant)
     wait_puts(notes, ["a", "b"], worker)
-    eventually(lambda: letters.end() == 2, 30, worker.log)
+    eventually(lambda: letters.end() == 2, 60, worker.log)
     assert letters.values() == [b"bad 1", b"bad 2"]
     wait_committed(worker, topic, 4)
 
@@ -383,4 +383,4 @@ def test_a_put_that_never_returns_keeps_nobody_waiting(worker: WorkerProcess, to
     finally:
         worker.request("DELETE", f"/connectors/{other.name}")
     worker.request("PUT", f"/connectors/{topic.name}/stop")
-    worker.wait_states(topic.name, within_s=20)
+    worker.wait_states(topic.name, within_s=60)

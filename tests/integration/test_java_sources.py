@@ -79,7 +79,7 @@ def test_apaches_file_source_flows_and_goes_on_at_its_offset(worker: WorkerProce
     eventually(lambda: topic.end() == 5000, 60, worker.log)
     size = file.stat().st_size
     stored = [{"partition": {"filename": str(file)}, "offset": {"position": size}}]
-    eventually(lambda: worker.offsets(topic.name) == stored, 30, lambda: worker.offsets(topic.name))
+    eventually(lambda: worker.offsets(topic.name) == stored, 60, lambda: worker.offsets(topic.name))
     worker.request("PUT", f"/connectors/{topic.name}/stop")
     worker.wait_states(topic.name)
     with file.open("a") as more:
@@ -172,18 +172,18 @@ def test_all_types_reach_the_topic_as_apaches_converter_writes_them(worker: Work
     written = [json.loads(line) for line in notes_of(notes)[1:8]]
     del written[4:6]
     assert [shown(one.value()) for one in got] == written
-    eventually(lambda: "Spark cannot hold decimals of scale 40" in worker.log(), 30, worker.log)
+    eventually(lambda: "Spark cannot hold decimals of scale 40" in worker.log(), 60, worker.log)
     long = (
         "Field price: A decimal has 40 digits, of which Spark holds 38: 123456789012345678901234567890.5000000000. Let"
     )
-    eventually(lambda: long in worker.log(), 30, worker.log)
+    eventually(lambda: long in worker.log(), 60, worker.log)
 
 
 def test_values_that_do_not_fit_their_schemas_are_failed_records(worker: WorkerProcess, topic: Topic) -> None:
     trouble(worker, topic, "odd", errors_tolerance="all", errors_log_enable="true")
     assert [one.value() for one in messages(topic, 1)] == [b"after them"]
     misfit = "The value, of the class java.util.Date, does not fit the schema that it comes with"
-    eventually(lambda: f"{misfit}, of the type STRING" in worker.log(), 30, worker.log)
+    eventually(lambda: f"{misfit}, of the type STRING" in worker.log(), 60, worker.log)
     assert "a transform that makes it fit" in worker.log()
     assert "java.util.Date does not have corresponding schema type" in worker.log()
 
@@ -192,12 +192,12 @@ def test_the_task_learns_of_its_records_and_reads_its_offsets(worker: WorkerProc
     notes = trouble(worker, topic, "count", wanted_tasks="1")
     eventually(lambda: topic.end() == 100, 60, worker.log)
     told = [f"record {number} {topic.name}-0@{number} {1000 + number}" for number in range(100)]
-    eventually(lambda: {"commit", *told} <= set(notes_of(notes)), 30, lambda: notes_of(notes))
+    eventually(lambda: {"commit", *told} <= set(notes_of(notes)), 60, lambda: notes_of(notes))
     assert [line for line in notes_of(notes) if line.startswith("record")] == told
     wanted = [{"partition": {"z": "part-0", "a": None}, "offset": {"n": 99}}]
-    eventually(lambda: worker.offsets(topic.name) == wanted, 30)
+    eventually(lambda: worker.offsets(topic.name) == wanted, 60)
     worker.request("PUT", f"/connectors/{topic.name}/stop")
-    eventually(lambda: notes_of(notes)[-1] == "stop", 30)
+    eventually(lambda: notes_of(notes)[-1] == "stop", 60)
     body = {"offsets": [{"partition": {"z": "part-0", "a": None}, "offset": {"n": "x"}}]}
     refused = worker.http.patch(f"/connectors/{topic.name}/offsets", json=body)
     assert refused.status_code >= 400
@@ -238,7 +238,7 @@ def test_a_task_that_does_not_start_fails_and_keeps_the_host(worker: WorkerProce
 def test_what_a_plugin_prints_is_in_the_log(worker: WorkerProcess, topic: Topic) -> None:
     trouble(worker, topic, "print")
     eventually(lambda: topic.end() == 100, 60, worker.log)
-    eventually(lambda: "printed by a plugin" in worker.log(), 10)
+    eventually(lambda: "printed by a plugin" in worker.log(), 60)
 
 
 def test_lines_of_a_plugin_have_javas_level_logger_and_the_connectors_context(
@@ -247,7 +247,7 @@ def test_lines_of_a_plugin_have_javas_level_logger_and_the_connectors_context(
     worker.create(topic.name, connector_class=TALKING, password="a-secret-2718", **TEXT)
     worker.wait_states(topic.name, "RUNNING")
     task, logger = f"[{topic.name}|task-0]", "org.example.talking.Task"
-    eventually(lambda: f" WARN {task} on a thread of its own ({logger}:" in worker.log(), 20, worker.log)
+    eventually(lambda: f" WARN {task} on a thread of its own ({logger}:" in worker.log(), 60, worker.log)
     assert f" INFO [{topic.name}|worker] the connector starts (org.example.TalkingSource:" in worker.log()
     assert re.search(
         rf" INFO {re.escape(task)} two lines,\nof which this is the second \({logger}:\d+\)\n", worker.log()
@@ -263,18 +263,18 @@ def test_levels_of_java_loggers_are_set_while_the_host_runs(worker: WorkerProces
     worker.create(topic.name, connector_class=TALKING, **TEXT)
     worker.wait_states(topic.name, "RUNNING")
     polled = f" DEBUG [{topic.name}|task-0] polled "
-    eventually(lambda: f"[{topic.name}|task-0] two lines" in worker.log(), 20)
+    eventually(lambda: f"[{topic.name}|task-0] two lines" in worker.log(), 60)
     logger = "/admin/loggers/org.example.talking"
     assert worker.get(f"{logger}.Task")["level"] == "INFO"
     assert "org.example.talking" in worker.request("PUT", logger, {"level": "debug"}).json()
-    eventually(lambda: polled in worker.log(), 10)
+    eventually(lambda: polled in worker.log(), 60)
     assert worker.get(logger)["level"] == worker.get(f"{logger}.Task")["level"] == "DEBUG"
     assert worker.get("/admin/loggers")["org.example.talking"]["level"] == "DEBUG"
     host(worker).kill()  # the next one has the level, too
     written = worker.log().count("two lines")
     eventually(lambda: worker.log().count("two lines") > written, 60)
     written = worker.log().count(polled)
-    eventually(lambda: worker.log().count(polled) > written, 10)
+    eventually(lambda: worker.log().count(polled) > written, 60)
     worker.request("PUT", logger, {"level": "OFF"})
     said = len(worker.log())
     worker.request("PUT", f"/connectors/{topic.name}/stop")
@@ -291,7 +291,7 @@ def test_beans_and_metrics_of_a_plugin_are_in_metrics_while_it_runs(worker: Work
         families = text_string_to_metric_families(worker.request("GET", "/metrics").text)
         return [(one.labels, one.value) for family in families for one in family.samples if one.name == name]
 
-    eventually(lambda: shown("org_example_talking_Polls")[0][1] > 1, 20, lambda: shown("org_example_talking_Polls"))
+    eventually(lambda: shown("org_example_talking_Polls")[0][1] > 1, 60, lambda: shown("org_example_talking_Polls"))
     labels = {"name": "a, b", "server": topic.name}
     assert shown("org_example_talking_Connected") == [(labels, 1)]
     assert [(of, math.isnan(value)) for of, value in shown("org_example_talking_Share")] == [(labels, True)]
@@ -302,7 +302,7 @@ def test_beans_and_metrics_of_a_plugin_are_in_metrics_while_it_runs(worker: Work
     assert {"process": "java"} in [of for of, _ in shown("process_resident_memory_bytes")]
     worker.request("PUT", f"/connectors/{topic.name}/stop")
     worker.wait_states(topic.name)
-    eventually(lambda: shown("org_example_talking_Polls") == shown("kafka_connect_plugins_polls") == [], 10)
+    eventually(lambda: shown("org_example_talking_Polls") == shown("kafka_connect_plugins_polls") == [], 60)
     names = {line.split("{")[0].split(" ")[0] for line in worker.request("GET", "/metrics").text.splitlines()}
     assert not [name for name in names if name.startswith(("java_", "com_sun_", "JMI", "kafka_connect_kafka_metrics"))]
 
@@ -339,8 +339,8 @@ def test_a_poll_that_never_returns_keeps_nobody_waiting(worker: WorkerProcess, t
     finally:
         worker.request("DELETE", f"/connectors/{other.name}")
     worker.request("PUT", f"/connectors/{topic.name}/stop")
-    worker.wait_states(topic.name, within_s=15)
-    eventually(lambda: "The Java task did not end" in worker.log(), 15)
+    worker.wait_states(topic.name, within_s=60)
+    eventually(lambda: "The Java task did not end" in worker.log(), 60)
 
 
 def test_the_host_dies_with_its_worker(broker: str, tmp_path: Path) -> None:
@@ -350,7 +350,7 @@ def test_the_host_dies_with_its_worker(broker: str, tmp_path: Path) -> None:
         worker.get("/connector-plugins/TroubleSource/config")
         started = host(worker)
         worker.kill()
-        eventually(lambda: not started.is_running() or started.status() == psutil.STATUS_ZOMBIE, 15)
+        eventually(lambda: not started.is_running() or started.status() == psutil.STATUS_ZOMBIE, 60)
 
 
 def test_a_java_config_provider_knows_values(worker: WorkerProcess, topic: Topic) -> None:

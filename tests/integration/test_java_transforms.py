@@ -107,7 +107,7 @@ def wait_offset(worker: WorkerProcess, topic: Topic, offset: int) -> None:
     def committed() -> Any:
         return [one["offset"]["kafka_offset"] for one in worker.offsets(topic.name)]
 
-    eventually(lambda: committed() == [offset], 30, committed)
+    eventually(lambda: committed() == [offset], 60, committed)
 
 
 def test_rest_lists_java_transforms_with_their_own_definition(worker: WorkerProcess) -> None:
@@ -195,11 +195,11 @@ def test_a_source_runs_java_transforms_and_what_stands_before_them(worker: Worke
     told = "the transforms in the Java host are: route, trouble, those on Spark: hoist, head;"
     assert f"{topic.name}-0: {told} the converters in the Java host: none" in worker.log()
     stored = [{"partition": {"filename": str(file)}, "offset": {"position": file.stat().st_size}}]
-    eventually(lambda: worker.offsets(topic.name) == stored, 30, lambda: worker.offsets(topic.name))
+    eventually(lambda: worker.offsets(topic.name) == stored, 60, lambda: worker.offsets(topic.name))
     with file.open("a") as more:
         more.write("the last is to drop, by a line\n")
     stored[0]["offset"] = {"position": file.stat().st_size}
-    eventually(lambda: worker.offsets(topic.name) == stored, 30, lambda: worker.offsets(topic.name))
+    eventually(lambda: worker.offsets(topic.name) == stored, 60, lambda: worker.offsets(topic.name))
 
 
 def test_apaches_transforms_do_in_java_what_ours_do(worker: WorkerProcess, topic: Topic, broker: str) -> None:
@@ -276,7 +276,7 @@ def test_a_sink_runs_the_first_java_transform_and_all_after_it(worker: WorkerPro
     values = [b"line 1", b"other", b"line to drop", None, b"slow line"]
     for value in values:
         producer.produce(topic.name, value, b"k", timestamp=5, headers=[("n", b"5")])
-    assert producer.flush(30) == 0
+    assert producer.flush(60) == 0
     links = (
         ("first", f"{APACHES}.InsertHeader", {"header": "first", "value.literal": "4"}),
         ("trouble", TROUBLE_TRANSFORM, {"predicate": "p", "negate": "true"}),
@@ -296,7 +296,7 @@ def test_a_sink_runs_the_first_java_transform_and_all_after_it(worker: WorkerPro
     shown = [json.loads(line)["payload"] if line != "null" else None for line in rows[2::4]]
     assert shown == ["line 1!", "other", None, "slow line!"]
     counted = {"read": 5.0, "send": 4.0}
-    eventually(lambda: counts(worker, topic.name) == counted, 30, lambda: counts(worker, topic.name))
+    eventually(lambda: counts(worker, topic.name) == counted, 60, lambda: counts(worker, topic.name))
     told = "the transforms in the Java host are: trouble, head, those on Spark: first;"
     assert f"{topic.name}-0: {told}" in worker.log()
     wait_offset(worker, topic, 5)
@@ -331,7 +331,7 @@ def test_tolerated_sink_records_are_dead_letters(worker: WorkerProcess, topic: T
     headers = dict(letter.headers() or [])
     assert headers["__connect.errors.stage"] == b"TRANSFORMATION"
     assert headers["__connect.errors.class.name"] == TROUBLE_TRANSFORM.encode()
-    eventually(lambda: noted(notes, "put") == ["put one!", "put two!"], 30, lambda: noted(notes))
+    eventually(lambda: noted(notes, "put") == ["put one!", "put two!"], 60, lambda: noted(notes))
     wait_offset(worker, topic, 3)
 
 
@@ -349,7 +349,7 @@ def test_a_sources_java_converters_write_its_bytes(worker: WorkerProcess, topic:
     assert [(one.key(), one.value()) for one in got] == [(None, b"(one>"), (None, b"(two>")]
     assert got[0].headers() == [("n", b"<5>"), ("written", b"y")]
     told = "Executing stage 'VALUE_CONVERTER' with class 'org.example.TroubleConverter'"
-    eventually(lambda: told in worker.log(), 30, worker.log)
+    eventually(lambda: told in worker.log(), 60, worker.log)
 
 
 def test_a_sinks_java_converters_read_its_bytes(worker: WorkerProcess, topic: Topic, broker: str) -> None:
@@ -357,7 +357,7 @@ def test_a_sinks_java_converters_read_its_bytes(worker: WorkerProcess, topic: To
     producer = Producer({"bootstrap.servers": topic.bootstrap})
     for value in (b"one", b"unconvertible", None):
         producer.produce(topic.name, value, b"k", timestamp=5, headers=[("n", b"5"), ("z", None)])
-    assert producer.flush(30) == 0
+    assert producer.flush(60) == 0
     config = {
         **chain(("a", f"{APACHES}.InsertHeader", {"header": "last", "value.literal": "6"})),
         "value.converter": TROUBLE_CONVERTER,
@@ -373,7 +373,7 @@ def test_a_sinks_java_converters_read_its_bytes(worker: WorkerProcess, topic: To
     assert told[0::4] == [f"record {topic.name} 0 {at} 5 CreateTime {topic.name} {headers}" for at in (0, 2)]
     assert [json.loads(told[1])["payload"], json.loads(told[2])["payload"]] == ["k", "(one>"]
     assert told[6] == "null"
-    eventually(lambda: letters.values() == [b"unconvertible"], 30, worker.log)
+    eventually(lambda: letters.values() == [b"unconvertible"], 60, worker.log)
 
 
 def test_a_file_sink_needs_no_transform_of_ours(worker: WorkerProcess, topic: Topic) -> None:

@@ -22,7 +22,7 @@ from headrace.connectors.jdbc.contract.tables import TableId, TableType
 from headrace.connectors.jdbc.database.connection import Database, DatabaseAway, DatabaseError
 from headrace.connectors.jdbc.source.table_filter import TableFilter, discover
 from headrace.connectors.jdbc.source.validation import source_problems
-from headrace.worker.machine import processes
+from tests.held_ports import held_port
 from tests.integration.databases import PASSWORD, MariadbServer, PostgresqlServer
 from tests.integration.databases import Database as Given
 
@@ -206,7 +206,7 @@ def test_what_a_query_gives_may_be_null_unless_the_database_says_that_it_is_not(
 
 
 def test_of_several_servers_of_mariadb_the_first_that_answers_is_taken(mariadb: Given) -> None:
-    url = mariadb.jdbc_url.replace("//", f"//127.0.0.1:{processes.free_port()},")
+    url = mariadb.jdbc_url.replace("//", f"//127.0.0.1:{held_port()},")
     opened = Database.of({**mariadb.settings, "connection.url": url}, {})
     for _ in range(2):
         with opened.connect() as connection:

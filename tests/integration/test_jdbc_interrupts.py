@@ -57,7 +57,7 @@ class Blocked:
         self.error: Exception | None = None
         self._thread = threading.Thread(target=self._run, args=(act,), daemon=True)
         self._thread.start()
-        eventually(lambda: waits(database, seen_by) or not self._thread.is_alive(), 20)
+        eventually(lambda: waits(database, seen_by) or not self._thread.is_alive(), 60)
         assert self._thread.is_alive(), self.error
 
     def _run(self, act: Any) -> None:
@@ -124,10 +124,10 @@ def test_a_worker_stops_a_task_at_once(worker: WorkerProcess, broker: str, datab
     worker.create(name, connector_class="JdbcSource", poll_interval_ms="10", **config, **database.settings)
     eventually(lambda: topic.end() == 2, 180, worker.log)
     with locked(database, name):
-        eventually(lambda: waits(database), 20)
+        eventually(lambda: waits(database), 60)
         began = time.monotonic()
         worker.request("PUT", f"/connectors/{name}/stop")
-        eventually(lambda: worker.get(f"/connectors/{name}/status")["connector"]["state"] == "STOPPED", 20)
+        eventually(lambda: worker.get(f"/connectors/{name}/status")["connector"]["state"] == "STOPPED", 60)
         assert time.monotonic() - began < SOON_S
     assert "left to itself" not in worker.log()[before:]
     assert "the task failed" not in worker.log()[before:]

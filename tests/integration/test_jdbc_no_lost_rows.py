@@ -133,7 +133,7 @@ def test_every_row_exactly_once_while_nobody_is_killed(
         worker.create(name, **config(database, name, **mode))
         worker.wait_states(name, "RUNNING")
         eventually(writers.have_met, 60, lambda: writers.transactions)
-    eventually(lambda: topic.end() >= len(writers.ids), 30, lambda: (topic.end(), len(writers.ids), worker.log()))
+    eventually(lambda: topic.end() >= len(writers.ids), 60, lambda: (topic.end(), len(writers.ids), worker.log()))
     arrived = ids(topic)
     assert Counter(arrived) == Counter(writers.ids)
     if mode is INCREMENTING:

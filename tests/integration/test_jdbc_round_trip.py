@@ -235,7 +235,7 @@ def pipes(
             create(database, CASES[kind])
         admin = AdminClient({"bootstrap.servers": broker_process.bootstrap_servers})
         for made in admin.create_topics([NewTopic(f"{kind}-everything", 1, 1) for kind in databases]).values():
-            made.result(30)
+            made.result(60)
         worker = stack.enter_context(WorkerProcess(folder / "w", broker_process.bootstrap_servers, settings=settings))
         worker.wait_ready()
         for kind, database in databases.items():

@@ -410,9 +410,7 @@ def limits(request: pytest.FixtureRequest, shared: Engine) -> Iterator[Limits]:
     found.sink.stop()
 
 
-@settings(
-    max_examples=2, deadline=None, suppress_health_check=list(HealthCheck), phases=(Phase.explicit, Phase.generate)
-)
+@settings(max_examples=2, suppress_health_check=list(HealthCheck), phases=(Phase.explicit, Phase.generate))
 @given(st.data())
 def test_what_is_stored_is_what_was_sent(limits: Limits, data: st.DataObject) -> None:
     limits.check(

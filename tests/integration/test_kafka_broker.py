@@ -30,12 +30,12 @@ def produce(bootstrap_servers: str, topic: str, value: bytes) -> None:
     producer = Producer({"bootstrap.servers": bootstrap_servers, "message.timeout.ms": 30_000})
     failed: list[object] = []
     producer.produce(topic, value, on_delivery=lambda error, _: failed.append(error) if error else None)
-    assert producer.flush(30) == 0
+    assert producer.flush(60) == 0
     assert failed == []
 
 
 def values(bootstrap_servers: str, topic: str) -> list[bytes | None]:
-    return [message.value() for message in eventually(lambda: messages(bootstrap_servers, topic), 30)]
+    return [message.value() for message in eventually(lambda: messages(bootstrap_servers, topic), 60)]
 
 
 def partitions(bootstrap_servers: str, topic: str) -> int:
@@ -46,7 +46,7 @@ def partitions(bootstrap_servers: str, topic: str) -> int:
 def test_a_cluster_id_that_looks_like_an_option_is_taken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("uuid.uuid4", lambda: uuid.UUID(bytes=b"\xf8" + bytes(14) + b"\x01"))
     with Broker(tmp_path) as dashed:
-        found = cluster_id(dashed.bootstrap_servers, timeout_s=30)
+        found = cluster_id(dashed.bootstrap_servers, timeout_s=60)
     assert found is not None
     assert found.startswith("-")
 
@@ -67,7 +67,7 @@ def test_the_log_is_a_real_growing_file(broker: str, broker_process: Broker) -> 
 
 
 def test_port_cluster_and_records_survive_stop_and_kill(broker: str, broker_process: Broker) -> None:
-    cluster = cluster_id(broker, timeout_s=30)
+    cluster = cluster_id(broker, timeout_s=60)
     assert cluster
     for number, end in enumerate((broker_process.stop, broker_process.kill)):
         produce(broker, "survives", b"%d" % number)
@@ -76,7 +76,7 @@ def test_port_cluster_and_records_survive_stop_and_kill(broker: str, broker_proc
         assert Broker.running_on(broker_process.data_dir) is None
         broker_process.start()
         assert broker_process.bootstrap_servers == broker
-        assert cluster_id(broker, timeout_s=30) == cluster
+        assert cluster_id(broker, timeout_s=60) == cluster
     assert values(broker, "survives") == [b"0", b"1"]
 
 

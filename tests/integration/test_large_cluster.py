@@ -60,7 +60,7 @@ def fill(broker: str, cluster: str, folder: Path) -> None:
     topic = cluster_settings(cluster)["config.storage.topic"]
     new = NewTopic(topic, num_partitions=1, replication_factor=1, config={"cleanup.policy": "compact"})
     admin = AdminClient({"bootstrap.servers": broker})  # a future ends with its client
-    admin.create_topics([new], operation_timeout=30)[topic].result(30)
+    admin.create_topics([new], operation_timeout=60)[topic].result(60)
     producer = Producer({"bootstrap.servers": broker, "linger.ms": 20, "enable.idempotence": True})
     for number in range(CONNECTORS):
         for key, value in paused(f"c{number:04}", folder):

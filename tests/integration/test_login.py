@@ -37,22 +37,22 @@ def test_a_cluster_under_apaches_login(broker: str, tmp_path: Path, monkeypatch:
         second.wait_ready()
         for worker in (first, second):
             for path in ("/", "/health", "/connectors", "/admin/loggers"):
-                answer = httpx.get(f"{worker.url}{path}", auth=("ann", "wrong"), timeout=30)
+                answer = httpx.get(f"{worker.url}{path}", auth=("ann", "wrong"), timeout=60)
                 assert (answer.status_code, answer.json()) == (401, NO_ACCESS)
         # The one that does not lead forwards the request with its login, and posts its tasks without one.
         for number, worker in enumerate((first, second)):
             file = str(tmp_path / "in.txt")
             worker.create(f"src{number}", connector_class=SOURCE, file=file, topic=topic.name, tasks_max="1")
         wait_balanced(first, among=2, items=4)
-        eventually(lambda: topic.values() == [envelope("one")] * 2, 30)
+        eventually(lambda: topic.values() == [envelope("one")] * 2, 60)
         unsigned = [httpx.post(f"{one.url}/connectors/src0/tasks", json=[]) for one in (first, second)]
         assert [(one.status_code, one.json()["message"]) for one in unsigned] == [
             (400, "Internal request missing required signature")
         ] * 2
 
         users.write_text(f"ann={hashed}\nbob=new\n")
-        eventually(lambda: first.http.get("/", auth=("bob", "new")).status_code == 200, 10)
-        eventually(lambda: second.http.get("/").status_code == 401, 10)
+        eventually(lambda: first.http.get("/", auth=("bob", "new")).status_code == 200, 60)
+        eventually(lambda: second.http.get("/").status_code == 401, 60)
         log = first.log() + second.log()
         assert "A login failed, from 127.0.0.1 for GET /: wrong password of user 'ann'" in log
         assert "KAFKA_OPTS" not in log

@@ -37,10 +37,10 @@ class Cluster:
 
     def create(self, topic: str, records: int = 0, **config: str) -> None:
         """A topic of one partition with so many records."""
-        self.admin.create_topics([NewTopic(topic, 1, 1, config=config)])[topic].result(30)
+        self.admin.create_topics([NewTopic(topic, 1, 1, config=config)])[topic].result(60)
         for number in range(records):
             self.producer.produce(topic, str(number).encode(), partition=0)
-        assert self.producer.flush(30) == 0
+        assert self.producer.flush(60) == 0
 
     def commit(self, group: str, topic: str, offset: int, metadata: str = "") -> None:
         """A group without members is there now."""
@@ -55,7 +55,7 @@ class Cluster:
         for upstream, downstream in offsets:
             record = OffsetSync(topic, 0, upstream, downstream)
             self.producer.produce(f"mm2-offset-syncs.{to}.internal", record.value(), record.key(), partition=0)
-        assert self.producer.flush(30) == 0
+        assert self.producer.flush(60) == 0
 
     def records(self, topic: str) -> list[tuple[bytes, bytes, int]]:
         """Key, value and time of all that is in partition 0."""
@@ -69,8 +69,8 @@ class Cluster:
     def topic_settings(self, topic: str) -> tuple[int, str]:
         """Its partitions, and its cleanup.policy."""
         resource = ConfigResource(ResourceType.TOPIC, topic)
-        found = self.admin.describe_configs([resource])[resource].result(30)
-        return len(self.admin.list_topics(topic, timeout=30).topics[topic].partitions), found["cleanup.policy"].value
+        found = self.admin.describe_configs([resource])[resource].result(60)
+        return len(self.admin.list_topics(topic, timeout=60).topics[topic].partitions), found["cleanup.policy"].value
 
 
 @pytest.fixture(scope="module")
@@ -149,12 +149,12 @@ def heard(west: Cluster) -> list[tuple[Heartbeat, int]]:
 def test_heartbeats_come_every_second(
     worker: ClusterWorker, west: Cluster, heartbeats: str, mirror_oracle: MirrorOracle
 ) -> None:
-    eventually(lambda: "heartbeats" in west.admin.list_topics(timeout=30).topics, 30)
+    eventually(lambda: "heartbeats" in west.admin.list_topics(timeout=60).topics, 60)
     found: list[Any] = eventually(lambda: [one for one in heard(west) if one[0].source == "east"][3:], 60)
     assert west.topic_settings("heartbeats") == (1, "compact")
     assert all(one.target == "west" and one.timestamp == time for one, time in found)
     flow = {"sourceClusterAlias": "east", "targetClusterAlias": "west"}
-    offsets = eventually(lambda: worker.offsets(heartbeats), 30)
+    offsets = eventually(lambda: worker.offsets(heartbeats), 60)
     assert offsets == [{"partition": flow, "offset": {"offset": 0}}]
     east_comes_by = "east.heartbeats"  # as MirrorSourceConnector copies the heartbeats of the source cluster
     west.create(east_comes_by)
@@ -167,17 +167,17 @@ def test_a_group_is_translated_and_moved(
 ) -> None:
     first = Checkpoint("readers", "east.orders", 0, 60, 51 + SHIFT, "who")
     eventually(lambda: west.checkpoints("readers") == [first], 60, worker.log)
-    eventually(lambda: west.committed("readers") == {"east.orders": 51 + SHIFT}, 30, worker.log)
+    eventually(lambda: west.committed("readers") == {"east.orders": 51 + SHIFT}, 60, worker.log)
     assert west.topic_settings("east.checkpoints.internal") == (1, "compact")
     east.sync((60, 60 + SHIFT))
     second = Checkpoint("readers", "east.orders", 0, 60, 60 + SHIFT, "who")
-    eventually(lambda: west.checkpoints("readers") == [first, second], 30, worker.log)
-    eventually(lambda: west.committed("readers") == {"east.orders": 60 + SHIFT}, 30, worker.log)
+    eventually(lambda: west.checkpoints("readers") == [first, second], 60, worker.log)
+    eventually(lambda: west.committed("readers") == {"east.orders": 60 + SHIFT}, 60, worker.log)
     assert "east.checkpoints.internal" in mirror_oracle.checkpoint_topics(west.bootstrap).split(",")
     translated = mirror_oracle.translate_offsets(west.bootstrap, "east", "readers")
     assert translated == {("east.orders", 0): (60 + SHIFT, "who")}
     at = {"partition": 0, "topic": "east.orders", "group": "readers"}
-    assert eventually(lambda: worker.offsets(checkpoints), 30) == [{"partition": at, "offset": {"offset": 0}}]
+    assert eventually(lambda: worker.offsets(checkpoints), 60) == [{"partition": at, "offset": {"offset": 0}}]
 
 
 def test_a_group_with_members_there_is_left_alone_until_they_are_gone(
@@ -188,17 +188,17 @@ def test_a_group_with_members_there_is_left_alone_until_they_are_gone(
     member = Consumer({"bootstrap.servers": west.bootstrap, "group.id": "readers", "enable.auto.commit": False})
     try:
         member.subscribe(["east.orders"])
-        message = eventually(lambda: member.poll(1), 30)
+        message = eventually(lambda: member.poll(1), 60)
         assert message.offset() == 60 + SHIFT, "it goes on where the group is in the source cluster"
         east.sync((80, 80 + SHIFT))
         east.commit("readers", "orders", 80)
-        eventually(lambda: west.checkpoints("readers")[-1].downstream_offset == 80 + SHIFT, 30, worker.log)
+        eventually(lambda: west.checkpoints("readers")[-1].downstream_offset == 80 + SHIFT, 60, worker.log)
         left_alone = "The offsets of group readers are not written to cluster west: it has members there"
-        eventually(lambda: left_alone in worker.log(), 30, worker.log)
+        eventually(lambda: left_alone in worker.log(), 60, worker.log)
         assert west.committed("readers") == {"east.orders": 60 + SHIFT}
     finally:
         member.close()
-    eventually(lambda: west.committed("readers") == {"east.orders": 80 + SHIFT}, 30, worker.log)
+    eventually(lambda: west.committed("readers") == {"east.orders": 80 + SHIFT}, 60, worker.log)
     assert worker.log().count(left_alone) == 1
 
 
@@ -219,7 +219,7 @@ def test_new_groups_are_found_and_old_ones_not_repeated(
         "readers-2",
     ]
     east.commit("readers-2", "orders", 60)
-    eventually(lambda: west.checkpoints("readers-2")[1:], 30, worker.log)
+    eventually(lambda: west.checkpoints("readers-2")[1:], 60, worker.log)
     assert west.checkpoints("readers") == before
     assert west.checkpoints("others") == west.checkpoints("readers-of-nothing") == []
 
@@ -231,7 +231,7 @@ def test_a_group_that_goes_back_in_the_source_cluster_goes_back_in_its_checkpoin
     east.commit("readers-back", "orders", 80)
     eventually(lambda: west.committed("readers-back") == {"east.orders": 80 + SHIFT}, 60, worker.log)
     east.commit("readers-back", "orders", 0)
-    eventually(lambda: west.checkpoints("readers-back")[1:], 30, worker.log)
+    eventually(lambda: west.checkpoints("readers-back")[1:], 60, worker.log)
     assert west.checkpoints("readers-back")[-1].downstream_offset == SHIFT
     east.commit("readers-last", "orders", 50)  # moved in a later round than the one that left the other alone
     eventually(lambda: west.committed("readers-last"), 60, worker.log)

@@ -14,7 +14,7 @@ from confluent_kafka.admin import AdminClient
 from headrace.config.worker.mirror_maker import CONNECTORS
 from headrace.connectors.mirror.formats import Heartbeat
 from headrace.worker.embedded.kafka_broker import Broker
-from headrace.worker.machine.processes import free_port
+from tests.held_ports import held_port
 from tests.integration.mirror_process import MirrorProcess, last_values, records, two_clusters
 from tests.integration.worker_process import Topic, eventually
 
@@ -44,7 +44,7 @@ class TwoClusters:
 
     def beats(self, cluster: Broker, source: str) -> list[int]:
         """The times of the heartbeats from a cluster."""
-        found = AdminClient({"bootstrap.servers": cluster.bootstrap_servers}).list_topics(timeout=10).topics
+        found = AdminClient({"bootstrap.servers": cluster.bootstrap_servers}).list_topics(timeout=60).topics
         if "heartbeats" not in found:
             return []
         beats = [Heartbeat.of(key, value or b"") for key, value in records(cluster.bootstrap_servers, "heartbeats")]
@@ -122,7 +122,7 @@ def test_a_changed_file_changes_the_connectors_when_the_process_starts_again(
 
 
 def test_a_flow_whose_cluster_is_away_holds_up_no_other(clusters: TwoClusters, tmp_path: Path) -> None:
-    absent = f"127.0.0.1:{free_port()}"
+    absent = f"127.0.0.1:{held_port()}"
     three = {
         "clusters": "A, B, C",
         "C.bootstrap.servers": absent,
@@ -139,7 +139,7 @@ def test_a_flow_whose_cluster_is_away_holds_up_no_other(clusters: TwoClusters, t
         late.start()
         try:
             beating(clusters, late, "A", since)
-            eventually(lambda: process.health_of("A->C") == "healthy", 30)
+            eventually(lambda: process.health_of("A->C") == "healthy", 60)
             assert process.stop() == 0
         finally:
             late.stop()
@@ -193,7 +193,7 @@ def beats_here(process: MirrorProcess) -> bool:
 def arrives(cluster: Broker, topic: str, process: MirrorProcess) -> None:
     """The copy of a topic is there, and its one record."""
     admin = AdminClient({"bootstrap.servers": cluster.bootstrap_servers})
-    eventually(lambda: topic in admin.list_topics(timeout=10).topics, 60, process.log)
+    eventually(lambda: topic in admin.list_topics(timeout=60).topics, 60, process.log)
     eventually(lambda: len(records(cluster.bootstrap_servers, topic)) == 1, 60, process.log)
 
 

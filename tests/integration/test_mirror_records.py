@@ -55,7 +55,7 @@ def aborted(source: str, topic: str) -> int:
         producer.begin_transaction()
         for one in map(numbered, range(first, first + 10)):
             producer.produce(topic, one.value, one.key, 0, timestamp=one.timestamp)
-        producer.flush(30)
+        producer.flush(60)
         producer.commit_transaction() if first % 20 == 0 else producer.abort_transaction()
     return 1
 
@@ -65,7 +65,7 @@ def gap_at_the_start(source: str, topic: str) -> int:
     write(source, topic, map(numbered, range(100)))
     admin = AdminClient({"bootstrap.servers": source})
     for deleted in admin.delete_records([TopicPartition(topic, 0, 50)]).values():
-        deleted.result(30)
+        deleted.result(60)
     assert records_of(source, topic)[0].offset == 50
     return 1
 

@@ -113,7 +113,7 @@ def test_records_groups_and_heartbeats_go_over_tls(secured: Secured, tmp_path: P
             written = records_of(a, topic.partition(".")[2])
             assert [one.content for one in records_of(b, topic)] == [one.content for one in written]
         wait_checkpoints(b, "A", "readers", [250], process.log)
-        eventually(lambda: {"A", "C"} <= {beat.source for beat in heartbeats(b)}, 30, process.log)
+        eventually(lambda: {"A", "C"} <= {beat.source for beat in heartbeats(b)}, 60, process.log)
         assert offset_syncs(a, "B")
         assert codecs(secured.target, f"A.{whole.name}") == codecs(secured.target, f"C.{inline}") == {GZIP}
         assert codecs(secured.target, f"A.{single}") == {0}, "this one went record by record"
@@ -190,10 +190,10 @@ def test_admin_clients_tell_refusals_from_brokers_that_are_away(
     with ThreadPoolExecutor(1) as thread:  # a worker of this cluster waits
         waiting = thread.submit(wait_for_cluster, worker, stop)
         try:
-            eventually(lambda: "cannot be used yet" in caplog.text, 30)
+            eventually(lambda: "cannot be used yet" in caplog.text, 60)
         finally:
             stop.set()
-        assert waiting.result(30) is None
+        assert waiting.result(60) is None
     assert f"cannot be used yet, waiting: the login of user {USER} by PLAIN is refused" in caplog.text
     assert "no-such-password" not in caplog.text
 
@@ -227,7 +227,7 @@ def test_a_lost_connection_repeats_no_batch(secured: Secured) -> None:
         secured.target_link.slow(delay_ms=500)
         rest = thread.submit(copying.copy, 9, 39)
         # They are there, and the answer is still on its way.
-        eventually(lambda: len(values(b, copying.topic)) == 40, 30)
+        eventually(lambda: len(values(b, copying.topic)) == 40, 60)
         secured.target_link.cut()
         copied = rest.result(60)
         assert (copied.upto, copied.runs.count) == (None, 0), "the answer did not come"

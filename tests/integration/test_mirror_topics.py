@@ -40,7 +40,7 @@ _LATEST: Final[Any] = OffsetSpec.latest()
 def end_of(future: Future[Any]) -> int:
     """The end of a partition; -1 where it is not there yet."""
     try:
-        return int(future.result(30).offset)
+        return int(future.result(60).offset)
     except KafkaException:
         return -1
 
@@ -54,7 +54,7 @@ class Cluster:
 
     def create(self, topic: str, partitions: int, **config: str) -> None:
         settings = {name.replace("_", "."): value for name, value in config.items()}
-        self.admin.create_topics([NewTopic(topic, partitions, 1, config=settings)])[topic].result(30)
+        self.admin.create_topics([NewTopic(topic, partitions, 1, config=settings)])[topic].result(60)
 
     def create_again(self, topic: str, partitions: int) -> None:
         """Create a topic that was deleted a moment ago."""
@@ -66,28 +66,28 @@ class Cluster:
                 return self.topics().get(topic) == partitions and "marked for deletion" not in str(error)
             return True
 
-        eventually(made, 30)
+        eventually(made, 60)
 
     def send(self, topic: str, partition: int, count: int) -> None:
         producer = Producer({"bootstrap.servers": self.bootstrap})  # one that knows of new partitions
         for number in range(count):
             producer.produce(topic, f"{partition}-{number}".encode(), b"key", partition=partition)
-        assert producer.flush(30) == 0
+        assert producer.flush(60) == 0
 
     def set(self, topic: str, name: str, value: str | None) -> None:
         kind = AlterConfigOpType.DELETE if value is None else AlterConfigOpType.SET
         change = ConfigEntry(name, value, incremental_operation=kind)
         wanted = ConfigResource(ConfigResource.Type.TOPIC, topic, incremental_configs=[change])
-        next(iter(self.admin.incremental_alter_configs([wanted]).values())).result(30)
+        next(iter(self.admin.incremental_alter_configs([wanted]).values())).result(60)
 
     def topics(self) -> dict[str, int]:
         """The number of partitions of each topic."""
-        return {name: len(found.partitions) for name, found in self.admin.list_topics(timeout=30).topics.items()}
+        return {name: len(found.partitions) for name, found in self.admin.list_topics(timeout=60).topics.items()}
 
     def own_settings(self, topic: str) -> dict[str, str | None]:
         """Settings that the topic has of its own."""
         wanted = ConfigResource(ConfigResource.Type.TOPIC, topic)
-        found: Mapping[str, ConfigEntry] = self.admin.describe_configs([wanted])[wanted].result(30)
+        found: Mapping[str, ConfigEntry] = self.admin.describe_configs([wanted])[wanted].result(60)
         sources: Mapping[str, Any] = {name: entry.source for name, entry in found.items()}
         return {name: entry.value for name, entry in found.items() if sources[name] == 1}
 
@@ -98,7 +98,7 @@ class Cluster:
         return [end_of(future) for future in self.admin.list_offsets(asked).values()]
 
     def allow(self, topic: str, principal: str, operation: Any) -> None:
-        self.admin.create_acls([_acl(topic, principal, operation)])[_acl(topic, principal, operation)].result(30)
+        self.admin.create_acls([_acl(topic, principal, operation)])[_acl(topic, principal, operation)].result(60)
 
     def allowed(self, topic: str) -> set[tuple[str, AclOperation]]:
         """Principals and operations of the ACLs of this topic."""
@@ -107,7 +107,7 @@ class Cluster:
             *(ResourceType.TOPIC, topic, ResourcePatternType.LITERAL, anything, anything),
             *(AclOperation.ANY, AclPermissionType.ANY),
         )
-        return {(one.principal, one.operation) for one in self.admin.describe_acls(wanted).result(30)}
+        return {(one.principal, one.operation) for one in self.admin.describe_acls(wanted).result(60)}
 
 
 def _acl(topic: str, principal: str, operation: Any) -> AclBinding:
@@ -177,7 +177,7 @@ class Flow:
         """Pause, resume or stop it and its tasks."""
         self.worker.request("PUT", f"/connectors/{self.name}/{what}")
         tasks = set() if state == "STOPPED" else {state}
-        eventually(lambda: self.state == state and {task["state"] for task in self.status()["tasks"]} == tasks, 30)
+        eventually(lambda: self.state == state and {task["state"] for task in self.status()["tasks"]} == tasks, 60)
 
     def assigned(self) -> list[str]:
         """The partitions of each task."""
@@ -212,21 +212,21 @@ def test_a_topic_is_created_like_its_source_and_filled(renaming: Flow) -> None:
 
 def test_who_may_read_the_topic_may_read_its_copy_and_nobody_may_write_it(renaming: Flow) -> None:
     allowed = {("User:reader", AclOperation.READ), ("User:owner", AclOperation.READ)}
-    eventually(lambda: renaming.target.allowed("A.orders") == allowed, 30)
+    eventually(lambda: renaming.target.allowed("A.orders") == allowed, 60)
 
 
 def test_settings_follow_their_source(renaming: Flow) -> None:
     source, target = renaming.source, renaming.target
     source.set("orders", "max.message.bytes", "2000000")
     source.set("orders", "min.insync.replicas", "1")
-    eventually(lambda: target.own_settings("A.orders").get("max.message.bytes") == "2000000", 30)
+    eventually(lambda: target.own_settings("A.orders").get("max.message.bytes") == "2000000", 60)
     source.set("orders", "max.message.bytes", None)
-    eventually(lambda: target.own_settings("A.orders") == {"cleanup.policy": "compact"}, 30)
+    eventually(lambda: target.own_settings("A.orders") == {"cleanup.policy": "compact"}, 60)
 
 
 def test_partitions_and_topics_that_are_added_are_copied_and_no_other_moves(renaming: Flow) -> None:
     source, target = renaming.source, renaming.target
-    source.admin.create_partitions([NewPartitions("orders", 4)])["orders"].result(30)
+    source.admin.create_partitions([NewPartitions("orders", 4)])["orders"].result(60)
     renaming.wait_assigned("orders-0,orders-2", "orders-1,orders-3")
     source.create("orders-new", 1)
     renaming.wait_assigned("orders-0,orders-2,orders-new-0", "orders-1,orders-3")
@@ -237,7 +237,7 @@ def test_partitions_and_topics_that_are_added_are_copied_and_no_other_moves(rena
 
 
 def test_a_topic_that_is_deleted_is_left_and_its_copy_stays(renaming: Flow) -> None:
-    renaming.source.admin.delete_topics(["orders-new"])["orders-new"].result(30)
+    renaming.source.admin.delete_topics(["orders-new"])["orders-new"].result(60)
     renaming.wait_assigned("orders-0,orders-2", "orders-1,orders-3")
     assert renaming.target.topics()["A.orders-new"] == 1
     assert "Topic orders-new on A is gone and is not copied any more" in renaming.worker.log()
@@ -301,7 +301,7 @@ def test_a_topic_made_again_is_copied_from_its_beginning_however_long_it_is(rena
     router |= {"transforms_r_regex": "none", "transforms_r_replacement": "none"}
 
     def remake(partitions: int, count: int) -> None:
-        source.admin.delete_topics([topic])[topic].result(30)
+        source.admin.delete_topics([topic])[topic].result(60)
         source.create_again(topic, partitions)
         source.send(topic, 0, count)
 

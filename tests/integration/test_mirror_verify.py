@@ -11,7 +11,7 @@ from confluent_kafka import Producer
 from typer.testing import CliRunner
 
 from headrace.connectors.mirror.verify.command import app
-from headrace.worker.machine.processes import free_port
+from tests.held_ports import held_port
 from tests.integration.copied_topics import Copy, Record, commit, create, new_name, numbered, records_of, write
 
 pytestmark = pytest.mark.kafka
@@ -80,7 +80,7 @@ def test_offsets_that_differ_are_aligned_by_content_and_gaps_are_no_lag(clusters
         for number in range(first, first + 10):
             one = numbered(number)
             producer.produce(copy.topic, one.value, one.key, timestamp=one.timestamp)
-        producer.flush(30)
+        producer.flush(60)
         producer.commit_transaction() if good else producer.abort_transaction()
     copy.replicate()
     committed = ("--set", "source.consumer.isolation.level=read_committed")
@@ -268,7 +268,7 @@ def test_wrong_use_and_an_unreachable_cluster_have_codes_of_their_own(clusters: 
     assert (code, "has no topic nowhere" in said) == (2, True)
     code, said = clusters.run("--last", "5", "--since", "1h")
     assert (code, "exclude each other" in said) == (2, True)
-    away = Clusters(clusters.source, f"127.0.0.1:{free_port()}")
+    away = Clusters(clusters.source, f"127.0.0.1:{held_port()}")
     code, said = away.run("--timeout", "2")
     assert (code, "cluster B does not answer for its topics" in said) == (3, True)
 

@@ -36,7 +36,7 @@ class SecureWorker(ClusterWorker):
         for name, text in (("own.pem", authority.issue("worker").pem), ("ca.pem", authority.pem)):
             (self.folder / "new").write_text(text)
             os.replace(self.folder / "new", self.folder / name)
-        self.http = httpx.Client(base_url=self.url, timeout=30, verify=known_to(authority, self.folder))
+        self.http = httpx.Client(base_url=self.url, timeout=60, verify=known_to(authority, self.folder))
 
 
 def known_to(authority: Authority, folder: Path) -> ssl.SSLContext:

@@ -96,7 +96,7 @@ def test_a_connector_that_fails_does_not_show_it_either(worker: Guarded) -> None
     assert_kept(answer.text)
     status = eventually(
         lambda: (found := worker.http.get("/connectors/c/status").json()).get("connector", {}).get("trace") and found,
-        20,
+        60,
     )
     assert "GuardedError" in status["connector"]["trace"]
     assert_kept(json.dumps(status))

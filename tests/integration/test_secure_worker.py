@@ -43,7 +43,7 @@ class SecureWorker(WorkerProcess):
         if certificate:
             context.load_cert_chain(self.made.folder / "client.pem")
         login = None if user is None else (user, self.made.passwords[user])
-        return httpx.Client(base_url=self.url, verify=context, auth=login, timeout=30, trust_env=False)
+        return httpx.Client(base_url=self.url, verify=context, auth=login, timeout=60, trust_env=False)
 
     def _port(self, setting: str) -> str:
         lines = self.worker_file.read_text().splitlines()

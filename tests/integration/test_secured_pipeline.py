@@ -106,7 +106,7 @@ class SecuredWorker(ClusterWorker):
         """Ask it as this user."""
         self.http.close()
         context = ssl.create_default_context(cadata=authority.pem)
-        self.http = httpx.Client(base_url=self.url, timeout=30, verify=context, auth=login)
+        self.http = httpx.Client(base_url=self.url, timeout=60, verify=context, auth=login)
 
 
 def _users(*changed: tuple[str, str]) -> str:
@@ -156,10 +156,10 @@ def test_a_file_goes_as_avro_into_a_database_while_certificates_and_passwords_ch
     new = shop.authority.issue("worker")
     (shop.folder / "worker.pem").write_text(new.pem)
     for worker in shop.workers:
-        eventually(lambda worker=worker: _serial(worker, shop.authority) == new.certificate.serial_number, 30)
+        eventually(lambda worker=worker: _serial(worker, shop.authority) == new.certificate.serial_number, 60)
     (shop.folder / "users.properties").write_text(_users((ADMIN[0], "another")))
     for worker in shop.workers:
-        eventually(lambda worker=worker: _status(worker, shop, (ADMIN[0], "another")) == 200, 30)
+        eventually(lambda worker=worker: _status(worker, shop, (ADMIN[0], "another")) == 200, 60)
         assert _status(worker, shop, ADMIN) == 401
         worker.trust(shop.authority, (ADMIN[0], "another"))
     with source.open("a") as file:

@@ -184,9 +184,9 @@ def test_no_secret_is_in_sparks_web_pages_event_log_or_command_lines(
     cluster: SparkCluster, worker: WorkerProcess, database: Database
 ) -> None:
     """Those of the database, of Kafka's clients and of the cluster, which the tests before have used."""
-    (application,) = (one["id"] for one in httpx.get(cluster.ui, timeout=30).json())
+    (application,) = (one["id"] for one in httpx.get(cluster.ui, timeout=60).json())
     pages = ["environment", "jobs", "stages", "sql?details=true&planDescription=true&length=1000", "allexecutors"]
-    shown = {page: httpx.get(f"{cluster.ui}/{application}/{page}", timeout=30).text for page in pages}
+    shown = {page: httpx.get(f"{cluster.ui}/{application}/{page}", timeout=60).text for page in pages}
     shown |= {path.name: path.read_text() for path in cluster.events.rglob("*") if path.is_file()}
     processes = [worker.jvm(), *cluster.executors()]
     shown |= {f"command line {one.pid}": " ".join(one.cmdline()) for one in processes}

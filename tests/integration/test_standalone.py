@@ -73,7 +73,7 @@ def test_the_classic_demo(broker: str, tmp_path: Path) -> None:
         append(file, "with carriage return", "and another", end="\r\n")
         append(file, "unfinished", end="")
         expected = ["log line 1", "log line 2", "log line 3", *HOSTILE, "with carriage return", "and another"]
-        eventually(lambda: line_count(sink) == len(expected), 20, worker.log)
+        eventually(lambda: line_count(sink) == len(expected), 60, worker.log)
         assert [line.decode() for line in lines_of(sink)] == expected
         assert [json.loads(value)["payload"] for value in topic.values()] == expected
         position = file.stat().st_size - len("unfinished")
@@ -90,7 +90,7 @@ def test_the_classic_demo(broker: str, tmp_path: Path) -> None:
                     }
                 ]
             ),
-            20,
+            60,
         )
         assert worker.stop() == 0
 
@@ -104,7 +104,7 @@ def test_the_classic_demo(broker: str, tmp_path: Path) -> None:
         eventually(lambda: line_count(sink) >= len(expected), 60, worker.log)
         append(file, "the end")
         expected.append("the end")
-        eventually(lambda: lines_of(sink)[-1:] == [b"the end"], 20, worker.log)
+        eventually(lambda: lines_of(sink)[-1:] == [b"the end"], 60, worker.log)
         assert [line.decode() for line in lines_of(sink)] == expected
         assert len(topic.values()) == len(expected)
         assert worker.stop() == 0
@@ -152,7 +152,7 @@ def test_offsets_that_apache_stored_are_carried_on(pipes: Pipes, broker: str) ->
     pipes.create("was-java", connector_class=SOURCE, file="java.txt", topic=topic.name)
     eventually(lambda: topic.end() == 1, 60, pipes.log)
     append(file, "and more")
-    eventually(lambda: topic.end() == 2, 20, pipes.log)
+    eventually(lambda: topic.end() == 2, 60, pipes.log)
     assert topic.values() == [b'"new here"', b'"and more"']
     # How many lines Apache had read nobody knows.
     offset = {"partition": {"filename": "java.txt"}, "offset": {"position": file.stat().st_size}}
@@ -167,7 +167,7 @@ def test_two_sink_tasks_share_the_partitions_as_members_of_one_group(pipes: Pipe
     pipes.wait_states("two", "RUNNING", "RUNNING")
 
     def members() -> list[list[int]]:
-        described = topic.admin.describe_consumer_groups(["connect-two"])["connect-two"].result(30)
+        described = topic.admin.describe_consumer_groups(["connect-two"])["connect-two"].result(60)
         return sorted(sorted(p.partition for p in member.assignment.topic_partitions) for member in described.members)
 
     eventually(lambda: members() == [[0, 1], [2, 3]], 60, members)
@@ -179,7 +179,7 @@ def test_two_sink_tasks_share_the_partitions_as_members_of_one_group(pipes: Pipe
     for line in lines_of(file):
         got[int(line[:1])].append(line.decode())
     assert got == sent
-    eventually(lambda: sum(each["offset"]["kafka_offset"] for each in pipes.offsets("two")) == 4 * MANY, 20)
+    eventually(lambda: sum(each["offset"]["kafka_offset"] for each in pipes.offsets("two")) == 4 * MANY, 60)
     pipes.moved += 4 * MANY
 
 
@@ -191,7 +191,7 @@ def test_a_file_goes_through_a_topic_into_a_file_in_order(pipes: Pipes, broker: 
     pipes.create("copy-out", connector_class=SINK, file=str(copy), topics=topic.name)
     eventually(lambda: line_count(copy) >= len(lines), 90, pipes.log)
     append(file, "the end")
-    eventually(lambda: line_count(copy) > len(lines), 20, pipes.log)
+    eventually(lambda: line_count(copy) > len(lines), 60, pipes.log)
     assert copy.read_bytes() == file.read_bytes()
     pipes.moved += 2 * (len(lines) + 1)
 
@@ -236,7 +236,7 @@ def test_stopped_it_ends_in_time_with_all_its_processes_and_no_row_went_another_
     assert len(family) >= 2
     terminate_in_another_thread(pipes.process.pid)
     assert pipes.process.wait(60) == 0
-    assert psutil.wait_procs(family, timeout=20)[1] == []
+    assert psutil.wait_procs(family, timeout=60)[1] == []
     assert pipes.family() == []
     (moved,) = re.findall(r"Rows moved: (.*) \(", pipes.log())
     rows = {how: int(count.replace(",", "")) for count, how in re.findall(r"([\d,]+) (inline|in jobs)", moved)}

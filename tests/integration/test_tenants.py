@@ -160,8 +160,8 @@ def test_what_only_a_running_connector_meets_is_closed_too(shared: Shared) -> No
     eventually(lambda: lines_of(shared.folder / "stolen.txt") == [b"first"], 60, first.log)
     assert not [one for one in messages(shared.broker, shared.configs)[before:] if one.value() == b"planted"]
     for said in ("match topics.regex=", "or their copies on target, have names of internal topics"):
-        eventually(lambda said=said: said in first.log() + second.log(), 30, first.log)
-    assert f"own.{shared.configs}" not in shared.topic.admin.list_topics(timeout=10).topics
+        eventually(lambda said=said: said in first.log() + second.log(), 60, first.log)
+    assert f"own.{shared.configs}" not in shared.topic.admin.list_topics(timeout=60).topics
     for name in ("team-plant", "team-regex", "team-mirror"):
         first.request("DELETE", f"/connectors/{name}")
 
@@ -194,7 +194,7 @@ def test_what_stood_in_the_config_topic_before_is_refused_at_its_start(shared: S
     producer = Producer({"bootstrap.servers": shared.broker})
     record = json.dumps({"properties": {"name": "team-old", **stolen}})
     producer.produce(shared.configs, record, "connector-team-old", partition=0)
-    producer.flush(30)
+    producer.flush(60)
     for worker in shared.workers:
         worker.wait_states("team-old", "FAILED")
         assert "connect-victim is the consumer group of another connector" in worker.trace("team-old")
@@ -217,7 +217,7 @@ def test_a_change_is_audited_by_the_worker_that_decides_too(shared: Shared) -> N
         return [[one for one in shared.lines(number) if "team-audited" in one["path"]] for number in range(2)]
 
     # The leader has lines of what was forwarded, too; the last one comes once its answer is on its way.
-    eventually(lambda: sorted(map(len, written())) == [2, 4], 20, written)
+    eventually(lambda: sorted(map(len, written())) == [2, 4], 60, written)
     forwarded = [one for lines in written() for one in lines if one.get("forwarded")]
     assert [(one["who"], one["method"]) for one in forwarded] == [("tom", "PUT"), ("tom", "DELETE")]
 

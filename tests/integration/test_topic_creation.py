@@ -49,13 +49,13 @@ def described(bootstrap: str, topic: str) -> tuple[int, dict[str, Any]]:
 
     def partitions() -> int:
         try:
-            return len(admin.describe_topics(TopicCollection([topic]))[topic].result(10).partitions)
+            return len(admin.describe_topics(TopicCollection([topic]))[topic].result(60).partitions)
         except KafkaException:
             return 0
 
     count: int = eventually(partitions, 60)
     resource = ConfigResource(ResourceType.TOPIC, topic)
-    configs = admin.describe_configs([resource])[resource].result(10)
+    configs = admin.describe_configs([resource])[resource].result(60)
     return count, {key: entry.value for key, entry in configs.items()}
 
 
@@ -63,8 +63,8 @@ def records(bootstrap: str, topic: str) -> int:
     """How many records the topic has; -1 while its partitions have no leader yet."""
     consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": "count"})
     try:
-        partitions = consumer.list_topics(topic, timeout=10).topics[topic].partitions
-        return sum(consumer.get_watermark_offsets(TopicPartition(topic, p), timeout=10)[1] for p in partitions)
+        partitions = consumer.list_topics(topic, timeout=60).topics[topic].partitions
+        return sum(consumer.get_watermark_offsets(TopicPartition(topic, p), timeout=60)[1] for p in partitions)
     except KafkaException:
         return -1
     finally:
@@ -159,7 +159,7 @@ def test_topics_that_come_back_with_fewer_partitions_are_written_to(worker: Work
     add_lines(file, 10)
     bad.send([b"{no json", b"{nor this"])
     eventually(lambda: f"record(s) for {left.name} could not be delivered" in worker.log(), 60, worker.log)
-    left.admin.create_topics([NewTopic(left.name, 1, 1)])[left.name].result(30)
+    left.admin.create_topics([NewTopic(left.name, 1, 1)])[left.name].result(60)
     for topic, partitions in ((ruled, 2), (left, 1)):
         assert described(bootstrap, topic.name)[0] == partitions
         eventually(lambda topic=topic: records(bootstrap, topic.name) == 10, 60, worker.log)

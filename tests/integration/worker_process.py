@@ -20,8 +20,8 @@ from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
-from headrace.worker.machine.processes import free_port
 from tests import short_jvms
+from tests.held_ports import held_port
 from tests.integration import partitions
 
 SOURCE = "FileStreamSource"
@@ -58,12 +58,12 @@ class WorkerProcess:
         self.folder = folder
         self.log_file = folder / "worker.log"
         self.offset_file = folder / "connect.offsets"
-        self.url = f"http://127.0.0.1:{free_port()}"
+        self.url = f"http://127.0.0.1:{held_port()}"
         self.worker_file = folder / "worker.properties"
         self.connectors = list(connectors)
         self._mark = uuid.uuid4().hex
         self._process: subprocess.Popen[bytes] | None = None
-        self.http = httpx.Client(base_url=self.url, timeout=30)
+        self.http = httpx.Client(base_url=self.url, timeout=60)
         self.configure(
             {
                 "bootstrap.servers": bootstrap,
@@ -131,7 +131,7 @@ class WorkerProcess:
                 env=env,
             )
 
-    def stop(self, within_s: float = 60) -> int:
+    def stop(self, within_s: float = 120) -> int:
         """SIGTERM; the exit code."""
         self.process.send_signal(signal.SIGTERM)
         return self.process.wait(within_s)
@@ -147,9 +147,9 @@ class WorkerProcess:
             for each in found:
                 with contextlib.suppress(psutil.NoSuchProcess):
                     each.kill()
-            psutil.wait_procs(found, timeout=10)
+            psutil.wait_procs(found, timeout=60)
         if self._process is not None:
-            self._process.wait(10)
+            self._process.wait(60)
 
     def family(self) -> list[psutil.Process]:
         """The worker and every process that came of it and still runs."""
@@ -190,12 +190,12 @@ class WorkerProcess:
         """The connector exists; `_` in a key stands for `.`."""
         self.request("POST", "/connectors", {"name": name, "config": dotted(config)})
 
-    def wait_ready(self, within_s: float = 60) -> Self:
+    def wait_ready(self, within_s: float = 180) -> Self:
         """The worker is healthy: its connectors exist."""
         eventually(lambda: self._try_get("/health").get("status") == "healthy", within_s, self._last_words)
         return self
 
-    def wait_states(self, connector: str, *states: str, within_s: float = 60) -> None:
+    def wait_states(self, connector: str, *states: str, within_s: float = 120) -> None:
         """The connector's tasks are in these states, all of them."""
         eventually(
             lambda: self.states(connector) == list(states),
@@ -286,7 +286,7 @@ class Topic:
 
         def made() -> bool:
             try:
-                self.admin.create_topics([NewTopic(self.name, **self._config)])[self.name].result(30)
+                self.admin.create_topics([NewTopic(self.name, **self._config)])[self.name].result(60)
             except Exception as error:
                 if "marked for deletion" in str(error):
                     return False
@@ -294,12 +294,12 @@ class Topic:
                     raise
             return True
 
-        eventually(made, 30)
+        eventually(made, 60)
 
     def delete(self) -> None:
         """The topic is gone."""
-        self.admin.delete_topics([self.name])[self.name].result(30)
-        eventually(lambda: self.name not in self.admin.list_topics(timeout=10).topics, 30)
+        self.admin.delete_topics([self.name])[self.name].result(60)
+        eventually(lambda: self.name not in self.admin.list_topics(timeout=60).topics, 60)
 
     def send(self, values: Sequence[bytes], partition: int = 0, keys: Sequence[bytes] | None = None) -> None:
         """These records are in the topic."""
@@ -309,7 +309,7 @@ class Topic:
 
     def end(self, partition: int = 0) -> int:
         """The offset behind its last record or marker."""
-        return int(eventually(lambda: partitions.watermarks(self.bootstrap, self.name, partition), 30)[1])
+        return int(eventually(lambda: partitions.watermarks(self.bootstrap, self.name, partition), 60)[1])
 
     def values(self, partition: int = 0) -> list[bytes]:
         """All values that the partition holds now."""

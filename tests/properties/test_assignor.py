@@ -147,7 +147,7 @@ def act(cluster: Cluster, what: str, dice: random.Random) -> None:
         cluster.settle()
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(
     st.lists(st.sampled_from(OPERATIONS), min_size=25, max_size=60),
     st.integers(0, 2**32),

@@ -86,7 +86,7 @@ def test_the_driver_answers_nobody_who_does_not_know_its_secret(engine: Spark) -
     context: Any = cast(Any, engine.session()).sparkContext
     port = int(context._jsc.sc().conf().get("spark.driver.port"))
     request = b"who are you?"
-    with socket.create_connection(("127.0.0.1", port), timeout=10) as driver:
+    with socket.create_connection(("127.0.0.1", port), timeout=60) as driver:
         head = struct.pack(">bqi", 3, 1, len(request))  # an RPC request with the id 1
         driver.sendall(struct.pack(">q", 8 + len(head) + len(request)) + head + request)
         answer = driver.recv(65536)

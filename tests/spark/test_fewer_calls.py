@@ -69,7 +69,7 @@ def test_objects_are_released_without_a_command_each(engine: Spark, gateway: Any
     assert all(known.containsKey(name) for name in names[::500])
     del objects
     gc.collect()
-    eventually(lambda: not any(known.containsKey(name) for name in [*names[::500], names[-1]]), 30)
+    eventually(lambda: not any(known.containsKey(name) for name in [*names[::500], names[-1]]), 60)
     assert not [command for command in sent if command.startswith("m")]
 
 
@@ -87,5 +87,5 @@ def test_one_connection_takes_all_releases(engine: Spark, gateway: Any, monkeypa
     for _ in range(4):
         name = jvm.java.util.ArrayList()._target_id
         gc.collect()
-        eventually(partial(lambda one: not known.containsKey(one), name), 30)
+        eventually(partial(lambda one: not known.containsKey(one), name), 60)
     assert len(opened) <= 1

@@ -56,7 +56,7 @@ class Gate:
     @contextlib.contextmanager
     def using(self) -> Iterator[SparkSession]:
         self.asked = not self.open.is_set()
-        assert self.open.wait(30)
+        assert self.open.wait(60)
         yield self._session
 
 
@@ -342,7 +342,7 @@ def waiting(pool: ProjectionPool, gate: Gate, calls: list[tuple[Program, pa.Reco
 
 
 def until(holds: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + 60
     while not holds():
         assert time.monotonic() < deadline
         time.sleep(0.001)
@@ -353,7 +353,7 @@ def test_batches_that_wait_for_one_program_go_through_it_together(one_lane: Proj
     with waiting(one_lane, gate, [(both[i % 2], narrow(i)) for i in range(20)]) as answers:
         pass
     for i, answer in enumerate(answers):
-        assert answer.result(30).to_pylist() == [{"ul"[i % 2]: f"{'Vv'[i % 2]}{i}"}]
+        assert answer.result(60).to_pylist() == [{"ul"[i % 2]: f"{'Vv'[i % 2]}{i}"}]
     assert one_lane.rows == 20
     assert one_lane.batches == 3  # the one that had the lane, and the rest of each program
 
@@ -364,8 +364,8 @@ def test_who_goes_along_with_a_batch_that_fails_is_answered(one_lane: Projection
     with waiting(one_lane, gate, [(casting, text(value)) for value in texts]) as answers:
         pass
     with pytest.raises(Exception, match="CAST_INVALID_INPUT"):
-        answers.pop(2).result(30)
-    assert [answer.result(30)["i"].to_pylist() for answer in answers] == [[0], [1], [3]]
+        answers.pop(2).result(60)
+    assert [answer.result(60)["i"].to_pylist() for answer in answers] == [[0], [1], [3]]
 
 
 def narrow(number: int) -> pa.RecordBatch:
@@ -382,7 +382,7 @@ def test_what_goes_together_is_bounded(one_lane: ProjectionPool, gate: Gate) -> 
     half = pa.record_batch([pa.array(["a"] * (TOGETHER_ROWS // 2), pa.string())], names=["v"])
     with waiting(one_lane, gate, [(program, half)] * 8) as answers:
         pass
-    assert [answer.result(30).num_rows for answer in answers] == [half.num_rows] * 8
+    assert [answer.result(60).num_rows for answer in answers] == [half.num_rows] * 8
     assert one_lane.batches >= 4
 
 
@@ -391,7 +391,7 @@ def test_large_batches_of_another_program_leave_room(one_lane: ProjectionPool, g
     large = pa.record_batch([pa.array(["a"] * TOGETHER_ROWS, pa.string())], names=["v"])
     with waiting(one_lane, gate, [(ours, text("a")), (ours, text("b")), (other, large), (ours, text("c"))]) as answers:
         pass
-    assert [answer.result(30).num_rows for answer in answers] == [1, 1, TOGETHER_ROWS, 1]
+    assert [answer.result(60).num_rows for answer in answers] == [1, 1, TOGETHER_ROWS, 1]
     assert one_lane.batches == 3
 
 

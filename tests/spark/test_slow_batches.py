@@ -62,7 +62,7 @@ def test_others_go_on_while_batches_do_not_end(pool: ProjectionPool, name: str) 
             time.sleep(0.01)
         began = time.monotonic()
         assert quick.run(batch("a"))["made"].to_pylist() == ["A"]
-        assert time.monotonic() - began < 10
+        assert time.monotonic() - began < 30
         for one in hung:
             with pytest.raises(TooSlow, match=r"A batch of one record did not get through transforms\.x \(headrace"):
                 one.result(60)
@@ -86,7 +86,7 @@ def test_a_task_that_has_to_end_waits_for_no_batch(pool: ProjectionPool) -> None
             time.sleep(0.01)
         stop.set()
         with pytest.raises(StoppedError):
-            hung.result(5)
+            hung.result(60)
 
 
 def test_a_python_function_is_bounded_too(pool: ProjectionPool) -> None:
@@ -96,7 +96,7 @@ def test_a_python_function_is_bounded_too(pool: ProjectionPool) -> None:
     )
     with pytest.raises(TooSlow, match=r"transforms\.x"):
         program.run(batch("a"), Bounds(limit_s=1, steps=STEPS))
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + 60
     while any(endless.__code__ is frame.f_code for frame in sys._current_frames().values()):
         assert time.monotonic() < deadline, "what computes in Python is broken off"
         time.sleep(0.01)

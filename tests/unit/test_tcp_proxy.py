@@ -54,7 +54,7 @@ def is_ended(connection: socket.socket) -> bool:
 
 
 def connected(link: TcpProxy) -> socket.socket:
-    return socket.create_connection(("127.0.0.1", link.port), timeout=10)
+    return socket.create_connection(("127.0.0.1", link.port), timeout=60)
 
 
 def test_all_bytes_pass_both_ways_on_several_connections(link: TcpProxy) -> None:
@@ -83,7 +83,7 @@ def test_a_slow_link_carries_so_much_a_second(link: TcpProxy) -> None:
         link.slow(bytes_per_s=400_000)
         started = time.monotonic()
         assert len(there_and_back(one, b"x" * 200_000)) == 200_000
-        assert 0.4 < time.monotonic() - started < 5
+        assert 0.4 < time.monotonic() - started < 60
         link.slow()
         assert len(there_and_back(one, b"x" * 2_000_000)) == 2_000_000
 
@@ -95,8 +95,8 @@ def test_a_long_link_takes_its_time_but_many_bytes_are_on_their_way_at_once(link
         assert there_and_back(one, b"x") == b"x"
         assert time.monotonic() - started > 0.2
         started = time.monotonic()
-        assert len(there_and_back(one, b"x" * 1_000_000)) == 1_000_000
-        assert time.monotonic() - started < 3
+        assert len(there_and_back(one, b"x" * 10_000_000)) == 10_000_000
+        assert time.monotonic() - started < 20  # one read after another, it would be 30 s
 
 
 def test_a_server_that_is_away_ends_the_connection() -> None:

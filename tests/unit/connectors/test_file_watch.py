@@ -19,7 +19,7 @@ from headrace.plugins.stopping import StopToken
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="inotify is Linux's")
 
-SECONDS: Final = 10
+SECONDS: Final = 60
 LIMIT: Final = Limit(1000, 1 << 20)
 
 

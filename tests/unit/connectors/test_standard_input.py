@@ -23,7 +23,7 @@ CONTEXT = TaskContext("c", 0, StopToken())
 
 def until(what: Callable[[], Any]) -> Any:
     """The first true answer, within a bound."""
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + 60
     while not (answer := what()):
         assert time.monotonic() < deadline, "waited in vain"
         time.sleep(0.002)

@@ -109,7 +109,7 @@ class Worker:
         metrics = WorkerMetrics(self.herder, where, TasksMetrics(), starts)
         self.server.start(app(self.herder, metrics, config.values, None, self._entrance))
         self.url = str(self.server.bound[0])
-        self.client = httpx.Client(base_url=self.url, timeout=20)
+        self.client = httpx.Client(base_url=self.url, timeout=60)
 
     def stop(self) -> None:
         self.client.close()

@@ -98,7 +98,7 @@ def serving(
         made = (admin_app if admin else app)(herder, metrics, settings or {}, client if forwards else None)
         server.start(around(made))
         try:
-            with httpx.Client(base_url=str(server.bound[0]), timeout=20) as http:
+            with httpx.Client(base_url=str(server.bound[0]), timeout=60) as http:
                 yield http
         finally:
             server.stop()

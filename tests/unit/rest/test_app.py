@@ -42,7 +42,7 @@ def refused(answer: httpx.Response, status: int) -> str:
 
 def until(condition: Callable[[], Any]) -> None:
     """What the server does after it answered, such as its log lines, is waited for."""
-    deadline = time.monotonic() + 10
+    deadline = time.monotonic() + 60
     while not condition():
         assert time.monotonic() < deadline, "the condition did not come true"
         time.sleep(0.005)

@@ -108,7 +108,7 @@ def test_as_a_daemon_it_returns_at_once_and_writes_to_log_dir(
     assert commands.standalone(["-daemon", str(worker)]) == 0
     output = tmp_path / "logs" / "connectStandalone.out"
     assert str(output) in capsys.readouterr().out
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + 60
     while "key.converter" not in output.read_text():
         assert time.monotonic() < deadline, output.read_text()
         time.sleep(0.05)

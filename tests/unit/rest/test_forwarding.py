@@ -165,7 +165,7 @@ def test_a_leader_that_is_gone_is_an_error_soon() -> None:
         answer = client.delete("/connectors/c")
     assert answer.status_code == 500
     assert answer.json()["message"].startswith("IO Error trying to forward REST request: ")
-    assert answer.elapsed.total_seconds() < 5
+    assert answer.elapsed.total_seconds() < 30
 
 
 def test_a_worker_that_is_alone_forwards_nothing(leader: Recorder) -> None:

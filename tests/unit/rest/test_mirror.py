@@ -42,7 +42,7 @@ def serving(views: Mapping[tuple[str, str], FlowView], internal: bool = True) ->
     with RestClient(answer_seconds=5) as client:
         server.start(app(flows, {}, client if internal else None))
         try:
-            with httpx.Client(base_url=str(server.bound[0]), timeout=20) as http:
+            with httpx.Client(base_url=str(server.bound[0]), timeout=60) as http:
                 yield http
         finally:
             server.stop()

@@ -20,6 +20,7 @@ from headrace.config import tls
 from headrace.config.worker.config import WorkerConfig
 from headrace.config.worker.listeners import Listener
 from headrace.config.worker.rest_tls import listeners_tls, workers_tls
+from headrace.rest import server as server_module
 from headrace.rest.app import app
 from headrace.rest.connections import ConnectionLimits
 from headrace.rest.security.principal import certificate_of
@@ -94,7 +95,7 @@ def is_ended(connection: socket.socket) -> bool:
 
 def connected(server: HttpServer) -> ssl.SSLSocket:
     """A connection, its handshake done."""
-    raw = socket.create_connection(("127.0.0.1", server.bound[0].port), timeout=20)
+    raw = socket.create_connection(("127.0.0.1", server.bound[0].port), timeout=60)
     return trusting().wrap_socket(raw, server_hostname="127.0.0.1")
 
 
@@ -232,7 +233,7 @@ def test_what_is_no_tls_is_ended_and_hurts_nobody(
     sent: bytes, told: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     with serving(settings_of(tmp_path)) as server:
-        with socket.create_connection(("127.0.0.1", server.bound[0].port), timeout=20) as raw:
+        with socket.create_connection(("127.0.0.1", server.bound[0].port), timeout=60) as raw:
             raw.sendall(sent)
             assert is_ended(raw)
         assert ask(server)["scheme"] == "https"
@@ -243,7 +244,7 @@ def test_half_open_handshakes_make_room_and_end(tmp_path: Path, caplog: pytest.L
     limits = ConnectionLimits(4, 1.0)
     with serving(settings_of(tmp_path), limits=limits) as server:
         port = server.bound[0].port
-        half_open = [socket.create_connection(("127.0.0.1", port), timeout=20) for _ in range(8)]
+        half_open = [socket.create_connection(("127.0.0.1", port), timeout=60) for _ in range(8)]
         half_open[-1].sendall(b"\x16\x03\x01\x02\x00\x01")  # the begin of a ClientHello
         assert ask(server)["scheme"] == "https"
         for one in half_open:
@@ -261,7 +262,10 @@ def test_a_head_that_does_not_come_ends_the_connection(tmp_path: Path) -> None:
         assert connection.recv(100) == b""
 
 
-def test_a_kept_connection_does_not_hold_up_the_end(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_kept_connection_does_not_hold_up_the_end(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(server_module, "_DRAIN_SECONDS", 60)  # two seconds may pass on a busy machine
     server = HttpServer([AT], tls=listeners_tls(settings_of(tmp_path), [AT]))
     server.start(echo)
     with httpx.Client(verify=trusting(), trust_env=False) as client:

@@ -24,6 +24,6 @@ NEEDS_KAFKA: Final = (
 def test_answers_as_recorded(worker: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     left = [step for step in rest_steps.steps() if step["name"] not in NEEDS_KAFKA]
     monkeypatch.setattr(rest_steps, "steps", lambda: left)
-    result = rest_steps.compare(worker.url, "standalone", tmp_path, wait_seconds=10)
+    result = rest_steps.compare(worker.url, "standalone", tmp_path, wait_seconds=60)
     assert not result.different, str(result)
     assert len(result.passed) > 120

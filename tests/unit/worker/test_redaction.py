@@ -78,11 +78,11 @@ def test_the_tasks_of_a_config_share_a_redaction_that_goes_with_them() -> None:
 def test_a_line_costs_little_however_many_connectors_run() -> None:
     kept = [running(Redaction([f"s3cret-{n}-{n}", "shared-pw", f"k{n}"], [f"orders-{n}"])) for n in range(2_000)]
     text = f"{'The status of a task is sent again. ' * 8}s3cret-77-77 and shared-pw, not s3cret-77-78, password=k1"
-    begun = time.perf_counter()
+    begun = time.thread_time()
     for _ in range(20):
         hidden = hide_everywhere(text)
     assert hidden.endswith("[hidden] and [hidden], not s3cret-77-78, password=[hidden]")
-    assert (time.perf_counter() - begun) / 20 < 0.005
+    assert (time.thread_time() - begun) / 20 < 0.005
     assert len(kept) == 2_000
 
 
@@ -222,9 +222,9 @@ def test_secrets_are_found_in_a_config() -> None:
     ],
 )
 def test_a_long_setting_is_searched_quickly(value: str) -> None:
-    begun = time.perf_counter()
+    begun = time.thread_time()
     secrets_of({"x": value})
-    assert time.perf_counter() - begun < 5
+    assert time.thread_time() - begun < 5
 
 
 def test_the_output_of_a_child_is_passed_on_without_secrets(tmp_path: Path) -> None:
@@ -234,7 +234,7 @@ def test_the_output_of_a_child_is_passed_on_without_secrets(tmp_path: Path) -> N
     with open(out, "w", encoding="utf-8") as stream:
         with passed_on(stream) as output:
             subprocess.run([sys.executable, "-u", "-c", script], stdout=output, stderr=output, check=True)
-        deadline = time.monotonic() + 10
+        deadline = time.monotonic() + 60
         while out.read_text(encoding="utf-8").count("\n") < 2 or "d" not in out.read_text(encoding="utf-8"):
             assert time.monotonic() < deadline
             time.sleep(0.01)
@@ -247,7 +247,7 @@ def test_lines_of_a_child_may_be_left_out(tmp_path: Path) -> None:
         with passed_on(stream, without="WARNING: this") as output:
             script = "print('WARNING: this one'); print('WARNING: another'); print('end')"
             subprocess.run([sys.executable, "-c", script], stdout=output, check=True)
-        deadline = time.monotonic() + 10
+        deadline = time.monotonic() + 60
         while "end" not in out.read_text(encoding="utf-8"):
             assert time.monotonic() < deadline
             time.sleep(0.01)
@@ -259,7 +259,7 @@ def test_a_child_does_not_wait_for_a_stream_that_is_gone() -> None:
     stream.close()
     with passed_on(stream) as output:
         command = [sys.executable, "-c", "print('x' * 1_000_000)"]
-        subprocess.run(command, stdout=output, check=True, timeout=30)
+        subprocess.run(command, stdout=output, check=True, timeout=60)
 
 
 def test_an_uncaught_error_is_told_without_secrets() -> None:

@@ -121,5 +121,5 @@ def test_what_is_read_is_bounded(files: Files) -> None:
         with pytest.raises(OSError):  # noqa: PT011 - each another
             read_file(path)
     assert read_file(files.store) == files.store.read_bytes()
-    assert time.monotonic() - began < 5
+    assert time.monotonic() - began < 60
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 100 << 10

@@ -50,5 +50,5 @@ def test_all_threads_are_shown(call: str) -> None:
         while "in <module>" not in shown:  # the thread that was asked comes last
             shown += child.stderr.readline() or pytest.fail(f"it ended: {shown}")
         assert "waits_for_ever" in shown
-        answer, _ = child.communicate("and goes on\n", timeout=30)
+        answer, _ = child.communicate("and goes on\n", timeout=60)
         assert "and goes on" in answer

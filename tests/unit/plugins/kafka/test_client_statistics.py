@@ -17,7 +17,7 @@ from headrace.plugins.kafka.client_statistics import ClientStatistics, Traffic, 
 from headrace.worker.kafka import librdkafka
 from tests.unit.worker.kafka.test_librdkafka import values
 
-SECONDS = 20
+SECONDS = 60
 AWKWARD = 'a "state":"UP" "brokers": "topics": "rx_bytes":7,'
 PLAYED = {"test.mock.num.brokers": 1, "bootstrap.servers": "played:1", "client.id": AWKWARD}
 

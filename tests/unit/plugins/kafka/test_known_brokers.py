@@ -20,7 +20,7 @@ from tests.mock_cluster import MockCluster
 from tests.tcp_proxy import TcpProxy
 from tests.unit.worker.kafka.test_librdkafka import values
 
-SECONDS = 20
+SECONDS = 60
 EVERY_MS = 200
 CLIENT = {
     "client.id": "me",
@@ -87,7 +87,7 @@ def group(config: dict[str, Any], _: str) -> Client:
     client = group_offsets.kept_client(config)
 
     def serves() -> bool:
-        return answers(client.committed("g", timeout_s=5).result)
+        return answers(client.committed("g", timeout_s=2).result)
 
     return Client(serves, lambda: client._client.list_topics(timeout=0.1))
 

@@ -60,7 +60,7 @@ def entered(
         made = (admin_app if admin else app)(herder, metrics, config.values, client, entrance)
         server.start(made if certificate is None else ShowsCertificate(made, certificate))
         try:
-            with httpx.Client(base_url=str(server.bound[0]), timeout=20) as http:
+            with httpx.Client(base_url=str(server.bound[0]), timeout=60) as http:
                 yield http, herder
         finally:
             server.stop()

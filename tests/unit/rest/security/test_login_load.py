@@ -62,7 +62,7 @@ def test_from_another_address_a_first_login_waits_for_few(tmp_path: Path) -> Non
         while flood.poll() is None and client.get("/connectors", auth=("ann", "mine")).status_code != 429:
             continue  # until wrong ones wait
         elsewhere = httpx.HTTPTransport(local_address="127.0.0.2")
-        with httpx.Client(base_url=client.base_url, transport=elsewhere, timeout=30) as other:
+        with httpx.Client(base_url=client.base_url, transport=elsewhere, timeout=60) as other:
             answer = other.get("/connectors", auth=("ann", "secret"))
         assert answer.status_code == 200
         flood.communicate()

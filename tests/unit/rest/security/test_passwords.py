@@ -39,7 +39,7 @@ class SlowHashes:
 
         def has_hashed(_: Users, name: str, password: str, hashed: str) -> bool:
             self.made.append(password)
-            self.ended.wait(20)
+            self.ended.wait(60)
             return password == "secret"
 
         monkeypatch.setattr(Users, "has_hashed", has_hashed)

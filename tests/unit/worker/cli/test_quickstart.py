@@ -70,7 +70,7 @@ def test_a_worker_that_ended_by_itself_is_told_with_the_end_of_its_log(
     monkeypatch.setattr(processes, "spawn", lambda command, **rest: spawn(dies, **rest))
     with Worker(tmp_path, {"worker.properties": {"a": "b c"}}) as worker:
         assert worker._process is not None
-        worker._process.wait(30)
+        worker._process.wait(60)
         with pytest.raises(PipeFailed, match=r"(?s)code 2.*wrong config"):
             worker.check_alive()
     assert (tmp_path / "worker.properties").read_text() == "a=b c\n"

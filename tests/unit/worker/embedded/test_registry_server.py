@@ -16,6 +16,7 @@ from headrace.worker.embedded import registry_server
 from headrace.worker.embedded.registry_server import Registry
 from headrace.worker.machine import processes
 from headrace.worker.machine.jars import Java, Unavailable
+from tests.held_ports import held_port
 
 
 @pytest.fixture(autouse=True)
@@ -83,4 +84,4 @@ def test_without_a_java_that_is_new_enough_the_command_answers_3(
 
 
 def test_nothing_answers_where_nothing_runs() -> None:
-    assert not registry_server.answers(processes.free_port())
+    assert not registry_server.answers(held_port())

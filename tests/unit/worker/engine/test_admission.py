@@ -12,7 +12,7 @@ from headrace.plugins.errors import StoppedError
 from headrace.plugins.stopping import StopToken
 from headrace.worker.engine.admission import Admission
 
-SOON_S = 10
+SOON_S = 60
 
 
 class LookedAt(StopToken):

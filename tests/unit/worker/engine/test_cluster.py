@@ -167,7 +167,7 @@ class Probed(Cluster):
         self.passed: list[Any] = []
 
     def _equip(self, session: Any) -> str:
-        assert self.through.acquire(timeout=10)
+        assert self.through.acquire(timeout=60)
         self.passed.append(session)
         return ""
 
@@ -175,7 +175,7 @@ class Probed(Cluster):
 def ready(found: Cluster) -> None:
     checked = found._checked
     assert checked is not None
-    assert checked.ready.wait(10)
+    assert checked.ready.wait(60)
     assert found.is_ready
 
 

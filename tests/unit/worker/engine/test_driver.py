@@ -62,9 +62,9 @@ def test_its_owner_goes_on_whatever_watching_meets(monkeypatch: pytest.MonkeyPat
     spark.on_change(fail)
     spark.start()
     for _ in range(3):
-        assert begun.acquire(timeout=10)
+        assert begun.acquire(timeout=60)
     spark._stopping.set()
-    spark._thread.join(10)
+    spark._thread.join(60)
     assert spark.restarts >= 2
     assert spark._thread.error is None
 

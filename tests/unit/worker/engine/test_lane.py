@@ -16,7 +16,7 @@ def test_lanes_that_begin_at_once_are_of_one_class() -> None:
     jvm.org.codehaus.janino.SimpleCompiler.side_effect = MagicMock
 
     def begin(_: int) -> Any:
-        together.wait(10)
+        together.wait(60)
         return java_class(jvm)
 
     with ThreadPoolExecutor(4) as threads:

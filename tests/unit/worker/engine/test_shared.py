@@ -58,19 +58,19 @@ def test_others_wait_for_the_first_and_not_for_other_recipes() -> None:
 
     def slow() -> str:
         begun.set()
-        assert go_on.wait(30)
+        assert go_on.wait(60)
         return "slow"
 
     threads = [threading.Thread(target=lambda: got.append(shared(frame, "a", slow))) for _ in range(3)]
     threads[0].start()
-    assert begun.wait(30)
+    assert begun.wait(60)
     for thread in threads[1:]:
         thread.start()
     assert shared(frame, "b", lambda: "quick") == "quick"
     assert not got
     go_on.set()
     for thread in threads:
-        thread.join(30)
+        thread.join(60)
     assert got == ["slow"] * 3
 
 

@@ -96,8 +96,9 @@ class FakeMembership:
 class FakeGroup:
     """Runs a round whenever a member wants one and nobody is still busy with the last."""
 
-    def __init__(self, max_delay_ms: int) -> None:
+    def __init__(self, max_delay_ms: int, configs: FakeLog) -> None:
         self.max_delay_ms = max_delay_ms
+        self.configs = configs
         self.members: list[FakeMembership] = []
         self.changed = threading.Condition()
         self.generation = 0
@@ -119,9 +120,10 @@ class FakeGroup:
         while True:
             with self.changed:
                 self.changed.wait_for(self._due)
+            with self.configs.lock, self.changed:  # no worker joins between two records of one write
                 if self.ended:
                     return
-                events = self._round()
+                events = self._round() if self._due() else []
             for member, event in events:
                 assert member.on_event is not None
                 member.on_event(event)
@@ -207,7 +209,7 @@ class FakeCluster:
 
     def __init__(self, max_delay_ms: int = 0) -> None:
         self.configs, self.statuses = FakeLog(), FakeLog()
-        self.group = FakeGroup(max_delay_ms)
+        self.group = FakeGroup(max_delay_ms, self.configs)
         self.workers: list[FakeWorker] = []
 
     def add(self, on_role: Callable[[bool], None] | None = None) -> FakeWorker:

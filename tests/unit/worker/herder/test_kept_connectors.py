@@ -116,7 +116,7 @@ def test_it_ends_while_it_tries_again(monkeypatch: pytest.MonkeyPatch, keeping: 
     herder.configure = noted  # type: ignore[method-assign]
     kept = keeping(herder)
     kept.take_role(True)
-    assert tried.wait(20)
+    assert tried.wait(60)
     kept.stop()
     until(lambda: not any(thread.name.startswith("mirror-connectors") for thread in threading.enumerate()))
     assert herder.written == ["s"]

@@ -13,7 +13,7 @@ from headrace.worker.herder.rebalance_gate import RebalanceGate
 from headrace.worker.hosting.herder_loop import HerderLoop
 from tests.integration.worker_process import eventually
 
-SECONDS = 10
+SECONDS = 60
 
 
 class Group:

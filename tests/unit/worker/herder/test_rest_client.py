@@ -42,7 +42,7 @@ class Leader:
                 signed = Signed(body, self.headers.get(SIGNATURE_HEADER), self.headers.get(ALGORITHM_HEADER))
                 leader.seen.append((self.command, self.path, signed))
                 leader.connections.add(self.client_address)
-                leader.hold.wait(20)
+                leader.hold.wait(60)
                 self.send_response(leader.status)
                 self.send_header("Content-Length", str(len(leader.body)))
                 self.end_headers()

@@ -27,7 +27,7 @@ from headrace.worker.measures import StartupCounter
 from headrace.worker.model import Signed, State, TargetState, TaskId
 from headrace.worker.storage.statuses import MemoryStatusStore
 
-SECONDS = 10
+SECONDS = 60
 CONFIG = {"name": "c", "connector.class": "Scripted", "tasks.max": "2"}
 
 

@@ -97,16 +97,16 @@ def test_who_asks_meanwhile_waits_for_the_round_and_asks_for_no_other(config: Co
 
     def wait() -> None:
         inside.set()
-        assert go_on.wait(10)
+        assert go_on.wait(60)
 
     fenced.meanwhile = wait
     threads = [threading.Thread(target=fencing.fence, args=("c",)) for _ in range(2)]
     threads[0].start()
-    assert inside.wait(10)
+    assert inside.wait(60)
     threads[1].start()
     go_on.set()
     for thread in threads:
-        thread.join(10)
+        thread.join(60)
     assert fenced.counts == [2]
 
 

@@ -15,7 +15,7 @@ from headrace.worker.measures import StartupCounter
 from headrace.worker.model import State, TargetState
 from headrace.worker.redaction import Redaction
 
-SECONDS = 10
+SECONDS = 60
 
 
 class Scripted:

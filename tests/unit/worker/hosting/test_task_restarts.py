@@ -301,7 +301,7 @@ def test_an_alarm_goes_off_once_unless_it_is_cancelled() -> None:
     alarms.cancel(TASK)
     alarms.set(TASK, time.time() + 3600, lambda: heard.append("late"))
     alarms.set(TaskId("c", 1), time.time() - 5, lambda: heard.append("now"))
-    deadline = time.monotonic() + 10
+    deadline = time.monotonic() + 60
     while heard != ["now"]:
         assert time.monotonic() < deadline
         time.sleep(0.005)

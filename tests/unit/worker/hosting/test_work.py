@@ -21,7 +21,7 @@ from headrace.worker.storage.statuses import MemoryStatusStore
 from tests.unit.worker.herder.test_standalone import until
 from tests.unit.worker.storage.config_records import record
 
-SECONDS = 10
+SECONDS = 60
 
 
 class Broken:

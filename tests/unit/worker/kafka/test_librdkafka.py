@@ -55,7 +55,7 @@ class Played:
 
     def send(self, batch: pa.RecordBatch) -> None:
         assert self.producer.produce(batch) == len(batch)
-        assert self.producer.flush(10) == 0
+        assert self.producer.flush(60) == 0
 
     def taken(self, count: int, topic: str = "t") -> list[Any]:
         """So many messages of the topic, each partition's in its order."""
@@ -212,7 +212,7 @@ def test_a_full_queue_takes_the_first_rows_and_the_rest_when_there_is_room(
         assert 0 < taken <= 7
         left, rounds = left.slice(taken), rounds + 1
         assert played.producer.produce(left) == 0
-        assert played.producer.flush(10) == 0
+        assert played.producer.flush(60) == 0
     assert rounds == 3
     assert played.producer.refusals == []
     assert [m.value() for m in played.taken(20)] == [b"%d" % n for n in range(20)]
@@ -222,7 +222,7 @@ def test_a_full_queue_takes_the_first_of_few_rows() -> None:
     played = Played(queue_buffering_max_messages=2)
     assert [played.producer.produce(values(3, key=b"k")), played.producer.produce(values(1))] == [2, 0]
     assert played.producer.refusals == []
-    assert played.producer.flush(10) == 0
+    assert played.producer.flush(60) == 0
     assert [m.value() for m in played.taken(2)] == [b"0", b"1"]
 
 
@@ -234,7 +234,7 @@ def test_a_record_that_is_too_large_is_refused_at_once_and_its_neighbours_go(mor
     assert played.producer.produce(given) == len(given)
     assert [error.code() for error in played.producer.refusals] == [KafkaError.MSG_SIZE_TOO_LARGE]
     assert "too large" in played.producer.refusals[0].str()
-    assert played.producer.flush(10) == 0
+    assert played.producer.flush(60) == 0
     assert [m.value() for m in played.taken(2 * times)] == [b"1"] * times + [b"2"] * times
 
 
@@ -269,7 +269,7 @@ def test_what_the_broker_refuses_is_noted_once_a_record() -> None:
     played.send(values(1, key=b"k"))  # the topic is known from here on: what follows goes in one request
     played.refuse(KafkaError.INVALID_RECORD)
     assert played.producer.produce(values(3, key=b"k")) == 3
-    assert played.producer.flush(10) == 0
+    assert played.producer.flush(60) == 0
     assert [error.code() for error in played.producer.refusals] == [KafkaError.INVALID_RECORD] * 3
     played.producer.refusals.clear()
     played.send(values(2, key=b"k"))
@@ -282,7 +282,7 @@ def test_what_lingers_is_counted_and_can_be_thrown_away() -> None:
     played.producer.produce(values(5))
     assert [played.producer.waiting() for _ in range(2)] == [5, 5]
     played.producer.purge()
-    assert played.producer.flush(10) == played.producer.waiting() == 0
+    assert played.producer.flush(60) == played.producer.waiting() == 0
     assert len(played.producer.refusals) == 5, "none was sent"
 
 
@@ -293,9 +293,9 @@ def test_flush_waits_for_no_linger_and_says_what_is_left() -> None:
     assert away.produce(values(5)) == 5
     began = time.monotonic()
     assert away.flush(0.2) == 5
-    assert 0.15 < time.monotonic() - began < 5
+    assert 0.15 < time.monotonic() - began < 30
     away.purge()
-    assert away.flush(10) == 0
+    assert away.flush(60) == 0
     assert {error.code() for error in away.refusals} == {KafkaError._PURGE_QUEUE}
 
 
@@ -305,7 +305,7 @@ def test_messages_are_copied_before_the_call_returns(played: Played) -> None:
         assert played.producer.produce(batch) == 100
         del batch
         gc.collect(0)  # all generations of a process that has Spark's modules take half a second
-    assert played.producer.flush(10) == 0
+    assert played.producer.flush(60) == 0
     assert [m.value() for m in played.taken(2000)] == [b"%d" % n * 50 for n in range(2000)]
 
 
@@ -361,7 +361,7 @@ def test_oauth_tokens_are_fetched_without_a_poll() -> None:
             },
             LOG,
         )
-        assert asked.wait(20)
+        assert asked.wait(60)
         server.shutdown()
     del made
 
@@ -396,7 +396,7 @@ for _ in range(20):
 
 
 def until(holds: Callable[[], bool], meanwhile: Callable[[], object] = lambda: time.sleep(0.02)) -> None:
-    end = time.monotonic() + 20
+    end = time.monotonic() + 60
     while not holds():
         assert time.monotonic() < end, "it does not come true"
         meanwhile()

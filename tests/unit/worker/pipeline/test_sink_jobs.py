@@ -47,7 +47,7 @@ class Job(SinkJob):
 
     def _read_and_write(self) -> Written:
         assert self._write_to.writer == self._attempt
-        assert self.go.wait(10)
+        assert self.go.wait(60)
         if self.cancelled and self.heeds:
             raise JobCancelled("c-0")
         self.written.set()
@@ -96,7 +96,7 @@ def test_the_second_writes_meanwhile_and_is_committed_behind_the_first(rig: Rig)
     first, second = rig.begin(FIRST), rig.begin(SECOND, go=True)
     assert rig.jobs.are_enough
     assert rig.jobs.ends == {P: 20}
-    assert second.written.wait(10)
+    assert second.written.wait(60)
     assert rig.committed == []
     first.go.set()
     assert [rig.jobs.take()[0].upto, rig.jobs.take()[0].upto] == [9, 19]
@@ -137,7 +137,7 @@ def test_what_a_job_staged_in_vain_is_discarded(rig: Rig) -> None:
 
 def test_a_second_that_is_cancelled_while_it_waits_is_not_committed(rig: Rig) -> None:
     first, second = rig.begin(FIRST), rig.begin(SECOND, go=True)
-    assert second.written.wait(10)
+    assert second.written.wait(60)
     second.cancel()
     first.go.set()
     assert rig.jobs.take()[0].upto == 9
@@ -154,7 +154,7 @@ def test_what_a_void_job_failed_of_is_nobodys_failure(
     caplog.set_level(logging.INFO)
     first = rig.begin(FIRST, RetriableError("away"))
     second = rig.begin(SECOND, failure, go=failed_before, heeds=False)
-    assert not failed_before or second.written.wait(10)
+    assert not failed_before or second.written.wait(60)
     first.go.set()
     with pytest.raises(RetriableError, match="away"):
         rig.jobs.take()

@@ -19,7 +19,7 @@ from headrace.worker.model import Health
 from headrace.worker.process import mirror
 from headrace.worker.process.mirror import FlowRun, MirrorSetup
 
-SECONDS = 20
+SECONDS = 60
 FLOW = Flow("A", "B", {}, {})
 
 

@@ -30,7 +30,7 @@ from headrace.worker.process.runtime import Address, Runtime
 from headrace.worker.process.standalone import StandaloneWorker
 from headrace.worker.process.worker import Worker
 
-SECONDS = 20
+SECONDS = 60
 ADDRESS = Address("http://127.0.0.1:8083/", "127.0.0.1:8083")
 COMMON = {
     "bootstrap.servers": "127.0.0.1:1",  # nobody listens there

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 from concurrent.futures import Future
 
@@ -26,6 +27,8 @@ class FakeLog:
     """What the topic holds, and who follows it."""
 
     def __init__(self) -> None:
+        self.lock = threading.RLock()
+        """Held while records are added and read: each is read once, and those of one write together."""
         self.records: list[Record] = []
         self.topics: list[FakeTopic] = []
         self.errors: list[Exception] = []
@@ -41,9 +44,10 @@ class FakeLog:
     def put(self, key: str | bytes, value: str | bytes | None) -> None:
         """Some other worker's record."""
         made = [None if text is None else text if isinstance(text, bytes) else text.encode() for text in (key, value)]
-        self.records.append(Record(made[0], made[1], 0, len(self.records)))
-        for topic in self.topics:
-            topic.follow()
+        with self.lock:
+            self.records.append(Record(made[0], made[1], 0, len(self.records)))
+            for topic in self.topics:
+                topic.follow()
 
     def arrive(self) -> None:
         """What was held back has arrived."""
@@ -71,15 +75,17 @@ class FakeTopic:
         self.follow()
 
     def follow(self) -> None:
-        while not self.lags and self.read < len(self.log.records):
-            record = self.log.records[self.read]
-            self.read += 1
-            self.on_record(record)
+        with self.log.lock:
+            while not self.lags and self.read < len(self.log.records):
+                record = self.log.records[self.read]
+                self.read += 1
+                self.on_record(record)
 
     def read_to_end(self, timeout_s: float) -> None:
-        lags, self.lags = self.lags, False
-        self.follow()
-        self.lags = lags
+        with self.log.lock:
+            lags, self.lags = self.lags, False
+            self.follow()
+            self.lags = lags
 
     def send(self, key: bytes, value: bytes | None) -> Future[None]:
         future: Future[None] = Future()
@@ -93,8 +99,10 @@ class FakeTopic:
         return future
 
     def send_all(self, records: list[tuple[bytes, bytes | None]], timeout_s: float) -> None:
-        for key, value in records:
-            self.send(key, value).result(timeout_s)
+        with self.log.lock:
+            sent = [self.send(key, value) for key, value in records]
+        for one in sent:
+            one.result(timeout_s)
 
     def stop(self) -> None:
         self.log.topics.remove(self)

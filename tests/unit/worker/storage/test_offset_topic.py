@@ -31,7 +31,7 @@ def join(log: FakeLog) -> Iterator[Join]:
 
     def join() -> OffsetTopic:
         made.append(OffsetTopic(CONFIG, log.open))  # type: ignore[arg-type]
-        made[-1].start(10)
+        made[-1].start(60)
         return made[-1]
 
     yield join
@@ -277,7 +277,7 @@ def test_many_threads_lose_nothing(log: FakeLog, join: Join) -> None:
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(30)
+        thread.join(60)
     store.flush()
     assert store.durable == max(numbers)
     fresh = join()

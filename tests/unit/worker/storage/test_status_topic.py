@@ -16,7 +16,7 @@ from headrace.worker.storage import status_topic
 from headrace.worker.storage.status_topic import KafkaStatusStore
 from tests.unit.worker.storage.fake_topic import CONFIG, FakeLog
 
-SECONDS = 10
+SECONDS = 60
 TASK = TaskId("a-b", 3)
 
 

@@ -10,7 +10,7 @@ from headrace.worker.tasks.host import OpenResources
 from headrace.worker.tasks.task import Task
 from tests.unit.worker.tasks.hosting import host
 
-SECONDS = 10
+SECONDS = 60
 
 
 class Asking(Task):

@@ -11,7 +11,7 @@ import pytest
 from headrace.worker.logs import ConnectFormatter, connector_context
 from headrace.worker.tasks.interrupts import Interrupts
 
-SECONDS = 10
+SECONDS = 60
 
 
 def blocked(interrupts: Interrupts, interrupt: Callable[[], None], until: threading.Event) -> threading.Thread:

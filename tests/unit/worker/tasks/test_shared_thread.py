@@ -17,7 +17,7 @@ from headrace.worker.tasks.shared_thread import Next, SharedThread
 from tests.integration.worker_process import eventually
 
 WHOSE: ContextVar[str] = ContextVar("whose", default="nobody's")
-SECONDS = 10
+SECONDS = 60
 
 
 @pytest.fixture

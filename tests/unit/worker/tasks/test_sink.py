@@ -301,8 +301,8 @@ def test_what_a_sink_writes_is_broken_off_once_it_is_given_up(monkeypatch: pytes
         assert rig.host.interrupts._thread is None, "a stop lets it end its batch"
         rig.consumer.joined_as = "its place"
         rig.task.abandon()
-        assert ended.wait(10)
-        assert rig.expelled.get(timeout=10) == "its place"
+        assert ended.wait(60)
+        assert rig.expelled.get(timeout=60) == "its place"
 
 
 @pytest.fixture
@@ -563,7 +563,7 @@ def test_a_task_that_another_worker_runs_now_ends_without_an_error(
     ending.start()
     assert ending.is_alive()
     rig.task.ask_to_stop()
-    ending.join(10)
+    ending.join(60)
     assert not ending.is_alive()
 
 

@@ -28,7 +28,7 @@ from headrace.worker.tasks.source import SourceTaskRunner
 from tests.unit.worker.storage.fake_topic import CONFIG, FakeLog
 from tests.unit.worker.tasks.hosting import host
 
-SECONDS = 10
+SECONDS = 60
 PARTITION = {"filename": "a"}
 
 

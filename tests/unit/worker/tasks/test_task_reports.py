@@ -64,7 +64,7 @@ def test_a_state_that_cannot_be_reported_is_reported_later(monkeypatch: pytest.M
 
     task = made(report)
     task.start()
-    assert task.join(10)
+    assert task.join(60)
     assert told == [State.FAILED]
 
 
@@ -73,5 +73,5 @@ def test_a_plugin_that_exits_is_a_failed_task() -> None:
     task = made(lambda state, _text, _restart: told.append(state))
     task.error = SystemExit(3)
     task.start()
-    assert task.join(10)
+    assert task.join(60)
     assert told == [State.RUNNING, State.FAILED]

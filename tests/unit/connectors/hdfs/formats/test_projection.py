@@ -82,7 +82,7 @@ def for_arrow(schema: Schema | None, value: Any) -> Any:
 CASES = st.tuples(st.data(), structs(), st.integers(0, 1000))
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(CASES)
 def test_arrays_and_bytes_are_projected_alike(case: tuple[st.DataObject, Schema, int]) -> None:
     data, of, seed = case

@@ -73,7 +73,7 @@ class Sink:
 
     def wait(self, *names: str, folder: str = FOLDER) -> None:
         """Until there are just these files, and nothing else is left of a merge."""
-        eventually(lambda: (self.names(folder), self.attempts()) == ([*names], []), 20, lambda: self.names(folder))
+        eventually(lambda: (self.names(folder), self.attempts()) == ([*names], []), 60, lambda: self.names(folder))
 
     def attempts(self) -> list[str]:
         return [one.path for one in self.store.entries("topics/+tmp/t/0") if one.is_folder]
@@ -115,7 +115,7 @@ def test_files_are_merged_once_there_are_too_many(start: Callable[..., Sink]) ->
 def test_merged_files_are_merged_again_up_to_their_size(start: Callable[..., Sink]) -> None:
     sink = start(compact_size_bytes="100")  # 25 to 50 records
     sink.write(20)
-    eventually(lambda: sum(one.size < 100 for one in sink.store.entries(FOLDER)) < 4, 20)
+    eventually(lambda: sum(one.size < 100 for one in sink.store.entries(FOLDER)) < 4, 60)
     sink.task.stop()  # within a swap rows are twice
     assert sink.values() == list(range(200))
     assert all(one.size < 200 for one in sink.store.entries(FOLDER))
@@ -175,7 +175,7 @@ def test_a_failure_is_logged_once_and_rows_go_on(
     with monkeypatch.context() as failing:
         failing.setattr(TextFormat, "merge", fail)
         sink.write(5)
-        eventually(lambda: sink.metric("failures") >= 3, 20)
+        eventually(lambda: sink.metric("failures") >= 3, 60)
         assert len(sink.names()) == 5
     sink.wait("0-49")
     told = [one.getMessage() for one in caplog.records if "not merged" in one.getMessage()]
@@ -189,12 +189,12 @@ def test_rows_do_not_wait_for_a_merge(start: Callable[..., Sink], monkeypatch: p
 
     def slow(self: TextFormat, files: Any, local: str) -> None:
         begun.set()
-        assert go_on.wait(20)
+        assert go_on.wait(60)
         real(self, files, local)
 
     monkeypatch.setattr(TextFormat, "merge", slow)
     sink.write(4)
-    assert begun.wait(20)
+    assert begun.wait(60)
     sink.write(2)
     assert len(sink.names()) == 6
     go_on.set()
@@ -211,7 +211,7 @@ def test_a_task_that_ends_leaves_a_merge_undone(start: Callable[..., Sink], monk
 
     monkeypatch.setattr(TextFormat, "merge", endless)
     sink.write(4)
-    assert begun.wait(20)
+    assert begun.wait(60)
     sink.task.stop()
     assert len(sink.names()) == 4
     assert sink.attempts() == []
@@ -222,7 +222,7 @@ def test_a_task_that_waits_for_the_merge_of_another_ends(start: Callable[..., Si
     sink = start()
     with compaction._TURN:
         sink.write(4)
-        eventually(lambda: sink.metric("due") == 0, 20)
+        eventually(lambda: sink.metric("due") == 0, 60)
         sink.task.stop()
         assert "compaction" not in {thread.name for thread in threading.enumerate()}
     assert len(sink.names()) == 4
@@ -235,16 +235,16 @@ def test_a_task_whose_merge_ends_after_it_closes_the_store_once_more(
 
     def slow(_self: TextFormat, _files: Any, _local: str) -> None:
         begun.set()
-        assert go_on.wait(20)
+        assert go_on.wait(60)
 
     monkeypatch.setattr(compaction, "_LAST_S", 0.01)
     monkeypatch.setattr(TextFormat, "merge", slow)
     monkeypatch.setattr(sink.store, "close", lambda: closers.append(threading.current_thread().name))
     sink.write(4)
-    assert begun.wait(20)
+    assert begun.wait(60)
     sink.task.stop()
     go_on.set()
-    eventually(lambda: closers[1:] == ["compaction"], 20)
+    eventually(lambda: closers[1:] == ["compaction"], 60)
 
 
 def test_a_commit_that_is_half_way_is_not_merged(start: Callable[..., Sink], monkeypatch: pytest.MonkeyPatch) -> None:
@@ -256,7 +256,7 @@ def test_a_commit_that_is_half_way_is_not_merged(start: Callable[..., Sink], mon
         is_first = folder == FOLDER and threading.current_thread().name == "compaction" and not looked.is_set()
         if is_first:
             looking.set()
-            assert half_way.wait(20)
+            assert half_way.wait(60)
         found = real_entries(self, folder)
         if is_first:
             seen.extend(one.path for one in found)
@@ -266,16 +266,16 @@ def test_a_commit_that_is_half_way_is_not_merged(start: Callable[..., Sink], mon
     def rename(self: LocalStore, source: str, target: str) -> bool:
         if target == f"{FOLDER}/t+0+0000000030+0000000039.txt":
             others = [f"{FOLDER}/t+0+00000000{n}0+00000000{n}9.txt" for n in (2, 4)]
-            eventually(lambda: all(self.exists(one) for one in others), 20)
+            eventually(lambda: all(self.exists(one) for one in others), 60)
             half_way.set()
-            assert looked.wait(20)
+            assert looked.wait(60)
         return real_rename(self, source, target)
 
     seen = list[str]()
     monkeypatch.setattr(LocalStore, "entries", entries)
     monkeypatch.setattr(LocalStore, "rename", rename)
     sink.write(2)
-    assert looking.wait(20)
+    assert looking.wait(60)
     sink.write(3, in_one_commit=True)
     assert len(seen) == 4, "all but the file in the middle"
     sink.wait("0-49")

@@ -22,7 +22,7 @@ class Part:
 
     def __init__(self, *_: object) -> None:
         Part.begun.set()
-        assert Part.goes_on.wait(10)
+        assert Part.goes_on.wait(60)
 
     def stop(self) -> bool:
         Part.stopped += 1
@@ -59,10 +59,10 @@ GIVEN: Mapping[str, Any] = {
 def test_what_was_given_up_while_it_started_ends_once_it_has(host: Host, area: str) -> None:
     start = threading.Thread(target=host._call, args=(f"{area}.start", {**GIVEN, "plugin": None}))
     start.start()
-    assert Part.begun.wait(10)
+    assert Part.begun.wait(60)
     assert host._call(f"{area}.stop", {"task": 7}) is False
     Part.goes_on.set()
-    start.join(10)
+    start.join(60)
     assert Part.stopped == 1
     assert host._call(f"{area}.stop", {"task": 7}) is True
     assert Part.stopped == 1

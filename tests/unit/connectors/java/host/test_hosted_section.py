@@ -87,7 +87,7 @@ def test_an_interrupt_that_is_late_is_not_left_to_the_threads_next_call(thread: 
 
     def apply(_: object) -> str:
         interrupting.start()
-        assert begun.wait(10)
+        assert begun.wait(60)
         return json.dumps({})
 
     def during() -> None:
@@ -98,7 +98,7 @@ def test_an_interrupt_that_is_late_is_not_left_to_the_threads_next_call(thread: 
     made._interrupting = lock  # type: ignore[assignment]
     interrupting = threading.Thread(target=made.interrupt)
     made.apply({})
-    interrupting.join(10)
+    interrupting.join(60)
     assert not thread.flag
 
 

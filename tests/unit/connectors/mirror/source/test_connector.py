@@ -67,7 +67,7 @@ def started(monkeypatch: pytest.MonkeyPatch) -> Iterator[Started]:
 
 
 def eventually(condition: Callable[[], object]) -> None:
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + 60
     while not condition():
         assert time.monotonic() < deadline
         time.sleep(0.01)
