@@ -2,8 +2,10 @@
 VENV := .venv
 PY := $(VENV)/bin/python
 STAMP := $(VENV)/.installed
+# In the order of tests/schedule.py.
+PYTEST := $(PY) -m pytest --dist loadfile --no-loadscope-reorder
 
-.PHONY: setup quickstart check test soak lint docs bench clean
+.PHONY: setup quickstart check test test-long test-all soak lint docs bench clean
 
 setup: $(STAMP)
 	@$(PY) -m headrace.worker.machine.jars
@@ -19,10 +21,16 @@ quickstart: setup
 	@$(VENV)/bin/headrace quickstart
 
 check: setup lint
-	@$(PY) -m pytest -n 2 --dist loadfile --no-loadscope-reorder tests/unit tests/properties
+	@$(PYTEST) -n 2 tests/unit tests/properties
 
 test: setup
-	@$(PY) -m pytest -m "not soak" -n 3 --dist loadfile --no-loadscope-reorder  # in the order of tests/schedule.py
+	@$(PYTEST) -n 3 -m "not (long or soak)"
+
+test-long: setup
+	@$(PYTEST) -n 3 -m "long and not soak"
+
+test-all: setup
+	@$(PYTEST) -n 3 -m "not soak"
 
 soak: setup
 	@$(PY) -m pytest -m soak -o timeout=3600

@@ -296,7 +296,7 @@ def open_sources() -> Iterator[list[Sourcing]]:
         one.task.stop()
 
 
-@pytest.fixture(params=["postgresql", "mariadb", "sqlite"])
+@pytest.fixture(params=["postgresql", pytest.param("mariadb", marks=pytest.mark.long), "sqlite"])
 def database(request: pytest.FixtureRequest) -> Database:
     """An empty database of this test's own, in each database in turn."""
     found: Database = request.getfixturevalue(request.param)

@@ -37,7 +37,7 @@ TOGETHER: Final = {
 }
 """Modules that are one piece of work, in this order, by its name; every other module is a piece of its own."""
 
-LONG: Final = {
+SECONDS: Final = {
     "standalone worker": 550,
     "tests/integration/test_jdbc_sink.py": 358,
     "HDFS": 246,
@@ -159,7 +159,7 @@ def in_order(items: list[pytest.Item]) -> list[pytest.Item]:
         pieces.setdefault(piece_of(item.nodeid), []).append(item)
     for piece in set(TOGETHER.values()) & pieces.keys():
         pieces[piece].sort(key=lambda item: _ORDER[module_of(item.nodeid)])
-    return [item for piece in sorted(pieces, key=lambda piece: -LONG.get(piece, 0)) for item in pieces[piece]]
+    return [item for piece in sorted(pieces, key=lambda piece: -SECONDS.get(piece, 0)) for item in pieces[piece]]
 
 
 class ByPiece(LoadFileScheduling):

@@ -104,7 +104,13 @@ def meaning(said: str) -> str:
     return ascii(json.loads(value)).replace("\\ud800", "?") if kind == "schemaless" else said
 
 
-@pytest.mark.parametrize("kind", ["string", "int8", "int16", "int32", "int64", "float", "double", "boolean", "bytes"])
+@pytest.mark.parametrize(
+    "kind",
+    [
+        *("string", "int32", "double", "bytes"),
+        *(pytest.param(kind, marks=pytest.mark.long) for kind in ("int8", "int16", "int64", "float", "boolean")),
+    ],
+)
 def test_payloads_of_every_kind_under_every_schema(spark: SparkSession, apache: Apache, kind: str) -> None:
     envelopes = ('{"schema":{"type":"%s"},"payload":%s}', '{"payload" : %s, "schema" : {"type":"%s","optional":true}}')
     documents = [envelopes[0] % (kind, payload) for payload in PAYLOADS]
@@ -214,6 +220,7 @@ def test_values_are_written_alike(spark: SparkSession, apache: Apache, kind: str
         assert written(spark, options, schema, VALUES[kind]) == wanted
 
 
+@pytest.mark.long
 @settings(max_examples=8, derandomize=True, suppress_health_check=list(HealthCheck))
 @given(st.lists(st.text(st.characters(exclude_categories=["Cs"])), min_size=60, max_size=80))
 def test_any_text_goes_both_ways(spark: SparkSession, apache: Apache, texts: list[str]) -> None:

@@ -218,6 +218,7 @@ def head(schema: Node) -> bytes:
     return f'{{"schema":{json.dumps(schema)},"payload":'.encode()
 
 
+@pytest.mark.long
 @settings(max_examples=8, **OF_EXAMPLES)
 @given(st.data())
 def test_any_schema_and_any_values(spark: SparkSession, apache: Apache, data: st.DataObject) -> None:

@@ -18,6 +18,8 @@ from tests.compat.apache_mirror_maker import ApacheMirrorMaker
 from tests.integration.mirror_process import MirrorProcess, last_values, two_clusters
 from tests.integration.worker_process import eventually
 
+pytestmark = pytest.mark.long
+
 CONFIGS = "mm2-configs.A.internal"
 HEARTBEAT = "MirrorHeartbeatConnector"
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from tests.compat.json_documents import Node, schemas, text
 from tests.compat.transform_oracle import Answer, Chains, Converting, Link, Record
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.long]
 
 KEEPS_NULLS: Final = Converting(settings={"replace.null.with.default": "false"})
 NAMES: Final = ("a", "b", "id", "Name", "a b", 'q"q', "é", "x.y", "back`tick", "key", "value", "schema")

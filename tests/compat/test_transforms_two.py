@@ -91,13 +91,13 @@ WHOLE_OBJECTS: Final = [one for one in OBJECTS if not re.search(b"-0.0|234567890
 @pytest.mark.parametrize(
     "options",
     [
-        {"field": "a"},
+        pytest.param({"field": "a"}, marks=pytest.mark.long),
         {"field": "a", "replace.null.with.default": "false"},
-        {"field": "zz"},
-        {"field": "n.x", "field.syntax.version": "v2"},
+        pytest.param({"field": "zz"}, marks=pytest.mark.long),
+        pytest.param({"field": "n.x", "field.syntax.version": "v2"}, marks=pytest.mark.long),
         {"field": "n.`a.b`", "field.syntax.version": "V2"},
         {"field": "o.`\\`t.u`.deep", "field.syntax.version": "V2"},
-        {"field": "m.k", "field.syntax.version": "V2"},
+        pytest.param({"field": "m.k", "field.syntax.version": "V2"}, marks=pytest.mark.long),
     ],
     ids=lambda options: "-".join(options.values()),
 )

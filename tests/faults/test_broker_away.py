@@ -85,6 +85,7 @@ def test_a_worker_waits_for_its_broker_and_loses_nothing_when_it_goes_away(
             broker_process.start()
 
 
+@pytest.mark.long
 def test_a_worker_that_never_finds_its_broker_can_be_stopped(tmp_path: Path) -> None:
     with WorkerProcess(tmp_path, f"127.0.0.1:{held_port()}") as worker:
         eventually(lambda: "waiting" in worker.log(), 60, worker.log)
@@ -95,6 +96,7 @@ def test_a_worker_that_never_finds_its_broker_can_be_stopped(tmp_path: Path) -> 
         eventually(lambda: worker.family() == [], 60, worker.family)
 
 
+@pytest.mark.long
 def test_the_offsets_of_another_cluster_are_refused_until_they_are_accepted(broker: str, tmp_path: Path) -> None:
     topic, file = Topic(broker, "cluster"), tmp_path / "lines.txt"
     lines = append(file, 0, 3)

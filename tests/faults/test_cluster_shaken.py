@@ -17,7 +17,7 @@ from tests.integration.cluster_worker import ClusterWorker, new_cluster, wait_ba
 from tests.integration.numbered_records import Flow, numbered_plugins
 from tests.integration.worker_process import Topic, eventually
 
-pytestmark = [pytest.mark.kafka, pytest.mark.spark]
+pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.long]
 
 WORKERS = 3
 TASKS = 4

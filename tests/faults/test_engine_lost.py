@@ -71,7 +71,14 @@ def pipe(broker_process: object, tmp_path_factory: pytest.TempPathFactory) -> It
         made.growing.finish()
 
 
-@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGSTOP, signal.SIGTERM], ids=["killed", "hung", "ended"])
+@pytest.mark.parametrize(
+    "how",
+    [
+        pytest.param(signal.SIGKILL, id="killed"),
+        pytest.param(signal.SIGSTOP, id="hung", marks=pytest.mark.long),
+        pytest.param(signal.SIGTERM, id="ended", marks=pytest.mark.long),
+    ],
+)
 def test_a_lost_driver_is_replaced_and_the_tasks_go_on(pipe: Pipe, how: signal.Signals) -> None:
     pipe.moves()
     former = pipe.worker.jvm()
@@ -88,6 +95,7 @@ def test_nothing_was_lost_so_far(pipe: Pipe) -> None:
     pipe.assert_nothing_lost(pipe.growing.finish())
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("lines", [300_000, pytest.param(1_000_000, marks=pytest.mark.soak)])
 def test_a_hung_python_worker_is_replaced_and_its_batch_tried_again(pipe: Pipe, lines: int) -> None:
     """Large batches *there*: the source's job and then the sink's."""

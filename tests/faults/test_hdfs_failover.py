@@ -12,6 +12,8 @@ from tests.integration.ha_hdfs_server import HaHdfsServer
 from tests.integration.sink_places import Hdfs, Numbers
 from tests.integration.worker_process import WorkerProcess, eventually
 
+pytestmark = pytest.mark.long
+
 PARTITIONS = 2
 FLUSH = 500
 SHARE = 2_000

@@ -95,6 +95,7 @@ def test_a_worker_killed_at_random_moments_writes_each_row_once(
     pipe.check()
 
 
+@pytest.mark.long
 def test_the_database_killed_amid_a_batch(broker: str, tmp_path: Path) -> None:
     with PostgresqlServer(durable=True) as server, server.database() as database:
         pipe = Pipe(broker, database, tmp_path)

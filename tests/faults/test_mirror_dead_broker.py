@@ -23,7 +23,7 @@ from headrace.worker.embedded.kafka_broker import Broker, cluster_id
 from tests.integration.copied_topics import create, new_name, numbered, records_of, write
 from tests.integration.worker_process import eventually
 
-pytestmark = pytest.mark.kafka
+pytestmark = [pytest.mark.kafka, pytest.mark.long]
 
 
 class SecondBroker(Broker):

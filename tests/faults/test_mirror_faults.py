@@ -95,6 +95,7 @@ def replication(
     link.slow()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("away_s", [5, pytest.param(60, marks=pytest.mark.soak)])
 def test_a_link_that_is_cut_for_a_while(replication: Replication, away_s: float) -> None:
     replication.write(1000)
@@ -126,6 +127,7 @@ def test_a_mirror_process_that_is_killed_while_it_copies(replication: Replicatio
         replication.holds()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("cluster", ["source", "target"])
 def test_a_broker_that_is_killed_while_records_are_copied(replication: Replication, cluster: str) -> None:
     broker = replication.source if cluster == "source" else replication.target

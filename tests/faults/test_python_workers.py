@@ -17,7 +17,7 @@ from headrace.worker.pipeline.executors import ReadFrom, WriteTo
 from headrace.worker.pipeline.job_answer import ANSWER
 from headrace.worker.pipeline.sink_prefix import CONTROL
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.long]
 
 FORMER_LIMIT_S = 8.0
 """So long a writer could be silent before Spark ended it."""

@@ -44,7 +44,7 @@ class Server:
         self._server.server_close()
 
 
-@pytest.fixture(scope="module", params=["standalone", "distributed"])
+@pytest.fixture(scope="module", params=["standalone", pytest.param("distributed", marks=pytest.mark.long)])
 def worker(
     request: pytest.FixtureRequest, broker_process: Broker, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[WorkerProcess]:

@@ -104,6 +104,7 @@ def test_workers_see_each_others_statuses(config: WorkerConfig, started: Callabl
     assert (first.connectors(), first.topics("c")) == ([], [])
 
 
+@pytest.mark.long
 def test_statuses_reach_the_others_after_the_broker_was_away(
     config: WorkerConfig, started: Callable[..., None], broker_process: Broker
 ) -> None:
@@ -141,6 +142,7 @@ def test_a_worker_goes_on_from_the_offsets_of_another(config: WorkerConfig, star
         assert len(store.of("c")) == 19
 
 
+@pytest.mark.long
 def test_offsets_wait_for_a_broker_that_is_away(
     config: WorkerConfig, started: Callable[..., None], broker_process: Broker
 ) -> None:

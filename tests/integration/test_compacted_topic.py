@@ -173,6 +173,7 @@ def test_what_the_broker_refuses_is_said_at_once(open_topic: Open) -> None:
         topic.send_all([(b"k", b"x" * 10_000)], 30)
 
 
+@pytest.mark.long
 def test_a_broker_that_goes_away_is_waited_for(broker_process: Broker, open_topic: Open) -> None:
     topic = open_topic("status", **{"status.storage.partitions": "1"})
     topic.send_all([(b"before", b"")], 30)

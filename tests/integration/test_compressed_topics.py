@@ -12,7 +12,7 @@ from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
 
 from tests.integration.worker_process import SINK, Topic, WorkerProcess, eventually, line_count
 
-pytestmark = pytest.mark.kafka
+pytestmark = [pytest.mark.kafka, pytest.mark.long]
 
 MB = 1_000_000
 

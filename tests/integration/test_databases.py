@@ -9,6 +9,8 @@ import pytest
 
 from tests.integration.databases import Database, MariadbServer, PostgresqlServer, Server
 
+pytestmark = pytest.mark.long
+
 
 def test_each_test_has_an_empty_database(database: Database) -> None:
     database.execute("CREATE TABLE t (id INTEGER PRIMARY KEY, v VARCHAR(10))")

@@ -120,6 +120,7 @@ def test_each_line_is_there_once_however_often_the_worker_is_killed(tmp_path: Pa
         assert len(lines.read("read_uncommitted")) >= lines.added
 
 
+@pytest.mark.long
 def test_a_worker_that_slept_commits_nothing_that_another_has_taken_over(
     tmp_path: Path, broker: str, lines: Lines
 ) -> None:
@@ -146,6 +147,7 @@ def test_a_worker_that_slept_commits_nothing_that_another_has_taken_over(
         lines.wait_moved()
 
 
+@pytest.mark.long
 def test_an_interval_gathers_batches_in_one_transaction(tmp_path: Path, broker: str, lines: Lines) -> None:
     with our_worker(tmp_path / "w", broker, new_cluster()) as worker:
         worker.wait_ready()
@@ -166,6 +168,7 @@ def test_an_interval_gathers_batches_in_one_transaction(tmp_path: Path, broker: 
         lines.wait_moved()
 
 
+@pytest.mark.long
 @pytest.mark.soak
 def test_a_topic_that_comes_back_with_fewer_partitions_has_each_line_once(tmp_path: Path, broker: str) -> None:
     lines = Lines(tmp_path, broker, Topic(broker, "shrunk", partitions=3))
@@ -196,6 +199,7 @@ def test_a_record_that_kafka_refuses_fails_the_task_with_what_to_do(tmp_path: Pa
         assert lines.read() == [envelope(str(n)) for n in range(lines.added)]
 
 
+@pytest.mark.long
 def test_a_cluster_of_java_and_ours_is_exactly_once_whoever_leads(tmp_path: Path, broker: str, lines: Lines) -> None:
     cluster = new_cluster()
     with java_worker(tmp_path / "java", broker, cluster, EXACTLY_ONCE) as java:
@@ -230,6 +234,7 @@ def test_a_cluster_of_java_and_ours_is_exactly_once_whoever_leads(tmp_path: Path
             lines.wait_moved()
 
 
+@pytest.mark.long
 def test_a_mirror_copies_each_record_once_however_often_it_is_killed(tmp_path: Path, broker: str) -> None:
     source, count = Topic(broker, "copied"), 30_000
     source.send([b"%d" % number for number in range(count)])
@@ -290,6 +295,7 @@ def test_a_java_source_is_told_of_its_records_once_they_are_committed(tmp_path: 
         assert len(values(broker, topic.name, "read_committed")) == 30
 
 
+@pytest.mark.long
 def test_a_java_source_says_where_its_transactions_end(tmp_path: Path, broker: str) -> None:
     topic, notes = Topic(broker, "bounds"), tmp_path / "notes"
     config = {"connector.class": TROUBLE, "topic": topic.name, "notes": str(notes), "mode": "transactions"}
@@ -322,6 +328,7 @@ def test_a_connector_that_cannot_bound_transactions_is_refused(tmp_path: Path, b
         assert "does not support connector-defined transaction boundaries" in errors["transaction.boundary"][0]
 
 
+@pytest.mark.long
 def test_a_leader_that_slept_writes_nothing_to_the_config_topic(tmp_path: Path, broker: str) -> None:
     cluster = new_cluster()
     settings = {

@@ -135,6 +135,7 @@ def test_versions_end_files_as_the_mode_says(mode: str, start: Callable[..., Sin
     check(sink, partitions, mode, 4)
 
 
+@pytest.mark.long
 def test_versions_end_files_of_a_backlog(start: Callable[..., Sink], registry: str, worker: WorkerProcess) -> None:
     sink = start(partitions=2, **avro(registry, "BACKWARD", 10_000))
     evolving = Evolving(registry, sink.topic.name)

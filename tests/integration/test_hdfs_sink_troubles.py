@@ -104,6 +104,7 @@ def test_a_name_node_in_safe_mode(on_hdfs: list[Sink], start: Callable[..., Sink
         sink.wait_files()
 
 
+@pytest.mark.long
 def test_a_full_quota(on_hdfs: list[Sink], hdfs_server: HdfsServer) -> None:
     folders = [urlpath(sink) for sink in on_hdfs]
     hdfs_server.admin("-setSpaceQuota", "1m", *folders)
@@ -117,6 +118,7 @@ def test_a_full_quota(on_hdfs: list[Sink], hdfs_server: HdfsServer) -> None:
         sink.wait_files()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("folder", ["", "partition=1"])
 def test_no_rights_on_a_directory_of_hdfs(on_hdfs: list[Sink], hdfs_server: HdfsServer, folder: str) -> None:
     for sink in on_hdfs:

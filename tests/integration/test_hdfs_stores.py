@@ -109,6 +109,7 @@ def test_safe_mode_passes(
     assert store.rename("a", "b") is True
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("store_at", STORES)
 def test_a_full_quota_passes(
     hdfs_server: HdfsServer, spark: SparkSession, tmp_path: Path, store_at: Callable[..., Store]
@@ -125,6 +126,7 @@ def test_a_full_quota_passes(
         store.upload(local_file(tmp_path), "b")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("store_at", STORES)
 def test_killed_nodes_come_back_with_their_files(
     hdfs_server: HdfsServer, spark: SparkSession, tmp_path: Path, store_at: Callable[..., Store]

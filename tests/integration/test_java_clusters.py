@@ -11,7 +11,7 @@ from tests.integration.java_plugins import FILE_SINK, FILE_SOURCE, hosts, plugin
 from tests.integration.mixed_cluster import Pipe, check_well, java_worker, move, our_worker, wait_shared
 from tests.integration.worker_process import eventually
 
-pytestmark = [pytest.mark.kafka, pytest.mark.spark]
+pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.long]
 
 
 def test_java_connectors_move_over_and_back(broker: str, tmp_path: Path) -> None:

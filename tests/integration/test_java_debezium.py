@@ -16,7 +16,7 @@ from tests.integration.databases import Database, PostgresqlServer
 from tests.integration.java_plugins import debezium, debezium_config, hosts
 from tests.integration.worker_process import Topic, WorkerProcess, eventually
 
-pytestmark = [pytest.mark.kafka, pytest.mark.spark]
+pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.long]
 
 ROWS = 2000
 

@@ -19,7 +19,7 @@ from tests.integration.databases import Database, MariadbServer
 from tests.integration.java_plugins import debezium_mariadb, hosts
 from tests.integration.worker_process import Topic, WorkerProcess, eventually
 
-pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.database]
+pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.database, pytest.mark.long]
 
 ROWS = 500
 BINLOG = ("--log-bin=binlog", "--binlog-format=ROW", "--binlog-row-image=FULL", "--server-id=1")

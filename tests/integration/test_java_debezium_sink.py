@@ -15,7 +15,7 @@ from tests.integration.databases import Database
 from tests.integration.java_plugins import DEBEZIUM_SINK, debezium_sink, hosts
 from tests.integration.worker_process import Topic, WorkerProcess, eventually
 
-pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.database]
+pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.database, pytest.mark.long]
 
 KEY = {"type": "struct", "optional": False, "fields": [{"field": "id", "type": "int32", "optional": False}]}
 VALUE = {

@@ -16,7 +16,7 @@ import pytest
 from tests.integration.java_plugins import hosts, iceberg
 from tests.integration.worker_process import Topic, WorkerProcess, connector_file, eventually
 
-pytestmark = [pytest.mark.kafka, pytest.mark.spark]
+pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.long]
 
 PARTITIONS = 4
 SCHEMA = {

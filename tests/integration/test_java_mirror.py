@@ -14,7 +14,7 @@ from headrace.worker.machine.jars import fetch
 from tests.integration.mirror_process import records
 from tests.integration.worker_process import Topic, WorkerProcess, eventually
 
-pytestmark = [pytest.mark.kafka, pytest.mark.spark]
+pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.long]
 
 _KINDS = {
     kind: f"org.apache.kafka.connect.mirror.Mirror{kind}Connector" for kind in ("Source", "Checkpoint", "Heartbeat")

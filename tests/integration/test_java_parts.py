@@ -148,6 +148,7 @@ def test_a_sinks_records_cross_into_java_and_back(worker: WorkerProcess, topic: 
     wait_offset(worker, topic, 6)
 
 
+@pytest.mark.long
 def test_a_header_that_no_transform_replaces_keeps_its_bytes(worker: WorkerProcess, topic: Topic) -> None:
     links = (
         ("hoist", f"{APACHES}.HoistField$Value", {"field": "line"}),
@@ -324,6 +325,7 @@ def test_a_java_header_converter_draws_the_whole_chain_along(worker: WorkerProce
     assert f"{topic.name}-0: {told}" in worker.log()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("kind", ["source", "sink"])
 def test_a_host_that_is_killed_costs_no_record(worker: WorkerProcess, topic: Topic, kind: str) -> None:
     lines = [f"line {number}" for number in range(3 * LINES)]

@@ -343,6 +343,7 @@ def test_a_poll_that_never_returns_keeps_nobody_waiting(worker: WorkerProcess, t
     eventually(lambda: "The Java task did not end" in worker.log(), 60)
 
 
+@pytest.mark.long
 def test_the_host_dies_with_its_worker(broker: str, tmp_path: Path) -> None:
     settings = {"plugin.path": str(plugin_path(tmp_path))}
     with WorkerProcess(tmp_path / "worker", broker, settings=settings) as worker:

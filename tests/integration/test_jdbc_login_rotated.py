@@ -11,7 +11,7 @@ from headrace.worker.embedded.kafka_broker import Broker
 from tests.integration.databases import Database
 from tests.integration.worker_process import Topic, WorkerProcess, eventually
 
-pytestmark = [pytest.mark.database, pytest.mark.spark]
+pytestmark = [pytest.mark.database, pytest.mark.spark, pytest.mark.long]
 
 
 @pytest.fixture

@@ -111,8 +111,8 @@ def ids(topic: Topic) -> list[int]:
     [
         ("postgresql", INCREMENTING, PAUSES),
         ("postgresql", TIMESTAMP, PAUSES),
-        ("postgresql", BOTH, PAUSES),
-        ("mariadb", DELAYED, QUICK),
+        pytest.param("postgresql", BOTH, PAUSES, marks=pytest.mark.long),
+        pytest.param("mariadb", DELAYED, QUICK, marks=pytest.mark.long),
         ("sqlite", DELAYED, QUICK),
     ],
     ids=lambda given: given["mode"] if isinstance(given, dict) else given if isinstance(given, str) else "",

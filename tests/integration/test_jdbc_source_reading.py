@@ -353,7 +353,7 @@ MODES = {
 }
 
 
-@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("mode", ["bulk", "incrementing", pytest.param("timestamp", marks=pytest.mark.long)])
 def test_a_large_table_is_read_in_pieces_first(spark: SparkSession, database: Database, mode: str) -> None:
     fill(database)
     source = Sourcing(database, **MODES[mode], table_whitelist="many")

@@ -107,6 +107,7 @@ def test_a_row_that_cannot_be_carried_stops_the_task_or_is_left_out(
     worker.request("DELETE", f"/connectors/{name}")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("filled", [40, pytest.param(1000, marks=pytest.mark.soak)])
 def test_a_thousand_tables_in_one_connector(worker: WorkerProcess, broker: str, sqlite: Database, filled: int) -> None:
     """Each table with rows is a shape of its own to Spark, which takes a moment to be made ready."""

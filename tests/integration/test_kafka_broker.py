@@ -95,6 +95,7 @@ def test_a_taken_port_is_said_with_its_owner(tmp_path: Path) -> None:
             Broker(tmp_path, port).start()
 
 
+@pytest.mark.long
 def test_a_broker_that_cannot_start_shows_the_end_of_its_log_and_leaves_nothing(tmp_path: Path) -> None:
     broker = Broker(tmp_path, settings={"num.network.threads": "none"})
     with pytest.raises(Unavailable, match=r"(?s)num\.network\.threads"):
@@ -147,6 +148,7 @@ def foreground(folder: Path, port: int) -> subprocess.Popen[str]:
     return started
 
 
+@pytest.mark.long
 def test_ctrl_c_stops_the_foreground_broker_cleanly(tmp_path: Path) -> None:
     started = foreground(tmp_path, processes.free_port())
     started.send_signal(signal.SIGINT)
@@ -158,6 +160,7 @@ def test_ctrl_c_stops_the_foreground_broker_cleanly(tmp_path: Path) -> None:
     assert "shutdown completed" in log, (said, log[-3000:])
 
 
+@pytest.mark.long
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells children that their parent has died")
 def test_the_broker_ends_when_its_owner_was_killed(tmp_path: Path) -> None:
     started = foreground(tmp_path, processes.free_port())

@@ -164,6 +164,7 @@ def of_mirror(topic: str, group: str) -> list[Grant]:
     ]
 
 
+@pytest.mark.long
 def test_a_mirror_needs_what_is_documented(guarded: Guarded, tmp_path: Path) -> None:
     operator = guarded.broker.bootstrap_servers
     topic = Topic(operator, "mirrored", config={"retention.ms": "-1"})
@@ -195,6 +196,7 @@ def test_a_mirror_needs_what_is_documented(guarded: Guarded, tmp_path: Path) -> 
         assert "-secret" not in process.log()
 
 
+@pytest.mark.long
 def test_a_java_worker_and_ours_are_one_cluster(guarded: Guarded, tmp_path: Path) -> None:
     cluster = new_cluster()
     settings = {

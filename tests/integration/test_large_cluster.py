@@ -28,7 +28,7 @@ from headrace.plugins.java.jackson import java_json
 from tests.integration.cluster_worker import ClusterWorker, cluster_settings, new_cluster
 from tests.integration.worker_process import eventually
 
-pytestmark = [pytest.mark.kafka, pytest.mark.spark]
+pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.long]
 
 CONNECTORS, TASKS = 1000, 4
 ITEMS: Final = CONNECTORS * (1 + TASKS)

@@ -59,6 +59,7 @@ def test_a_cluster_under_apaches_login(broker: str, tmp_path: Path, monkeypatch:
         assert "hunter2" not in log
 
 
+@pytest.mark.long
 def test_no_endpoint_of_a_cluster_forgets_the_login_or_answers_500(broker: str, tmp_path: Path) -> None:
     users = tmp_path / "users"
     users.write_text("ann=secret\n")

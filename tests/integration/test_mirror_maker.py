@@ -95,6 +95,7 @@ def test_one_process_runs_both_directions_with_apaches_names(clusters: TwoCluste
         assert "did not end" not in process.log()
 
 
+@pytest.mark.long
 def test_a_changed_file_changes_the_connectors_when_the_process_starts_again(
     clusters: TwoClusters, tmp_path: Path
 ) -> None:
@@ -121,6 +122,7 @@ def test_a_changed_file_changes_the_connectors_when_the_process_starts_again(
         assert len(records(clusters.b.bootstrap_servers, topic)) == written
 
 
+@pytest.mark.long
 def test_a_flow_whose_cluster_is_away_holds_up_no_other(clusters: TwoClusters, tmp_path: Path) -> None:
     absent = f"127.0.0.1:{held_port()}"
     three = {
@@ -165,6 +167,7 @@ def two_processes(
         process.__exit__(None, None, None)
 
 
+@pytest.mark.long
 def test_two_processes_share_the_work_and_one_that_is_killed_is_replaced(
     clusters: TwoClusters, two_processes: Callable[[Mapping[str, str]], list[MirrorProcess]]
 ) -> None:
@@ -197,6 +200,7 @@ def arrives(cluster: Broker, topic: str, process: MirrorProcess) -> None:
     eventually(lambda: len(records(cluster.bootstrap_servers, topic)) == 1, 60, process.log)
 
 
+@pytest.mark.long
 def test_with_internal_rest_tasks_that_change_on_a_follower_reach_the_leader(
     clusters: TwoClusters, two_processes: Callable[[Mapping[str, str]], list[MirrorProcess]]
 ) -> None:
@@ -214,6 +218,7 @@ def test_with_internal_rest_tasks_that_change_on_a_follower_reach_the_leader(
         assert "are not published yet" not in process.log()
 
 
+@pytest.mark.long
 def test_without_internal_rest_a_second_process_says_what_does_not_work(
     two_processes: Callable[[Mapping[str, str]], list[MirrorProcess]],
 ) -> None:

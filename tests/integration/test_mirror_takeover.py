@@ -33,6 +33,8 @@ from tests.integration.mirror_traffic import (
 from tests.integration.mixed_cluster import QUICK
 from tests.integration.worker_process import eventually
 
+pytestmark = pytest.mark.long
+
 CONNECTOR: Final = "org.apache.kafka.connect.mirror.MirrorSourceConnector"
 BYTES: Final = "org.apache.kafka.connect.converters.ByteArrayConverter"
 AS_BYTES: Final = {f"{what}.converter": BYTES for what in ("key", "value", "header")}

@@ -184,6 +184,7 @@ def test_a_range_that_is_asked_for_is_compared_alone(clusters: Clusters) -> None
     assert compared("--from-offset", "1000")[0] == {"start": 300, "end": 300}
 
 
+@pytest.mark.long
 def test_a_compacted_topic_is_compared_by_the_last_record_of_each_key(clusters: Clusters) -> None:
     copy = clusters.copy("compacted", cleanup_policy="compact")
     for key, number in (("a", 1), ("b", 2), ("a", 3), ("c", 4), ("b", 5)):
@@ -226,6 +227,7 @@ def test_groups_are_placed_or_it_is_said_why_not(clusters: Clusters) -> None:
     assert clusters.verify(copy, *synced, "--group", names["fine"], code=0)["equal"]
 
 
+@pytest.mark.long
 def test_settings_partitions_and_a_copy_that_is_not_there_are_differences(clusters: Clusters) -> None:
     name = new_name("settings")
     create(clusters.source, name, 2, {"retention.ms": "1000000", "min.insync.replicas": "1"})
@@ -241,6 +243,7 @@ def test_settings_partitions_and_a_copy_that_is_not_there_are_differences(cluste
     assert "min.insync" not in said
 
 
+@pytest.mark.long
 def test_log_append_time_at_the_target_leaves_timestamps_out(clusters: Clusters) -> None:
     name = new_name("append-time")
     create(clusters.source, name)
@@ -273,6 +276,7 @@ def test_wrong_use_and_an_unreachable_cluster_have_codes_of_their_own(clusters: 
     assert (code, "cluster B does not answer for its topics" in said) == (3, True)
 
 
+@pytest.mark.long
 def test_a_topic_that_was_made_again_is_said_to_be(clusters: Clusters) -> None:
     copy = clusters.copy("again")
     copy.fill(0, 10)

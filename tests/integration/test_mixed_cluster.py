@@ -30,6 +30,8 @@ from tests.integration.mixed_cluster import (
 )
 from tests.integration.worker_process import eventually
 
+pytestmark = pytest.mark.long
+
 
 def test_a_java_cluster_moves_over_and_back(broker: str, tmp_path: Path) -> None:
     cluster = new_cluster()

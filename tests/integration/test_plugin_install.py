@@ -16,6 +16,8 @@ from headrace.worker.machine.plugin_archives import Coordinates, UnknownArtifact
 from tests.integration.java_plugins import TEXT, messages
 from tests.integration.worker_process import Topic, WorkerProcess, eventually
 
+pytestmark = pytest.mark.long
+
 DEBEZIUM = "io.debezium:debezium-connector-postgres:3.5.0.Final"
 SCRIPTING = ("io.debezium:debezium-scripting:3.5.0.Final", "org.apache.groovy:groovy-jsr223:4.0.24")
 CAMEL = "org.apache.camel.kafkaconnector:camel-kafka-connector:0.11.0"

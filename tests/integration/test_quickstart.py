@@ -91,6 +91,7 @@ def test_it_follows_the_brokers_own_log_until_ctrl_c(tmp_path: Path) -> None:
     assert_nothing_left(tmp_path)
 
 
+@pytest.mark.long
 def test_lines_appended_while_it_runs_arrive_and_the_folder_is_removed(tmp_path: Path) -> None:
     file = tmp_path / "grows.txt"
     file.write_text("one\n", encoding="utf-8")
@@ -113,6 +114,7 @@ def test_lines_appended_while_it_runs_arrive_and_the_folder_is_removed(tmp_path:
     assert_nothing_left(tmp_path)
 
 
+@pytest.mark.long
 def test_a_worker_that_dies_ends_it_with_1_and_the_end_of_the_log(tmp_path: Path) -> None:
     file = tmp_path / "lines.txt"
     file.write_text("one\n", encoding="utf-8")

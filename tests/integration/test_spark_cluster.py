@@ -231,6 +231,7 @@ class Killer(threading.Thread):
         self.join()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("batches", "batch", "kills"),
     [
@@ -299,6 +300,7 @@ def test_nothing_of_a_job_outlives_the_worker(cluster: SparkCluster, worker: Wor
     assert not [one for one in psutil.process_iter() if _is_python_of(one, cluster)]
 
 
+@pytest.mark.long
 @pytest.mark.timeout(300)
 def test_executors_come_and_go_by_dynamic_allocation(
     cluster: SparkCluster, broker_process: Broker, database: Database, tmp_path: Path

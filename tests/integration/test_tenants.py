@@ -20,7 +20,7 @@ from tests.integration.cluster_worker import ClusterWorker, new_cluster
 from tests.integration.partitions import messages
 from tests.integration.worker_process import SINK, SOURCE, Topic, eventually, lines_of
 
-pytestmark = [pytest.mark.kafka, pytest.mark.spark]
+pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.long]
 
 TEAM: Final = ("tom", "tom's password")
 ADMIN: Final = ("ada", "ada's password")

@@ -52,12 +52,14 @@ SPELLINGS: list[tuple[bytes, str | None]] = [
 ]
 
 
+@pytest.mark.long
 def test_json_strings_of_every_spelling(spark: SparkSession) -> None:
     """In one batch, so that each identity also meets the documents of the others."""
     got = read(spark, configured(JsonConverter()), [document for document, _ in SPELLINGS])
     assert [(one.value, one.error is None) for one in got] == [(text, text is not None) for _, text in SPELLINGS]
 
 
+@pytest.mark.long
 def test_a_long_value_needs_no_deep_stack(spark: SparkSession) -> None:
     (data,) = encoded(spark, configured(JsonConverter()), STRING, [LONG])
     (got,) = read(spark, configured(JsonConverter()), [data])

@@ -178,7 +178,10 @@ FULL = (*ROW[:6], True, ROW[7], "here", *ROW[9:])
 SPARSE = (*FULL[:7], None, "there", *FULL[9:11], None, 0, AT, [], {}, None, None)
 
 
-@pytest.mark.parametrize("codec", ["null", "deflate", "snappy", "bzip2", "zstandard"])
+@pytest.mark.parametrize(
+    "codec",
+    ["null", "snappy", *(pytest.param(codec, marks=pytest.mark.long) for codec in ("deflate", "bzip2", "zstandard"))],
+)
 def test_avro_blocks_by_each_codec(spark: SparkSession, tmp_path: Path, codec: str) -> None:
     made = AvroFormat(OPTIONS, codec)
     payload, errors = payloads(spark, made, ALL, [ROW, None, SPARSE])

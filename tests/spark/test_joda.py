@@ -16,7 +16,7 @@ from headrace.connectors.hdfs.partitioners.joda_pattern import LETTERS, JodaPatt
 from headrace.plugins.records import Records
 from tests.spark.java import java_object
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.long]
 
 JAVA: Final = """
 import java.util.List;

@@ -116,6 +116,7 @@ def test_the_usual_is_read_quickly(spark: SparkSession) -> None:
     ]
 
 
+@pytest.mark.long
 def test_the_odd_is_read_thoroughly(spark: SparkSession) -> None:
     got = read(spark, configured(JsonConverter()), [document(schema, payload) for schema, payload, _ in THOROUGH])
     for one, (_, payload, wanted) in zip(got, THOROUGH, strict=True):
@@ -134,6 +135,7 @@ def wide_and_deep(fields: int, depth: int) -> Node:
     return inner
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("fields", "depth"), [(30, 1), (9, 4)])
 def test_large_schemas_are_read_and_written_here(spark: SparkSession, fields: int, depth: int) -> None:
     schema = wide_and_deep(fields, depth)

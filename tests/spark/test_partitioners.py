@@ -156,6 +156,7 @@ def test_by_field_of_several_schemas_and_of_none(spark: SparkSession, pool: Proj
     assert found == [path for _, path in given]
 
 
+@pytest.mark.long
 def test_by_a_member_that_is_missing_or_null(spark: SparkSession, pool: ProjectionPool) -> None:
     """In order: there, null, its object null; missing in its object, beside its object, and in no object."""
     documents = ['{"g":{"c":"x"},"k":1}', '{"g":{"c":null},"k":1}', '{"g":null,"k":null}']
@@ -197,6 +198,7 @@ def test_by_the_time_of_a_field(
     assert placed(spark, pool, config, [Given(order(**members))]) == [expected]
 
 
+@pytest.mark.long
 def test_by_the_time_of_members(spark: SparkSession, pool: ProjectionPool) -> None:
     config = {**BY_DAY, "timestamp.extractor": "RecordField", "timestamp.field": "a.t"}
     given = [Given('{"a":{"t":1789993815123}}'), Given('{"a":{"t":"2026-09-20"}}'), Given('{"a":{}}'), Given("7")]

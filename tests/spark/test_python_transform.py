@@ -168,6 +168,7 @@ def test_what_no_record_can_have_fails_its_record_alone(run: Run) -> None:
     assert (done[0].value, done[0].partition, done[0].headers) == (1, 2, [{"key": "h", "value": b"1"}])
 
 
+@pytest.mark.long
 def test_transforms_before_and_after_a_function_run_here(pool: ProjectionPool, spark: SparkSession) -> None:
     before, after = Sql(), Sql()
     before.configure({"sql": "SELECT id + 1 AS id, upper(name) AS name FROM records"})

@@ -96,6 +96,7 @@ def test_tasks_share_what_they_tell_and_have_their_own_topics(shared: Engine) ->
     assert Lines.made == 2
 
 
+@pytest.mark.long
 def test_others_are_made_anew(shared: Engine) -> None:
     json = JsonConverter()
     assert encoded(shared, Lines("t")) == [("t", b"a"), ("t", b"b")]

@@ -6,15 +6,15 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-from tests.schedule import LONG, SPARK, TOGETHER, in_order, piece_of
+from tests.schedule import SECONDS, SPARK, TOGETHER, in_order, piece_of
 
 ROOT = Path(__file__).parents[2]
 
 
 def test_every_module_that_is_named_is_there() -> None:
-    modules = {name for name in (*TOGETHER, *LONG, *SPARK) if name.endswith(".py")}
+    modules = {name for name in (*TOGETHER, *SECONDS, *SPARK) if name.endswith(".py")}
     assert sorted(name for name in modules if not (ROOT / name).is_file()) == []
-    assert {*LONG, *SPARK} - modules <= set(TOGETHER.values())
+    assert {*SECONDS, *SPARK} - modules <= set(TOGETHER.values())
 
 
 def test_pieces_begin_with_the_longest_and_are_in_one() -> None:
