@@ -211,7 +211,11 @@ def written(
     ]
 
 
-@pytest.mark.parametrize("options", [{}, {"schemas.enable": "false", "replace.null.with.default": "false"}], ids=str)
+@pytest.mark.parametrize(
+    "options",
+    [{}, pytest.param({"schemas.enable": "false", "replace.null.with.default": "false"}, marks=pytest.mark.long)],
+    ids=str,
+)
 @pytest.mark.parametrize("kind", list(VALUES))
 def test_values_are_written_alike(spark: SparkSession, apache: Apache, kind: str, options: dict[str, str]) -> None:
     java = apache.json_converter(options)

@@ -255,6 +255,7 @@ def test_every_kind_of_field_reads_every_kind_of_value(spark: SparkSession, apac
     assert compared(spark, apache, {}, documents, [before]) == []
 
 
+@pytest.mark.long
 def test_a_value_of_every_kind_reads_every_kind_of_value(spark: SparkSession, apache: Apache) -> None:
     """Not all of them in a struct: there Connect checks once more."""
     kinds = [kind for kind in KINDS if kind["type"] in ("array", "map") or "name" in kind]

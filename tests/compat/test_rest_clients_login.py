@@ -17,6 +17,8 @@ from tests.compat.test_rest_clients import asked, running
 from tests.integration.worker_process import eventually
 from tests.unit.rest.conftest import Worker
 
+pytestmark = pytest.mark.long
+
 USERS: Final = "ann=ann-secret\nbob=bob-secret\n"
 RIGHTS: Final = """
 [[rules]]

@@ -123,6 +123,7 @@ def test_flatten_of_objects(chains: Chains, delimiter: str) -> None:
     chains.alike([Link("Flatten$Value", {"delimiter": delimiter})], OBJECTS, value=SCHEMALESS)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("field", ['h "é', ""])
 def test_hoist_field(chains: Chains, field: str) -> None:
     links = [Link("HoistField$Value", {"field": field})]
@@ -195,6 +196,7 @@ def test_fields_that_are_no_timestamps(chains: Chains) -> None:
     chains.alike(links, records, value=KEEPS_NULLS)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("target", ["string", "unix"])
 def test_members_that_are_timestamps(chains: Chains, target: str) -> None:
     links = [Link("TimestampConverter$Value", {"target.type": target, "format": "yyyy-MM-dd", "field": "t"})]

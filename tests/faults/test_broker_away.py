@@ -25,7 +25,7 @@ from tests.integration.worker_process import (
     lines_of,
 )
 
-pytestmark = [pytest.mark.kafka, pytest.mark.spark]
+pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.long]
 
 
 def append(path: Path, first: int, count: int) -> list[str]:
@@ -85,7 +85,6 @@ def test_a_worker_waits_for_its_broker_and_loses_nothing_when_it_goes_away(
             broker_process.start()
 
 
-@pytest.mark.long
 def test_a_worker_that_never_finds_its_broker_can_be_stopped(tmp_path: Path) -> None:
     with WorkerProcess(tmp_path, f"127.0.0.1:{held_port()}") as worker:
         eventually(lambda: "waiting" in worker.log(), 60, worker.log)
@@ -96,7 +95,6 @@ def test_a_worker_that_never_finds_its_broker_can_be_stopped(tmp_path: Path) -> 
         eventually(lambda: worker.family() == [], 60, worker.family)
 
 
-@pytest.mark.long
 def test_the_offsets_of_another_cluster_are_refused_until_they_are_accepted(broker: str, tmp_path: Path) -> None:
     topic, file = Topic(broker, "cluster"), tmp_path / "lines.txt"
     lines = append(file, 0, 3)

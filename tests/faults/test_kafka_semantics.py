@@ -98,7 +98,7 @@ class Transactions:
         self.producer.abort_transaction(30)
 
 
-@SIZES
+@pytest.mark.parametrize("size", [20, pytest.param(MANY, marks=pytest.mark.long)], ids=["here", "there"])
 def test_aborted_records_are_read_as_the_isolation_level_says(
     worker: WorkerProcess, broker: str, tmp_path: Path, size: int
 ) -> None:

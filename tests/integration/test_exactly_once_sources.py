@@ -185,6 +185,7 @@ def test_a_topic_that_comes_back_with_fewer_partitions_has_each_line_once(tmp_pa
         assert worker.states("c") == ["RUNNING"]
 
 
+@pytest.mark.long
 def test_a_record_that_kafka_refuses_fails_the_task_with_what_to_do(tmp_path: Path, broker: str) -> None:
     lines = Lines(tmp_path, broker, Topic(broker, "small", config={"max.message.bytes": "2000"}))
     with our_worker(tmp_path / "w", broker, new_cluster()) as worker:
@@ -269,6 +270,7 @@ def test_a_mirror_copies_each_record_once_however_often_it_is_killed(tmp_path: P
         assert values(broker, copied, "read_committed") == wanted
 
 
+@pytest.mark.long
 def test_a_java_source_is_told_of_its_records_once_they_are_committed(tmp_path: Path, broker: str) -> None:
     topic, notes = Topic(broker, "java"), tmp_path / "notes"
     config = {"connector.class": TROUBLE, "topic": topic.name, "notes": str(notes), "mode": "count", "most": "30"}
@@ -319,6 +321,7 @@ def test_a_java_source_says_where_its_transactions_end(tmp_path: Path, broker: s
         worker.wait_states("c", "RUNNING")
 
 
+@pytest.mark.long
 def test_a_connector_that_cannot_bound_transactions_is_refused(tmp_path: Path, broker: str) -> None:
     config = {"connector.class": TROUBLE, "mode": "count", "transaction.boundary": "connector"}
     with our_worker(tmp_path / "w", broker, new_cluster(), plugin_path=str(plugin_path(tmp_path))) as worker:

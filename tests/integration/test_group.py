@@ -16,6 +16,8 @@ from headrace.worker.model import TaskId
 from tests.integration.group_member import FAST, Config, GroupMember, Ledger
 from tests.integration.worker_process import eventually
 
+pytestmark = pytest.mark.long
+
 
 class Team:
     """The members of one group."""
@@ -150,7 +152,6 @@ def test_nothing_is_joined_before_the_last_assignment_is_followed(team: Callable
     two.settled()
 
 
-@pytest.mark.long
 def test_leaving_while_a_join_is_pending(team: Callable[..., Team]) -> None:
     """The broker answers a join when every member has joined; leaving must not wait for that."""
     two = team(a=2, b=2)
@@ -171,7 +172,6 @@ def test_leaving_while_a_join_is_pending(team: Callable[..., Team]) -> None:
     two.settled()
 
 
-@pytest.mark.long
 def test_a_herder_that_stands_still_loses_its_membership(team: Callable[..., Team]) -> None:
     one = team(a=1)
     member = one.join("w1", timing=Timing(6_000, 500, 6_500))
@@ -183,7 +183,6 @@ def test_a_herder_that_stands_still_loses_its_membership(team: Callable[..., Tea
     one.settled()
 
 
-@pytest.mark.long
 def test_whoever_the_broker_forgot_loses_its_work_and_comes_back(team: Callable[..., Team]) -> None:
     """As after a pause of the process beyond its session: here another client takes the member out."""
     from headrace.worker.group import coordinator as group_coordinator
@@ -198,7 +197,6 @@ def test_whoever_the_broker_forgot_loses_its_work_and_comes_back(team: Callable[
     assert member.membership.member_id != before
 
 
-@pytest.mark.long
 def test_a_broker_that_was_away(team: Callable[..., Team], broker_process: Broker) -> None:
     two = team(a=2, b=2)
     first, second = two.join("w1"), two.join("w2")
@@ -232,7 +230,6 @@ def test_a_group_of_others_is_named(team: Callable[..., Team], broker: str) -> N
         consumer.close()
 
 
-@pytest.mark.long
 def test_an_idle_member_costs_next_to_nothing(team: Callable[..., Team]) -> None:
     one = team(a=1)
     one.join("w1")

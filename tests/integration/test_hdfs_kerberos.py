@@ -16,6 +16,8 @@ from tests.integration.secured_hdfs_server import SERVER, USER, SecuredHdfsServe
 from tests.integration.sink_places import Local, Numbers
 from tests.integration.worker_process import WorkerProcess, eventually
 
+pytestmark = pytest.mark.long
+
 LIFE_S = 8
 FLUSH = 3
 

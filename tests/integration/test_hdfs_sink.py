@@ -186,6 +186,7 @@ def test_nothing_after_a_record_that_fails_is_written(start: Callable[..., Sink]
     sink.wait_files("partition=0/{0}+0+0000000000+0000000001.parquet")
 
 
+@pytest.mark.long
 def test_a_topic_is_a_table_of_hive(start: Callable[..., Sink], hive_server: HiveServer, tmp_path: Path) -> None:
     database = f"db_{uuid4().hex}"
     hive = {"hive_integration": "true", "hive_metastore_uris": hive_server.uris, "hive_database": database}

@@ -92,6 +92,7 @@ def test_a_stranger_is_refused(
     assert stranger.exists("a")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("store_at", STORES)
 def test_safe_mode_passes(
     hdfs_server: HdfsServer, spark: SparkSession, tmp_path: Path, store_at: Callable[..., Store]

@@ -198,6 +198,7 @@ def test_structs_cross_between_databases_and_topics(worker: WorkerProcess, topic
         worker.request("DELETE", f"/connectors/{written}")
 
 
+@pytest.mark.long
 def test_a_sink_that_holds_its_records_gets_them_from_java(worker: WorkerProcess, topic: Topic) -> None:
     folder = worker.folder / topic.name
     schema = {"type": "struct", "fields": [{"field": name, "type": "string"} for name in ("id", "name")]}
@@ -366,6 +367,7 @@ def test_a_stop_ends_the_chain_in_the_host(worker: WorkerProcess, topic: Topic) 
     eventually(lambda: worker.log().count("a trouble transform was closed") == closed + 1, 60, worker.log)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("kind", ["source", "sink"])
 def test_a_stop_ends_a_wait_for_another_try(worker: WorkerProcess, topic: Topic, kind: str) -> None:
     config, tried = {**chain(TROUBLE), "errors.retry.timeout": "-1"}, worker.log().count("tries in vain")

@@ -353,6 +353,7 @@ def test_a_sink_that_throws_without_records_fails(worker: WorkerProcess, topic: 
     assert "it throws without records" in worker.trace(topic.name)
 
 
+@pytest.mark.long
 def test_an_exit_costs_no_record(worker: WorkerProcess, topic: Topic) -> None:
     topic.send(rows(0, 10))
     notes = trouble(worker, topic, "exit")
@@ -372,6 +373,7 @@ def test_a_host_that_is_killed_costs_no_record(worker: WorkerProcess, topic: Top
     worker.wait_states(topic.name, "RUNNING")
 
 
+@pytest.mark.long
 def test_a_put_that_never_returns_keeps_nobody_waiting(worker: WorkerProcess, topic: Topic, broker: str) -> None:
     topic.send(rows(0, 1))
     trouble(worker, topic, "block")

@@ -259,6 +259,7 @@ def test_lines_of_a_plugin_have_javas_level_logger_and_the_connectors_context(
     assert re.search(r"INFO printed with two words and (29|30)\d MB \(headrace\.java:", worker.log())
 
 
+@pytest.mark.long
 def test_levels_of_java_loggers_are_set_while_the_host_runs(worker: WorkerProcess, topic: Topic) -> None:
     worker.create(topic.name, connector_class=TALKING, **TEXT)
     worker.wait_states(topic.name, "RUNNING")
@@ -307,6 +308,7 @@ def test_beans_and_metrics_of_a_plugin_are_in_metrics_while_it_runs(worker: Work
     assert not [name for name in names if name.startswith(("java_", "com_sun_", "JMI", "kafka_connect_kafka_metrics"))]
 
 
+@pytest.mark.long
 def test_an_exit_costs_no_record_and_all_tasks_of_the_host_go_on(
     worker: WorkerProcess, topic: Topic, broker: str
 ) -> None:
@@ -329,6 +331,7 @@ def test_an_exit_costs_no_record_and_all_tasks_of_the_host_go_on(
         worker.request("DELETE", f"/connectors/{other.name}")
 
 
+@pytest.mark.long
 def test_a_poll_that_never_returns_keeps_nobody_waiting(worker: WorkerProcess, topic: Topic, broker: str) -> None:
     trouble(worker, topic, "block")
     worker.wait_states(topic.name, "RUNNING")
@@ -354,6 +357,7 @@ def test_the_host_dies_with_its_worker(broker: str, tmp_path: Path) -> None:
         eventually(lambda: not started.is_running() or started.status() == psutil.STATUS_ZOMBIE, 60)
 
 
+@pytest.mark.long
 def test_a_java_config_provider_knows_values(worker: WorkerProcess, topic: Topic) -> None:
     (worker.folder.parent / f"{topic.name}.txt").write_text("one\n")  # in the folder that is the provider's prefix
     file = f"${{vault:{topic.name}:.txt}}"

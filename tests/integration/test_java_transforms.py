@@ -30,7 +30,7 @@ from tests.integration.java_plugins import (
 )
 from tests.integration.worker_process import Topic, WorkerProcess, eventually, lines_of
 
-pytestmark = [pytest.mark.kafka, pytest.mark.spark]
+pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.long]
 
 APACHES = "org.apache.kafka.connect.transforms"
 STRINGS = TEXT["value_converter"]

@@ -92,6 +92,7 @@ def test_there_all_before_the_guilty_row_is_durable(start: Callable[..., Sinking
     assert stored(database) == [(0, 699, 2)]
 
 
+@pytest.mark.long
 def test_records_from_before_are_not_passed_over_in_silence(start: Callable[..., Sinking]) -> None:
     start().all(row(0), row(1))
     sink = start()
@@ -133,6 +134,7 @@ def test_an_operator_moves_the_offsets(start: Callable[..., Sinking], database: 
     assert start().positions == {}
 
 
+@pytest.mark.long
 def test_a_reset_forgets_what_kafka_does_not_know_of_too(start: Callable[..., Sinking], database: Database) -> None:
     sink = start()
     sink.open(T0, TopicPartition("t", 1))
@@ -142,6 +144,7 @@ def test_a_reset_forgets_what_kafka_does_not_know_of_too(start: Callable[..., Si
     assert stored(database) == []
 
 
+@pytest.mark.long
 def test_the_table_has_all_that_kafka_has(start: Callable[..., Sinking], database: Database) -> None:
     sink = start()
     sink.all(row(0), row(1))
@@ -152,6 +155,7 @@ def test_the_table_has_all_that_kafka_has(start: Callable[..., Sinking], databas
         sink.task.pre_commit({T0: 9})
 
 
+@pytest.mark.long
 def test_at_least_once_keeps_no_table(start: Callable[..., Sinking], database: Database) -> None:
     sink = start(**{"offsets.table": ""})
     sink.all(row(0))
@@ -162,6 +166,7 @@ def test_at_least_once_keeps_no_table(start: Callable[..., Sinking], database: D
         stored(database)
 
 
+@pytest.mark.long
 def test_tasks_do_not_wait_for_each_others_offsets(start: Callable[..., Sinking], database: Database) -> None:
     if database.kind == "sqlite":
         pytest.skip("it has one writer at a time")
@@ -207,6 +212,7 @@ def test_a_topic_that_was_made_again_is_written_from_its_beginning(
     assert ids(database) == [0, 1, 2]
 
 
+@pytest.mark.long
 def test_an_old_task_does_not_take_back_what_it_lost(start: Callable[..., Sinking]) -> None:
     old, new = start(), start()
     with pytest.raises(FencedError):

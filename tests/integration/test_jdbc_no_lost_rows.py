@@ -109,7 +109,7 @@ def ids(topic: Topic) -> list[int]:
 @pytest.mark.parametrize(
     ("kind", "mode", "pauses"),
     [
-        ("postgresql", INCREMENTING, PAUSES),
+        pytest.param("postgresql", INCREMENTING, PAUSES, marks=pytest.mark.long),
         ("postgresql", TIMESTAMP, PAUSES),
         pytest.param("postgresql", BOTH, PAUSES, marks=pytest.mark.long),
         pytest.param("mariadb", DELAYED, QUICK, marks=pytest.mark.long),

@@ -66,6 +66,7 @@ TYPE = "__debezium.source.column.type"
 BITS = debezium("data.Bits", "bytes", length="16")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("mode", ["insert", "upsert"])
 def test_bits_come_with_their_least_byte_first(postgresql: Database, start: Start, mode: str) -> None:
     postgresql.execute("CREATE TABLE t (id int PRIMARY KEY, wide bit(16), odd bit(10), many bit varying, raw bytea)")
@@ -104,6 +105,7 @@ def test_decimals_of_any_scale(postgresql: Database, start: Start) -> None:
     assert reached.bad == 1
 
 
+@pytest.mark.long
 def test_instants_without_end_and_offsets(postgresql: Database, start: Start) -> None:
     postgresql.execute(
         "CREATE TABLE t (id int PRIMARY KEY, at timestamptz, wall timestamp, day date, list timestamptz[], "
@@ -138,6 +140,7 @@ def test_instants_without_end_and_offsets(postgresql: Database, start: Start) ->
     assert (reached.written, reached.bad) == (1, 2)
 
 
+@pytest.mark.long
 def test_points_and_maps(postgresql: Database, start: Start) -> None:
     postgresql.execute(
         "CREATE EXTENSION hstore", "CREATE TABLE t (id int PRIMARY KEY, at point, pairs hstore, listed hstore)"
@@ -161,6 +164,7 @@ def test_points_and_maps(postgresql: Database, start: Start) -> None:
     ]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("column", ["hstore", "tsquery", "ltree"])
 def test_a_text_that_a_type_refuses_is_one_records_fault(postgresql: Database, start: Start, column: str) -> None:
     if column != "tsquery":
@@ -174,6 +178,7 @@ def test_a_text_that_a_type_refuses_is_one_records_fault(postgresql: Database, s
     assert postgresql.rows("SELECT id FROM t") == [(2,)]
 
 
+@pytest.mark.long
 def test_a_row_that_a_policy_refuses_is_one_records_fault(postgresql: Database, start: Start) -> None:
     postgresql.execute(
         "CREATE TABLE t (id int PRIMARY KEY)", "ALTER TABLE t ENABLE ROW LEVEL SECURITY",
@@ -287,6 +292,7 @@ def test_under_debeziums_class_a_column_has_its_sources_name(
     assert postgresql.rows(f'SELECT "{column}" FROM t') == [("b",)]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("mode", ["insert", "upsert"])
 def test_the_column_of_a_wrong_value_is_named(postgresql: Database, start: Start, mode: str) -> None:
     postgresql.execute("CREATE TABLE t (id int PRIMARY KEY, note text, many int)")
@@ -306,6 +312,7 @@ def test_validate_only_wants_the_tables(shared: Engine, postgresql: Database) ->
     assert "has to know the tables" in problem.message
 
 
+@pytest.mark.long
 def test_bits_on_mariadb(shared: Engine, mariadb: Database) -> None:
     mariadb.execute("CREATE TABLE t (id int PRIMARY KEY, wide bit(16), exact_one decimal(10,3))")
     sink = Sinking(shared, mariadb, {"pk.mode": "record_value", "pk.fields": "id", "insert.mode": "upsert"})
@@ -315,6 +322,7 @@ def test_bits_on_mariadb(shared: Engine, mariadb: Database) -> None:
     sink.stop()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("bits", [BITS, "bytes"], ids=["Bits", "bytes"])
 def test_more_bits_than_mariadb_has_are_refused(shared: Engine, mariadb: Database, bits: Any) -> None:
     mariadb.execute("CREATE TABLE t (id int PRIMARY KEY, wide bit(64))")

@@ -14,7 +14,7 @@ from tests.integration.worker_process import Topic
 
 __all__ = ["shared"]
 
-pytestmark = [pytest.mark.kafka, pytest.mark.spark]
+pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.long]
 
 
 def records(numbers: Sequence[int], *more: str) -> list[bytes]:

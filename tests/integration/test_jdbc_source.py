@@ -73,7 +73,12 @@ BOTH = {"mode": "timestamp+incrementing", "timestamp.column.name": "changed", "i
 
 
 @pytest.fixture(
-    params=[("postgresql", BOTH), ("mariadb", TIMESTAMP), ("sqlite", INCREMENTING)], ids=lambda param: param[0]
+    params=[
+        ("postgresql", BOTH),
+        pytest.param(("mariadb", TIMESTAMP), marks=pytest.mark.long),
+        ("sqlite", INCREMENTING),
+    ],
+    ids=lambda param: param[0],
 )
 def rig(engine: Spark, request: pytest.FixtureRequest) -> SourceRig:
     """A database and a mode."""

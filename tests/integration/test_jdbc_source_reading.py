@@ -200,6 +200,7 @@ def test_all_that_is_wrong_with_a_row_is_said_and_a_hidden_query_is_not_quoted(
     assert tuple(carried.value_0) == ("9" * 40 + ".5000000000", "NaN", "0.00000000000000000001")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("behavior", "year_one"), [("convertToNull", False), ("round", True)])
 def test_dates_of_zeros_become_what_the_url_says(
     spark: SparkSession, mariadb: Database, behavior: str, year_one: bool
@@ -301,6 +302,7 @@ def test_each_session_has_its_isolation_level_and_utc(spark: SparkSession, datab
         database.execute("SET GLOBAL time_zone = '+00:00'")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("granularity", "wanted"),
     [
@@ -353,7 +355,9 @@ MODES = {
 }
 
 
-@pytest.mark.parametrize("mode", ["bulk", "incrementing", pytest.param("timestamp", marks=pytest.mark.long)])
+@pytest.mark.parametrize(
+    "mode", ["incrementing", *(pytest.param(mode, marks=pytest.mark.long) for mode in ("bulk", "timestamp"))]
+)
 def test_a_large_table_is_read_in_pieces_first(spark: SparkSession, database: Database, mode: str) -> None:
     fill(database)
     source = Sourcing(database, **MODES[mode], table_whitelist="many")

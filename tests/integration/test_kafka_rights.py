@@ -126,6 +126,7 @@ def test_each_user_needs_what_is_documented(guarded: Guarded, worker: ClusterWor
     assert "-secret" not in worker.log()
 
 
+@pytest.mark.long
 def test_a_task_whose_login_is_refused_starts_anew(guarded: Guarded, worker: ClusterWorker, tmp_path: Path) -> None:
     lines, secret, store = Lines(guarded, worker, tmp_path, "rotated"), tmp_path / "secret", tmp_path / "trust.pem"
     guarded.grant(*of_source(lines.topic), *of_sink(lines.topic, lines.sink))

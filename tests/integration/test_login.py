@@ -15,6 +15,8 @@ from tests.integration.cluster_worker import ClusterWorker, new_cluster, wait_ba
 from tests.integration.test_openapi import ANN, ANSWER_SECONDS, CHECKS, FEW, KNOWN, WRONG, wants_login
 from tests.integration.worker_process import SOURCE, Topic, envelope, eventually
 
+pytestmark = pytest.mark.long
+
 PACKAGE = "org.apache.kafka.connect.rest.basic.auth.extension"
 NO_ACCESS = {"error_code": 401, "message": "User cannot access the resource."}
 
@@ -59,7 +61,6 @@ def test_a_cluster_under_apaches_login(broker: str, tmp_path: Path, monkeypatch:
         assert "hunter2" not in log
 
 
-@pytest.mark.long
 def test_no_endpoint_of_a_cluster_forgets_the_login_or_answers_500(broker: str, tmp_path: Path) -> None:
     users = tmp_path / "users"
     users.write_text("ann=secret\n")

@@ -45,7 +45,7 @@ from tests.unit.converters.registry.scripted_registry import identity
 
 GZIP = 1
 
-pytestmark = [pytest.mark.kafka, pytest.mark.spark]
+pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.long]
 
 
 class Secured(NamedTuple):
@@ -171,7 +171,6 @@ def test_a_refused_login_is_told_with_who_and_how(secured: Secured) -> None:
     assert "no-such-password" not in said
 
 
-@pytest.mark.long
 def test_admin_clients_tell_refusals_from_brokers_that_are_away(
     secured: Secured, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -199,7 +198,6 @@ def test_admin_clients_tell_refusals_from_brokers_that_are_away(
     assert "no-such-password" not in caplog.text
 
 
-@pytest.mark.long
 def test_a_certificate_that_is_not_trusted_is_told_with_what_to_look_at(secured: Secured, tmp_path: Path) -> None:
     other = tmp_path / "other.pem"
     other.write_text(identity("other").certificate_pem)
@@ -208,7 +206,6 @@ def test_a_certificate_that_is_not_trusted_is_told_with_what_to_look_at(secured:
         copying.poll()
 
 
-@pytest.mark.long
 def test_a_broker_that_accepts_and_says_nothing_is_told_within_the_time_limit(secured: Secured) -> None:
     with socket.create_server(("127.0.0.1", 0)) as silent:
         servers = f"127.0.0.1:{silent.getsockname()[1]}"
@@ -219,7 +216,6 @@ def test_a_broker_that_accepts_and_says_nothing_is_told_within_the_time_limit(se
         assert f"{servers} accepts connections and does not answer to TLS" in str(caught.value)
 
 
-@pytest.mark.long
 def test_a_lost_connection_repeats_no_batch(secured: Secured) -> None:
     a, b = secured.source.bootstrap_servers, secured.target.bootstrap_servers
     with Copying(secured) as copying, ThreadPoolExecutor(1) as thread:
@@ -247,7 +243,6 @@ def test_a_lost_connection_repeats_no_batch(secured: Secured) -> None:
         assert [one.content for one in records_of(b, copying.topic)] == [one.content for one in records]
 
 
-@pytest.mark.long
 def test_brokers_that_moved_are_found_by_the_bootstrap_servers(secured: Secured) -> None:
     source = secured.source
     with (

@@ -25,6 +25,8 @@ from tests.integration.cluster_worker import ClusterWorker, new_cluster
 from tests.integration.partitions import messages
 from tests.integration.worker_process import eventually
 
+pytestmark = pytest.mark.long
+
 AUTHORIZED: Final = {
     "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
     "super.users": "User:ANONYMOUS",

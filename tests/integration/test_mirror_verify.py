@@ -69,6 +69,7 @@ def test_a_whole_copy_is_equal_and_the_digest_is_that_of_the_records(clusters: C
     assert "Equal, as far as was asked (records compared)." in said
 
 
+@pytest.mark.long
 def test_offsets_that_differ_are_aligned_by_content_and_gaps_are_no_lag(clusters: Clusters) -> None:
     """Transactions leave markers at the source, and aborted records that are not copied."""
     copy = clusters.copy("gaps")
@@ -94,6 +95,7 @@ def test_offsets_that_differ_are_aligned_by_content_and_gaps_are_no_lag(clusters
     assert "older than what the source still has" in one["comparison"]["notes"][0]
 
 
+@pytest.mark.long
 def test_lag_is_counted_in_records_and_seconds_and_max_lag_forgives_it(clusters: Clusters) -> None:
     copy = clusters.copy("lag")
     copy.fill(0, 100)
@@ -116,6 +118,7 @@ def doubled(records: list[Record]) -> list[Record]:
     return records[:60] + records[40:]
 
 
+@pytest.mark.long
 def test_repeated_records_are_counted_and_are_no_difference(clusters: Clusters) -> None:
     copy = clusters.copy("repeated")
     copy.fill(0, 100)
@@ -199,6 +202,7 @@ def test_a_compacted_topic_is_compared_by_the_last_record_of_each_key(clusters: 
     assert one["comparison"]["missing_at"] == [6]
 
 
+@pytest.mark.long
 def test_groups_are_placed_or_it_is_said_why_not(clusters: Clusters) -> None:
     copy = clusters.copy("groups")
     copy.fill(0, 100)

@@ -71,6 +71,7 @@ def test_once_ends_by_itself_when_every_complete_line_has_arrived(tmp_path: Path
     assert_nothing_left(tmp_path)
 
 
+@pytest.mark.long
 def test_it_follows_the_brokers_own_log_until_ctrl_c(tmp_path: Path) -> None:
     keep = tmp_path / "kept"
     process = start(tmp_path, "--keep", keep)

@@ -15,6 +15,8 @@ from tests.certificates import Authority
 from tests.integration.cluster_worker import ClusterWorker, new_cluster, wait_balanced
 from tests.integration.worker_process import SOURCE, Topic, envelope, eventually
 
+pytestmark = pytest.mark.long
+
 NOTED = "The certificates of requests to other workers have changed"
 
 

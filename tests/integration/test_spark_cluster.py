@@ -28,7 +28,7 @@ from tests.integration.hdfs_server import HdfsServer
 from tests.integration.spark_cluster import SECRET, SparkCluster, python_elsewhere
 from tests.integration.worker_process import Topic, WorkerProcess, eventually, line_count
 
-pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.database]
+pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.database, pytest.mark.long]
 
 ROWS = 150_000
 OF_KAFKA = "of-a-key-that-no-listener-here-asks-for"
@@ -231,7 +231,6 @@ class Killer(threading.Thread):
         self.join()
 
 
-@pytest.mark.long
 @pytest.mark.parametrize(
     ("batches", "batch", "kills"),
     [
@@ -300,7 +299,6 @@ def test_nothing_of_a_job_outlives_the_worker(cluster: SparkCluster, worker: Wor
     assert not [one for one in psutil.process_iter() if _is_python_of(one, cluster)]
 
 
-@pytest.mark.long
 @pytest.mark.timeout(300)
 def test_executors_come_and_go_by_dynamic_allocation(
     cluster: SparkCluster, broker_process: Broker, database: Database, tmp_path: Path

@@ -120,6 +120,7 @@ class Pipes(WorkerProcess):
     moved = 0
 
 
+@pytest.mark.long
 def test_a_failing_test_shows_what_the_worker_was_at(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     worker = WorkerProcess(tmp_path, "127.0.0.1:1")  # nobody listens there
     with pytest.raises(AssertionError, match="in vain"), worker:

@@ -26,7 +26,7 @@ from headrace.worker.tasks.static_member import LEAVE_S, Fenced, named_by_topics
 from headrace.worker.tasks.subscription import TopicSubscription
 from tests.integration.worker_process import Topic, eventually
 
-pytestmark = pytest.mark.kafka
+pytestmark = [pytest.mark.kafka, pytest.mark.long]
 
 WORKER = {
     "offset.storage.file.filename": "unused",
@@ -227,7 +227,6 @@ def test_one_that_comes_back_reads_a_topic_that_is_new(group: Group, broker: str
     eventually(lambda: len({*former.assigned, *later.assigned}) == 6, AT_ONCE_S)
 
 
-@pytest.mark.long
 @pytest.mark.parametrize("hangs", ["in a batch", "in open"])
 def test_what_an_abandoned_task_held_is_another_s_at_once(group: Group, broker: str, hangs: str) -> None:
     """A connector is deleted while its batch hangs, for example, and is made again with other topics."""
@@ -258,7 +257,6 @@ def test_a_member_whose_topic_is_not_there_ends_at_once(broker: str) -> None:
     assert time.monotonic() - began < LEAVE_S / 2
 
 
-@pytest.mark.long
 @pytest.mark.parametrize("protocol", BY_PARTS.values(), ids=BY_PARTS)
 def test_partitions_come_and_go_by_parts(group: Group, protocol: Mapping[str, Any]) -> None:
     first = group.join("", protocol=protocol)
@@ -277,7 +275,6 @@ def test_partitions_come_and_go_by_parts(group: Group, protocol: Mapping[str, An
     group.end(first)
 
 
-@pytest.mark.long
 def test_a_static_member_of_the_consumer_protocol_has_its_partitions_back(group: Group) -> None:
     protocol = BY_PARTS["consumer"]
     going, staying = group.join("a", protocol=protocol), group.join("b", protocol=protocol)

@@ -14,7 +14,7 @@ from confluent_kafka.cimpl import NewTopic
 from headrace.worker.embedded.kafka_broker import Broker
 from tests.integration.worker_process import SINK, SOURCE, Topic, WorkerProcess, eventually
 
-pytestmark = [pytest.mark.kafka, pytest.mark.spark]
+pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.long]
 
 DEFAULT = {"topic.creation.default.partitions": "-1", "topic.creation.default.replication.factor": "-1"}
 
@@ -92,7 +92,6 @@ def test_the_first_group_that_covers_the_topic_says_how_it_is_made(worker: Worke
     assert configs["retention.ms"] != "123456"
 
 
-@pytest.mark.long
 def test_a_large_first_batch_finds_its_topic_made(worker: WorkerProcess, tmp_path: Path) -> None:
     file, lines = tmp_path / "large.txt", 150_000  # 16 MB: a Spark job
     file.write_text("".join(f"{n:07d} {'x' * 100}\n" for n in range(lines)), encoding="utf-8")
@@ -120,7 +119,6 @@ def test_wrong_settings_fail_the_task_with_all_that_is_wrong(worker: WorkerProce
         assert f"topic.creation.{key}" in trace
 
 
-@pytest.mark.long
 def test_the_worker_may_leave_it_to_the_broker(broker: str, tmp_path: Path) -> None:
     file = tmp_path / "lines.txt"
     file.write_text("one\n", encoding="utf-8")
@@ -140,7 +138,6 @@ def test_without_settings_a_missing_topic_fails_the_task_instead_of_hanging(work
     assert "create the topic" in trace
 
 
-@pytest.mark.long
 def test_topics_that_come_back_with_fewer_partitions_are_written_to(worker: WorkerProcess, tmp_path: Path) -> None:
     """`ruled` is created again by `topic.creation.*`, and so are dead letters'; a task waits for `left`."""
     bootstrap, file = worker_bootstrap(worker), tmp_path / "lines.txt"

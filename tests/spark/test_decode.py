@@ -78,6 +78,7 @@ def test_bad_rows_stay_in_place_and_say_why(
     assert errors[4] == Row("VALUE_CONVERTER", "JsonConverter", value.hopeless[0].reason)
 
 
+@pytest.mark.long
 def test_the_key_is_converted_first(spark: SparkSession, value: ConverterBinding) -> None:
     both = replace(value, hopeless=(Hopeless(b"\x00bad", "bad"),))
     rows = kafka_rows(spark, [(b"no json", b"no json"), (TEXT + b'"k"}', TEXT + b"null}")])

@@ -26,7 +26,7 @@ from headrace.worker.pipeline.transforms import Transforms
 from tests.spark.converting import KAFKA_ROW, configured
 from tests.task_scope import task_scope
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.long]
 
 Project = Callable[[Records], list[Column]]
 
@@ -138,7 +138,6 @@ def test_odd_and_bad_rows_of_any_program_are_told_apart(shared: Engine) -> None:
     assert "serialization error" in stops[2]
 
 
-@pytest.mark.long
 def test_keys_and_values_have_their_own_parts(shared: Engine) -> None:
     key = ConverterBinding(configured(JsonConverter()), "JsonConverter")
     made = decoding(shared, key=key)
@@ -236,7 +235,6 @@ def test_what_was_hopeless_is_asked_for_again(shared: Engine, monkeypatch: pytes
     assert converter.asked == [b"aaa", b"aaa"]
 
 
-@pytest.mark.long
 def test_garbage_without_end_compiles_few_programs(shared: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("headrace.plugins.conversion.decode.MOST_HOPELESS", SCHEMAS)
     converter, made, _ = registry(shared, monkeypatch)
@@ -253,7 +251,6 @@ def test_garbage_without_end_compiles_few_programs(shared: Engine, monkeypatch: 
     assert len(converter.asked) == 1 + len(garbage), "none is asked for twice"
 
 
-@pytest.mark.long
 def test_schemas_without_end_are_forgotten(shared: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("headrace.worker.pipeline.decoding.PROGRAMS", 2)
     made = decoding(shared)
@@ -265,7 +262,6 @@ def test_schemas_without_end_are_forgotten(shared: Engine, monkeypatch: pytest.M
         assert len(made._programs) <= 2
 
 
-@pytest.mark.long
 @pytest.mark.parametrize(
     "schema",
     [

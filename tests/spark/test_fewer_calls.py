@@ -13,7 +13,7 @@ from pyspark.sql import functions as F
 from headrace.worker.engine.driver import Spark
 from tests.integration.worker_process import eventually
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.long]
 
 
 @pytest.fixture

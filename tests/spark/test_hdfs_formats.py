@@ -218,6 +218,7 @@ def spelled_out(row: Sequence[Any]) -> dict[str, Any]:
     return made
 
 
+@pytest.mark.long
 def test_a_null_where_none_may_be_is_an_error_of_its_record(spark: SparkSession, tmp_path: Path) -> None:
     bad = (None, *FULL[1:])
     for made in (ParquetFormat(OPTIONS), AvroFormat(OPTIONS), JsonFormat()):

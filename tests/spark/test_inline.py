@@ -35,7 +35,7 @@ from headrace.worker.engine.driver import EngineLost, Spark
 from headrace.worker.engine.inline import TOGETHER_ROWS, Program, ProjectionPool
 from headrace.worker.engine.lane import INTERPRETED_ROWS, Lane
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.long]
 
 INPUT = StructType().add("n", IntegerType()).add("v", StringType()).add("a", ArrayType(IntegerType()))
 D = decimal.Decimal

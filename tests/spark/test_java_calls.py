@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from itertools import product
 
+import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 from headrace.plugins.catalyst.java_calls import is_utf8, place_of_byte
+
+pytestmark = pytest.mark.long
 
 EDGES = (
     0x00,

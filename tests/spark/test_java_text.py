@@ -11,6 +11,8 @@ from pyspark.sql import functions as F
 from headrace.plugins.java.text import decimal_text, java_text
 from headrace.plugins.schema import Field, Schema, SchemaType, spark_type
 
+pytestmark = pytest.mark.long
+
 INT, TEXT = Schema(SchemaType.INT32), Schema(SchemaType.STRING, optional=True)
 
 

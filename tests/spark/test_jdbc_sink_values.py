@@ -17,7 +17,7 @@ from headrace.connectors.jdbc.sink.record_sides import NoRow, SideCase
 from headrace.connectors.jdbc.sink.values import value_of
 from headrace.plugins.schema import Schema, SchemaType
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.long]
 
 INT32, INT64, STRING = (SchemaType.INT32, "int"), (SchemaType.INT64, "bigint"), (SchemaType.STRING, "string")
 SECOND = 1_000_000

@@ -25,7 +25,7 @@ from headrace.worker.pipeline.scope import TaskScope
 from headrace.worker.pipeline.source_job import SourceJob
 from tests.task_scope import task_scope
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.long]
 
 LONG_S = 30.0
 

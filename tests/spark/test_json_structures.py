@@ -16,7 +16,7 @@ from headrace.plugins.conversion.encode import to_bytes
 from headrace.plugins.java.json_text import quoted
 from tests.spark.converting import KAFKA_ROW, compiled, configured, kafka_rows, read
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.long]
 
 CONNECT: Final = "org.apache.kafka.connect.data."
 Node = dict[str, Any]
@@ -116,7 +116,6 @@ def test_the_usual_is_read_quickly(spark: SparkSession) -> None:
     ]
 
 
-@pytest.mark.long
 def test_the_odd_is_read_thoroughly(spark: SparkSession) -> None:
     got = read(spark, configured(JsonConverter()), [document(schema, payload) for schema, payload, _ in THOROUGH])
     for one, (_, payload, wanted) in zip(got, THOROUGH, strict=True):
@@ -135,7 +134,6 @@ def wide_and_deep(fields: int, depth: int) -> Node:
     return inner
 
 
-@pytest.mark.long
 @pytest.mark.parametrize(("fields", "depth"), [(30, 1), (9, 4)])
 def test_large_schemas_are_read_and_written_here(spark: SparkSession, fields: int, depth: int) -> None:
     schema = wide_and_deep(fields, depth)

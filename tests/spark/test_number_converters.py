@@ -28,7 +28,7 @@ from headrace.plugins.conversion.decode import ConverterBinding, to_records, wit
 from headrace.plugins.schema import DATE, DECIMAL, STRING, Schema, SchemaType, spark_type
 from tests.spark.converting import KAFKA_ROW, compiled, configured
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.long]
 
 INFINITE = (float("inf"), float("-inf"), float("nan"))
 NUMBERS: list[tuple[Converter, str, list[Any]]] = [

@@ -13,6 +13,8 @@ from headrace.plugins.contracts import TopicPartition
 from headrace.worker.engine.plan_cache import CachedPlan
 from headrace.worker.pipeline.kafka_frames import kafka_rows
 
+pytestmark = pytest.mark.long
+
 P, Q = TopicPartition("t", 3), TopicPartition("u", 4)
 
 

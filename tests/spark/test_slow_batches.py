@@ -22,7 +22,7 @@ from headrace.worker.engine.driver import Spark
 from headrace.worker.engine.inline import ProjectionPool
 from tests.spark.arrow_users import endless
 
-pytestmark = [pytest.mark.spark, pytest.mark.timeout(120)]
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(120), pytest.mark.long]
 
 INPUT = StructType().add("v", StringType()).add("n", IntegerType())
 NESTED = "aggregate(sequence(1, n), 0L, (a, x) -> a + aggregate(sequence(1, n + length(v)), 0L, (b, y) -> b + y))"

@@ -29,7 +29,7 @@ from headrace.worker.pipeline.transforms import Transforms
 from tests.spark.converting import configured
 from tests.task_scope import task_scope
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.long]
 
 HOIST = "org.apache.kafka.connect.transforms.HoistField$Value"
 ROUTER = "org.apache.kafka.connect.transforms.RegexRouter"
@@ -96,7 +96,6 @@ def test_tasks_share_what_they_tell_and_have_their_own_topics(shared: Engine) ->
     assert Lines.made == 2
 
 
-@pytest.mark.long
 def test_others_are_made_anew(shared: Engine) -> None:
     json = JsonConverter()
     assert encoded(shared, Lines("t")) == [("t", b"a"), ("t", b"b")]

@@ -14,6 +14,8 @@ from headrace.plugins.contracts import PartitionResult, Stop, TopicPartition
 from headrace.plugins.records import ERROR, HEADERS
 from headrace.worker.pipeline.sink_prefix import Reports, WritablePrefix, stop_of
 
+pytestmark = pytest.mark.long
+
 BAD = {"stage": "S", "class": "a.B", "message": 'a "quoted"\n\\ ü {"key":'}
 
 
