@@ -23,15 +23,9 @@ from schemathesis.specs.openapi.checks import content_type_conformance, response
 from headrace.worker.signing import SessionKey, verify
 from tests.unit.rest.conftest import Worker
 
-<<<<<<< HEAD
-LIMITS: Final = settings(max_examples=15, derandomize=True, database=None, suppress_health_check=list(HealthCheck))
-=======
 pytestmark = pytest.mark.long
 
-LIMITS: Final = settings(
-    max_examples=15, derandomize=True, database=None, deadline=None, suppress_health_check=list(HealthCheck)
-)
->>>>>>> 03c3df7 (tests: make test is what users do, make test-all the whole)
+LIMITS: Final = settings(max_examples=15, derandomize=True, database=None, suppress_health_check=list(HealthCheck))
 FEW: Final = settings(LIMITS, max_examples=3)
 ANSWER_SECONDS: Final = 60
 KNOWN: Final = {"connector.class": "FileStreamSource", "file": "f", "topic": "t"}

@@ -17,15 +17,9 @@ from headrace.worker.signing import SessionKey, verify
 from tests.unit.rest.conftest import Worker
 from tests.unit.rest.scripted import Named, serving
 
-<<<<<<< HEAD
-LIMITS: Final = settings(max_examples=5, derandomize=True, database=None, suppress_health_check=list(HealthCheck))
-=======
 pytestmark = pytest.mark.long
 
-LIMITS: Final = settings(
-    max_examples=5, derandomize=True, database=None, deadline=None, suppress_health_check=list(HealthCheck)
-)
->>>>>>> 03c3df7 (tests: make test is what users do, make test-all the whole)
+LIMITS: Final = settings(max_examples=5, derandomize=True, database=None, suppress_health_check=list(HealthCheck))
 CHECKS: Final = [not_a_server_error, content_type_conformance, response_schema_conformance]
 UNSEEN: Final = "a-topic-that-nobody-may-see"
 KNOWN: Final = {"connector.class": "FileStreamSource", "file": f"/{UNSEEN}/f", "topic": UNSEEN}
