@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import sys
 import threading
 import time
 import uuid
 from collections.abc import Collection, Iterator, Mapping
+from concurrent.futures import Future
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from confluent_kafka import Producer
+from confluent_kafka import KafkaError, Producer
 from confluent_kafka.admin import AdminClient
 
 from headrace.config.connector import clients
@@ -19,12 +21,15 @@ from headrace.plugins.contracts import GroupMember
 from headrace.plugins.offsets import TopicPartition
 from headrace.plugins.stopping import StopToken
 from headrace.worker.kafka.group_member import expel
-from headrace.worker.kafka.topic_ids import TopicIds
+from headrace.worker.kafka.topic_ids import AskedIds, TopicIds
+from headrace.worker.tasks import sink_consumer
 from headrace.worker.tasks.positions import Positions
 from headrace.worker.tasks.sink_consumer import SinkConsumer
 from headrace.worker.tasks.static_member import LEAVE_S, Fenced, named_by_topics
 from headrace.worker.tasks.subscription import TopicSubscription
 from tests.integration.worker_process import Topic, eventually
+from tests.metadata_proxy import METADATA
+from tests.mock_cluster import MockCluster
 
 pytestmark = [pytest.mark.kafka, pytest.mark.long]
 
@@ -302,3 +307,34 @@ def test_a_group_without_offsets_and_without_a_policy_is_told_what_to_do(group: 
     eventually(lambda: member.failed, AT_ONCE_S)
     assert "has no committed offset of" in str(member.failed)
     assert "PATCH /connectors" in str(member.failed)
+
+
+class SameIds(TopicIds):
+    """Topics that are all there; librdkafka's own brokers do not tell ids."""
+
+    def ask(self, topics: Collection[str]) -> AskedIds:
+        return AskedIds({topic: _done(SimpleNamespace(topic_id="id")) for topic in topics})
+
+
+def _done(answer: object) -> Future[object]:
+    future = Future[object]()
+    future.set_result(answer)
+    return future
+
+
+@pytest.mark.parametrize("times", [2, 5])
+def test_a_consumer_whose_request_for_metadata_fails_joins_soon(monkeypatch: pytest.MonkeyPatch, times: int) -> None:
+    """By itself librdkafka asks again after 5 minutes."""
+    monkeypatch.setattr(sink_consumer, "_JOINS_S", 1.0)
+    monkeypatch.setattr(sys.modules[__name__], "TopicIds", SameIds)
+    mock = MockCluster()
+    mock.create("t")
+    producer = Producer({"bootstrap.servers": mock.bootstrap})
+    producer.produce("t", b"x", partition=0)
+    assert producer.flush(60) == 0
+    mock.answers(1, METADATA, KafkaError.UNKNOWN_TOPIC_OR_PART, times)
+    member = Member(mock.bootstrap, "g", ["t"], "", protocol={"group.protocol": "classic"})
+    try:
+        eventually(lambda: member.read == [(0, 0)], 60, lambda: member.failed)
+    finally:
+        member.close()

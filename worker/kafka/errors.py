@@ -42,9 +42,15 @@ RETRIABLE: Final = frozenset(
 )
 """Codes that end by themselves: the request is repeated within its budget."""
 NO_TOPIC: Final = frozenset(
-    {KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC, KafkaError._UNKNOWN_PARTITION}
+    {
+        KafkaError.UNKNOWN_TOPIC_OR_PART,
+        KafkaError._UNKNOWN_TOPIC,
+        KafkaError._UNKNOWN_PARTITION,
+        KafkaError.UNKNOWN_TOPIC_ID,
+        KafkaError.INCONSISTENT_TOPIC_ID,
+    }
 )
-"""A topic that does not exist, yet or any more."""
+"""A topic that does not exist, yet or any more, or not with the id that is known."""
 CONSUMER_RETRIABLE: Final = RETRIABLE | NO_TOPIC | {KafkaError._MAX_POLL_EXCEEDED, KafkaError.OFFSET_OUT_OF_RANGE}
 """Codes after which a consumer goes on polling: also for a topic not created yet, and an offset that it sets anew."""
 NOT_FOR_THIS_CLIENT: Final = frozenset(

@@ -17,6 +17,7 @@ A static member (`static_member.py`) that was killed has its place back at once;
 from __future__ import annotations
 
 import logging
+import math
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -51,7 +52,11 @@ _PIECE = 256
 _COMMITTED_TIMEOUT_S = 30.0
 _WATERMARKS_TIMEOUT_S = 10.0
 _PROBE_S = 2.0
+_AGAIN_S = 0.5
+"""The pause before a partition's beginning is asked for again."""
 _POLL_S = 0.5
+_JOINS_S = 10.0
+"""How long a consumer may take to join its group before it looks for its topics itself."""
 
 
 StableOffsets = Callable[[Sequence[Position]], Sequence[GroupOffset]]
@@ -131,6 +136,7 @@ class SinkConsumer:
         self._stable_offsets = stable_offsets
         self._doubted: set[str] = set()
         self._missing = MissingTopics(topic_ids)
+        self._joins_by = time.monotonic() + _JOINS_S
         self._ends: dict[TopicPartition, int] = {}
         self._commit: _Commit | None = None
         self._error: Exception | None = None
@@ -272,14 +278,26 @@ class SinkConsumer:
             return message
 
     def _join_for_new(self) -> None:
-        """Have the client join again for topics that were missing and exist now."""
+        """Have the client join again for topics that were missing and exist now.
+
+        librdkafka joins only once it has the topics' metadata. If its request for them fails, it does not ask again
+        before `metadata.max.age.ms` is over (5 minutes), and says nothing.
+        """
+        if (now := time.monotonic()) >= self._joins_by:
+            self._joins_by = now + _JOINS_S
+            self._missing.add(self._subscription.topics)
         if not (new := self._missing.appeared()):
             return
         try:
-            self._client.list_topics(timeout=_PROBE_S)  # librdkafka compares a list of all topics with what it reads
+            # librdkafka compares a list of all topics with what it reads.
+            there = self._client.list_topics(timeout=_PROBE_S).topics
         except KafkaException as error:
             log.info("The topics cannot be listed yet: %s", error)
             self._missing.add(new)
+            return
+        # The broker that listed them may know less than the one that the admin client asked.
+        if unlisted := [topic for topic in new if topic not in there or there[topic].error is not None]:
+            self._missing.add(unlisted)
 
     def _is_no_news(self, message: Any) -> bool:
         """Whether it says no more than that a partition ends where the task is; where an unread one began, is noted."""
@@ -428,8 +446,13 @@ class SinkConsumer:
         if self.restart_remade({partition.topic}):
             return
         begin = self._positions.read_from(partition)
-        if begin is None or self._positions.policy == "error":
+        if self._positions.policy == "error":
             raise KafkaException(KafkaError(error.code(), self._without_offset(partition, begin)))
+        if begin is None:  # its leader may not know a new partition yet, and librdkafka does not ask again
+            log.warning("Where %s-%d begins is not known yet: %s", *partition, error.str())
+            self._owner.wait(_AGAIN_S)
+            self._seek({partition: self._positions.start(partition)})
+            return
         low, high = self.watermarks(partition)
         self._positions.go_on({partition: self._positions.in_topic(partition, begin, low, high)})
         self._reassign()
@@ -564,7 +587,7 @@ class SinkConsumer:
         if self._owner.stop.is_set():
             return  # the member only waits to leave
         try:
-            self.joined_as = self.member
+            self.joined_as, self._joins_by = self.member, math.inf
             positions = self._subscribed(positions)
             new = _partitions(positions)
             while not self._ask_committed(positions) and not self._owner.stop.is_set():
@@ -662,6 +685,7 @@ class SinkConsumer:
             self._error = error
 
     def _on_lost(self, _client: Any, positions: list[Any]) -> None:
+        self._joins_by = time.monotonic() + _JOINS_S
         try:
             try:
                 self._rebalances.end_batch(lost=True)

@@ -18,6 +18,7 @@ from headrace.plugins.stopping import StopToken
 from headrace.worker.kafka.errors import CertificateRefused
 from headrace.worker.tasks import sink_consumer, static_member
 from headrace.worker.tasks.fetched import TooLarge
+from headrace.worker.tasks.missing_topics import MissingTopics
 from headrace.worker.tasks.positions import Positions
 from headrace.worker.tasks.sink_consumer import SinkConsumer
 from headrace.worker.tasks.static_member import Fenced
@@ -782,6 +783,62 @@ def test_topics_that_are_looked_for_are_looked_for_in_time(rig: Rig) -> None:
     rig.client.list_topics = lambda timeout: SimpleNamespace(topics={"t": None})  # type: ignore[attr-defined]
     rig.consumer.fetch(5.0, 2000, 1 << 20)
     assert 1.0 < news.waits[0] <= 2.0
+
+
+def test_a_new_topic_is_looked_for_until_the_consumers_broker_lists_it(rig: Rig) -> None:
+    """The admin client may have asked a broker that knows it sooner; without the list nobody joins for it."""
+    unavailable = SimpleNamespace(error=KafkaError(KafkaError.LEADER_NOT_AVAILABLE))
+    lists = [{}, {"u": unavailable}, {"u": SimpleNamespace(error=None)}, {}]
+    rig.client.list_topics = lambda timeout: SimpleNamespace(topics=lists.pop(0))  # type: ignore[assignment]
+    now = 0.0
+    there: Any = SimpleNamespace(ask=lambda _: SimpleNamespace(is_done=lambda: True, answer=lambda: {"u": "id"}))
+    rig.consumer._missing = MissingTopics(there, lambda: now)
+    rig.consumer._missing.add(["u"])
+    for _ in range(5):
+        now += 1
+        rig.fetch()
+    assert len(lists) == 1
+
+
+def test_a_consumer_that_does_not_join_looks_for_its_topics(rig: Rig) -> None:
+    now, asked = 0.0, list[set[str]]()
+
+    def ask(topics: Any) -> Any:
+        asked.append(set(topics))
+        return SimpleNamespace(is_done=lambda: True, answer=dict)
+
+    looks: Any = SimpleNamespace(ask=ask)
+    rig.consumer._missing = MissingTopics(looks, lambda: now)
+    rig.fetch()
+    now += 60
+    rig.fetch()
+    assert asked == [], "it has joined"
+    rig.consumer._joins_by = 0.0
+    rig.fetch()
+    now += 1
+    rig.fetch()
+    assert asked == [{"t", "u"}]
+
+
+@pytest.mark.parametrize(("policy", "begins"), [("earliest", OFFSET_BEGINNING), ("latest", OFFSET_END)])
+def test_a_partition_that_its_leader_does_not_know_yet_is_asked_for_again(
+    monkeypatch: pytest.MonkeyPatch, policy: str, begins: int
+) -> None:
+    rig = Rig(monkeypatch)
+    rig.positions.policy, rig.client.known = policy, -1001
+    waits: list[float] = []
+    rig.owner.wait = waits.append
+    rig.fetch(lambda: rig.client.goes(0, 1), lambda: rig.client.comes(0, 1))
+    assert rig.fetch(Message(begins, code=KafkaError._AUTO_OFFSET_RESET)) == []
+    assert rig.client.sought == [(0, begins)]
+    assert len(waits) == 1
+    assert rig.fetch(Message(0)) == [0]
+
+
+@pytest.mark.parametrize("code", [KafkaError.UNKNOWN_TOPIC_ID, KafkaError.INCONSISTENT_TOPIC_ID])
+def test_a_topic_id_that_a_broker_does_not_know_is_waited_for(rig: Rig, code: int) -> None:
+    assert rig.fetch(Message(10, code=code)) == []
+    assert rig.fetch(Message(10)) == [10]
 
 
 def test_a_wait_can_be_ended_and_ends_before_the_client(rig: Rig) -> None:
