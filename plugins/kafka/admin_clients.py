@@ -2,7 +2,7 @@
 
 Decided: kept, because librdkafka 2.16 can crash when an admin client is destroyed while one of its requests is under
 way or waits for a retry, and the client goes with the last reference to it; loses: a few threads for each distinct
-config. Never ask them for the offsets of groups (`group_offsets.py`).
+config. Never ask a group's coordinator by them: such a request can end the process (`group_offsets.py`).
 Decided: they know a partition's leader for a second only, because else librdkafka goes on for a quarter of an hour with
 the leader and epoch that it knows, and answers by itself "No leaders found" if there was none; loses: one more request
 when offsets are asked for.

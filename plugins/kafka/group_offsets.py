@@ -7,8 +7,12 @@ producer's: where a broker answers that it does not coordinate the group, as whi
 for its handle's own group, of which a producer has none, and the process ends with a segmentation fault
 (confluentinc/librdkafka issue 5040). Loses: this module knows C structs, and an address inside confluent-kafka's
 object; each configuration has a consumer, which joins nothing; to remove offsets wants brokers from 2.4 on.
-Decided: the time limit for offsets is kept here, because librdkafka ends the process (`eonce->refcnt > 0`) if its own
-time limit has passed before the brokers are back; loses: the limit of a change is still librdkafka's.
+Decided: time limits are kept here, because librdkafka ends the process (`eonce->refcnt > 0`, issue 4605) if its own
+time limit for a request to a group's coordinator has passed before that broker is back; loses: a process that has asked
+in vain ends if the broker is back after more than an hour, which is the longest limit that librdkafka takes.
+Decided: a change is sent once the coordinator has told the group's offsets, because a change that waits for its broker
+cannot be taken back, and would overwrite what was set meanwhile; loses: one more request for each change; a change that
+is on its way as the broker goes may still be made within the hour.
 
 Source: the comments of librdkafka's rdkafka.h.
 """
@@ -73,12 +77,14 @@ class _Partitions(ctypes.Structure):
 class _Request(NamedTuple):
     """One of librdkafka's requests about groups."""
 
-    send: str
+    sent: str
     """The function that sends some, by which others are named, too."""
     of_one: str
     """By which the functions are named that make and destroy one."""
 
     names_partitions: bool = True
+    in_vain: str = "no broker has said if the group's offsets are changed: ask for them"
+    """Said of a request that was not answered in time."""
 
     def signatures(self) -> dict[str, tuple[Any, ...]]:
         """Its functions."""
@@ -86,13 +92,15 @@ class _Request(NamedTuple):
         return {
             f"{self.of_one}_new": (c_void_p, c_char_p, *given),
             f"{self.of_one}_destroy": (None, c_void_p),
-            self.send: (None, c_void_p, POINTER(c_void_p), c_size_t, c_void_p, c_void_p),
-            f"event_{self.send}_result": (c_void_p, c_void_p),
-            f"{self.send}_result_groups": (POINTER(c_void_p), c_void_p, POINTER(c_size_t)),
+            self.sent: (None, c_void_p, POINTER(c_void_p), c_size_t, c_void_p, c_void_p),
+            f"event_{self.sent}_result": (c_void_p, c_void_p),
+            f"{self.sent}_result_groups": (POINTER(c_void_p), c_void_p, POINTER(c_size_t)),
         }
 
 
-_LIST: Final = _Request("ListConsumerGroupOffsets", "ListConsumerGroupOffsets")
+_LIST: Final = _Request(
+    "ListConsumerGroupOffsets", "ListConsumerGroupOffsets", in_vain="no broker has told the offsets of the group"
+)
 _ALTER: Final = _Request("AlterConsumerGroupOffsets", "AlterConsumerGroupOffsets")
 _REMOVE: Final = _Request("DeleteConsumerGroupOffsets", "DeleteConsumerGroupOffsets")
 _DELETE: Final = _Request("DeleteGroups", "DeleteGroup", names_partitions=False)
@@ -125,6 +133,30 @@ _c: Final = functions(
 )
 
 
+class _Asked(NamedTuple):
+    """What is asked of one group."""
+
+    request: _Request
+    partitions: Iterable[GroupOffset] | None = None
+    """These; None is all that have an offset."""
+    stable: bool = False
+
+    def send(self, handle: c_void_p, group: str, queue: int) -> None:
+        """Have librdkafka send it; the answer comes in its queue."""
+        with contextlib.ExitStack() as at_end:
+            options = _c["AdminOptions_new"](handle, _ANY_REQUEST)
+            at_end.callback(_c["AdminOptions_destroy"], options)
+            why = ctypes.create_string_buffer(_WHY_BYTES)
+            _c["AdminOptions_set_request_timeout"](options, _LONGEST_MS, why, len(why))
+            if self.stable:
+                _c["AdminOptions_set_require_stable_offsets"](options, 1)
+            listed = None if self.partitions is None else _listed(list(self.partitions), at_end)
+            named = [listed] if self.request.names_partitions else []
+            one = c_void_p(_c[f"{self.request.of_one}_new"](group.encode(), *named))
+            at_end.callback(_c[f"{self.request.of_one}_destroy"], one)
+            _c[self.request.sent](handle, ctypes.byref(one), 1, options, queue)
+
+
 class GroupOffsets:
     """Asks one cluster. Any thread may call."""
 
@@ -149,26 +181,26 @@ class GroupOffsets:
         `stable`: UNSTABLE_OFFSET_COMMIT while a transaction that commits offsets is open.
         Errors, as of all methods: KafkaException for a client that cannot be made.
         """
-        return self._ask(_LIST, group, partitions, timeout_s, stable)
+        return Answer(self, group, [_Asked(_LIST, partitions, stable)], timeout_s)
 
     def commit(self, group: str, offsets: Iterable[GroupOffset], timeout_s: float = 30.0) -> Answer:
         """Set these offsets of a group without members."""
-        return self._ask(_ALTER, group, offsets, timeout_s)
+        return self._changed(group, _Asked(_ALTER, list(offsets)), timeout_s)
 
     def forget(self, group: str, partitions: Iterable[GroupOffset], timeout_s: float = 30.0) -> Answer:
         """Remove the offsets of these partitions, of whose topics no member reads."""
-        return self._ask(_REMOVE, group, partitions, timeout_s)
+        return self._changed(group, _Asked(_REMOVE, list(partitions)), timeout_s)
 
     def delete(self, group: str, timeout_s: float = 30.0) -> Answer:
         """Delete a group without members; the answer names no partitions."""
-        return self._ask(_DELETE, group, None, timeout_s)
+        return self._changed(group, _Asked(_DELETE), timeout_s)
 
     def poll(self) -> None:
         """Hand out what the client reports, which it would keep; within `Answer.result` that is done."""
         if self._client is not None:
             self._client.poll(0)
 
-    def _handle(self, group: str) -> c_void_p:
+    def handle(self, group: str) -> c_void_p:
         """librdkafka's client.
 
         It looks for the coordinator of its own group, which it never joins: one of those that are asked for, since its
@@ -188,30 +220,9 @@ class GroupOffsets:
             )
         return handle
 
-    def _ask(
-        self,
-        request: _Request,
-        group: str,
-        partitions: Iterable[GroupOffset] | None,
-        timeout_s: float,
-        stable: bool = False,
-    ) -> Answer:
-        handle, name = self._handle(group), group.encode()
-        with contextlib.ExitStack() as at_end:
-            options = _c["AdminOptions_new"](handle, _ANY_REQUEST)
-            at_end.callback(_c["AdminOptions_destroy"], options)
-            why = ctypes.create_string_buffer(_WHY_BYTES)
-            # A request that was sent late would overwrite a change that was made meanwhile.
-            limit_ms = _LONGEST_MS if request is _LIST else max(0, min(int(timeout_s * 1000), _LONGEST_MS))
-            _c["AdminOptions_set_request_timeout"](options, limit_ms, why, len(why))
-            if stable:
-                _c["AdminOptions_set_require_stable_offsets"](options, 1)
-            listed = None if partitions is None else _listed(list(partitions), at_end)
-            one = c_void_p(_c[f"{request.of_one}_new"](name, *([listed] if request.names_partitions else [])))
-            at_end.callback(_c[f"{request.of_one}_destroy"], one)
-            answer = Answer(self, request, _c["queue_new"](handle), timeout_s)
-            _c[request.send](handle, ctypes.byref(one), 1, options, answer.queue)
-            return answer
+    def _changed(self, group: str, change: _Asked, timeout_s: float) -> Answer:
+        """The answer to a change, which is sent once the group's coordinator has answered."""
+        return Answer(self, group, [_Asked(_LIST, change.partitions), change], timeout_s)
 
 
 def without_errors(answered: Sequence[GroupOffset]) -> Sequence[GroupOffset]:
@@ -225,41 +236,54 @@ def without_errors(answered: Sequence[GroupOffset]) -> Sequence[GroupOffset]:
 class Answer:
     """Kafka's answer to come, which is given once; for one thread."""
 
-    def __init__(self, asked: GroupOffsets, request: _Request, queue: int, timeout_s: float) -> None:
-        self._asked = asked
+    def __init__(self, client: GroupOffsets, group: str, steps: Sequence[_Asked], timeout_s: float) -> None:
+        """Ask for the first of the steps; each other one is asked for in `result` once the one before is answered."""
+        self._client = client
+        self._handle = client.handle(group)
+        self._group = group
+        self._steps = list(steps)
         self._ends = time.monotonic() + timeout_s
-        self._request = request
-        self.queue = queue
-        """librdkafka's, in which the answer comes."""
-        weakref.finalize(self, _c["queue_destroy"], queue).atexit = False
+        self._queue = _c["queue_new"](self._handle)
+        weakref.finalize(self, _c["queue_destroy"], self._queue).atexit = False
+        self._steps[0].send(self._handle, group, self._queue)
 
     def result(self, timeout_s: float | None = None) -> list[GroupOffset]:
-        """The answer for each partition, waited for so long.
+        """The last step's answer for each partition, waited for so long.
 
         Errors: TimeoutError where it is not there yet; KafkaException where it is one for the group as a whole.
         """
         until = None if timeout_s is None else time.monotonic() + timeout_s
         while True:
-            self._asked.poll()
+            event = self._event(until)
+            try:
+                offsets = self._offsets(event)
+            finally:
+                _c["event_destroy"](event)
+            if len(self._steps) == 1:
+                return offsets
+            del self._steps[0]
+            self._steps[0].send(self._handle, self._group, self._queue)
+
+    def _event(self, until: float | None) -> int:
+        """librdkafka's event with the answer to the present step."""
+        while True:
+            self._client.poll()
             left_s = _CHECK_EVERY_S if until is None else until - time.monotonic()
-            event = _c["queue_poll"](self.queue, int(1000 * max(0.0, min(left_s, _CHECK_EVERY_S))))
+            event: int = _c["queue_poll"](self._queue, int(1000 * max(0.0, min(left_s, _CHECK_EVERY_S))))
             if event:
-                break
-            if self._request is _LIST and time.monotonic() > self._ends:
-                raise KafkaException(KafkaError(KafkaError._TIMED_OUT, "no broker has told the offsets of the group"))
+                return event
+            if time.monotonic() > self._ends:
+                raise KafkaException(KafkaError(KafkaError._TIMED_OUT, self._steps[0].request.in_vain))
             if left_s <= 0:
                 raise TimeoutError("Kafka has not answered yet")
-        try:
-            return self._offsets(event)
-        finally:
-            _c["event_destroy"](event)
 
     def _offsets(self, event: int) -> list[GroupOffset]:
         if code := _c["event_error"](event):
             raise KafkaException(KafkaError(code, _text(_c["event_error_string"](event))))
         count = c_size_t()
-        result = _c[f"event_{self._request.send}_result"](event)
-        group = _c[f"{self._request.send}_result_groups"](result, ctypes.byref(count))[0]
+        sent = self._steps[0].request.sent
+        result = _c[f"event_{sent}_result"](event)
+        group = _c[f"{sent}_result_groups"](result, ctypes.byref(count))[0]
         if (error := _c["group_result_error"](group)) and (code := _c["error_code"](error)):
             raise KafkaException(KafkaError(code, _text(_c["error_string"](error))))
         found = _c["group_result_partitions"](group)

@@ -13,6 +13,7 @@ from confluent_kafka.admin import AdminClient, OffsetSpec
 
 from headrace.plugins.kafka import admin_clients, client_statistics, group_offsets, known_brokers
 from headrace.plugins.kafka.client_statistics import ClientStatistics
+from headrace.plugins.kafka.group_offsets import GroupOffset
 from headrace.plugins.kafka.known_brokers import KnownBrokers
 from headrace.worker.kafka import librdkafka
 from tests.metadata_proxy import MetadataProxy
@@ -151,7 +152,7 @@ def test_the_log_says_that_brokers_are_looked_up_anew(link: MetadataProxy, caplo
     client.close()
 
 
-def test_offsets_that_were_asked_for_in_vain_do_not_end_the_process(link: MetadataProxy) -> None:
+def test_offsets_that_were_asked_for_and_changed_in_vain_do_not_end_the_process(link: MetadataProxy) -> None:
     with TcpProxy(link.port) as wire:
         link.advertised_port = wire.port
         client = group_offsets.kept_client({"bootstrap.servers": f"127.0.0.1:{wire.port}"})
@@ -159,12 +160,23 @@ def test_offsets_that_were_asked_for_in_vain_do_not_end_the_process(link: Metada
         def serves() -> bool:
             return answers(client.committed("g", timeout_s=0.2).result)
 
+        def offset() -> int:
+            return client.committed("g", [GroupOffset("t", 0)], timeout_s=SECONDS).result()[0].offset
+
         until(serves)
+        client.commit("g", [GroupOffset("t", 0, 7)], timeout_s=SECONDS).result()
         wire.cut()
-        for _ in range(3):
-            assert not serves()
+        assert not serves()
+        for change in (
+            lambda: client.commit("g", [GroupOffset("t", 0, 3)], timeout_s=0.2),
+            lambda: client.forget("g", [GroupOffset("t", 0)], timeout_s=0.2),
+            lambda: client.delete("g", timeout_s=0.2),
+        ):
+            with pytest.raises(KafkaException, match="no broker has told the offsets of the group"):
+                change().result()
         wire.heal()
         until(serves)
+        assert offset() == 7, "what was given up is not made later"
 
 
 def test_an_admin_client_does_not_stay_with_what_it_knew_of_leaders(link: MetadataProxy) -> None:
