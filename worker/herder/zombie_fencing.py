@@ -24,6 +24,7 @@ from headrace.config.connector import clients
 from headrace.config.kafka.client_config import ClientConfig
 from headrace.config.variables import Variables
 from headrace.config.worker.config import WorkerConfig
+from headrace.config.worker.settings import TASKS_BOUND
 from headrace.plugins.errors import RetriableError
 from headrace.worker.errors import ConnectError
 from headrace.worker.group.membership import Membership
@@ -134,6 +135,11 @@ def producer_fencing(worker: WorkerConfig, variables: Variables) -> FenceProduce
     """Fences with producers as the tasks have them; `variables` are those of connectors' configs."""
 
     def fence(config: Config, count: int) -> None:
+        if count > (most := worker[TASKS_BOUND.name]):
+            raise ConnectError(
+                f"the config topic counts {count} former tasks of {config['name']}, and this worker allows a connector "
+                f"{most}: raise {TASKS_BOUND.name} of every worker, or make the connector anew under another name"
+            )
         connector = variables.resolve({key: value for key, value in config.items() if value is not None})
         made = [clients.source_producer(worker, connector, task, in_transactions=True) for task in range(count)]
         with ThreadPoolExecutor(_AT_ONCE, "fencing") as pool:

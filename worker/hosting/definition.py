@@ -105,8 +105,14 @@ class ConnectorDefinition:
     def task_config(self, number: int) -> dict[str, str]:
         """A task's config as the task gets it.
 
-        Errors: UnresolvedError.
+        Errors: UnresolvedError; ConnectError if the config topic has none that counts here.
         """
+        if number >= len(self.task_configs):
+            raise ConnectError(
+                f"This worker has no config of task {self.raw['name']}-{number}: the connector has more tasks than its "
+                f"{TASKS_BOUND.name} ({self._tasks_bound}), or some of the task configs are not in the config topic. "
+                f"Lower tasks.max, or raise {TASKS_BOUND.name} of every worker; then restart the connector."
+            )
         return self.variables.resolve(self.task_configs[number])
 
     @property

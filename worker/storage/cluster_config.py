@@ -28,6 +28,8 @@ compare it for equality, so every worker, Java's too, has to count alike.
   starts then gives the namesake the old tasks, until the namesake starts and publishes its own.
 - A commit with fewer task configs before it than it counts shows no tasks (`inconsistent`), as Apache's: a later
   writer began to replace them, and the topic holds configs of two generations.
+
+**Bounded**: of each connector so many task configs are kept as the worker allows; a commit of more shows no tasks.
 """
 
 from __future__ import annotations
@@ -40,6 +42,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Final, TypeAlias
 
+from headrace.config.worker.settings import TASKS_BOUND
 from headrace.worker.model import Config, TargetState, TaskId
 from headrace.worker.signing import SessionKey
 from headrace.worker.storage.compacted_topic import Record
@@ -132,6 +135,8 @@ class ClusterConfig:
     """That of the last record taken in, + 1."""
     session_key: SessionKey | None = None
     entries: Mapping[str, _Entry] = field(default_factory=dict, repr=False)
+    most_tasks: int = TASKS_BOUND.default
+    """Of a connector: any worker, one in Java too, may have written more."""
 
     @cached_property
     def connectors(self) -> Mapping[str, Config]:
@@ -261,7 +266,7 @@ def _task(cluster: ClusterConfig, name_and_number: str, value: Any) -> _Folded:
         raise _Senseless("is null")
     config = {key: text for key, text in _properties(value).items() if text is not None}
     entry = cluster.entry(name)
-    if entry.deleted:
+    if entry.deleted or int(number) >= cluster.most_tasks:
         return cluster, None
     return cluster.having(name, replace(entry, deferred={**entry.deferred, int(number): config})), None
 
@@ -273,6 +278,12 @@ def _commit(cluster: ClusterConfig, name: str, value: Any) -> _Folded:
     if value is None and entry.config is None:
         return cluster.having(name, _deleted(entry)), None
     count = _number(value, "tasks")
+    if count > cluster.most_tasks:
+        log.error(
+            "Connector %s has %d tasks, and this worker allows %d, so none of them runs here: lower the connector's "
+            "tasks.max, or raise %s of every worker",
+            *(name, count, cluster.most_tasks, TASKS_BOUND.name),
+        )
     complete = all(number in entry.deferred for number in range(count))
     generation = entry.generation
     if complete and entry.deferred:

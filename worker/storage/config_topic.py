@@ -22,6 +22,7 @@ from typing import Any, Final
 
 from headrace.config.connector import clients
 from headrace.config.worker.config import WorkerConfig
+from headrace.config.worker.settings import TASKS_BOUND
 from headrace.plugins.errors import StoppedError
 from headrace.plugins.java.jackson import java_json
 from headrace.worker.errors import BadRequest, Conflict, ConnectError, NotFound, TooLarge
@@ -47,7 +48,7 @@ class ConfigTopic:
         self._leader: LeaderWriter | None = None
         if worker.exactly_once != "disabled":
             self._leader = LeaderWriter(settings.topic, clients.leader_producer(worker))
-        self._state = ClusterConfig()
+        self._state = ClusterConfig(most_tasks=worker[TASKS_BOUND.name])
         self._started = False
         self._writing = threading.Lock()
         self._follower: Callable[[Event, int], None] | None = None

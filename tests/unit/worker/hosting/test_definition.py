@@ -137,6 +137,13 @@ def test_no_connector_has_more_tasks_than_its_worker_allows(worker: WorkerConfig
         many.check_count(4)
 
 
+def test_a_task_whose_config_the_worker_does_not_have_says_why(worker: WorkerConfig) -> None:
+    made = replace(configured(worker, {"name": "c"}), task_configs=({},), worker={"tasks.max.limit": 1})
+    assert made.task_config(0) == {}
+    with pytest.raises(ConnectError, match=r"no config of task c-1: .* more tasks than its tasks\.max\.limit \(1\)"):
+        made.task_config(1)
+
+
 def test_a_file_that_is_away_is_told_when_it_is_needed(worker: WorkerConfig) -> None:
     made = configured(worker, {"name": "c", "password": "${file:/no/such:pw}"})
     assert made.redaction().hide("password=${file:/no/such:pw}") == "password=${file:/no/such:pw}"

@@ -64,6 +64,19 @@ def test_a_commit_that_counts_more_than_there_is_shows_no_tasks_until_the_next()
     assert (cluster.tasks("c"), cluster.inconsistent) == ((C0, C1), frozenset())
 
 
+def test_more_tasks_than_the_worker_allows_are_not_kept(caplog: pytest.LogCaptureFixture) -> None:
+    """Whoever wrote them: a leader in Java bounds nothing."""
+    cluster = ClusterConfig(most_tasks=2)
+    for offset, pair in enumerate([connector("c"), *tasks("c", 2)]):
+        cluster, _ = cluster.fold(record(pair, offset))
+    assert cluster.tasks("c") == (C0, C1)
+    for offset, pair in enumerate([*tasks("c", 50, 1)[:-1], commit("c", 20_000_000)], 4):
+        cluster, event = cluster.fold(record(pair, offset))
+        assert len(cluster.entry("c").deferred) <= 2
+    assert (cluster.offset, event, cluster.tasks("c")) == (55, TasksChanged("c", ()), ())
+    assert "Connector c has 20000000 tasks, and this worker allows 2, so none of them runs here" in caplog.text
+
+
 def test_a_deletion_ends_all_but_fencing_and_generation() -> None:
     cluster, events = fold(
         connector("c"), *tasks("c", 1), ("tasks-fencing-c", {"task-count": 1}), ("connector-c", None), connector("c", 1)
