@@ -30,6 +30,7 @@ from headrace.converters.avro.display import value_of
 from headrace.converters.avro.reading import PREFIX, AvroReader
 from headrace.converters.avro.references import standing_alone
 from headrace.converters.avro.settings import AVRO_SETTINGS, avro_options, metadata, refuse_unserved, strategy
+from headrace.converters.long_decimals import or_too_long
 from headrace.converters.registry.client import CHANGE_NAMES, SchemaRegistry
 from headrace.plugins.avro.carrier import AvroEncoding, Carriers
 from headrace.plugins.avro.from_connect import avro_tree
@@ -146,7 +147,7 @@ class AvroConverter(Converter, QuickDecoding, TopicEncoding):
         """The values."""
         reader, topic = self._readers[identity]
         number = int.from_bytes(identity[1:], "big")
-        beyond = "a value beyond Spark's, such as a decimal of more than 38 digits"
+        beyond = f"a value beyond Spark's{or_too_long(schema)}"
         why = f"{_unreadable(topic)}the bytes do not follow the schema of id {number}, or hold {beyond}"
         return Decoded(reader.value(data), reader.error(data, why))
 

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from decimal import Decimal
 from typing import Any, Final
 
+from headrace.converters.long_decimals import DECIMAL_TOO_LONG
 from headrace.plugins.contracts import DataError
 from headrace.plugins.java.numbers import low_bits, of_scale, of_unscaled, single
 from headrace.plugins.schema import (
@@ -25,10 +26,6 @@ from headrace.plugins.schema import (
 
 CONTAINERS: Final = (SchemaType.ARRAY, SchemaType.MAP, SchemaType.STRUCT)
 _DAY_MS: Final = 86_400_000
-DECIMAL_TOO_LONG: Final = (
-    "Invalid Decimal: Headrace holds {} digits, {} of them after the decimal point; longer ones have to be texts (from "
-    "Debezium: decimal.handling.mode=string)"
-)
 TIMESTAMP_TOO_FAR: Final = "Invalid Timestamp: beyond the years that Spark's microseconds hold"
 
 

@@ -9,8 +9,9 @@ from pyspark.sql import Column
 from pyspark.sql import functions as F
 
 from headrace.converters.json import marking, numbers
-from headrace.converters.json.defaults import DECIMAL_TOO_LONG, TIMESTAMP_TOO_FAR
+from headrace.converters.json.defaults import TIMESTAMP_TOO_FAR
 from headrace.converters.json.marking import content
+from headrace.converters.long_decimals import DECIMAL_TOO_LONG
 from headrace.plugins.catalyst.let import let
 from headrace.plugins.java.int64_bits import low_bits
 from headrace.plugins.schema import (

@@ -6,7 +6,7 @@ import datetime as dt
 import io
 import json
 from collections.abc import Mapping, Sequence
-from decimal import Decimal
+from decimal import Context, Decimal
 from typing import Any
 from unittest.mock import patch
 
@@ -236,6 +236,28 @@ def test_broken_bytes_are_errors_of_their_records(spark: SparkSession) -> None:
     told = {one.error for one in got}
     assert UNREADABLE + "Unknown magic byte!" in told
     assert any("Schema 256 not found" in (text or "") for text in told)
+
+
+def test_a_decimal_too_long_is_told_by_its_field_and_what_helps(spark: SparkSession) -> None:
+    """Debezium's numeric(50,10) in its envelope; a decimal of the digits that Spark has is none of these."""
+    converter = avro()
+    long, short = ({"type": "bytes", "logicalType": "decimal", "precision": digits, "scale": 10} for digits in (50, 38))
+    row = {
+        "type": "record",
+        "name": "Row",
+        "fields": [{"name": "total", "type": long}, {"name": "part", "type": short}],
+    }
+    schema = {"type": "record", "name": "Envelope", "fields": [{"name": "after", "type": ["null", row]}]}
+    digits = [(10**38).to_bytes(17, "big"), (10**38 - 1).to_bytes(17, "big")]
+    refused, held = read(
+        spark, converter, [written(converter, schema, {"after": {"total": one, "part": b"\x01"}}) for one in digits]
+    )
+    assert refused.error is not None
+    assert refused.error.startswith(f"{UNREADABLE}the bytes do not follow the schema of id 1, or hold ")
+    assert "a Decimal (after.total, 10 digits after the decimal point) has more than the 38 digits" in refused.error
+    assert "decimal.handling.mode=string" in refused.error
+    assert "numeric.long.mapping=string" in refused.error
+    assert held.value == ((Decimal(10**38 - 1).scaleb(-10, Context(prec=40)), Decimal("0.0000000001")),)
 
 
 def test_invalid_utf8_reads_as_in_java(spark: SparkSession) -> None:
