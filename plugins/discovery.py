@@ -231,8 +231,9 @@ class Plugins:
         plugin_path: Sequence[str] | None = None,
         java_first: Collection[str] = (),
         mode: DiscoveryMode = DiscoveryMode.HYBRID_WARN,
+        kinds: Collection[str] = KINDS,
     ) -> Plugins:
-        """Find the plugins that are installed, and those on `plugin_path`, which comes last on `sys.path`.
+        """Find the plugins of these kinds, installed and on `plugin_path`, which comes last on `sys.path`.
 
         Where a Java plugin has the class name of a Python one, it is used if it is named in `java_first`. The mode is
         for Java plugins. Errors: ConfigError in the mode `hybrid_fail` where one lacks its manifest.
@@ -246,7 +247,8 @@ class Plugins:
             found += _in(place)
         jars = list(_of_jars(plugin_path or [], mode))
         preferred = [one for one in jars if one.class_name in java_first]
-        return cls([*preferred, *found, *(one for one in jars if one not in preferred)], paths)
+        every = [*preferred, *found, *(one for one in jars if one not in preferred)]
+        return cls([one for one in every if one.kind in kinds], paths)
 
     @classmethod
     def shipped(cls) -> Plugins:

@@ -13,6 +13,7 @@ from headrace.config.values import Type, read
 from headrace.config.variables import NO_VARIABLES, UnresolvedError, Variables
 from headrace.config.worker.java_host import JAVA_HOST, jvm_of
 from headrace.plugins import discovery
+from headrace.plugins.jars import DiscoveryMode
 from headrace.plugins.java_hosts import JAVA_HOSTS
 from headrace.worker.errors import BadRequest, ConnectError, NotFound
 from headrace.worker.herder.echo import Echo
@@ -128,7 +129,9 @@ def variables_of(props: Mapping[str, str], plugins: discovery.Plugins | None = N
     """
     if not props.get("config.providers", "").strip():
         return NO_VARIABLES
-    found = plugins or discovery.Plugins.discover(read("plugin.path", Type.LIST, props.get("plugin.path", "")))
+    path = read("plugin.path", Type.LIST, props.get("plugin.path", ""))
+    # All plugins are looked for once the settings are known, and warned of then.
+    found = plugins or discovery.Plugins.discover(path, (), DiscoveryMode.SERVICE_LOAD, ["config_provider"])
     return Variables.of(props, lambda name: found.find("config_provider", name).load(), learn)
 
 
