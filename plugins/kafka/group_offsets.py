@@ -134,7 +134,7 @@ _c: Final = functions(
 
 
 class _Asked(NamedTuple):
-    """What is asked of one group."""
+    """A request about one group."""
 
     request: _Request
     partitions: Iterable[GroupOffset] | None = None
