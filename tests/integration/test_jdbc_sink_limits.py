@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import base64
 import json
+import re
 import struct as packing
 from collections.abc import Callable, Iterator, Mapping
 from decimal import ROUND_HALF_UP, Context, Decimal
@@ -30,6 +31,8 @@ pytestmark = [pytest.mark.database, pytest.mark.spark]
 
 REFUSED: Any = "refused"
 EXACT = Context(prec=80)
+_OF_A_STAGE = re.compile(r"\bc\d+\b")
+"""The names that columns have in a stage."""
 DAY_MS, HOUR_MICROS = 86_400_000, 3_600_000_000
 FIRST, LAST = -719_162, 2_932_896
 """The first and the last day of the years 1 to 9999, counted from 1970."""
@@ -374,7 +377,9 @@ class Limits:
             )
         )
         assert reached.stop is None, reached
-        assert len(self.sink.said) - said == reached.bad
+        told = self.sink.said[said:]
+        assert len(told) == reached.bad
+        assert not [text for text in told if _OF_A_STAGE.search(text)], "a column that no user knows is named"
         found = {}
         for name, one in self.columns.items():
             query = f"SELECT id, {one.read.format(f'c_{name}')} FROM t WHERE c_{name} IS NOT NULL"

@@ -127,9 +127,10 @@ class SinkSql(ABC):
             if not one.key
         )
 
-    def matches(self, bound: Sequence[BoundColumn]) -> str:
-        """The condition that the keys of `t`, the table, and `s`, the new rows, are equal."""
-        return " AND ".join(f"t.{self.quoted(one)} = s.{one.place}" for one in bound if one.key)
+    def matches(self, bound: Sequence[BoundColumn], value: str = "s.{place}") -> str:
+        """The condition that the keys of `t`, the table, and `s`, the new rows, are equal; `value` as in `sets`."""
+        keys = [(self.quoted(one), one.place) for one in bound if one.key]
+        return " AND ".join(f"t.{column} = {value.format(column=column, place=place)}" for column, place in keys)
 
     def on_conflict(self, bound: Sequence[BoundColumn]) -> str:
         """The ON CONFLICT clause of an INSERT, as PostgreSQL and SQLite write it."""

@@ -58,12 +58,13 @@ class MariadbSinkSql(SinkSql):
         if layout.operation is Operation.WRITE and self.options.insert_mode is not InsertMode.UPDATE:
             head = f"INSERT INTO {name} ({self.columns(bound)}) {rows}"
             return Target(steps=(head + self._on_duplicate_key(bound),))
-        select = f"SELECT {', '.join(f'{self.quoted(one)} AS {one.place}' for one in bound)} FROM {name} LIMIT 0"
-        fill = f"INSERT INTO {_STAGE} ({', '.join(one.place for one in bound)}) {rows}"
-        joined = f"{_STAGE} AS s STRAIGHT_JOIN {name} AS t ON {self.matches(bound)}"
+        # By the table's names, for the server's errors have the stage's.
+        select = f"SELECT {self.columns(bound)} FROM {name} LIMIT 0"
+        fill = f"INSERT INTO {_STAGE} ({self.columns(bound)}) {rows}"
+        joined = f"{_STAGE} AS s STRAIGHT_JOIN {name} AS t ON {self.matches(bound, 's.{column}')}"
         if layout.operation is Operation.DELETE:
             change = f"DELETE t FROM {joined}"
-        elif sets := self.sets(bound, "s.{place}", "t."):
+        elif sets := self.sets(bound, "s.{column}", "t."):
             change = f"UPDATE {joined} SET {sets}"
         else:
             return Target()

@@ -155,6 +155,7 @@ def test_mariadb_unnests_a_document_into_texts() -> None:
     assert make.startswith("CREATE TEMPORARY TABLE headrace_rows AS SELECT ")
     assert DOCUMENT in fill
     assert change.startswith("DELETE t FROM headrace_rows ")
+    assert change.endswith("ON t.`id` = s.`id`"), "the server's errors name the stage's columns"
 
 
 def test_sqlite_makes_each_item_what_its_schema_says() -> None:
