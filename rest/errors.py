@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from http import HTTPStatus
+from typing import Final
 
 from fastapi import FastAPI, Request
 from fastapi.responses import Response
@@ -15,6 +16,9 @@ from headrace.worker.errors import ConnectError
 from headrace.worker.redaction import hidden_of, log_text
 
 log = logging.getLogger(__name__)
+
+_LEVELS: Final = {404: logging.DEBUG, 409: logging.DEBUG, 503: logging.WARNING}
+"""503 asks to try again, as while a worker starts: nothing is wrong with it."""
 
 
 def install(app: FastAPI) -> None:
@@ -33,7 +37,7 @@ async def connect_error(request: Request, raised: Exception) -> Response:
     """The answer to a ConnectError."""
     if not isinstance(raised, ConnectError):
         raise raised
-    level = logging.DEBUG if raised.status in (404, 409) else logging.INFO if raised.status < 500 else logging.ERROR
+    level = _LEVELS.get(raised.status, logging.INFO if raised.status < 500 else logging.ERROR)
     message = hidden_of(raised, raised.message)
     text = log_text(raised) if raised.status >= 500 else message
     log.log(level, "%s %s answered with %d: %s", request.method, request.url.path, raised.status, text)
