@@ -4,8 +4,12 @@ state in Kafka, and the records and groups of others. Each attack is sent to bot
 
 from __future__ import annotations
 
+import contextlib
 import json
-from collections.abc import Iterator, Mapping
+import os
+import socket
+from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -36,6 +40,8 @@ connectors = ["team-*"]
 rights = ["edit", "operate", "offsets"]
 """
 STRINGS: Final = {f"{side}.converter": "org.apache.kafka.connect.storage.StringConverter" for side in ("key", "value")}
+MOST_BYTES: Final = 2_000_000
+"""The largest body of a request: larger than Kafka takes a config."""
 MIRROR: Final = "org.apache.kafka.connect.mirror.MirrorSourceConnector"
 
 
@@ -96,6 +102,8 @@ def shared(broker_process: Any, tmp_path_factory: pytest.TempPathFactory) -> Ite
         "rest.audit.log": "json",
         "inter.worker.principal.secret": "of-the-workers",
         "trusted.connectors": "backup-*",
+        "file.allowed.paths": str(folder),
+        "rest.max.request.bytes": str(MOST_BYTES),
     }
     logs = [{"rest.audit.log.file": str(folder / f"audit{number}.log")} for number in range(2)]
     workers = [
@@ -205,6 +213,98 @@ def test_what_stood_in_the_config_topic_before_is_refused_at_its_start(shared: S
             assert (answer.status_code, "of another connector" in answer.text) == (400, True)
     shared.workers[0].request("DELETE", "/connectors/team-old")
     assert _committed(shared.workers[0]) == 1
+
+
+def test_files_outside_of_the_folder_are_refused(shared: Shared) -> None:
+    pipe = shared.folder / "pipe"
+    os.mkfifo(pipe)
+    paths = ["/dev/zero", "/etc/hostname", "/no/such/file", str(pipe), str(shared.folder / "users.properties")]
+    truststore = "consumer.override.ssl.truststore.location"
+    key_tab = "com.sun.security.auth.module.Krb5LoginModule required keyTab={};"
+    topics = {"topics": shared.topic.name}
+    outside = shared.source(topic="lines") | {"file": "/etc/hostname"}
+    for worker in shared.workers:
+        told = set()
+        for path in paths:
+            attacks = {truststore: path, "consumer.override.sasl.jaas.config": key_tab.format(path)}
+            for key, value in attacks.items():
+                answer = shared.put(worker, "team-reader", shared.sink(**topics, **{key: value}))
+                assert answer.status_code == 400, value
+                told.add(answer.json()["message"].replace(path, "PATH"))
+        assert len(told) == 1, "one answer, whether or not a file is there"
+        answer = shared.put(worker, "team-reader", outside)
+        assert (answer.status_code, "file.allowed.paths" in answer.text) == (400, True), answer.text
+        assert worker.http.get("/connectors/team-reader").status_code == 404
+
+
+def test_more_tasks_than_the_workers_allow_are_refused(shared: Shared) -> None:
+    config = shared.sink(topics=shared.topic.name)
+    wide = {"tasks.max": "20000000"}
+    assert shared.put(shared.workers[0], "team-wide", config).status_code == 201
+    for worker in shared.workers:
+        answers = [
+            shared.put(worker, "team-wide", config | wide),
+            worker.http.patch("/connectors/team-wide/config", json=wide, auth=TEAM),
+            worker.http.post("/connectors", json={"name": "team-wider", "config": config | wide}, auth=TEAM),
+        ]
+        assert [one.status_code for one in answers] == [400] * 3
+        assert all("tasks.max.limit" in one.text for one in answers)
+    shared.workers[0].request("DELETE", "/connectors/team-wide")
+
+
+def test_a_config_too_large_for_kafka_is_refused_in_few_words(shared: Shared) -> None:
+    large = shared.sink(topics=shared.topic.name, text="y" * (MOST_BYTES * 3 // 4))
+    for worker in shared.workers:
+        assert shared.put(worker, "team-large", large).status_code == 413
+        assert worker.http.get("/connectors/team-large").status_code == 404
+    for number, worker in enumerate(shared.workers):
+        audit = shared.folder / f"audit{number}.log"
+        assert audit.stat().st_mode & 0o077 == 0
+        assert max(map(len, [*worker.log().splitlines(), *audit.read_text().splitlines()])) < 50_000
+
+
+def test_unfinished_bodies_leave_room_for_others(shared: Shared) -> None:
+    faked = {"X-Connect-Authorization": "c2ln", "X-Connect-Request-Signature-Algorithm": "HmacSHA256"}
+    config = shared.sink(topics=shared.topic.name)
+    for number, worker in enumerate(shared.workers):
+        unsigned = [_unfinished(worker, {}) for _ in range(5)]
+        eventually(partial(_have_ended, unsigned, 5), 60, worker.log)
+        hanging = [_unfinished(worker, faked) for _ in range(10)]
+        eventually(partial(_have_ended, hanging, 8), 60, worker.log)
+        for name, through in enumerate(shared.workers):  # of whom one forwards it
+            assert shared.put(through, f"team-{number}-{name}", config).status_code == 201
+            assert through.http.delete(f"/connectors/team-{number}-{name}", auth=TEAM).status_code == 204
+        for one in (*unsigned, *hanging):
+            one.close()
+
+
+def _unfinished(worker: ClusterWorker, headers: Mapping[str, str]) -> socket.socket:
+    """A connection that has sent most of a body, if it was read, and not the rest."""
+    host, _, port = worker.url.removeprefix("http://").rpartition(":")
+    made = socket.create_connection((host, int(port)), timeout=20)
+    fields = {"Host": host, "Content-Type": "application/json", "Content-Length": str(MOST_BYTES), **headers}
+    head = "".join(f"{name}: {value}\r\n" for name, value in fields.items())
+    with contextlib.suppress(ConnectionError):  # it was refused meanwhile
+        made.sendall(f"POST /connectors/victim/tasks HTTP/1.1\r\n{head}\r\n".encode() + b" " * (MOST_BYTES - 100))
+    return made
+
+
+def _have_ended(connections: Sequence[socket.socket], count: int) -> bool:
+    """True if the worker has ended so many of the connections."""
+    return sum(map(_has_ended, connections)) >= count
+
+
+def _has_ended(connection: socket.socket) -> bool:
+    """True if the worker has ended the connection."""
+    connection.settimeout(0.01)
+    try:
+        while connection.recv(65536):
+            continue
+    except TimeoutError:
+        return False
+    except ConnectionError:
+        return True
+    return True
 
 
 def test_a_change_is_audited_by_the_worker_that_decides_too(shared: Shared) -> None:
