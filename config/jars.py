@@ -5,9 +5,9 @@ broker), S (Spark's Kafka modules, and the JDBC drivers, because what its JVM lo
 Connect, the peer in benchmarks), D (Debezium's JDBC sink, its plugin there), T (Debezium's transforms, the peer in
 tests), P and M (Debezium's PostgreSQL and MariaDB sources, plugins in tests), R (Apicurio Registry, one archive), J
 (what the host of Java plugins has of Connect), I (Iceberg's sink, a plugin in tests, but for Hadoop's client, which
-pyspark carries) and H (HDFS's servers for tests, one jar with all that Hadoop's client does not hold);
-`version:classifier@extension` names what is not a plain jar. The closures were resolved once by Ivy and written out, so
-nothing floats. kafka-clients below 3.9.2 must never appear here (CVE-2026-35554). slf4j stays on 1.7 because Kafka
+pyspark carries), H (HDFS's servers for tests, one jar with all that Hadoop's client does not hold) and E (the compiler
+of Headrace's own Java); `version:classifier@extension` names what is not a plain jar. The closures were
+resolved once by Ivy and written out, so nothing floats. kafka-clients below 3.9.2 must never appear here (CVE-2026-35554). slf4j stays on 1.7 because Kafka
 does, hence log4j-slf4j-impl and not log4j-slf4j2-impl.
 """
 
@@ -32,6 +32,7 @@ SETS: Final = {
     "debezium-postgres": "P",
     "debezium-mariadb": "M",
     "iceberg": "I",
+    "compiler": "E",
 }
 
 _PINNED: Final = """
@@ -183,6 +184,8 @@ org.bitbucket.b_c
   KCJ jose4j 0.9.6 7314af50cde9c99e8eaf43eee617a23edcc6bb43036221064355094999d837ef
 org.codehaus.plexus
   CJ plexus-utils 3.6.1 05a63effd67e2d6b9d610cc82e2bd7473289d34802e57a529b28110f28af5679
+org.eclipse.jdt
+  E ecj 3.44.0 14c46ddc2e511c46c998da728f6a80f13a689c920f3832402f7ad150f6a6188d
 org.eclipse.jetty
   C jetty-alpn-client 12.0.34 dde78ab533961bb853a8ce5a23a90d4dd54cd6522e9e7f90566ca7f44e035ef9
   C jetty-client 12.0.34 b77b7535a809c78af71126b90aed0836cc9f9ac80d32e5cbf7a07025ace14401

@@ -59,9 +59,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 def engine() -> Iterator[Spark]:
     """Spark as a worker has it; the one driver of this test run."""
     from headrace.worker.engine.driver import Spark
-    from headrace.worker.machine import jars
+    from headrace.worker.engine.driver_jars import driver_jars
 
-    engine = Spark({"spark.master": "local[2]"}, jars.fetch("spark"))
+    engine = Spark({"spark.master": "local[2]"}, driver_jars())
     engine.start()
     assert engine.wait_ready(120), "Spark did not start; the log says why"
     yield engine

@@ -27,7 +27,7 @@ _NOT_IN_LABELS: Final = re.compile(r"[^a-zA-Z0-9]+")
 
 
 def samples(read: str) -> Iterator[Sample]:
-    """The samples of what `Beans.read` of `host/beans.java` found."""
+    """The samples of what `Beans.read` of `host/Beans.java` found."""
     for domain, keys, path, value in json.loads(read):
         yield _sample(domain, keys, path, float(value))
 

@@ -99,10 +99,9 @@ _running: Final = _Running()
 
 
 def _started() -> JavaHost:
-    class_path, cache = _class_path()
     heap, options = JAVA_HOSTS.heap, JAVA_HOSTS.options
     try:
-        return JavaHost(class_path, cache, [*_command(), *([f"-Xmx{heap}"] if heap else []), *options])
+        return JavaHost(class_path(), [*_command(), *([f"-Xmx{heap}"] if heap else []), *options])
     except JvmRefused as error:
         if heap is None and not options:
             raise
@@ -121,8 +120,11 @@ def _command() -> list[str]:
     return [] if file is None else [f"-Dsun.java.command=org.apache.kafka.connect.cli.ConnectDistributed {file}"]
 
 
-def _class_path() -> tuple[list[Path], Path]:
-    """Connect's jars, which the worker provides under an entry point, as plugins are: this room imports no worker."""
-    (entry,) = entry_points(group=_GROUP, name="jars")
-    jars: list[Path] = entry.load()("java")
-    return jars, jars[0].parents[1]
+def class_path() -> list[Path]:
+    """The jars of Connect, and that of `host/*.java`.
+
+    The worker provides them under entry points, as plugins are: this room imports no worker.
+    """
+    provided = {entry.name: entry.load() for entry in entry_points(group=_GROUP) if entry.name in ("jars", "compiled")}
+    connect: list[Path] = provided["jars"]("java")
+    return [*connect, provided["compiled"]("java-host", Path(__file__).with_name("host"), connect)]

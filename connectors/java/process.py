@@ -45,7 +45,7 @@ Answer = tuple[Any, bytearray]
 class JavaHost:
     """A running host; any thread may call."""
 
-    def __init__(self, class_path: Sequence[Path], cache: Path, options: Sequence[str]) -> None:
+    def __init__(self, class_path: Sequence[Path], options: Sequence[str]) -> None:
         """Starts the process and waits for its JVM, which has these options. Errors: HostLost, JvmRefused."""
         self.offsets: dict[int, Callable[[Sequence[str]], list[str | None]]] = {}
         """By connector or task: how its plugin's questions for stored offsets are answered; at first with none."""
@@ -79,7 +79,7 @@ class JavaHost:
         assert self._process.stdout is not None
         self._reader = self._start(self._log_output, self._process.stdout)
         self._start(self._receive)
-        self._open(class_path, cache, options)
+        self._open(class_path, options)
         log.info("The Java host has started as process %d", self._process.pid)
 
     @property
@@ -184,10 +184,10 @@ class JavaHost:
         except subprocess.TimeoutExpired:
             self._process.kill()
 
-    def _open(self, class_path: Sequence[Path], cache: Path, options: Sequence[str]) -> None:
+    def _open(self, class_path: Sequence[Path], options: Sequence[str]) -> None:
         jars, all_options = [str(jar) for jar in class_path], ["-XX:+ExitOnOutOfMemoryError", *options]
         try:
-            self.call("open", START_S, class_path=jars, cache=str(cache), options=all_options)
+            self.call("open", START_S, class_path=jars, options=all_options)
         except (HostLost, HostTimeout, JavaError) as error:
             self.end()
             self._reader.join(_LAST_WORDS_S)

@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 _RECEIPT: Final = np.dtype(
     [("row", "<i8"), ("offset", "<i8"), ("timestamp", "<i8"), ("topic", "<i4"), ("partition", "<i4")]
 )
-"""What `host/records.java` reads for each record."""
+"""What `connectors/java/host/SourceRecords.java` reads for each record."""
 
 
 def receipts_of(rows: pa.RecordBatch | None, upto: int) -> tuple[list[str], bytes]:

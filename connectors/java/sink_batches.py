@@ -1,4 +1,4 @@
-"""A batch on its way into the Java host: the columns that cross, and the bytes that `host/reading.java` reads.
+"""A batch on its way into the Java host: the columns that cross, and the bytes that `host/RecordReader.java` reads.
 
 | column | |
 |---|---|

@@ -21,7 +21,7 @@ from headrace.converters.avro.converter import AvroConverter
 from headrace.converters.bytes import ByteArrayConverter
 from headrace.plugins.conversion.decode import ConverterBinding, to_records
 from headrace.worker.engine.driver import Spark
-from headrace.worker.machine.jars import fetch
+from headrace.worker.engine.driver_jars import driver_jars
 from tests.bench import sides
 from tests.bench.context import Bench, Figures
 from tests.bench.processes import Cost, Failed, cpu_s, machine_cpu_s
@@ -65,7 +65,7 @@ def decode(bench: Bench, side: sides.Side) -> Figures:
     """Figures of records per second: `rec_s` decoded, `plain_s` only read, their ratio; medians of three in turn."""
     count = bench.size.lines // 3
     topic = bench.shared_topic("avro", lambda: values(count))
-    spark = Spark({"spark.master": "local[2]"}, fetch("spark"))
+    spark = Spark({"spark.master": "local[2]"}, driver_jars())
     spark.start()
     try:
         if not spark.wait_ready(120):

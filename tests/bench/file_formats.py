@@ -23,7 +23,7 @@ from headrace.connectors.hdfs.formats.choice import format_of
 from headrace.connectors.hdfs.formats.format import Format
 from headrace.plugins.schema import DECIMAL, STRING, TIMESTAMP, Field, Schema, SchemaType, spark_type
 from headrace.worker.engine.driver import Spark
-from headrace.worker.machine import jars
+from headrace.worker.engine.driver_jars import driver_jars
 
 T = SchemaType
 ROW = Schema(
@@ -135,7 +135,7 @@ def by_spark(table: Table, frame: DataFrame, folder: str) -> None:
 
 def main(count: int) -> None:
     """Prints all."""
-    spark = Spark({"spark.master": "local[1]"}, jars.fetch("spark"))
+    spark = Spark({"spark.master": "local[1]"}, driver_jars())
     spark.start()
     assert spark.wait_ready(120), "Spark did not start; the log says why"
     with tempfile.TemporaryDirectory() as folder:

@@ -25,7 +25,7 @@ from headrace.connectors.hdfs.stores.by_url import store_of
 from headrace.connectors.hdfs.stores.settings import HadoopSettings, StoreSettings
 from headrace.connectors.hdfs.stores.store import Store
 from headrace.worker.engine.driver import Spark
-from headrace.worker.machine.jars import fetch
+from headrace.worker.engine.driver_jars import driver_jars
 from tests.bench import avro, structs
 from tests.bench.context import Bench, Figures, Run
 from tests.bench.latency import percentile, sender, sleep_until
@@ -217,7 +217,7 @@ def _backlog(
 
 def _plain(bench: Bench, place: Place, topic: str, count: int, value: Callable[[], Column]) -> float:
     """Records per second of Spark alone, which makes these structs of its Kafka source's rows; the median."""
-    spark = Spark({"spark.master": "local[2]", "spark.hadoop.dfs.replication": "1"}, fetch("spark"))
+    spark = Spark({"spark.master": "local[2]", "spark.hadoop.dfs.replication": "1"}, driver_jars())
     spark.start()
     try:
         if not spark.wait_ready(120):

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from headrace.worker.engine.driver import Spark
-from headrace.worker.machine.jars import fetch
+from headrace.worker.engine.driver_jars import driver_jars
 from tests.bench.context import Bench, Figures
 from tests.bench.processes import Failed
 from tests.bench.sides import Side
@@ -70,7 +70,7 @@ def _connector(run: Any, side: Side, database: Database, count: int) -> float:
 
 
 def _plain(bench: Bench, topic: str, database: Database, count: int) -> float:
-    spark = Spark({"spark.master": "local[2]"}, fetch("spark"))
+    spark = Spark({"spark.master": "local[2]"}, driver_jars())
     spark.start()
     try:
         if not spark.wait_ready(120):

@@ -10,7 +10,7 @@ from typing import Any
 import pyspark
 import pytest
 
-from headrace.worker.engine import gateway, lane_class
+from headrace.worker.engine import gateway
 from headrace.worker.engine.driver import DEFAULTS, Spark
 from headrace.worker.machine.jars import find_java
 
@@ -26,12 +26,6 @@ def test_the_driver_is_started_without_spark_submit(engine: Spark) -> None:
 def test_sparks_compiler_counts_as_unsigned(engine: Spark) -> None:
     jvm: Any = engine.session()._jvm
     assert jvm.java.lang.Class.forName("org.codehaus.janino.UnitCompiler").getSigners() is None
-
-
-def test_what_is_prepared_for_lanes_is_what_they_use(engine: Spark) -> None:
-    jvm: Any = engine.session()._jvm
-    lane_class.java_class(jvm)
-    assert lane_class.java_class(jvm) is lane_class._classes[jvm]
 
 
 def test_the_command_is_that_of_spark_submit(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -17,10 +17,9 @@ from pyspark.sql.types import BinaryType, StringType, StructField, StructType
 
 from headrace.worker.engine.class_archive import QUIET, path_for
 from headrace.worker.engine.driver import DEFAULTS, Spark
+from headrace.worker.engine.driver_jars import driver_jars
 from headrace.worker.engine.inline import ProjectionPool
 from headrace.worker.engine.lane import INTERPRETED_ROWS
-from headrace.worker.engine.lane_class import java_class
-from headrace.worker.machine import jars
 
 _KEPT: Final = 4
 
@@ -34,7 +33,6 @@ def write(class_path: Sequence[Path]) -> None:
     new = archive.with_suffix(f".{os.getpid()}.new")
     key = "spark.driver.extraJavaOptions"
     spark = Spark({key: f"{DEFAULTS[key]} -XX:ArchiveClassesAtExit={new} {QUIET}"}, class_path)
-    spark.on_launch(java_class)
     spark.start()
     try:
         if spark.wait_ready(120):
@@ -82,7 +80,7 @@ def _same(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 
 def main() -> int:
     """Write the archive for the jars that a worker uses; a failure costs only time at later starts."""
-    class_path = jars.fetch("spark")
+    class_path = driver_jars()
     if not path_for(class_path).exists():
         print("headrace: preparing Spark's classes for fast starts, once", file=sys.stderr)
         try:

@@ -155,7 +155,6 @@ class Spark:
         self._executors_lost: str | None = None
         self._unwanted: str | None = None
         self._listeners: list[Callable[[bool], None]] = []
-        self._preparations: list[Callable[[Any], None]] = []
         self._thread = VitalThread(target=self._live, name="spark-owner")
         self.generation = 0
         """Grows with each session: what was compiled for another generation is gone."""
@@ -172,10 +171,6 @@ class Spark:
     def off_change(self, listener: Callable[[bool], None]) -> None:
         """Call this listener no more."""
         self._listeners.remove(listener)
-
-    def on_launch(self, prepare: Callable[[Any], None]) -> None:
-        """Call `prepare(jvm)` with each new JVM, beside the beginning of its session."""
-        self._preparations.append(prepare)
 
     @property
     def is_ready(self) -> bool:
@@ -322,7 +317,6 @@ class Spark:
 
         if self._stopping.is_set():
             raise EngineLost("the worker is stopping")
-        threading.Thread(target=self._prepare, args=(gateway.jvm,), name="spark-prepare", daemon=True).start()
         conf = SparkConf(loadDefaults=False, _jvm=gateway.jvm)
         for key, value in self._conf.items():
             conf.set(key, value)
@@ -342,13 +336,6 @@ class Spark:
         self._ready.set()
         log.info("Spark %s is ready after %.1f s (%s)", session.version, time.monotonic() - began, context.master)
         self._tell(True)
-
-    def _prepare(self, jvm: Any) -> None:
-        try:
-            for prepare in self._preparations:
-                prepare(jvm)
-        except Exception as error:  # it only saves time; the first program meets the error again
-            log.debug("Spark's driver could not be prepared for its work: %s", error)
 
     def _watch(self) -> str:
         """Return why the session is lost, once it is."""

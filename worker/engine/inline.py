@@ -29,7 +29,7 @@ Batches of several tasks that run the same program at the same moment go through
 for row (nothing filters, `drop` is a column), so the answer is cut apart again where the batches met. With twenty
 trickling sinks this is what keeps the cost of a batch from being paid twenty times.
 
-What has to be taken apart of Spark stands in `compiled.py` and `lane.java`; tests pin it for the supported version.
+What has to be taken apart of Spark stands in `compiled.py` and `Lane.java`; tests pin it for the supported version.
 """
 
 from __future__ import annotations

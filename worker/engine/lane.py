@@ -9,9 +9,8 @@ Decided: where a request or an answer is not small, only its length goes through
 both ends share, because a pipe copies it four times, through pages that the kernel makes anew (10,000 texts of 100
 bytes took 7.7 ms of CPU in the lane and 1.9 here, and take 5.5 and 0.9); loses: up to 8 MB a lane, which are kept.
 
-Decided: the JVM's end of this is written in Java (`lane.java`), which Spark's own compiler (Janino) makes a
-class of when a session begins, because a batch took seven calls of py4j otherwise, most of what a batch of one record
-cost; loses: another language, internals of classic Spark.
+Decided: the JVM's end of this is written in Java (`Lane.java`), because a batch took seven calls of py4j
+otherwise, most of what a batch of one record cost; loses: another language, internals of classic Spark.
 
 Decided: a thread that computes without end is abandoned, at a lower priority, because to stop a thread of a JVM from
 outside was never safe and is no longer possible. It ends by itself between two rows; loses: a part of a core until the
@@ -44,7 +43,6 @@ from pyspark.sql import SparkSession
 from headrace.worker.engine.bounds import LOOK_S
 from headrace.worker.engine.compiled import ZONE, Compiled
 from headrace.worker.engine.driver import EngineLost
-from headrace.worker.engine.lane_class import java_class
 
 INTERPRETED_ROWS = 2_000
 """After so many rows a lane compiles a program; before, it interprets it."""
@@ -80,7 +78,7 @@ class Lane:
         self._bind = expressions.BindReferences.bindReferences
         self._attributes = getattr(expressions, "package$AttributeSeq")
         self._clone = jvm.org.apache.commons.lang3.SerializationUtils.clone
-        self._java = java_class(jvm).newInstance()
+        self._java = jvm.headrace.Lane()
         with contextlib.ExitStack() as on_error, _pipe(home / f"{name}-in") as to, _pipe(home / f"{name}-out") as back:
             self._answers = _opened(back, os.O_RDONLY | os.O_NONBLOCK, on_error)
             # Without a reader a pipe cannot be opened to write only.

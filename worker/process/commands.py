@@ -16,8 +16,7 @@ from headrace.config.worker.config import WorkerConfig
 from headrace.plugins.discovery import Plugins
 from headrace.plugins.stopping import StopToken
 from headrace.worker.engine.driver import Spark
-from headrace.worker.engine.lane_class import java_class
-from headrace.worker.machine import jars
+from headrace.worker.engine.driver_jars import driver_jars
 from headrace.worker.process.process import Process, Serve, run_worker
 
 
@@ -61,8 +60,7 @@ def distributed(worker_file: Path, serve: Serve) -> int:
 @contextlib.contextmanager
 def launched(spark_conf: Mapping[str, str], plugins: Plugins) -> Iterator[Spark]:
     """Spark, whose driver begins to start; within it an error ends it. Errors: jars.Unavailable."""
-    spark = Spark(spark_conf, jars.fetch("spark"), plugins.paths)
-    spark.on_launch(java_class)
+    spark = Spark(spark_conf, driver_jars(), plugins.paths)
     spark.start()
     try:
         yield spark

@@ -2,6 +2,6 @@
 
     __main__ → source, sink, provider, plugin → chain, contexts → jvm, *.java
 
-`records.java` turns polled records into columns and `sinks.java` does the reverse, by the types of `columns.java`;
-`chain.java` applies the transforms and converters that run in Java, `beans.java` reads beans.
+`SourceRecords.java` turns polled records into columns and `RecordReader.java` does the reverse, by the types of
+`Columns.java`; `Chain.java` applies the transforms and converters that run in Java, `Beans.java` reads beans.
 """

@@ -17,7 +17,6 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
-from pathlib import Path
 from typing import Any, Final, Protocol, TypeVar
 
 import jpype
@@ -109,14 +108,14 @@ class Host:
 
     def _call(self, name: str, given: Mapping[str, Any]) -> Any:
         if name == "open":
-            self._jvm = Jvm(given["class_path"], Path(given["cache"]), given["options"])
+            self._jvm = Jvm(given["class_path"], given["options"])
             gc.freeze()  # JPype has Python collect after each of Java's collections
             return str(os.getpid())
         if name == "levels":
             return set_levels(given["levels"])
         if name == "beans":
             assert self._jvm is not None
-            return str(self._jvm.beans.read(given["most"]))
+            return str(self._jvm.headrace("Beans").read(given["most"]))
         area, _, method = name.partition(".")
         return getattr(self, f"_{area}")(method, given)
 

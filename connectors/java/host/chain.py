@@ -30,13 +30,13 @@ class HostedChain:
         self._jvm = jvm
         self._made: list[tuple[Plugin, Any]] = []
         self.java: Any = None
-        """The object of `chain.java`; None: nothing is done."""
+        """The object of `Chain.java`; None: nothing is done."""
         self.tolerates = given is None or bool(given["tolerate"])
         self.converts = given is not None and bool(given["converters"])
         """Whether it reads, or makes, Kafka's bytes."""
         if given is None:
             return
-        self.java = jvm.chain(given["retry_ms"], given["most_delay_ms"])
+        self.java = jvm.headrace("Chain")(given["retry_ms"], given["most_delay_ms"])
         try:
             made = self._converters(given["converters"]) if self.converts or comes_back else (None, None, None)
             headers = None, None, made[2]

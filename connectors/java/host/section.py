@@ -27,8 +27,8 @@ class HostedSection:
     def __init__(self, jvm: Jvm, given: Mapping[str, Any], is_source: bool) -> None:
         """Make and configure all of it; `given` is what `chain.chain_of` told. Errors: those of the plugins."""
         self._chain = HostedChain(jvm, given, is_source, comes_back=True)
-        self._reader = jvm.record_reader(None)
-        self._java = jvm.section(self._chain.java, self._chain.tolerates)
+        self._reader = jvm.headrace("RecordReader")(None)
+        self._java = jvm.headrace("Section")(self._chain.java, self._chain.tolerates)
         self._applying = threading.Lock()
         self._java_thread: Any = None
         self._interrupting = threading.Lock()

@@ -150,8 +150,8 @@ class HostedSink:
 
     def _start(self, jvm: Jvm, headers: Mapping[str, Any] | None) -> None:
         chain = self._chain = HostedChain(jvm, self._given_chain, is_source=False)
-        self._reader = jvm.record_reader(chain.headers(headers))
-        self._records = jvm.sink_records(chain.java, chain.tolerates)
+        self._reader = jvm.headrace("RecordReader")(chain.headers(headers))
+        self._records = jvm.headrace("SinkRecords")(chain.java, chain.tolerates)
         self._task = self._plugin.make_task(self._config)
         props = java_map(self._config)
         self._task.initialize(self._context.java(jvm, self._name, self._config, props))

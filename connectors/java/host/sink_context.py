@@ -48,7 +48,7 @@ class SinkContext:
 
     def java(self, jvm: Jvm, name: str, config: Mapping[str, str], java_config: Any) -> Any:
         """The SinkTaskContext of a task with this config."""
-        return jvm.sink_context(self._answers(name, config, java_config), self._consumer())
+        return jvm.headrace("SinkContext")(self._answers(name, config, java_config), self._consumer())
 
     def _answers(self, name: str, config: Mapping[str, str], java_config: Any) -> Any:
         metrics = plugin_metrics(task_tags(name))

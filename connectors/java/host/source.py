@@ -81,7 +81,7 @@ class HostedTask:
         self._plugin = plugin
         self._chain = chain
         self._committing = threading.Lock()
-        self._transactions = jvm.transactions() if bounds_transactions else None
+        self._transactions = jvm.headrace("Transactions")() if bounds_transactions else None
         try:
             converter = chain.headers(headers)
             with plugin.entered():
@@ -92,7 +92,7 @@ class HostedTask:
         except BaseException:
             chain.close()
             raise
-        self._records = jvm.source_records(
+        self._records = jvm.headrace("SourceRecords")(
             self._task, chain.java, converter, self._transactions, plugin.loader, f"poll-{name}"
         )
         self._records.start()

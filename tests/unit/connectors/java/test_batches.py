@@ -23,7 +23,7 @@ ORDER = Schema(
 
 
 def written(array: pa.Array) -> bytes:
-    """An array as `connectors/java/host/records.java` writes it, which never has an offset."""
+    """An array as `connectors/java/host/RecordColumns.java` writes it, which never has an offset."""
     buffers = iter(array.buffers())
     return _node(array, buffers)
 

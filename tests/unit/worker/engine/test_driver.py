@@ -69,19 +69,6 @@ def test_its_owner_goes_on_whatever_watching_meets(monkeypatch: pytest.MonkeyPat
     assert spark._thread.error is None
 
 
-def test_a_session_begins_though_its_preparation_fails() -> None:
-    spark, met = Spark({}, []), list[object]()
-
-    def fail(jvm: object) -> None:
-        met.append(jvm)
-        raise RuntimeError("no such class")
-
-    spark.on_launch(fail)
-    jvm = object()
-    spark._prepare(jvm)
-    assert met == [jvm]
-
-
 @pytest.mark.parametrize(
     ("conf", "is_on"),
     [

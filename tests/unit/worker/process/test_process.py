@@ -58,9 +58,6 @@ class NoSpark:
     def on_change(self, call: Callable[[bool], None]) -> None:
         self.calls.append("on_change")
 
-    def on_launch(self, _prepare: Callable[[Any], None]) -> None:
-        self.calls.append("on_launch")
-
     def off_change(self, call: Callable[[bool], None]) -> None:
         self.calls.append("off_change")
 
@@ -132,7 +129,7 @@ def test_what_fails_once_spark_is_launched_ends_it() -> None:
 
     with pytest.raises(KeyError):
         make()
-    assert begun[0].calls == ["on_launch", "start", "stop"]
+    assert begun[0].calls == ["start", "stop"]
 
 
 def test_spark_is_launched_before_the_workers_modules_are_imported() -> None:

@@ -49,7 +49,8 @@ class Memory(bytearray):
 
 def section(apply: Callable[[object], str]) -> HostedSection:
     java = SimpleNamespace(apply=apply, buffer=Memory)
-    jvm: Any = SimpleNamespace(record_reader=lambda _: None, section=lambda *_: java)
+    classes = {"RecordReader": lambda _: None, "Section": lambda *_: java}
+    jvm: Any = SimpleNamespace(headrace=classes.__getitem__)
     return HostedSection(jvm, {}, is_source=True)
 
 
