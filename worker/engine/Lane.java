@@ -17,17 +17,15 @@ import java.nio.channels.FileChannel;
 import java.nio.channels.ReadableByteChannel;
 import java.nio.file.Files;
 import java.nio.file.Paths;
-import java.util.Iterator;
+import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
 import java.util.concurrent.CancellationException;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.LinkedBlockingQueue;
-import java.util.concurrent.ThreadFactory;
 import java.util.concurrent.ThreadPoolExecutor;
 import java.util.concurrent.TimeUnit;
 import org.apache.arrow.memory.BufferAllocator;
-import org.apache.arrow.vector.FieldVector;
 import org.apache.arrow.vector.VectorLoader;
 import org.apache.arrow.vector.VectorSchemaRoot;
 import org.apache.arrow.vector.VectorUnloader;
@@ -38,6 +36,7 @@ import org.apache.arrow.vector.ipc.message.MessageSerializer;
 import org.apache.commons.lang3.SerializationUtils;
 import org.apache.spark.sql.SparkSession;
 import org.apache.spark.sql.catalyst.InternalRow;
+import org.apache.spark.sql.catalyst.expressions.Expression;
 import org.apache.spark.sql.catalyst.expressions.InterpretedUnsafeProjection;
 import org.apache.spark.sql.catalyst.expressions.UnsafeProjection;
 import org.apache.spark.sql.execution.arrow.ArrowWriter;
@@ -46,7 +45,6 @@ import org.apache.spark.sql.util.ArrowUtils;
 import org.apache.spark.sql.vectorized.ArrowColumnVector;
 import org.apache.spark.sql.vectorized.ColumnVector;
 import org.apache.spark.sql.vectorized.ColumnarBatch;
-import scala.Function1;
 import scala.collection.immutable.Seq;
 
 /**
@@ -66,20 +64,14 @@ public final class Lane implements Runnable {
     static final int KEPT_ROWS_BYTES = 8 << 20;
 
     /** Compiles one program after the other, for all lanes. */
-    static final ThreadPoolExecutor COMPILER =
-        new ThreadPoolExecutor(1, 1, 1L, TimeUnit.SECONDS, new LinkedBlockingQueue(), new ThreadFactory() {
-            public Thread newThread(Runnable work) {
-                Thread thread = new Thread(work, "headrace-compiler");
-                thread.setDaemon(true);
-                return thread;
-            }
-        });
+    static final ThreadPoolExecutor COMPILER = new ThreadPoolExecutor(1, 1, 1L, TimeUnit.SECONDS,
+        new LinkedBlockingQueue<>(), work -> daemon(work, "headrace-compiler"));
 
     static {
         COMPILER.allowCoreThreadTimeOut(true);
     }
 
-    private final Map programs = new ConcurrentHashMap();
+    private final Map<Integer, Program> programs = new ConcurrentHashMap<>();
     private SparkSession session;
     private BufferAllocator allocator;
     private DataInputStream requests;
@@ -100,24 +92,26 @@ public final class Lane implements Runnable {
         requests = new DataInputStream(new BufferedInputStream(new FileInputStream(requestPipe), 1 << 16));
         answers = new FileOutputStream(answerPipe);
         allocator = ArrowUtils.rootAllocator().newChildAllocator("headrace", 0L, Long.MAX_VALUE);
-        Thread thread = new Thread(this, "headrace-lane");
+        daemon(this, "headrace-lane").start();
+    }
+
+    private static Thread daemon(Runnable work, String name) {
+        Thread thread = new Thread(work, name);
         thread.setDaemon(true);
-        thread.start();
+        return thread;
     }
 
     private static ByteBuffer mapped(String memory) throws IOException {
-        RandomAccessFile file = new RandomAccessFile(memory, "rw");
-        try {
+        try (RandomAccessFile file = new RandomAccessFile(memory, "rw")) {
             return file.getChannel().map(FileChannel.MapMode.READ_WRITE, 0L, file.length());
-        } finally {
-            file.close();
         }
     }
 
     /** Knows a program: bound expressions that make of rows of one type those of the other. */
-    public void add(int number, StructType reads, StructType gives, String zone, List bound, int interpretedRows) {
-        Projections projections = new Projections(bound.toArray(), interpretedRows, session);
-        programs.put(Integer.valueOf(number), new Program(reads, gives, zone, projections, allocator, this));
+    public void add(int number, StructType reads, StructType gives, String zone, List<Seq<Expression>> bound,
+            int interpretedRows) {
+        Projections projections = new Projections(bound, interpretedRows, session);
+        programs.put(number, new Program(reads, gives, zone, projections, allocator, this));
     }
 
     /** Throws the error of the last request. */
@@ -140,6 +134,7 @@ public final class Lane implements Runnable {
         return kernelId;
     }
 
+    @Override
     public void run() {
         kernelId = ownKernelId();
         SparkSession.setActiveSession(session);
@@ -166,22 +161,21 @@ public final class Lane implements Runnable {
     }
 
     private void serve() throws IOException {
-        Integer number = Integer.valueOf(requests.readInt());
+        int number = requests.readInt();
         int batches = requests.readInt();
         int length = requests.readInt();
         boolean isShared = requests.readBoolean();
         if (batches == 0) {
-            Program ended = (Program) programs.remove(number);
+            Program ended = programs.remove(number);
             if (ended != null) {
                 ended.close();
             }
             return;
         }
         failure = null;
-        Program program = (Program) programs.get(number);
+        Program program = programs.get(number);
         if (isShared) {
-            ByteBuffer bytes = (ByteBuffer) shared.duplicate().limit(length);
-            run(program, batches, new Bytes(bytes));
+            run(program, batches, new Bytes(shared.duplicate().limit(length)));
         } else if (hasRoom(length)) {
             requests.readFully(given, 0, length);
             run(program, batches, new Bytes(ByteBuffer.wrap(given, 0, length)));
@@ -234,9 +228,7 @@ public final class Lane implements Runnable {
 
     /** Gives back the memory that programs keep for the rows of the next request. */
     private void release() {
-        for (Iterator all = programs.values().iterator(); all.hasNext(); ) {
-            ((Program) all.next()).close();
-        }
+        programs.values().forEach(Program::close);
     }
 
     private void close() {
@@ -262,26 +254,30 @@ public final class Lane implements Runnable {
             buffer = ofBytes;
         }
 
+        @Override
         public int read(ByteBuffer to) {
             int count = Math.min(to.remaining(), buffer.remaining());
             if (count == 0 && to.hasRemaining()) {
                 return -1;
             }
-            to.put((ByteBuffer) buffer.duplicate().limit(buffer.position() + count));
+            to.put(buffer.duplicate().limit(buffer.position() + count));
             buffer.position(buffer.position() + count);
             return count;
         }
 
+        @Override
         public int write(ByteBuffer from) {
             int count = from.remaining();
             buffer.put(from);
             return count;
         }
 
+        @Override
         public boolean isOpen() {
             return true;
         }
 
+        @Override
         public void close() {
         }
     }
@@ -303,7 +299,7 @@ public final class Lane implements Runnable {
             sharedLength = 0;
             long most = batch.computeBodyLength() + 1024 + 64L * (batch.getNodes().size() + batch.getBuffers().size());
             if (most > PIPED_BYTES && most <= shared.capacity()) {
-                WriteChannel channel = new WriteChannel(new Bytes((ByteBuffer) shared.duplicate()));
+                WriteChannel channel = new WriteChannel(new Bytes(shared.duplicate()));
                 MessageSerializer.serialize(channel, batch);
                 sharedLength = channel.getCurrentPosition();
             } else {
@@ -332,59 +328,54 @@ public final class Lane implements Runnable {
     }
 
     /** The projections of a program: interpreted at first, compiled beside that once enough rows have come. */
-    static final class Projections implements Runnable {
-        private final Object[] expressions;
+    static final class Projections {
+        private final List<Seq<Expression>> expressions;
         private final SparkSession session;
         private int interpretedRows;
-        private Function1[] chain;
-        private volatile Function1[] compiled;
+        private UnsafeProjection[] chain;
+        private volatile UnsafeProjection[] compiled;
 
         /** `expressions` are sequences, each bound to what the one before gives. */
-        Projections(Object[] expressions, int interpretedRows, SparkSession session) {
-            this.expressions = expressions;
+        Projections(List<Seq<Expression>> ofExpressions, int interpretedRows, SparkSession session) {
+            expressions = new ArrayList<>(ofExpressions);
             this.interpretedRows = interpretedRows;
             this.session = session;
-            chain = new Function1[expressions.length];
-            for (int i = 0; i < chain.length; i++) {
-                chain[i] = InterpretedUnsafeProjection.createProjection((Seq) expressions[i]);
-            }
+            chain = expressions.stream().map(InterpretedUnsafeProjection::createProjection)
+                .toArray(UnsafeProjection[]::new);
             if (interpretedRows == 0) {
                 compile();
                 chain = compiled;
             }
         }
 
-        Object apply(Object row) {
+        InternalRow apply(InternalRow row) {
             if (interpretedRows > 0 && --interpretedRows == 0) {
                 compileBeside();
             } else if (interpretedRows == 0 && chain != compiled && compiled != null) {
                 chain = compiled;
             }
-            for (int i = 0; i < chain.length; i++) {
-                row = chain[i].apply(row);
+            for (UnsafeProjection one : chain) {
+                row = one.apply(row);
             }
             return row;
         }
 
         private void compileBeside() {
-            for (int i = 0; i < expressions.length; i++) {  // some keep a state: none is used by two threads
-                expressions[i] = SerializationUtils.clone((Serializable) expressions[i]);
-            }
-            COMPILER.execute(this);
+            expressions.replaceAll(Projections::copy);  // some keep a state: none is used by two threads
+            COMPILER.execute(() -> {
+                SparkSession.setActiveSession(session);
+                compile();
+            });
         }
 
-        public void run() {
-            SparkSession.setActiveSession(session);
-            compile();
+        @SuppressWarnings("unchecked")
+        private static Seq<Expression> copy(Seq<Expression> expressions) {
+            return (Seq<Expression>) SerializationUtils.clone((Serializable) expressions);
         }
 
         private void compile() {
-            Function1[] made = new Function1[expressions.length];
-            for (int i = 0; i < made.length; i++) {
-                made[i] = UnsafeProjection.create((Seq) expressions[i]);
-                expressions[i] = null;
-            }
-            compiled = made;
+            compiled = expressions.stream().map(UnsafeProjection::create).toArray(UnsafeProjection[]::new);
+            expressions.clear();
         }
     }
 
@@ -419,21 +410,15 @@ public final class Lane implements Runnable {
             }
             ReadChannel channel = new ReadChannel(source);
             for (int i = 0; i < batches; i++) {
-                ArrowRecordBatch batch = MessageSerializer.deserializeRecordBatch(channel, allocator);
-                try {
+                try (ArrowRecordBatch batch = MessageSerializer.deserializeRecordBatch(channel, allocator)) {
                     loader.load(batch);
-                } finally {
-                    batch.close();
                 }
                 project(input.getRowCount());
                 input.clear();
             }
             writer.finish();
-            ArrowRecordBatch made = unloader.getRecordBatch();
-            try {
+            try (ArrowRecordBatch made = unloader.getRecordBatch()) {
                 answer.take(made);
-            } finally {
-                made.close();
             }
             writer.reset();
         }
@@ -444,23 +429,17 @@ public final class Lane implements Runnable {
                 if (lane.isGivenUp) {
                     throw new CancellationException("nobody waits for the answer");
                 }
-                writer.write((InternalRow) projections.apply(rows.getRow(i)));
+                writer.write(projections.apply(rows.getRow(i)));
             }
         }
 
         private void open() {
             input = VectorSchemaRoot.create(ArrowUtils.toArrowSchema(reads, zone, false, false), allocator);
             loader = new VectorLoader(input);
-            List vectors = input.getFieldVectors();
-            ColumnVector[] columns = new ColumnVector[vectors.size()];
-            for (int i = 0; i < columns.length; i++) {
-                columns[i] = new ArrowColumnVector((FieldVector) vectors.get(i));
-            }
-            rows = new ColumnarBatch(columns);
+            rows = new ColumnarBatch(
+                input.getFieldVectors().stream().map(ArrowColumnVector::new).toArray(ColumnVector[]::new));
             output = VectorSchemaRoot.create(ArrowUtils.toArrowSchema(gives, zone, false, false), allocator);
-            for (Iterator all = output.getFieldVectors().iterator(); all.hasNext(); ) {
-                ((FieldVector) all.next()).setInitialCapacity(64);
-            }
+            output.getFieldVectors().forEach(vector -> vector.setInitialCapacity(64));
             writer = ArrowWriter.create(output);
             unloader = new VectorUnloader(output);
         }

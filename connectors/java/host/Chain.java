@@ -36,8 +36,8 @@ public final class Chain {
     /** The outcome of a record that nothing was applied to, because one before it has failed. */
     static final Object UNTRIED = new Object();
 
-    private final List steps = new ArrayList();
-    private final Map read = new IdentityHashMap();
+    private final List<Step> steps = new ArrayList<>();
+    private final Map<Header, byte[]> read = new IdentityHashMap<>();
     private final long retryMs;
     private final long mostDelayMs;
     private boolean logged;
@@ -50,9 +50,10 @@ public final class Chain {
     }
 
     /** Adds a transform, for records of which the predicate holds (`negate`: does not hold), if there is one. */
-    public void transform(Transformation transform, ClassLoader loader, Predicate predicate, ClassLoader ofPredicate,
-                          boolean negate) {
-        steps.add(new Link(transform, loader, predicate, ofPredicate, negate));
+    public <R extends ConnectRecord<R>> void transform(Transformation<R> transform, ClassLoader loader,
+                                                       Predicate<R> predicate, ClassLoader ofPredicate,
+                                                       boolean negate) {
+        steps.add(new Link<>(transform, loader, predicate, ofPredicate, negate));
     }
 
     /** Adds what makes Kafka's bytes of headers and, where there are converters, of keys and values. */
@@ -72,13 +73,13 @@ public final class Chain {
     }
 
     /** The record as the steps leave it; null: it is filtered. */
-    ConnectRecord apply(ConnectRecord record) throws Failed, InterruptedException {
-        ConnectRecord made = record;
+    ConnectRecord<?> apply(ConnectRecord<?> record) throws Failed, InterruptedException {
+        ConnectRecord<?> made = record;
         Thread thread = Thread.currentThread();
         ClassLoader before = thread.getContextClassLoader();
         try {
             for (int i = 0; i < steps.size() && made != null; i++) {
-                made = tried((Step) steps.get(i), made);
+                made = tried(steps.get(i), made);
             }
         } finally {
             thread.setContextClassLoader(before);
@@ -90,11 +91,10 @@ public final class Chain {
      * Of each record what the steps make of it: another record, null or what failed. Where failures are not tolerated,
      * what comes after one in its partition is UNTRIED: these records come again.
      */
-    List applied(List records, boolean tolerates) throws InterruptedException {
-        List outcomes = new ArrayList(records.size());
-        Set stopped = new HashSet();
-        for (Iterator all = records.iterator(); all.hasNext(); ) {
-            ConnectRecord record = (ConnectRecord) all.next();
+    List<Object> applied(List<? extends ConnectRecord<?>> records, boolean tolerates) throws InterruptedException {
+        List<Object> outcomes = new ArrayList<>(records.size());
+        Set<Object> stopped = new HashSet<>();
+        for (ConnectRecord<?> record : records) {
             Object outcome = UNTRIED;
             if (stopped.isEmpty() || !stopped.contains(origin(record))) {
                 try {
@@ -112,22 +112,23 @@ public final class Chain {
     }
 
     /** The partition that a record came from. */
-    static Object origin(ConnectRecord record) {
-        if (record instanceof SinkRecord) {
-            SinkRecord came = (SinkRecord) record;
-            return new TopicPartition(came.originalTopic(), came.originalKafkaPartition().intValue());
-        }
-        return ((SourceRecord) record).sourcePartition();
+    private static Object origin(ConnectRecord<?> record) {
+        return record instanceof SinkRecord came ? origin(came) : ((SourceRecord) record).sourcePartition();
+    }
+
+    /** The partition of Kafka that a record came from. */
+    static TopicPartition origin(SinkRecord record) {
+        return new TopicPartition(record.originalTopic(), record.originalKafkaPartition());
     }
 
     /** What the step makes of the record, tried again while it fails with a retriable error. */
-    private ConnectRecord tried(Step step, ConnectRecord record) throws Failed, InterruptedException {
+    private ConnectRecord<?> tried(Step step, ConnectRecord<?> record) throws Failed, InterruptedException {
         long began = System.nanoTime();
         for (int tries = 0; ; tries++) {
             try {
                 return step.run(record);
             } catch (RetriableException again) {
-                if (!pause(tries, retryMs - (System.nanoTime() - began) / 1000000L)) {
+                if (!pause(tries, retryMs - (System.nanoTime() - began) / 1_000_000L)) {
                     throw failed(step, again);
                 }
             } catch (Exception wrong) {
@@ -179,7 +180,7 @@ abstract class Step {
     String stage;
     String plugin;
 
-    abstract ConnectRecord run(ConnectRecord record) throws Exception;
+    abstract ConnectRecord<?> run(ConnectRecord<?> record) throws Exception;
 
     /** Enters a plugin, whose class loader is the thread's. */
     final void enter(String ofStage, Object entered) {
@@ -189,14 +190,14 @@ abstract class Step {
     }
 }
 
-final class Link extends Step {
-    private final Transformation transform;
+final class Link<R extends ConnectRecord<R>> extends Step {
+    private final Transformation<R> transform;
     private final ClassLoader loader;
-    private final Predicate predicate;
+    private final Predicate<R> predicate;
     private final ClassLoader ofPredicate;
     private final boolean negate;
 
-    Link(Transformation ofTransform, ClassLoader ofLoader, Predicate test, ClassLoader ofTest, boolean negated) {
+    Link(Transformation<R> ofTransform, ClassLoader ofLoader, Predicate<R> test, ClassLoader ofTest, boolean negated) {
         transform = ofTransform;
         loader = ofLoader;
         predicate = test;
@@ -206,7 +207,10 @@ final class Link extends Step {
         plugin = transform.getClass().getName();
     }
 
-    ConnectRecord run(ConnectRecord record) {
+    @Override
+    @SuppressWarnings("unchecked")  // a chain is of sources' records or of sinks'
+    ConnectRecord<?> run(ConnectRecord<?> given) {
+        R record = (R) given;
         if (predicate != null) {
             Thread.currentThread().setContextClassLoader(ofPredicate);
             if (predicate.test(record) == negate) {
@@ -225,23 +229,23 @@ final class Encoding extends Step {
     private final Converter keys;
     private final Converter values;
     private final HeaderConverter headers;
-    private final Map read;
+    private final Map<Header, byte[]> read;
 
     /** `ofRead`: the record's headers that `Decoding` has read, with their bytes. */
-    Encoding(Converter ofKeys, Converter ofValues, HeaderConverter ofHeaders, Map ofRead) {
+    Encoding(Converter ofKeys, Converter ofValues, HeaderConverter ofHeaders, Map<Header, byte[]> ofRead) {
         keys = ofKeys;
         values = ofValues;
         headers = ofHeaders;
         read = ofRead;
     }
 
-    ConnectRecord run(ConnectRecord record) {
+    @Override
+    ConnectRecord<?> run(ConnectRecord<?> record) {
         RecordHeaders raw = new RecordHeaders();  // converters may add to them
         enter("HEADER_CONVERTER", headers);
-        for (Iterator all = record.headers().iterator(); all.hasNext(); ) {
-            Header one = (Header) all.next();
+        for (Header one : record.headers()) {
             // A Header is immutable, and records are copied with the same ones: this one is as it came.
-            raw.add(one.key(), read.containsKey(one) ? (byte[]) read.get(one)
+            raw.add(one.key(), read.containsKey(one) ? read.get(one)
                 : headers.fromConnectHeader(record.topic(), one.key(), one.schema(), one.value()));
         }
         Schema keySchema = record.keySchema();
@@ -259,8 +263,7 @@ final class Encoding extends Step {
             valueSchema = value == null ? null : Schema.OPTIONAL_BYTES_SCHEMA;
         }
         ConnectHeaders made = new ConnectHeaders();
-        for (Iterator all = raw.iterator(); all.hasNext(); ) {
-            org.apache.kafka.common.header.Header one = (org.apache.kafka.common.header.Header) all.next();
+        for (org.apache.kafka.common.header.Header one : raw) {
             made.add(one.key(), one.value(), RAW);
         }
         return record.newRecord(record.topic(), record.kafkaPartition(), keySchema, key, valueSchema, value,
@@ -272,17 +275,18 @@ final class Decoding extends Step {
     private final Converter keys;
     private final Converter values;
     private final HeaderConverter headers;
-    private final Map read;
+    private final Map<Header, byte[]> read;
 
     /** `ofRead` gets the record's headers, by identity, with their bytes. */
-    Decoding(Converter ofKeys, Converter ofValues, HeaderConverter ofHeaders, Map ofRead) {
+    Decoding(Converter ofKeys, Converter ofValues, HeaderConverter ofHeaders, Map<Header, byte[]> ofRead) {
         keys = ofKeys;
         values = ofValues;
         headers = ofHeaders;
         read = ofRead;
     }
 
-    ConnectRecord run(ConnectRecord record) {
+    @Override
+    ConnectRecord<?> run(ConnectRecord<?> record) {
         RecordHeaders raw = ((RawHeaders) record.headers()).raw;
         SchemaAndValue key = new SchemaAndValue(record.keySchema(), record.key());
         if (keys != null) {
@@ -296,15 +300,12 @@ final class Decoding extends Step {
         }
         enter("HEADER_CONVERTER", headers);
         ConnectHeaders made = new ConnectHeaders();
-        for (Iterator all = raw.iterator(); all.hasNext(); ) {
-            org.apache.kafka.common.header.Header one = (org.apache.kafka.common.header.Header) all.next();
+        for (org.apache.kafka.common.header.Header one : raw) {
             made.add(one.key(), headers.toConnectHeader(record.topic(), one.key(), one.value()));
         }
         read.clear();
-        Iterator raws = raw.iterator();
-        for (Iterator all = made.iterator(); all.hasNext(); ) {
-            read.put(all.next(), ((org.apache.kafka.common.header.Header) raws.next()).value());
-        }
+        Iterator<org.apache.kafka.common.header.Header> raws = raw.iterator();
+        made.forEach(one -> read.put(one, raws.next().value()));
         return record.newRecord(record.topic(), record.kafkaPartition(), key.schema(), key.value(), value.schema(),
             value.value(), record.timestamp(), made);
     }

@@ -5,9 +5,9 @@ import java.math.BigInteger;
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
 import java.nio.charset.StandardCharsets;
+import java.util.Arrays;
 import java.util.Collection;
 import java.util.Date;
-import java.util.Iterator;
 import java.util.Map;
 import org.apache.kafka.connect.data.Field;
 import org.apache.kafka.connect.data.Schema;
@@ -23,7 +23,7 @@ final class Columns {
             throw new IllegalArgumentException("The schema is nested too deeply");
         }
         if (isDecimal(schema)) {
-            String scale = schema.parameters() == null ? null : (String) schema.parameters().get("scale");
+            String scale = schema.parameters() == null ? null : schema.parameters().get("scale");
             int number;
             try {
                 number = Integer.parseInt(String.valueOf(scale));
@@ -38,9 +38,7 @@ final class Columns {
         }
         Schema.Type type = schema.type();
         if (type == Schema.Type.STRUCT) {
-            for (Iterator all = schema.fields().iterator(); all.hasNext(); ) {
-                check(((Field) all.next()).schema(), depth + 1);
-            }
+            schema.fields().forEach(field -> check(field.schema(), depth + 1));
         } else if (type == Schema.Type.ARRAY) {
             check(schema.valueSchema(), depth + 1);
         } else if (type == Schema.Type.MAP) {
@@ -54,14 +52,8 @@ final class Columns {
 
     private static boolean hasMap(Schema schema) {
         Schema.Type type = schema.type();
-        if (type == Schema.Type.STRUCT) {
-            for (Iterator all = schema.fields().iterator(); all.hasNext(); ) {
-                if (hasMap(((Field) all.next()).schema())) {
-                    return true;
-                }
-            }
-        }
-        return type == Schema.Type.MAP || type == Schema.Type.ARRAY && hasMap(schema.valueSchema());
+        return type == Schema.Type.MAP || type == Schema.Type.ARRAY && hasMap(schema.valueSchema())
+            || type == Schema.Type.STRUCT && schema.fields().stream().map(Field::schema).anyMatch(Columns::hasMap);
     }
 
     static boolean isDecimal(Schema schema) {
@@ -71,36 +63,21 @@ final class Columns {
     static Column of(Schema schema) {
         String name = schema.name() != null && schema.name().startsWith(LOGICAL)
             ? schema.name().substring(LOGICAL.length()) : "";
-        switch (schema.type()) {
-            case INT8:
-                return new Fixed(Fixed.INT8);
-            case INT16:
-                return new Fixed(Fixed.INT16);
-            case INT32:
-                return new Fixed(name.equals("Date") ? Fixed.DATE : name.equals("Time") ? Fixed.TIME : Fixed.INT32);
-            case INT64:
-                return new Fixed(name.equals("Timestamp") ? Fixed.TIMESTAMP : Fixed.INT64);
-            case FLOAT32:
-                return new Fixed(Fixed.FLOAT32);
-            case FLOAT64:
-                return new Fixed(Fixed.FLOAT64);
-            case BOOLEAN:
-                return new Bits();
-            case BYTES:
-                return isDecimal(schema)
-                    ? new Fixed(Integer.parseInt((String) schema.parameters().get("scale"))) : (Column) new Bytes();
-            case STRING:
-                return new Bytes();
-            case ARRAY:
-                return new Items(of(schema.valueSchema()), false);
-            case MAP:
-                return new Items(new Members(
-                    new Column[] {of(schema.keySchema()), of(schema.valueSchema())}), true);
-            case STRUCT:
-                return new Members(schema);
-            default:
-                throw new IllegalArgumentException("no type " + schema.type());
-        }
+        return switch (schema.type()) {
+            case INT8 -> new Fixed(Fixed.INT8);
+            case INT16 -> new Fixed(Fixed.INT16);
+            case INT32 -> new Fixed(name.equals("Date") ? Fixed.DATE : name.equals("Time") ? Fixed.TIME : Fixed.INT32);
+            case INT64 -> new Fixed(name.equals("Timestamp") ? Fixed.TIMESTAMP : Fixed.INT64);
+            case FLOAT32 -> new Fixed(Fixed.FLOAT32);
+            case FLOAT64 -> new Fixed(Fixed.FLOAT64);
+            case BOOLEAN -> new Bits();
+            case BYTES -> isDecimal(schema)
+                ? new Fixed(Integer.parseInt(schema.parameters().get("scale"))) : new Bytes();
+            case STRING -> new Bytes();
+            case ARRAY -> new Items(of(schema.valueSchema()), false);
+            case MAP -> new Items(new Members(of(schema.keySchema()), of(schema.valueSchema())), true);
+            case STRUCT -> new Members(schema);
+        };
     }
 }
 
@@ -142,7 +119,7 @@ abstract class Column {
 
     private void grow() {
         if (validity.length <= length >> 3) {
-            validity = java.util.Arrays.copyOf(validity, validity.length * 2);
+            validity = Arrays.copyOf(validity, validity.length * 2);
         }
     }
 
@@ -197,6 +174,7 @@ final class Fixed extends Column {
             : kind == INT64 || kind == FLOAT64 || kind == TIMESTAMP ? 8 : 4;
     }
 
+    @Override
     void append(Object value) {
         if (value == null) {
             appendNull();
@@ -204,35 +182,16 @@ final class Fixed extends Column {
         }
         int at = room();
         switch (kind) {
-            case INT8:
-                data.put(at, ((Number) value).byteValue());
-                break;
-            case INT16:
-                data.putShort(at, ((Number) value).shortValue());
-                break;
-            case INT32:
-                data.putInt(at, ((Number) value).intValue());
-                break;
-            case INT64:
-                data.putLong(at, ((Number) value).longValue());
-                break;
-            case FLOAT32:
-                data.putFloat(at, ((Number) value).floatValue());
-                break;
-            case FLOAT64:
-                data.putDouble(at, ((Number) value).doubleValue());
-                break;
-            case DATE:
-                data.putInt(at, Math.toIntExact(Math.floorDiv(((Date) value).getTime(), 86400000L)));
-                break;
-            case TIME:
-                data.putInt(at, Math.toIntExact(((Date) value).getTime()));
-                break;
-            case TIMESTAMP:
-                data.putLong(at, Math.multiplyExact(((Date) value).getTime(), 1000L));
-                break;
-            default:
-                putDecimal(at, (BigDecimal) value);
+            case INT8 -> data.put(at, ((Number) value).byteValue());
+            case INT16 -> data.putShort(at, ((Number) value).shortValue());
+            case INT32 -> data.putInt(at, ((Number) value).intValue());
+            case INT64 -> data.putLong(at, ((Number) value).longValue());
+            case FLOAT32 -> data.putFloat(at, ((Number) value).floatValue());
+            case FLOAT64 -> data.putDouble(at, ((Number) value).doubleValue());
+            case DATE -> data.putInt(at, Math.toIntExact(Math.floorDiv(((Date) value).getTime(), 86_400_000L)));
+            case TIME -> data.putInt(at, Math.toIntExact(((Date) value).getTime()));
+            case TIMESTAMP -> data.putLong(at, Math.multiplyExact(((Date) value).getTime(), 1000L));
+            default -> putDecimal(at, (BigDecimal) value);
         }
         valid();
     }
@@ -256,12 +215,13 @@ final class Fixed extends Column {
     private int room() {
         int at = length * width;
         if (data.capacity() < at + width) {
-            byte[] larger = java.util.Arrays.copyOf(data.array(), 2 * data.capacity());
+            byte[] larger = Arrays.copyOf(data.array(), 2 * data.capacity());
             data = ByteBuffer.wrap(larger).order(ByteOrder.LITTLE_ENDIAN);
         }
         return at;
     }
 
+    @Override
     void appendEmpty() {
         int at = room();
         for (int i = 0; i < width; i++) {
@@ -269,13 +229,16 @@ final class Fixed extends Column {
         }
     }
 
+    @Override
     void cut(int to) {
     }
 
+    @Override
     void writeBuffers(ByteBuffer to) {
         put(to, data.array(), length * width);
     }
 
+    @Override
     int size() {
         return validityBytes() + length * width;
     }
@@ -284,18 +247,19 @@ final class Fixed extends Column {
 final class Bits extends Column {
     private byte[] data = new byte[64];
 
+    @Override
     void append(Object value) {
         if (value == null) {
             appendNull();
             return;
         }
-        set(((Boolean) value).booleanValue());
+        set((Boolean) value);
         valid();
     }
 
     private void set(boolean bit) {
         if (data.length <= length >> 3) {
-            data = java.util.Arrays.copyOf(data, data.length * 2);
+            data = Arrays.copyOf(data, data.length * 2);
         }
         if (bit) {
             data[length >> 3] |= (byte) (1 << (length & 7));
@@ -304,17 +268,21 @@ final class Bits extends Column {
         }
     }
 
+    @Override
     void appendEmpty() {
         set(false);
     }
 
+    @Override
     void cut(int to) {
     }
 
+    @Override
     void writeBuffers(ByteBuffer to) {
         put(to, data, (length + 7) / 8);
     }
 
+    @Override
     int size() {
         return 2 * validityBytes();
     }
@@ -326,7 +294,7 @@ final class Ends {
 
     void set(int row, int end) {
         if (data.capacity() < 4 * row + 8) {
-            byte[] larger = java.util.Arrays.copyOf(data.array(), 2 * data.capacity());
+            byte[] larger = Arrays.copyOf(data.array(), 2 * data.capacity());
             data = ByteBuffer.wrap(larger).order(ByteOrder.LITTLE_ENDIAN);
         }
         data.putInt(4 * row + 4, end);
@@ -349,6 +317,7 @@ final class Bytes extends Column {
     private String text;
     private byte[] encoded;
 
+    @Override
     void append(Object value) {
         if (value == null) {
             appendNull();
@@ -357,11 +326,11 @@ final class Bytes extends Column {
         byte[] bytes;
         if (value == text) {  // as the topic of most records is that of the one before
             bytes = encoded;
-        } else if (value instanceof String) {
-            text = (String) value;
+        } else if (value instanceof String given) {
+            text = given;
             encoded = bytes = text.getBytes(StandardCharsets.UTF_8);
-        } else if (value instanceof ByteBuffer) {
-            ByteBuffer source = (ByteBuffer) ((ByteBuffer) value).duplicate();
+        } else if (value instanceof ByteBuffer given) {
+            ByteBuffer source = given.duplicate();
             bytes = new byte[source.remaining()];
             source.get(bytes);
         } else {
@@ -369,7 +338,7 @@ final class Bytes extends Column {
         }
         int needed = Math.addExact(used, bytes.length);
         if (data.length < needed) {
-            data = java.util.Arrays.copyOf(data, Math.max(needed, (int) Math.min(2L * data.length, 1 << 30)));
+            data = Arrays.copyOf(data, Math.max(needed, (int) Math.min(2L * data.length, 1 << 30)));
         }
         System.arraycopy(bytes, 0, data, used, bytes.length);
         used = needed;
@@ -377,19 +346,23 @@ final class Bytes extends Column {
         valid();
     }
 
+    @Override
     void appendEmpty() {
         ends.set(length, used);
     }
 
+    @Override
     void cut(int to) {
         used = ends.of(to);
     }
 
+    @Override
     void writeBuffers(ByteBuffer to) {
         ends.write(to, length);
         put(to, data, used);
     }
 
+    @Override
     int size() {
         return validityBytes() + 4 * length + used;
     }
@@ -406,6 +379,7 @@ final class Items extends Column {
         isMap = ofMap;
     }
 
+    @Override
     void append(Object value) {
         if (value == null) {
             appendNull();
@@ -413,8 +387,7 @@ final class Items extends Column {
         }
         if (isMap) {
             Members entries = (Members) items;
-            for (Iterator all = ((Map) value).entrySet().iterator(); all.hasNext(); ) {
-                Map.Entry entry = (Map.Entry) all.next();
+            for (Map.Entry<?, ?> entry : ((Map<?, ?>) value).entrySet()) {
                 if (entry.getKey() == null) {
                     throw new IllegalArgumentException("A map has a null key, which Spark cannot hold");
                 }
@@ -423,9 +396,7 @@ final class Items extends Column {
                 entries.valid();
             }
         } else {
-            for (Iterator all = ((Collection) value).iterator(); all.hasNext(); ) {
-                items.append(all.next());
-            }
+            ((Collection<?>) value).forEach(items::append);
         }
         close();
     }
@@ -436,23 +407,28 @@ final class Items extends Column {
         valid();
     }
 
+    @Override
     void appendEmpty() {
         ends.set(length, items.length);
     }
 
+    @Override
     void cut(int to) {
         items.truncate(ends.of(to));
     }
 
+    @Override
     void writeBuffers(ByteBuffer to) {
         ends.write(to, length);
         items.write(to);
     }
 
+    @Override
     int size() {
         return validityBytes() + 4 * length + items.size();
     }
 
+    @Override
     int nodes() {
         return 1 + items.nodes();
     }
@@ -463,7 +439,7 @@ final class Members extends Column {
     private final Column[] members;
     private final String[] names;
 
-    Members(Column[] ofMembers) {
+    Members(Column... ofMembers) {
         members = ofMembers;
         names = null;
     }
@@ -472,7 +448,7 @@ final class Members extends Column {
         members = new Column[schema.fields().size()];
         names = new String[members.length];
         for (int i = 0; i < members.length; i++) {
-            Field field = (Field) schema.fields().get(i);
+            Field field = schema.fields().get(i);
             names[i] = field.name();
             members[i] = Columns.of(field.schema());
         }
@@ -482,6 +458,7 @@ final class Members extends Column {
         return members[index];
     }
 
+    @Override
     void append(Object value) {
         if (value == null) {
             appendNull();
@@ -499,36 +476,41 @@ final class Members extends Column {
         valid();
     }
 
+    @Override
     void appendEmpty() {
-        for (int i = 0; i < members.length; i++) {
-            members[i].appendNull();
+        for (Column member : members) {
+            member.appendNull();
         }
     }
 
+    @Override
     void cut(int to) {
-        for (int i = 0; i < members.length; i++) {
-            members[i].truncate(to);
+        for (Column member : members) {
+            member.truncate(to);
         }
     }
 
+    @Override
     void writeBuffers(ByteBuffer to) {
-        for (int i = 0; i < members.length; i++) {
-            members[i].write(to);
+        for (Column member : members) {
+            member.write(to);
         }
     }
 
+    @Override
     int size() {
         int size = validityBytes();
-        for (int i = 0; i < members.length; i++) {
-            size += members[i].size();
+        for (Column member : members) {
+            size += member.size();
         }
         return size;
     }
 
+    @Override
     int nodes() {
         int nodes = 1;
-        for (int i = 0; i < members.length; i++) {
-            nodes += members[i].nodes();
+        for (Column member : members) {
+            nodes += member.nodes();
         }
         return nodes;
     }

@@ -3,11 +3,10 @@ package headrace;
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
 import java.util.ArrayList;
-import java.util.Collections;
 import java.util.HashMap;
 import java.util.IdentityHashMap;
-import java.util.Iterator;
 import java.util.List;
+import java.util.Map;
 import org.apache.kafka.connect.connector.ConnectRecord;
 import org.apache.kafka.connect.data.Schema;
 import org.apache.kafka.connect.errors.DataException;
@@ -39,7 +38,7 @@ final class RecordColumns {
     /** `ofHeaders`: makes the bytes of headers; null: the chain does. */
     RecordColumns(HeaderConverter ofHeaders) {
         headerConverter = ofHeaders;
-        json.configure(Collections.singletonMap("schemas.enable", "false"), false);
+        json.configure(Map.of("schemas.enable", "false"), false);
     }
 
     /** A batch without rows; its first one will have this number. */
@@ -78,13 +77,13 @@ final class RecordColumns {
         private final Column timestamps = new Fixed(Fixed.INT64);
         private final Bytes headerKeys = new Bytes();
         private final Bytes headerValues = new Bytes();
-        private final Items headers = new Items(new Members(new Column[] {headerKeys, headerValues}), false);
+        private final Items headers = new Items(new Members(headerKeys, headerValues), false);
         private final Column keySchemas = new Fixed(Fixed.INT32);
         private final Column valueSchemas = new Fixed(Fixed.INT32);
         private final Column drops = new Bits();
-        private final List failures = java.util.Arrays.asList(new Column[] {new Bytes(), new Bytes(), new Bytes()});
-        private final List keyColumns = new ArrayList();
-        private final List valueColumns = new ArrayList();
+        private final List<Column> failures = List.of(new Bytes(), new Bytes(), new Bytes());
+        private final List<Column> keyColumns = new ArrayList<>();
+        private final List<Column> valueColumns = new ArrayList<>();
         private long first;
         private int bytes;
 
@@ -93,9 +92,9 @@ final class RecordColumns {
         }
 
         /** Adds what became of a record: another one, null where it was filtered, or what failed. */
-        void add(ConnectRecord given, Object outcome) {
-            Failed failed = outcome instanceof Failed ? (Failed) outcome : null;
-            ConnectRecord record = outcome instanceof ConnectRecord ? (ConnectRecord) outcome : given;
+        void add(ConnectRecord<?> given, Object outcome) {
+            Failed failed = outcome instanceof Failed thrown ? thrown : null;
+            ConnectRecord<?> record = outcome instanceof ConnectRecord<?> made ? made : given;
             RuntimeException wrong = null;
             try {
                 if (outcome == null) {
@@ -113,7 +112,7 @@ final class RecordColumns {
             } else if (wrong != null) {
                 addFailure(wrong.getMessage() == null ? wrong.toString() : wrong.getMessage(), null, null);
             }
-            drops.append(Boolean.valueOf(outcome == null));
+            drops.append(outcome == null);
             topics.append(record.topic());
             partitions.append(record.kafkaPartition());
             timestamps.append(record.timestamp());
@@ -123,7 +122,7 @@ final class RecordColumns {
             }
         }
 
-        private void addData(ConnectRecord record) {
+        private void addData(ConnectRecord<?> record) {
             Integer key = keys.number(record.keySchema(), record.key());
             Integer value = values.number(record.valueSchema(), record.value());
             put(keys, keyColumns, keySchemas, key, record.topic(), record.key());
@@ -134,7 +133,7 @@ final class RecordColumns {
         private void addFailure(String message, String stage, String plugin) {
             String[] texts = {message, stage, plugin};
             for (int i = 0; i < texts.length; i++) {
-                Column column = (Column) failures.get(i);
+                Column column = failures.get(i);
                 column.pad(count);
                 column.append(texts[i]);
             }
@@ -146,27 +145,26 @@ final class RecordColumns {
             headers.appendNull();
         }
 
-        private int sizeOf(List columns) {
+        private int sizeOf(List<Column> columns) {
             int size = 0;
-            for (int i = 0; i < columns.size(); i++) {
-                Column column = (Column) columns.get(i);
+            for (Column column : columns) {
                 size += column == null ? 0 : column.size();
             }
             return size;
         }
 
-        private void put(Side side, List columns, Column numbers, Integer number, String topic, Object data) {
+        private void put(Side side, List<Column> columns, Column numbers, Integer number, String topic, Object data) {
             numbers.append(number);
             if (number == null) {
                 return;
             }
-            while (columns.size() <= number.intValue()) {
+            while (columns.size() <= number) {
                 columns.add(null);
             }
-            Column column = (Column) columns.get(number.intValue());
+            Column column = columns.get(number);
             if (column == null) {
-                column = side.column(number.intValue());
-                columns.set(number.intValue(), column);
+                column = side.column(number);
+                columns.set(number, column);
             }
             column.pad(count);
             if (side.isSchemaless(number)) {
@@ -182,13 +180,12 @@ final class RecordColumns {
             }
         }
 
-        private void addHeaders(ConnectRecord record) {
+        private void addHeaders(ConnectRecord<?> record) {
             if (record.headers().isEmpty()) {
                 headers.appendNull();
                 return;
             }
-            for (Iterator all = record.headers().iterator(); all.hasNext(); ) {
-                Header header = (Header) all.next();
+            for (Header header : record.headers()) {
                 headerKeys.append(header.key());
                 headerValues.append(header.schema() == Encoding.RAW ? header.value() : headerConverter
                     .fromConnectHeader(record.topic(), header.key(), header.schema(), header.value()));
@@ -206,18 +203,14 @@ final class RecordColumns {
 
         /** Forgets what was added beyond the rows that are counted. */
         private void truncate() {
-            Column[] own = own();
-            for (int i = 0; i < own.length; i++) {
-                own[i].truncate(count);
-            }
+            own().forEach(column -> column.truncate(count));
             truncate(failures);
             truncate(keyColumns);
             truncate(valueColumns);
         }
 
-        private void truncate(List columns) {
-            for (Iterator all = columns.iterator(); all.hasNext(); ) {
-                Column column = (Column) all.next();
+        private void truncate(List<Column> columns) {
+            for (Column column : columns) {
                 if (column != null) {
                     column.truncate(Math.min(count, column.length));
                 }
@@ -234,16 +227,16 @@ final class RecordColumns {
             tell(text, keyColumns);
             text.append(",\"value_columns\":");
             tell(text, valueColumns);
-            text.append(",\"has_failures\":").append(hasRows((Column) failures.get(0)));
+            text.append(",\"has_failures\":").append(hasRows(failures.get(0)));
             return text.append('}').toString();
         }
 
         /** The numbers of the schemas that rows of the batch have. */
-        private void tell(StringBuilder text, List columns) {
-            List numbers = new ArrayList();
+        private void tell(StringBuilder text, List<Column> columns) {
+            List<Integer> numbers = new ArrayList<>();
             for (int i = 0; i < columns.size(); i++) {
-                if (hasRows((Column) columns.get(i))) {
-                    numbers.add(Integer.valueOf(i));
+                if (hasRows(columns.get(i))) {
+                    numbers.add(i);
                 }
             }
             text.append(numbers);
@@ -251,28 +244,26 @@ final class RecordColumns {
 
         /** Writes all columns into `buffer`; the most bytes that they may have taken. */
         int write() {
-            List all = new ArrayList(java.util.Arrays.asList(own()));
+            List<Column> all = new ArrayList<>(own());
             complete(failures, all);
             complete(keyColumns, all);
             complete(valueColumns, all);
             int size = 0;
-            for (int i = 0; i < all.size(); i++) {
-                size += ((Column) all.get(i)).size() + 256 * ((Column) all.get(i)).nodes();
+            for (Column column : all) {
+                size += column.size() + 256 * column.nodes();
             }
             if (buffer.capacity() < size || buffer.capacity() > 64 << 20 && size < 16 << 20) {
                 buffer = ByteBuffer.allocateDirect(size + size / 4).order(ByteOrder.LITTLE_ENDIAN);
             }
             buffer.clear();
-            for (int i = 0; i < all.size(); i++) {
-                ((Column) all.get(i)).write(buffer);
-            }
+            all.forEach(column -> column.write(buffer));
             buffer.flip();
             return size;
         }
 
         /** The columns that each batch has, in the order of `ROUTING`. */
-        private Column[] own() {
-            return new Column[] {topics, partitions, timestamps, headers, keySchemas, valueSchemas, drops};
+        private List<Column> own() {
+            return List.of(topics, partitions, timestamps, headers, keySchemas, valueSchemas, drops);
         }
 
         /** Whether a column is one of this batch, and not of one before that had its arrays. */
@@ -280,9 +271,8 @@ final class RecordColumns {
             return column != null && column.length > 0;
         }
 
-        private void complete(List columns, List all) {
-            for (int i = 0; i < columns.size(); i++) {
-                Column column = (Column) columns.get(i);
+        private void complete(List<Column> columns, List<Column> all) {
+            for (Column column : columns) {
                 if (hasRows(column)) {
                     column.pad(count);
                     all.add(column);
@@ -294,9 +284,9 @@ final class RecordColumns {
     /** The schemas of keys or of values, by their numbers. */
     private final class Side {
         private final String name;
-        private final IdentityHashMap same = new IdentityHashMap();
-        private final HashMap equal = new HashMap();
-        private final List schemas = new ArrayList();
+        private final Map<Schema, Integer> same = new IdentityHashMap<>();
+        private final Map<Schema, Integer> equal = new HashMap<>();
+        private final List<Schema> schemas = new ArrayList<>();
         private int told;
         private Integer schemaless;
 
@@ -308,17 +298,17 @@ final class RecordColumns {
         Integer number(Schema schema, Object data) {
             if (schema == null) {
                 if (data != null && schemaless == null) {
-                    schemaless = Integer.valueOf(schemas.size());
+                    schemaless = schemas.size();
                     schemas.add(null);
                 }
                 return data == null ? null : schemaless;
             }
-            Object found = same.get(schema);
+            Integer found = same.get(schema);
             if (found == null) {
                 found = equal.get(schema);
                 if (found == null) {
                     Columns.check(schema, 0);
-                    found = Integer.valueOf(schemas.size());
+                    found = schemas.size();
                     schemas.add(schema);
                     equal.put(schema, found);
                 }
@@ -327,7 +317,7 @@ final class RecordColumns {
                 }
                 same.put(schema, found);
             }
-            return (Integer) found;
+            return found;
         }
 
         boolean isSchemaless(Integer number) {
@@ -335,7 +325,7 @@ final class RecordColumns {
         }
 
         Schema.Type type(Integer number) {
-            return ((Schema) schemas.get(number.intValue())).type();
+            return schemas.get(number).type();
         }
 
         boolean isCrowded() {
@@ -343,7 +333,7 @@ final class RecordColumns {
         }
 
         Column column(int number) {
-            Schema schema = (Schema) schemas.get(number);
+            Schema schema = schemas.get(number);
             return schema == null ? new Bytes() : Columns.of(schema);
         }
 
@@ -351,7 +341,7 @@ final class RecordColumns {
         void tell(StringBuilder text) {
             text.append('[');
             for (int i = told; i < schemas.size(); i++) {
-                Schema schema = (Schema) schemas.get(i);
+                Schema schema = schemas.get(i);
                 text.append(i > told ? "," : "").append(schema == null ? "null" : json.asJsonSchema(schema).toString());
             }
             told = schemas.size();

@@ -18,12 +18,12 @@ public final class Section {
     }
 
     /** Passes records through the chain; what `buffer` holds then, as JSON. */
-    public String apply(List records) throws InterruptedException {
+    public String apply(List<ConnectRecord<?>> records) throws InterruptedException {
         RecordColumns.Rows rows = columns.begin(0);
-        Iterator outcomes = chain.applied(records, tolerates).iterator();
-        for (Iterator all = records.iterator(); all.hasNext(); ) {
+        Iterator<Object> outcomes = chain.applied(records, tolerates).iterator();
+        for (ConnectRecord<?> record : records) {
             Object outcome = outcomes.next();
-            rows.add((ConnectRecord) all.next(), outcome == Chain.UNTRIED ? null : outcome);
+            rows.add(record, outcome == Chain.UNTRIED ? null : outcome);
         }
         return columns.written(rows);
     }

@@ -14,51 +14,62 @@ public final class SinkContext extends WorkerSinkTaskContext {
     private final SinkTaskContext answers;
 
     /** `consumer`: what a plugin finds where Connect has the task's consumer. */
-    public SinkContext(SinkTaskContext whoAnswers, Consumer consumer) {
+    public SinkContext(SinkTaskContext whoAnswers, Consumer<byte[], byte[]> consumer) {
         super(consumer, null, null);
         answers = whoAnswers;
     }
 
-    public Map configs() {
+    @Override
+    public Map<String, String> configs() {
         return answers.configs();
     }
 
-    public void offset(Map offsets) {
+    @Override
+    public void offset(Map<TopicPartition, Long> offsets) {
         answers.offset(offsets);
     }
 
+    @Override
     public void offset(TopicPartition partition, long offset) {
         answers.offset(partition, offset);
     }
 
+    @Override
     public void timeout(long milliseconds) {
         answers.timeout(milliseconds);
     }
 
-    public Set assignment() {
+    @Override
+    public Set<TopicPartition> assignment() {
         return answers.assignment();
     }
 
-    public void pause(TopicPartition[] partitions) {
+    @Override
+    public void pause(TopicPartition... partitions) {
         answers.pause(partitions);
     }
 
-    public void resume(TopicPartition[] partitions) {
+    @Override
+    public void resume(TopicPartition... partitions) {
         answers.resume(partitions);
     }
 
+    @Override
     public void requestCommit() {
         answers.requestCommit();
     }
 
+    @Override
     public ErrantRecordReporter errantRecordReporter() {
         return answers.errantRecordReporter();
     }
 
+    @Override
     public PluginMetrics pluginMetrics() {
         return answers.pluginMetrics();
     }
 
+    @Override
     public String toString() {
         return answers.toString();
     }

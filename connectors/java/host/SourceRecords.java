@@ -5,12 +5,13 @@ import java.nio.ByteOrder;
 import java.nio.charset.StandardCharsets;
 import java.util.ArrayDeque;
 import java.util.ArrayList;
-import java.util.Collections;
+import java.util.Arrays;
 import java.util.HashMap;
 import java.util.Iterator;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.Queue;
 import org.apache.kafka.clients.producer.RecordMetadata;
 import org.apache.kafka.common.TopicPartition;
 import org.apache.kafka.connect.errors.RetriableException;
@@ -26,8 +27,6 @@ import org.slf4j.LoggerFactory;
  *
  * Their places in the source stay here until the worker says how far Kafka has them (`reached`); the records
  * themselves, too, where the task has a commitRecord of its own.
- *
- * No private method is synchronized: Janino makes static ones of them, which lock the class.
  */
 public final class SourceRecords implements Runnable {
     /** The bytes that say where a record stands in Kafka. */
@@ -44,7 +43,7 @@ public final class SourceRecords implements Runnable {
     private final Transactions transactions;
     private final boolean wantsReceipts;
     private final Polled polled;
-    private final List untold = new ArrayList();
+    private final Queue<Reached> untold = new ArrayDeque<>();
     private long firstPolled;
     private RecordColumns.Rows batch;
     private String ends;
@@ -64,7 +63,7 @@ public final class SourceRecords implements Runnable {
         chain = ofChain;
         transactions = ofTransactions;
         loader = pluginLoader;
-        json.configure(Collections.singletonMap("schemas.enable", "false"), false);
+        json.configure(Map.of("schemas.enable", "false"), false);
         columns = new RecordColumns(ofHeaders);
         batch = columns.begin(0);
         thread = new Thread(this, name);
@@ -96,12 +95,13 @@ public final class SourceRecords implements Runnable {
         thread.interrupt();
     }
 
+    @Override
     public void run() {
         long pause = 1;
         try {
             while (!stopping) {
                 long before = System.nanoTime();
-                List records = poll();
+                List<SourceRecord> records = poll();
                 if (records != null && !records.isEmpty()) {
                     pause = 1;
                     addAll(records, chain == null ? records : applied(records));
@@ -110,7 +110,7 @@ public final class SourceRecords implements Runnable {
                 if (records != null && transactions != null) {
                     endWithout();
                 }
-                if (System.nanoTime() - before < 1000000L) {
+                if (System.nanoTime() - before < 1_000_000L) {
                     pause(pause);  // a task that does not wait by itself would keep a core busy
                     pause = Math.min(100, pause * 2);
                 }
@@ -123,7 +123,7 @@ public final class SourceRecords implements Runnable {
         }
     }
 
-    private List poll() throws InterruptedException {
+    private List<SourceRecord> poll() throws InterruptedException {
         try {
             return task.poll();
         } catch (RetriableException again) {
@@ -134,11 +134,14 @@ public final class SourceRecords implements Runnable {
     }
 
     /** Of each record what the chain makes of it: another record, null or what failed. */
-    private List applied(List records) throws InterruptedException {
-        List outcomes = new ArrayList(records.size());
-        for (Iterator all = records.iterator(); all.hasNext() && !stopping; ) {
+    private List<Object> applied(List<SourceRecord> records) throws InterruptedException {
+        List<Object> outcomes = new ArrayList<>(records.size());
+        for (SourceRecord record : records) {
+            if (stopping) {
+                break;
+            }
             try {
-                outcomes.add(chain.apply((SourceRecord) all.next()));
+                outcomes.add(chain.apply(record));
             } catch (Failed failed) {
                 outcomes.add(failed);
             }
@@ -146,15 +149,15 @@ public final class SourceRecords implements Runnable {
         return outcomes;
     }
 
-    synchronized void pause(long ms) throws InterruptedException {
+    private synchronized void pause(long ms) throws InterruptedException {
         if (!stopping) {
             wait(ms);
         }
     }
 
-    synchronized void addAll(List records, List outcomes) throws InterruptedException {
-        Iterator all = records.iterator();
-        for (Iterator made = outcomes.iterator(); made.hasNext(); ) {
+    private synchronized void addAll(List<SourceRecord> records, List<?> outcomes) throws InterruptedException {
+        Iterator<SourceRecord> all = records.iterator();
+        for (Iterator<?> made = outcomes.iterator(); made.hasNext(); ) {
             while ((ends != null || batch.isFull()) && !stopping) {
                 notifyAll();
                 wait();
@@ -162,7 +165,7 @@ public final class SourceRecords implements Runnable {
             if (stopping) {
                 return;
             }
-            SourceRecord record = (SourceRecord) all.next();
+            SourceRecord record = all.next();
             batch.add(record, made.next());
             polled.add(record);
             if (transactions != null) {
@@ -173,7 +176,7 @@ public final class SourceRecords implements Runnable {
     }
 
     /** Ends a transaction after a poll without records, if the task wants it. */
-    synchronized void endWithout() throws InterruptedException {
+    private synchronized void endWithout() throws InterruptedException {
         String wanted = transactions.afterBatch();
         while (wanted != null && ends != null && !stopping) {
             wait();
@@ -203,7 +206,7 @@ public final class SourceRecords implements Runnable {
         return head;
     }
 
-    boolean hasNone() {
+    private boolean hasNone() {
         return batch.count == 0 && ends == null;
     }
 
@@ -223,14 +226,9 @@ public final class SourceRecords implements Runnable {
     }
 
     /** Whether a class of tasks has a commitRecord of its own. */
-    private static boolean hasCommitRecord(Class ofTask) {
-        java.lang.reflect.Method[] methods = ofTask.getMethods();
-        for (int i = 0; i < methods.length; i++) {
-            if (methods[i].getName().equals("commitRecord") && methods[i].getDeclaringClass() != SourceTask.class) {
-                return true;
-            }
-        }
-        return false;
+    private static boolean hasCommitRecord(Class<?> ofTask) {
+        return Arrays.stream(ofTask.getMethods()).anyMatch(
+            method -> method.getName().equals("commitRecord") && method.getDeclaringClass() != SourceTask.class);
     }
 
     /**
@@ -242,8 +240,8 @@ public final class SourceRecords implements Runnable {
      */
     public String reached(long number, String[] topics, ByteBuffer receipts, boolean later) {
         long first;
-        Map last = new LinkedHashMap();
-        List done = new ArrayList();
+        Map<Map<String, ?>, Map<String, ?>> last = new LinkedHashMap<>();
+        List<SourceRecord> done = new ArrayList<>();
         synchronized (this) {
             first = firstPolled;
             int count = (int) Math.max(0, Math.min(number + 1 - first, polled.size()));
@@ -251,11 +249,8 @@ public final class SourceRecords implements Runnable {
             firstPolled += count;
         }
         StringBuilder text = new StringBuilder("[");
-        for (Iterator all = last.entrySet().iterator(); all.hasNext(); ) {
-            Map.Entry one = (Map.Entry) all.next();
-            text.append(text.length() > 1 ? ",[" : "[").append(text(one.getKey())).append(',');
-            text.append(text(one.getValue())).append(']');
-        }
+        last.forEach((partition, offset) -> text.append(text.length() > 1 ? ",[" : "[").append(text(partition))
+            .append(',').append(text(offset)).append(']'));
         if (receipts != null) {
             if (later) {
                 ByteBuffer kept = ByteBuffer.allocate(receipts.limit()).put(receipts);
@@ -275,59 +270,42 @@ public final class SourceRecords implements Runnable {
         while (true) {
             Reached one;
             synchronized (untold) {
-                if (untold.isEmpty() || ((Reached) untold.get(0)).last > number) {
+                if (untold.isEmpty() || untold.peek().last() > number) {
                     return;
                 }
-                one = (Reached) untold.remove(0);
+                one = untold.remove();
             }
-            commit(one.records, one.first, one.topics, one.receipts);
+            commit(one.records(), one.first(), one.topics(), one.receipts());
         }
     }
 
-    private void commit(List records, long first, String[] topics, ByteBuffer receipts) {
-        Map partitions = new HashMap();
+    private void commit(List<SourceRecord> records, long first, String[] topics, ByteBuffer receipts) {
+        Map<TopicPartition, TopicPartition> partitions = new HashMap<>();
         int at = 0;
         for (int i = 0; i < records.size(); i++) {
             RecordMetadata metadata = null;
             // One that was sent again has several, of which the last counts.
             for (; at < receipts.limit() && receipts.getLong(at) <= first + i; at += RECEIPT) {
                 TopicPartition made = new TopicPartition(topics[receipts.getInt(at + 24)], receipts.getInt(at + 28));
-                TopicPartition known = (TopicPartition) partitions.get(made);
-                if (known == null) {
-                    partitions.put(made, made);
-                    known = made;
-                }
+                TopicPartition known = partitions.computeIfAbsent(made, same -> same);
                 metadata = new RecordMetadata(known, receipts.getLong(at + 8), 0, receipts.getLong(at + 16), -1, -1);
             }
             try {
-                task.commitRecord((SourceRecord) records.get(i), metadata);
+                task.commitRecord(records.get(i), metadata);
             } catch (Exception failed) {
                 LOG.error("The task failed to commit a record", failed);  // as in Connect that is all
             }
         }
     }
 
-    private String text(Object map) {
+    private String text(Map<String, ?> map) {
         byte[] bytes = map == null ? null : json.fromConnectData("", null, map);
         return bytes == null ? "null" : new String(bytes, StandardCharsets.UTF_8);
     }
 }
 
 /** Records that Kafka has, from this number on, and where they stand. */
-final class Reached {
-    final List records;
-    final long first;
-    final long last;
-    final String[] topics;
-    final ByteBuffer receipts;
-
-    Reached(List ofRecords, long ofFirst, long ofLast, String[] ofTopics, ByteBuffer ofReceipts) {
-        records = ofRecords;
-        first = ofFirst;
-        last = ofLast;
-        topics = ofTopics;
-        receipts = ofReceipts;
-    }
+record Reached(List<SourceRecord> records, long first, long last, String[] topics, ByteBuffer receipts) {
 }
 
 /**
@@ -335,15 +313,15 @@ final class Reached {
  * it. Equal partitions that follow each other are one object: a collector copies all that is kept.
  */
 final class Polled {
-    private static final Map NONE = new HashMap();  // a deque takes no null
+    private static final Map<String, ?> NONE = new HashMap<>();  // a deque takes no null
 
-    private final ArrayDeque partitions = new ArrayDeque();
-    private final ArrayDeque offsets = new ArrayDeque();
-    private final ArrayDeque records;
-    private Map partition = NONE;
+    private final Queue<Map<String, ?>> partitions = new ArrayDeque<>();
+    private final Queue<Map<String, ?>> offsets = new ArrayDeque<>();
+    private final Queue<SourceRecord> records;
+    private Map<String, ?> partition = NONE;
 
     Polled(boolean keepsRecords) {
-        records = keepsRecords ? new ArrayDeque() : null;
+        records = keepsRecords ? new ArrayDeque<>() : null;
     }
 
     int size() {
@@ -351,7 +329,7 @@ final class Polled {
     }
 
     void add(SourceRecord record) {
-        Map own = record.sourcePartition() == null ? NONE : record.sourcePartition();
+        Map<String, ?> own = record.sourcePartition() == null ? NONE : record.sourcePartition();
         if (own == NONE || partition == NONE || !own.equals(partition)) {
             partition = own;
         }
@@ -363,16 +341,16 @@ final class Polled {
     }
 
     /** Forgets the first `count`: the last offset of each partition goes to `last`, kept records go to `done`. */
-    void remove(int count, Map last, List done) {
-        Map of = NONE;
-        Map offset = NONE;
+    void remove(int count, Map<Map<String, ?>, Map<String, ?>> last, List<SourceRecord> done) {
+        Map<String, ?> of = NONE;
+        Map<String, ?> offset = NONE;
         for (int i = 0; i < count; i++) {
-            Map next = (Map) partitions.poll();
+            Map<String, ?> next = partitions.poll();
             if (i > 0 && next != of) {
                 put(last, of, offset);
             }
             of = next;
-            offset = (Map) offsets.poll();
+            offset = offsets.poll();
             if (records != null) {
                 done.add(records.poll());
             }
@@ -382,7 +360,8 @@ final class Polled {
         }
     }
 
-    private static void put(Map last, Map partition, Map offset) {
+    private static void put(Map<Map<String, ?>, Map<String, ?>> last, Map<String, ?> partition,
+                            Map<String, ?> offset) {
         last.put(partition == NONE ? null : partition, offset == NONE ? null : offset);
     }
 }

@@ -8,23 +8,27 @@ import org.apache.kafka.connect.source.TransactionContext;
 
 /** Takes a source task's wishes of how its transactions end, and tells them as its records are taken. */
 public final class Transactions implements TransactionContext {
-    private final Set committed = new HashSet();
-    private final Set aborted = new HashSet();
+    private final Set<SourceRecord> committed = new HashSet<>();
+    private final Set<SourceRecord> aborted = new HashSet<>();
     private boolean commits;
     private boolean aborts;
 
+    @Override
     public synchronized void commitTransaction() {
         commits = true;
     }
 
+    @Override
     public synchronized void commitTransaction(SourceRecord record) {
         committed.add(Objects.requireNonNull(record, "the last record of a transaction to commit"));
     }
 
+    @Override
     public synchronized void abortTransaction() {
         aborts = true;
     }
 
+    @Override
     public synchronized void abortTransaction(SourceRecord record) {
         aborted.add(Objects.requireNonNull(record, "the last record of a transaction to abort"));
     }
