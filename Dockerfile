@@ -50,6 +50,7 @@ RUN --mount=type=bind,from=wheel,source=/wheels,target=/wheels \
 RUN python -m headrace.worker.machine.jars spark \
     && find /opt/headrace/cache/jars -name '*.jar' -exec touch --date=@1700000000 {} + \
     && python -m headrace.worker.engine.class_archive_writer \
+    && python -m headrace.connectors.java.class_path \
     && chmod -R g=u /opt/headrace/cache
 
 ENV CONNECT_PLUGIN_PATH=/opt/headrace/plugins

@@ -10,6 +10,7 @@ PYTEST := $(PY) -m pytest --dist loadfile --no-loadscope-reorder
 setup: $(STAMP)
 	@$(PY) -m headrace.worker.machine.jars
 	@$(PY) -m headrace.worker.engine.class_archive_writer
+	@$(PY) -m headrace.connectors.java.class_path
 
 $(STAMP): pyproject.toml
 	@echo "headrace: setting up $(VENV) (the first time this downloads about 500 MB)"

@@ -7,14 +7,13 @@ import threading
 from collections.abc import Iterable, Sequence
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as NotYet
-from importlib.metadata import entry_points
-from pathlib import Path
 from typing import Final
 
 from headrace.config.problems import ConfigError, Problem
 from headrace.config.values import HIDDEN
 from headrace.config.worker.java_host import HEAP, OPTIONS
 from headrace.connectors.java import beans, log_lines
+from headrace.connectors.java.class_path import class_path
 from headrace.connectors.java.errors import HostLost, HostTimeout, JavaError, JvmRefused
 from headrace.connectors.java.process import Answer, JavaHost
 from headrace.plugins.java_hosts import JAVA_HOSTS
@@ -22,7 +21,6 @@ from headrace.plugins.samples import Sample
 
 log = logging.getLogger(__name__)
 
-_GROUP: Final = "headrace.java_host"
 _LEVELS_S: Final = 5.0
 _SCRAPE_S: Final = 1.0
 _starting: Final = threading.Lock()
@@ -118,13 +116,3 @@ def _command() -> list[str]:
     """The command line of Connect, which the JVM would say: Iceberg's sink looks there for the worker's properties."""
     file = JAVA_HOSTS.worker_file
     return [] if file is None else [f"-Dsun.java.command=org.apache.kafka.connect.cli.ConnectDistributed {file}"]
-
-
-def class_path() -> list[Path]:
-    """The jars of Connect, and that of `host/*.java`.
-
-    The worker provides them under entry points, as plugins are: this room imports no worker.
-    """
-    provided = {entry.name: entry.load() for entry in entry_points(group=_GROUP) if entry.name in ("jars", "compiled")}
-    connect: list[Path] = provided["jars"]("java")
-    return [*connect, provided["compiled"]("java-host", Path(__file__).with_name("host"), connect)]
