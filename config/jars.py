@@ -6,9 +6,9 @@ Connect, the peer in benchmarks), D (Debezium's JDBC sink, its plugin there), T 
 tests), P and M (Debezium's PostgreSQL and MariaDB sources, plugins in tests), R (Apicurio Registry, one archive), J
 (what the host of Java plugins has of Connect), I (Iceberg's sink, a plugin in tests, but for Hadoop's client, which
 pyspark carries), H (HDFS's servers for tests, one jar with all that Hadoop's client does not hold) and E (the compiler
-of Headrace's own Java); `version:classifier@extension` names what is not a plain jar. The closures were
-resolved once by Ivy and written out, so nothing floats. kafka-clients below 3.9.2 must never appear here (CVE-2026-35554). slf4j stays on 1.7 because Kafka
-does, hence log4j-slf4j-impl and not log4j-slf4j2-impl.
+of Headrace's own Java); `version:classifier@extension` names what is not a plain jar. The closures were resolved once
+by Ivy and written out, so nothing floats. kafka-clients below 3.9.2 must never appear here (CVE-2026-35554). slf4j
+stays on 1.7 because Kafka does, hence log4j-slf4j-impl and not log4j-slf4j2-impl.
 """
 
 from __future__ import annotations

@@ -19,7 +19,7 @@ from headrace.worker.embedded.registry_files import MINIMUM_JAVA
 from headrace.worker.embedded.registry_server import PURPOSE
 from headrace.worker.embedded.server_process import port_owner
 from headrace.worker.machine import processes
-from headrace.worker.machine.jars import Unavailable, cache_dir, find_java, unverified
+from headrace.worker.machine.jars import WORKERS, Unavailable, cache_dir, find_java, unverified
 from headrace.worker.machine.java_search import find_newer_java
 
 MINIMUM_PYTHON: Final = (3, 11)
@@ -70,7 +70,7 @@ def examine(bootstrap_servers: str) -> Iterator[Check]:
     yield _java()
     yield from map(_wheel, _WHEELS)
     yield _cache()
-    yield from (_jars(jar_set) for jar_set in ("kafka", "spark"))
+    yield from (_jars(jar_set) for jar_set in WORKERS)
     yield _registry()
     yield from (
         _disk(name, path) for name, path in (("cache disk", cache_dir()), ("data disk", Broker.default_data_dir()))

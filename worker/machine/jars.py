@@ -28,6 +28,8 @@ from xml.sax.saxutils import quoteattr
 from headrace.config.jars import Jar, pinned
 
 MINIMUM_JAVA: Final = 17
+WORKERS: Final = ("kafka", "spark", "compiler")
+"""The sets that each worker needs, and its embedded broker."""
 _ATTEMPTS: Final = 2
 _DONE = re.compile(r"\[SUCCESSFUL \] [^!]+!(\S+)")
 _NO_ROUTE = re.compile(r"UnknownHost|NoRouteToHost|ConnectException|SocketTimeout|timed out|Server access error", re.I)
@@ -329,7 +331,7 @@ def _progress(jar_set: str, total: int) -> Iterator[Callable[[str], None]]:
         yield lambda name: progress.update(task, advance=1, description=name)
 
 
-def main(jar_sets: Sequence[str] = ("kafka", "spark")) -> int:
+def main(jar_sets: Sequence[str]) -> int:
     """Fetches the sets; 0, or 3 with the reason on stderr."""
     try:
         for jar_set in jar_sets:
@@ -341,4 +343,4 @@ def main(jar_sets: Sequence[str] = ("kafka", "spark")) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:] or ("kafka", "spark")))
+    sys.exit(main(sys.argv[1:] or WORKERS))

@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Final
 from zipfile import ZipFile, ZipInfo
 
+from headrace.config.jars import pinned
 from headrace.worker.machine import jars
 
 _OPTIONS: Final = (f"-{jars.MINIMUM_JAVA}", "-encoding", "UTF-8", "-proc:none", "-nowarn")
@@ -55,7 +56,7 @@ def compiled(name: str, folder: Path, class_path: Sequence[Path]) -> Path:
 
 def _digest(sources: Sequence[Path], class_path: Sequence[Path]) -> str:
     """Stands for all that a jar is made of; the names of jars have their versions."""
-    said = [*_OPTIONS, *(jar.sha256 for jar in jars.pinned("compiler")), *sorted(path.name for path in class_path)]
+    said = [*_OPTIONS, *(jar.sha256 for jar in pinned("compiler")), *sorted(path.name for path in class_path)]
     said += [part for source in sources for part in (source.name, source.read_text(encoding="utf-8"))]
     return hashlib.sha256("\0".join(said).encode()).hexdigest()[:16]
 
@@ -63,7 +64,7 @@ def _digest(sources: Sequence[Path], class_path: Sequence[Path]) -> str:
 def _compile(compiler: Path, sources: Sequence[Path], class_path: Sequence[Path], into: Path) -> None:
     java = jars.find_java().path
     against = os.pathsep.join(map(str, class_path))
-    command = [java, *_JVM, "-jar", compiler, *_OPTIONS, "-cp", against, "-d", into, *sources]
+    command: list[str | Path] = [java, *_JVM, "-jar", compiler, *_OPTIONS, "-cp", against, "-d", into, *sources]
     done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
     if done.returncode:
         said = "\n".join(done.stdout.strip().splitlines()[:_SHOWN_LINES])

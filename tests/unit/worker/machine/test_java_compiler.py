@@ -8,7 +8,7 @@ from zipfile import ZipFile
 
 import pytest
 
-from headrace.worker.machine import java_compiler, jars
+from headrace.worker.machine import jars, java_compiler
 from headrace.worker.machine.java_compiler import compiled
 
 PLAYED: str = """#!/bin/sh
