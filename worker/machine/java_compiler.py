@@ -20,7 +20,7 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
-from zipfile import ZipFile, ZipInfo
+from zipfile import ZipFile, ZipInfo, is_zipfile
 
 from headrace.config.jars import pinned
 from headrace.worker.machine import jars
@@ -33,13 +33,13 @@ _SHOWN_LINES: Final = 12
 
 
 def compiled(name: str, folder: Path, class_path: Sequence[Path]) -> Path:
-    """The jar of the folder's Java files, compiled if it is not in the cache yet.
+    """The jar of the folder's Java files, compiled if the cache has none.
 
     Errors: jars.Unavailable without the compiler, or if it fails.
     """
     sources = sorted(folder.glob("*.java"))
     jar = jars.cache_dir() / "jars" / f"headrace-{name}-{_digest(sources, class_path)}.jar"
-    if not jar.exists():
+    if not is_zipfile(jar):  # none, or one that a full disk or a lost machine has cut
         (compiler,) = jars.fetch("compiler")
         try:
             with tempfile.TemporaryDirectory(dir=jar.parent, prefix=f"{name}-") as scratch:

@@ -92,8 +92,8 @@ public final class RecordReader {
     }
 
     private static SinkRecord sinkRecord(String topic, Integer partition, Schema keySchema, Object key,
-                                            Schema valueSchema, Object value, Long timestamp, ConnectHeaders headers,
-                                            String cameTopic, Integer camePartition, long offset) {
+                                         Schema valueSchema, Object value, Long timestamp, ConnectHeaders headers,
+                                         String cameTopic, Integer camePartition, long offset) {
         // Whether Kafka or the producer gave the timestamp is not carried.
         TimestampType type = timestamp == null ? TimestampType.NO_TIMESTAMP_TYPE : TimestampType.CREATE_TIME;
         int number = partition == null ? camePartition : partition;

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import stat
 from pathlib import Path
+from typing import Final
 from zipfile import ZipFile
 
 import pytest
@@ -11,7 +12,7 @@ import pytest
 from headrace.worker.machine import jars, java_compiler
 from headrace.worker.machine.java_compiler import compiled
 
-PLAYED: str = """#!/bin/sh
+PLAYED: Final = """#!/bin/sh
 [ "$1" = -version ] && { echo 'openjdk version "17.0.15"' >&2; exit; }
 echo run >> %(runs)s
 %(fails)s
@@ -70,6 +71,15 @@ def test_a_jar_that_is_made_anew_is_the_same(tmp_path: Path, sources: Path) -> N
     jar.unlink()
     assert compiled("one", sources, []) == jar
     assert (jar.read_bytes(), jar.stat().st_mtime_ns) == (bytes_, modified)
+
+
+def test_a_jar_that_was_cut_is_compiled_again(tmp_path: Path, sources: Path) -> None:
+    play(tmp_path)
+    jar = compiled("one", sources, [])
+    whole = jar.read_bytes()
+    for cut in (b"", whole[:50]):
+        jar.write_bytes(cut)
+        assert compiled("one", sources, []).read_bytes() == whole
 
 
 def test_other_sources_and_another_class_path_make_other_jars(tmp_path: Path, sources: Path) -> None:
