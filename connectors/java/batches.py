@@ -1,4 +1,4 @@
-"""Records from a host as Arrow arrays, made of the buffers that `host/RecordColumns.java` wrote, which stay where they are.
+"""Records from a host as Arrow arrays, made of the buffers that `host/RecordColumns.java` wrote; nothing is copied.
 
 Decided: the buffers of Arrow arrays and not Arrow's IPC format, because they need no arrow-java, netty and opened JDK
 packages in the host, and Python makes arrays of them without a copy; loses: one more layout that both sides know.

@@ -53,7 +53,7 @@ class Backlog:
         self._jobs = SinkJobs(THERE_ROWS, most=1 if held.may_be else AHEAD)
         self._must_recover = False
         self._inline_to: dict[TopicPartition, int] = {}
-        """Where the ranges end of jobs that ran out of memory, or that the engine was lost with."""
+        """The ends of the ranges of jobs that ran out of memory, or that the engine was lost with."""
 
     def work(self, consumer: SinkConsumer, positions: Positions) -> None:
         """Run jobs for as long as so much waits that one is worth it. Errors: those of jobs, and of plans."""
@@ -156,7 +156,7 @@ class Backlog:
         return ranges or None
 
     def _begins(self, consumer: SinkConsumer) -> dict[TopicPartition, int]:
-        """Where the next job begins in each partition. Errors: RetriableError."""
+        """The offsets at which the next job begins. Errors: RetriableError."""
         taken = self._jobs.ends
         retry = None if self._pipeline.retry is None else self._pipeline.retry.name
         known = {p: taken[p] if p in taken else consumer.begin(p) for p in consumer.assigned if p.topic != retry}

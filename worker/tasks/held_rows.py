@@ -10,7 +10,7 @@ from headrace.worker.pipeline.background_job import Ranges
 
 
 class HeldRows:
-    """How far partitions were taken of which the sink holds rows; for the task's own thread."""
+    """The progress of partitions of which the sink holds rows; for the task's own thread."""
 
     def __init__(self, sink: SinkTask) -> None:
         self._sink = sink if isinstance(sink, HoldingSink) else None
@@ -24,7 +24,7 @@ class HeldRows:
 
     @property
     def partitions(self) -> Collection[TopicPartition]:
-        """Those of which rows are held."""
+        """The partitions of which rows are held."""
         return self._taken.keys()
 
     def due_s(self) -> float | None:
@@ -56,7 +56,7 @@ class HeldRows:
             self._taken.pop(partition, None)
 
     def repeated(self, begins: Mapping[TopicPartition, int]) -> int:
-        """How many records were taken already that come again if partitions go on there."""
+        """The number of records that were taken already and come again if partitions go on there."""
         return sum(max(0, end - begins.get(p, end)) for p, end in self._taken.items())
 
     def job_ranges(self, ranges: Ranges, highs: Mapping[TopicPartition, int]) -> Ranges:

@@ -31,12 +31,12 @@ class Load:
         self.large_bytes = 200
         """About the largest record that came lately; units: bytes."""
         self._small_batches = 0
-        """Those since it was measured last."""
+        """Small batches since it was measured last."""
         self._measured = 0.0
 
     @property
     def most_rows(self) -> int:
-        """How many records to fetch at once."""
+        """The most records to fetch at once."""
         return max(1, min(FETCH_ROWS, int(FETCH_BYTES / self.mean_bytes)))
 
     def of(self, messages: Sequence[Any]) -> Fetched:
@@ -61,7 +61,7 @@ class Load:
 
     @property
     def age_s(self) -> float:
-        """How old the figures may become."""
+        """The age that the figures may reach; units: seconds."""
         return LAG_S if self.lag else NO_LAG_S
 
     def measure(self, lag: Callable[[], int]) -> float | None:

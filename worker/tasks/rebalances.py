@@ -48,6 +48,6 @@ class Rebalances:
         self._plugin.close(self._of_plugin(partitions))
 
     def _of_plugin(self, partitions: Sequence[TopicPartition]) -> list[TopicPartition]:
-        """Those that the sink knows of: the retry topic is the worker's own."""
+        """The partitions that the sink knows of: the retry topic is the worker's own."""
         retry = self._pipeline.retry
         return [p for p in partitions if retry is None or p.topic != retry.name]

@@ -21,7 +21,7 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class SinkInput:
-    """Where a sink task's records come from, and how often what became of them is committed."""
+    """The source of a sink task's records, and the interval of its commits."""
 
     consumer: Callable[[], Mapping[str, Any]] = field(repr=False)
     """The librdkafka configuration of its consumer, as the topics are when it begins."""

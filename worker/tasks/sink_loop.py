@@ -10,7 +10,7 @@ from headrace.plugins.offsets import PartitionResult, TopicPartition
 
 
 class SinkLoop(Protocol):
-    """What a batch asks of its task's loop; on the thread that runs the batch."""
+    """The loop of a task, as its batches use it; on the thread that runs the batch."""
 
     @property
     def abandoned(self) -> bool:
