@@ -37,6 +37,14 @@ from headrace.plugins.kafka.handle import functions, handle_of
 
 _CHECK_EVERY_S: Final = 0.1
 _ANY_REQUEST: Final = 0
+_EARLY: Final = frozenset(
+    {
+        KafkaError.NOT_COORDINATOR,
+        KafkaError.COORDINATOR_NOT_AVAILABLE,
+        KafkaError.COORDINATOR_LOAD_IN_PROGRESS,
+    }
+)
+_PAUSE_S: Final = 0.1
 _LONGEST_MS: Final = 3_600_000
 """The longest time limit that librdkafka takes."""
 _WHY_BYTES: Final = 512
@@ -257,12 +265,22 @@ class Answer:
             event = self._event(until)
             try:
                 offsets = self._offsets(event)
+            except KafkaException as error:
+                if not self._may_ask_again(error):
+                    raise
+                time.sleep(_PAUSE_S)
+            else:
+                if len(self._steps) == 1:
+                    return offsets
+                del self._steps[0]
             finally:
                 _c["event_destroy"](event)
-            if len(self._steps) == 1:
-                return offsets
-            del self._steps[0]
             self._steps[0].send(self._handle, self._group, self._queue)
+
+    def _may_ask_again(self, error: KafkaException) -> bool:
+        """True if offsets were asked of a broker that does not know its groups yet, as a new one, and time is left."""
+        is_early = error.args[0].code() in _EARLY and self._steps[0].request is _LIST
+        return is_early and time.monotonic() + _PAUSE_S < self._ends
 
     def _event(self, until: float | None) -> int:
         """librdkafka's event with the answer to the present step."""
