@@ -28,6 +28,9 @@ from headrace.connectors.hdfs.stores.settings import HadoopSettings, StoreSettin
 from headrace.plugins.schema import DATE, DECIMAL, TIMESTAMP, Field, Schema, SchemaType
 from tests.integration.hive_server import HiveServer
 
+pytestmark = pytest.mark.long
+
+
 ID = Field("id", Schema(SchemaType.INT32))
 NAME = Field("name", Schema(SchemaType.STRING, optional=True))
 DAY = Field("day", Schema(SchemaType.INT32, optional=True, name=DATE, version=1))
@@ -176,7 +179,6 @@ def test_files_are_rows_of_tables_whose_columns_grow(
     assert found[1] == [["1", "7", "D/E", "1"], ["2", "9", "FR", "2"]]
 
 
-@pytest.mark.long
 def test_data_goes_on_without_a_metastore_which_catches_up(
     make: Callable[..., Topic], hive_server: HiveServer, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -198,7 +200,6 @@ def test_data_goes_on_without_a_metastore_which_catches_up(
     tables.close()
 
 
-@pytest.mark.long
 def test_a_task_that_begins_finds_what_earlier_ones_could_not_tell(make: Callable[..., Topic]) -> None:
     topic = make(fields=("year", "month"))
     for month in ("01", "02", "03"):
@@ -210,7 +211,6 @@ def test_a_task_that_begins_finds_what_earlier_ones_could_not_tell(make: Callabl
     assert topic.partitions() == {f"year=2026/month={month}" for month in ("01", "02", "03")}
 
 
-@pytest.mark.long
 def test_two_tasks_make_one_table(make: Callable[..., Topic]) -> None:
     topic = make()
     several = [topic.tables() for _ in range(3)]
@@ -223,7 +223,6 @@ def test_two_tasks_make_one_table(make: Callable[..., Topic]) -> None:
     assert topic.partitions() == {"partition=0", "partition=1", "partition=2"}
 
 
-@pytest.mark.long
 def test_a_table_of_others_is_left_alone_and_told(make: Callable[..., Topic], caplog: pytest.LogCaptureFixture) -> None:
     topic = make()
     topic.parquet("partition=0", id=[1])

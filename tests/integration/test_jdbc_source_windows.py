@@ -13,7 +13,7 @@ from tests.integration.databases import Database
 from tests.integration.sourcing import Sourcing
 from tests.integration.worker_process import eventually
 
-pytestmark = [pytest.mark.database, pytest.mark.spark]
+pytestmark = [pytest.mark.database, pytest.mark.spark, pytest.mark.long]
 
 TIMES = {"postgresql": "timestamp", "mariadb": "datetime(6)", "sqlite": "timestamp"}
 

@@ -17,7 +17,7 @@ from tests.integration.secured import SCRAM_512
 from tests.integration.worker_process import SINK, SOURCE, Topic, eventually
 from tests.unit.converters.registry.scripted_registry import identity
 
-pytestmark = [pytest.mark.kafka, pytest.mark.spark]
+pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.long]
 
 TOKEN = "OAUTHBEARER"
 READ, WRITE, CREATE = OPERATIONS.READ, OPERATIONS.WRITE, OPERATIONS.CREATE
@@ -126,7 +126,6 @@ def test_each_user_needs_what_is_documented(guarded: Guarded, worker: ClusterWor
     assert "-secret" not in worker.log()
 
 
-@pytest.mark.long
 def test_a_task_whose_login_is_refused_starts_anew(guarded: Guarded, worker: ClusterWorker, tmp_path: Path) -> None:
     lines, secret, store = Lines(guarded, worker, tmp_path, "rotated"), tmp_path / "secret", tmp_path / "trust.pem"
     guarded.grant(*of_source(lines.topic), *of_sink(lines.topic, lines.sink))
@@ -165,7 +164,6 @@ def of_mirror(topic: str, group: str) -> list[Grant]:
     ]
 
 
-@pytest.mark.long
 def test_a_mirror_needs_what_is_documented(guarded: Guarded, tmp_path: Path) -> None:
     operator = guarded.broker.bootstrap_servers
     topic = Topic(operator, "mirrored", config={"retention.ms": "-1"})
@@ -197,7 +195,6 @@ def test_a_mirror_needs_what_is_documented(guarded: Guarded, tmp_path: Path) -> 
         assert "-secret" not in process.log()
 
 
-@pytest.mark.long
 def test_a_java_worker_and_ours_are_one_cluster(guarded: Guarded, tmp_path: Path) -> None:
     cluster = new_cluster()
     settings = {
