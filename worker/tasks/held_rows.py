@@ -10,7 +10,7 @@ from headrace.worker.pipeline.background_job import Ranges
 
 
 class HeldRows:
-    """The progress of partitions of which the sink holds rows; for the task's own thread."""
+    """The progress of partitions with held rows; for the task's own thread."""
 
     def __init__(self, sink: SinkTask) -> None:
         self._sink = sink if isinstance(sink, HoldingSink) else None
@@ -24,7 +24,7 @@ class HeldRows:
 
     @property
     def partitions(self) -> Collection[TopicPartition]:
-        """The partitions of which rows are held."""
+        """The partitions with held rows."""
         return self._taken.keys()
 
     def due_s(self) -> float | None:
@@ -36,7 +36,7 @@ class HeldRows:
     ) -> Mapping[TopicPartition, int]:
         """Note that rows were taken up to these offsets, and from where on the sink holds some.
 
-        Returns where the partitions go on of which it holds none any more.
+        Returns where those partitions go on that have no held rows any more.
         """
         # Rows that came again, from the first held one on, may be fewer than were taken before.
         self._taken.update({p: max(end, self._taken.get(p, end)) for p, end in ends.items()})

@@ -13,7 +13,7 @@ from headrace.worker.tasks.fetched import Fetched, sizes
 
 FETCH_ROWS: Final = 10_000
 FETCH_BYTES: Final = 4 << 20
-LAG_S, NO_LAG_S = 0.4, 1.0
+_LAG_S, NO_LAG_S = 0.4, 1.0
 """How old the figures may be while records wait, which are soon handled and then nothing more comes, and else."""
 _MEASURED_ROWS, _MEASURED_BYTES = 32, 64 << 10
 """The least batch whose size counts: how large records are matters only if many wait."""
@@ -40,7 +40,7 @@ class Load:
         return max(1, min(FETCH_ROWS, int(FETCH_BYTES / self.mean_bytes)))
 
     def of(self, messages: Sequence[Any]) -> Fetched:
-        """Judge these messages, of which at most `most_rows` were asked for."""
+        """Judge these messages, which are at most `most_rows`."""
         most = self.most_rows
         taken, largest = sizes(messages)
         self.large_bytes = max(largest, int(0.9 * self.large_bytes))
@@ -60,14 +60,14 @@ class Load:
         self._small_batches += rows is not None and rows.num_rows <= FEW.rows
 
     @property
-    def age_s(self) -> float:
+    def _age_s(self) -> float:
         """The age that the figures may reach; units: seconds."""
-        return LAG_S if self.lag else NO_LAG_S
+        return _LAG_S if self.lag else NO_LAG_S
 
     def measure(self, lag: Callable[[], int]) -> float | None:
         """Measure anew if that is due; returns the number of small batches a second since the last time."""
         now = time.monotonic()
-        if (since_s := now - self._measured) < self.age_s:
+        if (since_s := now - self._measured) < self._age_s:
             return None
         pace, self._small_batches, self._measured = self._small_batches / since_s, 0, now
         self.lag = lag()
