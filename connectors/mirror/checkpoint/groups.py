@@ -18,9 +18,9 @@ from headrace.plugins.stopping import StopToken
 log = logging.getLogger(__name__)
 
 _REFUSALS: Final = (KafkaError.GROUP_AUTHORIZATION_FAILED, KafkaError.INVALID_GROUP_ID)
-"""Errors of single groups; of all others it is not known what they mean: they are retriable."""
+"""Errors of single groups. All others are unclear, and so retriable."""
 _AT_ONCE: Final = 100
-"""So many groups are asked for their offsets at a time: each takes a request of its own."""
+"""So many groups are asked for their offsets at a time: each takes its own request."""
 
 GroupOffsets = Mapping[TopicPartition, GroupOffset]
 """A group's committed offsets, with their metadata."""
@@ -29,7 +29,7 @@ GroupOffsets = Mapping[TopicPartition, GroupOffset]
 class ConsumerGroups:
     """The consumer groups of the cluster with this alias; for one thread at a time.
 
-    Errors of all methods: RetriableError where the cluster does not answer; StoppedError.
+    Errors of all methods: RetriableError if the cluster does not answer; StoppedError.
     """
 
     def __init__(self, client: ClientConfig, alias: str, timeout_s: float, stopping: StopToken) -> None:
@@ -52,7 +52,7 @@ class ConsumerGroups:
         return {group.group_id: group.state for group in found.valid}
 
     def offsets(self, groups: Iterable[str]) -> dict[str, GroupOffsets]:
-        """The committed offsets of these groups; without those that this client may not ask for."""
+        """The committed offsets of these groups, without groups that this client may not ask for."""
         found: dict[str, GroupOffsets] = {}
         failed: dict[str, KafkaException] = {}
         for some in _parts(groups, _AT_ONCE):
@@ -70,7 +70,7 @@ class ConsumerGroups:
     def move(self, group: str, to: Sequence[GroupOffset]) -> None:
         """Set committed offsets of a group without members.
 
-        Errors: KafkaException, also where a single partition is refused.
+        Errors: KafkaException, also if a single partition is refused.
         """
         answer = group_offsets(self._client).commit(group, to, self._timeout_s)
         without_errors(answered(answer, self._stopping))

@@ -1,4 +1,4 @@
-"""What is to be verified: which topics and groups, and which range of records."""
+"""The request of a verification: topics and groups, and a range of records."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class Asked:
 
     @property
     def compares(self) -> bool:
-        """Whether records are compared."""
+        """True if records are compared."""
         return self.whole or any(one is not None for one in (self.last, self.from_offset, self.to_offset, self.since))
 
     def since_ms(self) -> int | None:
