@@ -37,10 +37,7 @@ def _warn_of_no_bounds() -> None:
 
 
 def check_allowed(path: str, allowed: tuple[str, ...]) -> None:
-    """Refuses a path outside of the allowed ones.
-
-    Errors: ConfigError.
-    """
+    """Refuses a path outside of the allowed ones. Errors: ConfigError."""
     if allowed and root_of(os.path.realpath(path), allowed) is None:
         raise _refused(path, allowed)
 

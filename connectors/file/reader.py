@@ -41,10 +41,7 @@ class OpenedFile:
     allowed: tuple[str, ...]
 
     def open(self) -> int:
-        """Opens this file and no other; returns the descriptor.
-
-        Errors: RetriableError if it is out of reach.
-        """
+        """Opens this file and no other; returns the descriptor. Errors: RetriableError if it is out of reach."""
         if os.getpid() == self.process:
             return self._same(os.dup(self.descriptor))
         try:

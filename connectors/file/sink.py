@@ -88,10 +88,7 @@ class FileStreamSinkTask(SinkTask):
         return StagedLines(self._stage, attempt)
 
     def commit(self, parts: Sequence[bytes]) -> None:
-        """Appends the staged lines to the file.
-
-        Errors: RetriableError with none of the last part left in the file.
-        """
+        """Appends the staged lines to the file. Errors: RetriableError with none of the last part left in the file."""
         for part in filter(None, parts):
             assert self._appender is not None
             self._appender.append_file(part.decode())
@@ -129,10 +126,7 @@ class FileStreamSinkConnector(Connector):
     task = FileStreamSinkTask
 
     def start(self, config: Mapping[str, str], context: ConnectorContext) -> None:
-        """Checks the config.
-
-        Errors: ConfigError with all problems.
-        """
+        """Checks the config. Errors: ConfigError with all problems."""
         SETTINGS.parse(config)
         self._config = dict(config)
 

@@ -195,10 +195,7 @@ class FileStreamSourceConnector(Connector):
     task = FileStreamSourceTask
 
     def start(self, config: Mapping[str, str], context: ConnectorContext) -> None:
-        """Checks the config.
-
-        Errors: ConfigError with all problems.
-        """
+        """Checks the config. Errors: ConfigError with all problems."""
         SETTINGS.parse(config)
         self._config = dict(config)
 
@@ -211,8 +208,5 @@ class FileStreamSourceConnector(Connector):
         return bool(config.get("file"))
 
     def check_offsets(self, config: Mapping[str, str], offsets: Mapping[str, Any]) -> bool:
-        """Accepts positions in a file, and null.
-
-        Errors: FileError with Apache's text.
-        """
+        """Accepts positions in a file, and null. Errors: FileError with Apache's text."""
         return check_offsets(config, offsets)

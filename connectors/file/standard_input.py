@@ -39,10 +39,7 @@ class StandardInput:
         self._thread: threading.Thread | None = None
 
     def claim(self, owner: object, name: str) -> None:
-        """Makes `owner` the reader until it leaves.
-
-        Errors: FileError if another one reads.
-        """
+        """Makes `owner` the reader until it leaves. Errors: FileError if another one reads."""
         with self._changed:
             if self._owner not in (None, owner):
                 raise FileError(

@@ -68,10 +68,7 @@ class Appender:
             raise self._error("Couldn't write to", e) from e
 
     def append_file(self, path: str) -> None:
-        """Appends the lines of that file as a whole or not at all, and removes it.
-
-        Errors: RetriableError.
-        """
+        """Appends the lines of that file as a whole or not at all, and removes it. Errors: RetriableError."""
         try:
             with open(path, "rb", buffering=0) as part, mmap.mmap(part.fileno(), 0, prot=mmap.PROT_READ) as lines:
                 self.append(lines)

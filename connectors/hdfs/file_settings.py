@@ -239,10 +239,7 @@ def rotation_of(values: Mapping[str, Any]) -> RotationSettings:
 
 
 def naming_of(values: Mapping[str, Any], is_s3: bool) -> NamingSettings:
-    """The naming of parsed settings.
-
-    Errors: ConfigError.
-    """
+    """The naming of parsed settings. Errors: ConfigError."""
     above = "" if is_s3 else split_url(values)[1].strip("/")
     topics_dir = values["topics.dir"].strip("/")
     return NamingSettings(

@@ -208,18 +208,12 @@ def _declared(config: Mapping[str, str]) -> Settings:
 
 
 def parse(config: Mapping[str, str]) -> dict[str, Any]:
-    """Every setting's value, by the connector's class.
-
-    Errors: ConfigError with all problems.
-    """
+    """Every setting's value, by the connector's class. Errors: ConfigError with all problems."""
     return _declared(config).parse(config)
 
 
 def sink_settings(config: Mapping[str, str]) -> SinkSettings:
-    """Parses the config.
-
-    Errors: ConfigError.
-    """
+    """Parses the config. Errors: ConfigError."""
     values = parse(config)
     s3 = is_s3(config)
     # White space counts in a separator, and parsing trims it.

@@ -164,10 +164,7 @@ def policies() -> Mapping[str, type[ReplicationPolicy]]:
 
 
 def policy_of(config: Mapping[str, str]) -> ReplicationPolicy:
-    """The config's policy, by its full or simple class name, configured.
-
-    Errors: ConfigError that names the choices.
-    """
+    """The config's policy, by its full or simple class name, configured. Errors: ConfigError that names the choices."""
     name = config.get(POLICY, _DEFAULT).strip()
     named = [cls for full, cls in policies().items() if name in (full, full.rpartition(".")[2])]
     if len(set(named)) != 1:

@@ -17,12 +17,10 @@ class OffsetError(ValueError):
 def check_offsets(
     offsets: Mapping[str, Any], texts: Sequence[str], has_partition: bool = True, only_zero: bool = True
 ) -> bool:
-    """Checks offsets, given as in the body of `PATCH /connectors/{name}/offsets`; returns True.
+    """Checks offsets, given as in the body of `PATCH /connectors/{name}/offsets`; returns True. Errors: OffsetError.
 
     `texts`: the members of a source partition that are strings; `has_partition`: true if it has a partition's number,
     too; `only_zero`: true if an offset can only be 0. A null offset is free to any source partition.
-
-    Errors: OffsetError.
     """
     for item in offsets.get("offsets") or ():
         partition, offset = item.get("partition"), item.get("offset")

@@ -20,10 +20,7 @@ class Appended:
         self.size = 0
 
     def append(self, *pieces: Data) -> None:
-        """Writes these pieces one after the other; creates the file.
-
-        Errors: OSError.
-        """
+        """Writes these pieces one after the other; creates the file. Errors: OSError."""
         with open(self._local, "ab" if self._begun else "xb", buffering=0) as file:
             self._begun = True
             for piece in pieces:

@@ -144,7 +144,6 @@ class _ContainerWriter(FileWriter):
         self._append(pieces)
 
     def add(self, block: Block) -> None:
-        """Appends the values of another file's block."""
         self._rest += block.data
         self._rest_rows += block.rows
         self.rows += block.rows

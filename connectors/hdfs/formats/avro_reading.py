@@ -59,10 +59,7 @@ def _gathered(parts: Iterator[Block]) -> Iterator[list[Block]]:
 
 
 def decoder(schema: str) -> Callable[[list[Block]], list[Any]]:
-    """Makes a function that decodes blocks, without logical types.
-
-    Errors of the function: DataError.
-    """
+    """Makes a function that decodes blocks, without logical types. Errors of the function: DataError."""
     of_all = fastavro.parse_schema({"type": "array", "items": without_logical_types(schema)})
 
     def values(parts: list[Block]) -> list[Any]:
@@ -89,7 +86,6 @@ def _has_union(schema: Schema) -> bool:
 
 
 def _raw_type(schema: Schema | None, options: AvroOptions) -> pa.DataType:
-    """The Arrow type of fastavro's values."""
     if schema is None:
         return pa.string()
     match schema.type:

@@ -97,9 +97,7 @@ class Format(ABC):
     def schema_of(self, file: pa.NativeFile) -> Schema | None:
         """Return the Connect schema of a file's values; None if it has none, or the format keeps none.
 
-        The file stays open, at any position.
-
-        Errors: DataError for a file of another kind, or a broken one.
+        The file stays open, at any position. Errors: DataError for a file of another kind, or a broken one.
         """
         return None
 

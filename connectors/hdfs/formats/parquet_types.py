@@ -74,10 +74,7 @@ def _field(name: str, schema: Schema | None) -> pa.Field:
 
 
 def schema_of_columns(columns: pa.Schema) -> Schema:
-    """The Connect schema of a file that carries none.
-
-    Errors: DataError for a type that Connect lacks.
-    """
+    """The Connect schema of a file that carries none. Errors: DataError for a type that Connect lacks."""
     return Schema(SchemaType.STRUCT, fields=tuple(_connect_field(column, column.name) for column in columns))
 
 

@@ -81,10 +81,7 @@ def _filled(array: pa.Array, schema: Schema) -> pa.Array:
 
 
 def project_avro(payload: pa.Array, of: Schema, to: Schema, options: AvroOptions) -> pa.Array:
-    """Avro's bytes of values of schema `of` as those of schema `to`; null stays null.
-
-    Errors: DataError.
-    """
+    """Avro's bytes of values of schema `of` as those of schema `to`; null stays null. Errors: DataError."""
     data, positions = binary_parts(payload)
     rows = len(positions) - 1
     body = bytes(memoryview(data)[positions[0] : positions[-1]])

@@ -52,7 +52,6 @@ class _Topic:
 
     @property
     def is_waiting(self) -> bool:
-        """True if there is news for the metastore."""
         return self.is_due or bool(self.waiting)
 
 

@@ -75,7 +75,6 @@ class TimeBasedPartitioner(Partitioner):
         self._words: Words | None = None
 
     def _span(self, duration_ms: int, path_format: str) -> tuple[int, str]:
-        """The span of a directory and its pattern."""
         return duration_ms, path_format
 
     @property

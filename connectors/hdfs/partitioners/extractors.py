@@ -97,10 +97,7 @@ class RecordField(Extractor):
 
 
 def extractor_of(name: str, field: str) -> Extractor:
-    """The extractor of this name, or of Confluent's class.
-
-    Errors: ConfigError.
-    """
+    """The extractor of this name, or of Confluent's class. Errors: ConfigError."""
     match name.strip().rpartition(".")[2].rpartition("$")[2].removesuffix("TimestampExtractor").lower():
         case "wallclock":
             return Wallclock()

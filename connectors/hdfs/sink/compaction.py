@@ -55,8 +55,6 @@ class _Place(NamedTuple):
 
 @dataclass(eq=False)
 class _Known:
-    """The state of a place."""
-
     token: Token
     missing: int = 1
     """So many files have to come until another look is worth it."""

@@ -16,11 +16,9 @@ from headrace.plugins.offsets import TopicPartition, kafka_offsets
 
 
 def set_offsets(config: Mapping[str, str], worker: Mapping[str, Any], body: Mapping[str, Any]) -> None:
-    """Make the connector's next tasks continue there; `body` is the request's.
+    """Make the connector's next tasks continue there; `body` is the request's. Errors: RetriableError, StoreError.
 
     Files stay as they are: if records would be written again under the name of a file, its task says so.
-
-    Errors: RetriableError, StoreError.
     """
     store = store_of(StoreSettings.of(store_values(config), worker))
     if not store.renames:

@@ -95,7 +95,6 @@ class PartitionFiles:
         return refused
 
     def _add(self, rows: pa.RecordBatch, layout: int, refused: list[Refused]) -> None:
-        """Take rows of one layout."""
         schema = self.spec.layouts[layout]
         try:
             if self._is_new or decide(self._schema, schema, self.spec.compatibility) is Change.ROTATE:

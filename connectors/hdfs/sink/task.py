@@ -190,8 +190,6 @@ class FileSinkTask(SinkTask, HoldingSink):
         beside = [one for one in (self._hive, self._compaction) if one is not None]
         return [sample._replace(labels=labels) for one in beside for sample in one.samples()]
 
-    # -- the steps -----------------------------------------------------------------------------------------------------
-
     @property
     def _ends_otherwise(self) -> bool:
         """True if time or size may end files, too."""

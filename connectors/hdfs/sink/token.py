@@ -137,7 +137,6 @@ class Token:
         """Make an attempt's staged files visible, all or none; `end` is the next offset after their last.
 
         `files`: their staged and final paths; None: all that the attempt has staged. `first`: their first offset.
-
         Errors: RetriableError, after which `resume` ends what has begun; StoreError.
         """
         with self._lock:
@@ -212,8 +211,6 @@ class Token:
             self._delete([attempt])
         except RetriableError as error:
             log.info("The folder of an attempt is left for the next owner of %s to delete: %s", self.partition, error)
-
-    # -- the steps -----------------------------------------------------------------------------------------------------
 
     @property
     def _known(self) -> Name:

@@ -81,7 +81,6 @@ class Files:
         return parts
 
     def _upload(self, files: PartitionFiles) -> None:
-        """Begin to stage the closed files of a partition."""
         for file in files.take_closed():
             attempt = self._staged.setdefault(files.of, Attempt())
             staged = Staged.of(file, self._folder_of(files.of, attempt) if self.spec.store.renames else "")
@@ -146,10 +145,7 @@ def local_disk() -> Iterator[None]:
 
 
 def local_folder() -> ScratchFolder:
-    """A folder of this process for unfinished files, beside those of its user's other processes.
-
-    Errors: OSError.
-    """
+    """A folder of this process for unfinished files, beside those of its user's other processes. Errors: OSError."""
     above = Path(tempfile.gettempdir(), f"{_FOLDERS}-{os.getuid()}")
     above.mkdir(mode=0o700, parents=True, exist_ok=True)
     if above.stat().st_uid != os.getuid():
@@ -230,11 +226,9 @@ class FilesWriter:
     _own: Files | None = field(default=None, repr=False)
 
     def write(self, rows: pa.RecordBatch) -> None:
-        """Write rows to their files.
+        """Write rows to their files. Errors: RecordsFailed; as `Files.add`.
 
         *Here* the bad ones are named; all rows after one that is not tolerated are left. *There* one fails the batch.
-
-        Errors: RecordsFailed; as `Files.add`.
         """
         bad, good = rows["error"].is_valid(), rows["layout"].is_valid()
         failures = [RecordFailure(row, rows["error"][row].as_py()) for row in pc.indices_nonzero(bad).to_pylist()]
@@ -302,7 +296,6 @@ def _before_first(rows: pa.RecordBatch, bad: pa.Array) -> pa.Array:
 
 
 def _by_partition(rows: pa.RecordBatch) -> Iterator[tuple[TopicPartition, pa.RecordBatch]]:
-    """The rows of each partition, in their order."""
     places = pa.table({"topic": rows["origin_topic"], "partition": rows["origin_partition"]})
     found = places.group_by(["topic", "partition"]).aggregate([]).to_pylist()
     for one in found:

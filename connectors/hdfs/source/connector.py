@@ -23,9 +23,8 @@ class HdfsSourceConnector(Connector):
     task = FileSourceTask
 
     def validate(self, config: Mapping[str, str]) -> list[Problem]:
-        """The problem of a URL that names no store, or one that the worker does not allow.
-
-        None if a single setting is wrong, which is reported elsewhere.
+        """The problem of an unknown or forbidden URL; none if a single setting is wrong, which is reported
+        elsewhere.
         """
         if self.settings.problems(config):
             return []
@@ -45,10 +44,7 @@ class HdfsSourceConnector(Connector):
         return [dict(self._config)]
 
     def check_offsets(self, config: Mapping[str, str], offsets: Mapping[str, Any]) -> bool:
-        """Accepts offsets that are forgotten: their files are read again.
-
-        Errors: ValueError for other changes.
-        """
+        """Accepts offsets that are forgotten: their files are read again. Errors: ValueError for other changes."""
         if any(one.get("offset") is not None for one in offsets.get("offsets") or ()):
             raise ValueError("The offsets of a file source can be forgotten (null), and cannot be set to others")
         return True

@@ -61,10 +61,7 @@ class Inspection:
         self._known: dict[str, Inspected] = {}
 
     def inspect(self, sizes: Mapping[str, int]) -> dict[str, Inspected]:
-        """Inspects the files of these sizes; omits those that are gone.
-
-        Errors: RetriableError, StoreError.
-        """
+        """Inspects the files of these sizes; omits those that are gone. Errors: RetriableError, StoreError."""
         new = [file for file in sizes if file not in self._known]
         self._known = {file: self._known[file] for file in sizes if file in self._known}
         with ThreadPoolExecutor(_THREADS) as threads:

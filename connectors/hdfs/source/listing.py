@@ -47,10 +47,7 @@ class Listing:
         self._pattern = _regex(self.settings.files)
 
     def files(self, is_known: Callable[[str], bool], now_ms: int) -> list[Entry]:
-        """The unknown files that have not changed for `file.min.age.ms`.
-
-        Errors: RetriableError, StoreError.
-        """
+        """The unknown files that have not changed for `file.min.age.ms`. Errors: RetriableError, StoreError."""
         oldest = now_ms - self.settings.min_age_ms
         found = (entry for entry in self._matching() if entry.modified_ms <= oldest and not is_known(entry.path))
         return heapq.nsmallest(MOST, found, key=lambda entry: (entry.modified_ms, entry.path))

@@ -145,10 +145,7 @@ S3: Final = _s3()
 
 
 def parse(config: Mapping[str, str]) -> dict[str, Any]:
-    """Every setting's value, by the connector's class; `store.url` without variables.
-
-    Errors: ConfigError.
-    """
+    """Every setting's value, by the connector's class; `store.url` without variables. Errors: ConfigError."""
     if config.get("connector.class", "").strip().rpartition(".")[2].startswith("S3"):
         return S3.parse(config)
     values = HDFS.parse(config)
@@ -160,10 +157,7 @@ def parse(config: Mapping[str, str]) -> dict[str, Any]:
 
 
 def source_settings(config: Mapping[str, str]) -> FileSourceSettings:
-    """Parses the config, without the store.
-
-    Errors: ConfigError.
-    """
+    """Parses the config, without the store. Errors: ConfigError."""
     values = parse(config)
     return FileSourceSettings(
         path="/".join(part for part in values["path"].split("/") if part),

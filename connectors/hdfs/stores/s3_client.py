@@ -16,11 +16,9 @@ _ANSWER_S: Final = 60
 
 
 def refuse_amazon(bucket: str, region: str, hosts: AllowedHosts) -> None:
-    """Refuse Amazon's own S3 if none of its host names is allowed; sends no request.
+    """Refuse Amazon's own S3 if none of its host names is allowed; sends no request. Errors: ConfigError.
 
     If networks are allowed, its addresses may be among them: then each request is judged by itself.
-
-    Errors: ConfigError.
     """
     if os.environ.get("AWS_ENDPOINT_URL_S3") or os.environ.get("AWS_ENDPOINT_URL"):
         return
@@ -35,9 +33,8 @@ def refuse_amazon(bucket: str, region: str, hosts: AllowedHosts) -> None:
 def opened_client(settings: S3Settings, hosts: AllowedHosts) -> Any:
     """Return a client; without a key it asks the usual chain: environment, profiles, the machine's role.
 
-    Each request's host is judged before it is sent, redirects included; the chain's hosts are the operator's.
-
-    Errors: botocore's, ValueError.
+    Each request's host is judged before it is sent, redirects included; the chain's hosts are the operator's. Errors:
+    botocore's, ValueError.
     """
     from botocore import UNSIGNED
     from botocore.config import Config

@@ -64,9 +64,8 @@ class Store(ABC):
     def rename(self, source: str, target: str) -> bool:
         """Rename a file in one step, creating the target's folders; False if there is no such source.
 
-        Of two that rename the same source only one gets True.
-
-        Errors: FileExistsError if the target's name is taken; both files are then unchanged.
+        Of two that rename the same source only one gets True. Errors: FileExistsError if the target's name is taken;
+        both files are then unchanged.
         """
         raise NotImplementedError(f"{self.url} cannot rename: ask `renames` first")
 

@@ -93,10 +93,9 @@ class Dialect(ABC):
         return TableId(catalog, schema, self.folded(table.table))
 
     def identifier(self, name: str, quote: bool = True) -> str:
-        """A name in a statement.
+        """A name in a statement, always quoted, so that no name of a topic or field can be read as SQL.
 
-        `quote=False` (`quote.sql.identifiers=never`) changes only its case. It is quoted even then, so that no name of
-        a topic or field can be read as SQL.
+        `quote=False` (`quote.sql.identifiers=never`) changes only its case.
         """
         return self.quoted(name if quote else self.folded(name))
 
@@ -149,9 +148,8 @@ class Dialect(ABC):
 
     @abstractmethod
     def describe(self, connection: Connection, tables: Sequence[TableId]) -> dict[TableId, Table]:
-        """Describes those of the tables that exist, by the given names, with few statements for many tables.
-
-        Without schema a name means what it would mean in a statement.
+        """Describes the existing ones of these tables, with few statements. A name without schema means as in a
+        statement.
         """
 
     @abstractmethod
@@ -275,10 +273,7 @@ _CODE: Final = (
 
 
 def _loads(key: str) -> bool:
-    """True if a driver property, judged by its name, may load code, or read or write files.
-
-    Those of today's drivers are all in `unsafe`; later drivers may have more.
-    """
+    """True if a property's name hints at code or files: today's such are in `unsafe`, later drivers may have more."""
     return any(word in key.lower() for word in _CODE)
 
 

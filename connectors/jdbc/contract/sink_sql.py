@@ -120,9 +120,7 @@ class SinkSql(ABC):
         return ", ".join(map(self.quoted, bound))
 
     def sets(self, bound: Sequence[BoundColumn], value: str, table: str = "") -> str:
-        """Assignments to all columns but the key's; `{column}` and `{place}` in `value` stand for the column's
-        names.
-        """
+        """Assignments to all columns but the key's; `{column}` and `{place}` in `value` stand for a column's names."""
         return ", ".join(
             f"{table}{self.quoted(one)} = {value.format(column=self.quoted(one), place=one.place)}"
             for one in bound

@@ -190,10 +190,7 @@ class SourceSql:
         return False
 
     def size(self, connection: Connection, table: TableId, name: str) -> tuple[int, int] | None:
-        """The database's estimate of a table's rows and bytes; None if it has none.
-
-        `name`: the table's quoted name.
-        """
+        """The database's estimate of a table's rows and bytes; None if it has none. `name`: the table's quoted name."""
         return None
 
     def ranges(self, connection: Connection, table: Table, name: str) -> Ranges | None:

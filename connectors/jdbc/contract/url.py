@@ -68,10 +68,7 @@ class JdbcUrl:
 
     @classmethod
     def parse(cls, text: str) -> JdbcUrl:
-        """Parses `jdbc:<subprotocol>:<subname>`.
-
-        Errors: ValueError, without the text's parameters and login.
-        """
+        """Parses `jdbc:<subprotocol>:<subname>`. Errors: ValueError, without the text's parameters and login."""
         subprotocol, subname = subprotocol_of(text), text.strip().split(":", 2)[-1]
         if not text.strip():
             raise ValueError("connection.url is empty, and nothing else says where the database is")
@@ -179,8 +176,5 @@ def _parameters(query: str, separator: str) -> dict[str, str]:
 
 
 def harmless(text: str) -> str:
-    """The showable part of a text that may be no URL.
-
-    It ends early if a login or a parameter may follow: their ends are unknown in such a text.
-    """
+    """The part of a text, perhaps no URL, that may be shown: its beginning, if a login or a parameter may follow."""
     return f"{':'.join(text.split(':')[:2])}:…" if _LOGINS & set(text) else text

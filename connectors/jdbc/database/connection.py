@@ -108,8 +108,7 @@ class Database:
         stopping: StopToken | None = None,
         interrupted_by: InterruptedBy = uninterrupted,
     ) -> Database:
-        """The database of a connector's config under the worker's settings; opens nothing. Other arguments as of
-        `__init__`.
+        """The database of a connector's config under the worker's settings; opens nothing. The rest as of `__init__`.
 
         Errors: ValueError for a URL that is invalid, not allowed by this worker or served by no dialect, and for
         blocked or wrong parameters.

@@ -139,9 +139,8 @@ class JvmLink:
         self._folder.cleanup()
 
     def _settled(self, error: Exception, shape: str) -> Exception:
-        """Makes an AlteredError fatal after some in a row.
-
-        The columns are described anew before each read. If the database still misses one, the query itself is wrong.
+        """Makes an AlteredError fatal after some in a row: the columns are described anew, so the query itself is
+        wrong.
         """
         if not isinstance(error, AlteredError):
             return error
@@ -164,10 +163,7 @@ class JvmLink:
         return self._tools
 
     def _interrupt(self, statement: Any) -> Callable[[], None]:
-        """The call that ends a running statement.
-
-        `cancel` of PostgreSQL's statements has no effect between the first rows and the last.
-        """
+        """The call that ends a statement; PostgreSQL's `cancel` has no effect between the first rows and the last."""
         is_postgresql = self._access.driver.class_name.startswith("org.postgresql.")
         cancel: Callable[[], None] = self._connection.cancelQuery if is_postgresql else statement.cancel
         return cancel
@@ -220,7 +216,6 @@ class _Tools:
         self._types: dict[str, Any] = {}
 
     def connect(self, access: JvmAccess) -> Any:
-        """Opens a connection as Spark opens its own."""
         options = self._options(self._to_scala({"url": access.url, "dbtable": "unused", **access.options(0)}))
         return self._dialect.createConnectionFactory(options).apply(-1)
 

@@ -67,9 +67,8 @@ class ChunkParts:
         yield from self._of_like_keys(rows)
 
     def _of_like_keys(self, rows: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
-        """Splits one table's rows at each change of the columns of their keys.
-
-        Only the table knows which keys of different columns are one row.
+        """Splits rows at changes of their keys' columns: only the table knows which keys of different columns are one
+        row.
         """
         encoded = rows["layout"].dictionary_encode()
         layouts = [self._layouts[number] for number in encoded.dictionary.to_pylist()]
@@ -92,7 +91,6 @@ class ChunkParts:
         return found
 
     def _in_order(self, rows: pa.RecordBatch, kinds: list[RowKind]) -> Iterator[tuple[RowKind, pa.RecordBatch]]:
-        """The rows in parts, in writing order."""
         exact = all(kind.target.exact for kind in kinds)
         if len(kinds) == 1 and (exact or not keeps_last(kinds[0].layout, self._options)):
             yield kinds[0], self._as_loaded(rows, kinds[0].layout, None)

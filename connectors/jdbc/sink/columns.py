@@ -118,8 +118,8 @@ class SinkColumns:
         return self._made(Operation.WRITE, cells, value.members, prefix)
 
     def _cells(self, key: Fields | None, value: Fields) -> list[tuple[Cell, Value]] | str:
-        """The cells: Kafka's columns first, replacing fields of these names, then the value's, then the rest of the
-        key.
+        """The cells: Kafka's columns first, replacing fields of these names, then the value's, then the key's
+        others.
         """
         options = self.options
         kafka = _kafka_cells(options)
@@ -158,16 +158,12 @@ class SinkColumns:
 
 
 class _LayoutValues(NamedTuple):
-    """A layout and the values of its cells."""
-
     layout: RowLayout
     values: list[Value]
     members: Column | None = None
 
 
 class _Projection:
-    """Collects the columns of a projection."""
-
     def __init__(self, sink: SinkColumns, table: Column) -> None:
         self._sink = sink
         self._table = table
@@ -210,7 +206,6 @@ class _Projection:
             self._documents.setdefault(layout.document, _Chain("string")).add(holds, _document(form, made))
 
     def columns(self) -> list[Column]:
-        """All columns, named."""
         named = {
             "table": self._table,
             **{name: F.col(name.replace("origin", "")) for name in _ORIGIN},

@@ -39,10 +39,7 @@ class JdbcSinkConnector(Connector):
         return sink_doctor.sink_findings(config, self.worker)
 
     def start(self, config: Mapping[str, str], context: ConnectorContext) -> None:
-        """Checks the config.
-
-        Errors: ConfigError with all problems.
-        """
+        """Checks the config. Errors: ConfigError with all problems."""
         sink_settings.options(config)
         self._config = dict(config)
 
@@ -51,10 +48,7 @@ class JdbcSinkConnector(Connector):
         return [dict(self._config) for _ in range(max_tasks)]
 
     def check_offsets(self, config: Mapping[str, str], offsets: Mapping[str, Any]) -> bool:
-        """Accepts all; stores the offsets in the database if it keeps them.
-
-        Errors: DatabaseAway, DatabaseError.
-        """
+        """Accepts all; stores the offsets in the database if it keeps them. Errors: DatabaseAway, DatabaseError."""
         options = sink_settings.options(config)
         if options.offsets_table is None:
             return True

@@ -39,9 +39,7 @@ def is_envelope(schema: Schema) -> bool:
 
 
 def table_name(options: SinkOptions, records: Records) -> Column:
-    """The name of each record's table by the settings; null for a tombstone, if only its missing `source` would
-    tell.
-    """
+    """The name of each record's table by the settings; null for a tombstone, if only a `source` would tell it."""
     named = F.concat(*_pieces(options, records)) if options.table_format != "${topic}" else _topic(options)
     for topic, table in options.tables.items():
         named = F.when(F.col("topic") == topic, F.lit(table)).otherwise(named)

@@ -15,9 +15,8 @@ from headrace.connectors.jdbc.sink.staging import Altered, TooLarge
 from headrace.plugins.contracts import RecordsFailed, RetriableError
 
 _NO_RECORDS: Final = ("0A", "25", "26", "28", "3D", "42", "55", "57", "XX")
-"""Classes of states that no record is to blame for: not supported, the transaction's state, a missing prepared
-statement, login, no such database, no right or a bad statement, no table to write into, an operator, a fault of the
-database's own.
+"""States that no record is to blame for: not supported, the transaction's state, a missing prepared statement, login,
+no such database, no right or a bad statement, no table to write into, an operator, a fault of the database.
 """
 _RECORDS: Final = ("42804", "42846", "22", "23", "42P10")
 """States of these classes that a value leads to."""
@@ -43,8 +42,8 @@ _CHANGED: Final = ("42P01", "42703", "42S02", "42S22")
 """A table or column has gone since the statement was made."""
 _CHANGED_TYPE: Final = "cached plan must not change result type"
 _OF_CACHED_PLANS: Final = "RevalidateCachedQuery"
-"""The English text and the function of PostgreSQL's error for a column whose type has changed since then. Its state,
-0A000, is also that of features that the server lacks, whatever the record.
+"""The English text and PostgreSQL's function of the error for a column that was retyped since then. Its state, 0A000,
+is also that of features that the server lacks, whatever the record.
 """
 _MARIADB_CHECK: Final = 4025
 """MariaDB's code for a row that fails a CHECK. Its JSON type is a text with a CHECK."""

@@ -85,10 +85,7 @@ class OffsetTable:
         )
 
     def create(self) -> None:
-        """Creates the table if it is missing.
-
-        Errors: DatabaseAway; DatabaseError with the statement to run.
-        """
+        """Creates the table if it is missing. Errors: DatabaseAway; DatabaseError with the statement to run."""
         if self.exists():
             return
         statement = str(CreateTable(self._table).compile(self._database.engine)).strip()
@@ -115,9 +112,7 @@ class OffsetTable:
         """Takes these partitions for the caller and fences their former owners off.
 
         `ids`: the topics' ids; offsets of an earlier topic of the same name are discarded. `held`: the caller's fences,
-        which must still be valid.
-
-        Errors: FencedError, DatabaseAway, DatabaseError.
+        which must still be valid. Errors: FencedError, DatabaseAway, DatabaseError.
         """
         with self._database.begin() as connection:
             known = self._locked(connection, partitions)
@@ -250,10 +245,7 @@ class OffsetTable:
                     connection.execute(self._inserted(partition, offset))
 
     def clear(self) -> None:
-        """Deletes the offsets of all partitions of the connector.
-
-        Errors: DatabaseAway, DatabaseError.
-        """
+        """Deletes the offsets of all partitions of the connector. Errors: DatabaseAway, DatabaseError."""
         with self._database.begin() as connection:
             connection.execute(self._table.delete().where(self._table.c.connector == self._connector))
 

@@ -161,9 +161,7 @@ class RecordSides:
         )
 
     def requires_value(self, value: str, schema: str, structs_only: bool = False) -> str:
-        """The message for a value of this kind, which is no row; `structs_only`: settings about fields rule out texts,
-        too.
-        """
+        """The message for a value of this kind, which is no row; `structs_only`: settings rule out texts, too."""
         if not structs_only:
             return self._requires("Struct or String", "value", value, schema)
         options = self.options

@@ -402,10 +402,7 @@ def is_debeziums(config: Mapping[str, str]) -> bool:
 
 
 def parse(config: Mapping[str, str]) -> dict[str, Any]:
-    """Every setting's value under Confluent's name; choices in lower case.
-
-    Errors: ConfigError with all problems.
-    """
+    """Every setting's value under Confluent's name; choices in lower case. Errors: ConfigError with all problems."""
     given = by_other_names(config, _NAMES)
     values = SETTINGS.parse(given)
     if "quote.sql.identifiers" not in config:
@@ -422,10 +419,7 @@ def parse(config: Mapping[str, str]) -> dict[str, Any]:
 
 
 def options(config: Mapping[str, str]) -> SinkOptions:
-    """Parses the config into options.
-
-    Errors: ConfigError with all problems.
-    """
+    """Parses the config into options. Errors: ConfigError with all problems."""
     values = parse(config)
     debezium = is_debeziums(config)
     mode = values["insert.mode"]

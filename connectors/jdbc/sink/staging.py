@@ -124,7 +124,6 @@ def _is_longer(text: str, most_bytes: int) -> bool:
 
 
 def _check_size(connection: Connection, sql: SinkSql, document: str, most_bytes: int) -> None:
-    """Refuses a document beyond the limit. Errors: TooLarge."""
     size = sql.document_size(connection, document)
     if size > most_bytes:
         raise TooLarge(f"A row has {size} bytes in a statement, more than the {most_bytes} that the database takes")

@@ -185,7 +185,6 @@ def _found(name: str, *made_of: Any) -> Sink:
 
 
 def _spans(rows: pa.RecordBatch) -> dict[TopicPartition, tuple[int, int]]:
-    """The first and the last offset of each partition."""
     origin = pa.Table.from_batches([rows.select(["origin_topic", "origin_partition", "origin_offset"])])
     grouped = origin.group_by(["origin_topic", "origin_partition"]).aggregate(
         [("origin_offset", "min"), ("origin_offset", "max")]

@@ -119,9 +119,7 @@ class SinkWriter:
             running.result()
 
     def _write(self, rows: pa.RecordBatch | None) -> None:
-        """Writes rows. *There* it writes all before the first bad record, and errors that are fatal *here* are
-        retriable.
-        """
+        """Writes rows. *There*: all before the first bad record, and errors that are fatal *here* are retriable."""
         if rows is None:
             return
         try:

@@ -99,10 +99,7 @@ class JdbcSourceConnector(Connector):
         ]
 
     def check_offsets(self, config: Mapping[str, str], offsets: Mapping[str, Any]) -> bool:
-        """Accepts offsets of the connector's mode, and null.
-
-        Errors: OffsetError.
-        """
+        """Accepts offsets of the connector's mode, and null. Errors: OffsetError."""
         return check_offsets(offsets, Mode(source_settings.parse(config)["mode"]))
 
     def stop(self) -> None:
@@ -157,9 +154,7 @@ class JdbcSourceConnector(Connector):
 
 
 def groups(tables: Sequence[TableId], most: int) -> list[list[TableId]]:
-    """Splits the tables, in order, into at most so many groups of sizes that differ by one at most, larger ones
-    first.
-    """
+    """Splits the tables, in order, into at most so many groups, whose sizes differ by one at most, larger first."""
     count = min(len(tables), most)
     size, larger = divmod(len(tables), count)
     found, begin = [], 0

@@ -87,10 +87,7 @@ def least_shown(instant: int, zone: tzinfo | None) -> int:
 
 
 def position_of(offset: Mapping[str, Any] | None, mode: Mode, zone: tzinfo | None) -> Position | None:
-    """The position of an offset in this mode; None if it has none.
-
-    `zone` as in `instant_of`.
-    """
+    """The position of an offset in this mode; None if it has none. `zone` as in `instant_of`."""
     if offset is None or mode is Mode.BULK:
         return None
     number = offset.get(INCREMENTING)
@@ -194,9 +191,8 @@ def _check_offset(offset: Mapping[str, Any], mode: Mode) -> None:
 
 
 def _shifts(shown: npt.NDArray[np.int64], zone: tzinfo | None) -> npt.NDArray[np.int64]:
-    """The differences from clock times of this zone to instants.
-
-    They are looked up once for each quarter of an hour: clocks are set only at those.
+    """The differences from clock times of this zone to instants, one a quarter of an hour: clocks are set only at
+    those.
     """
     if zone is None or not len(shown):
         return np.zeros(len(shown), np.int64)

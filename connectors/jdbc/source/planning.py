@@ -89,11 +89,9 @@ class Planning:
         return there
 
     def due(self, refused: bool = False) -> list[SourceTable]:
-        """The tables to query now, longest-waiting first.
+        """The tables to query now, longest-waiting first. Errors: SourceError after `query.retry.attempts`.
 
         `refused`: the database failed the last plan, or the planning.
-
-        Errors: SourceError after `query.retry.attempts`.
         """
         failed, self._planned = [found.table for found in self._planned.values()], {}
         for table in failed:

@@ -40,9 +40,7 @@ def records_of(frame: DataFrame, layout: TableLayout) -> Records:
 
 
 def _failure(layout: TableLayout) -> tuple[str, str, str]:
-    """Three expressions: the condition of a bad row, its error, which names all its faults, and the row as it was
-    read.
-    """
+    """Three expressions: the condition of a bad row, its error with all its faults, and the row as it was read."""
     reasons = _reasons(layout)
     if not reasons:
         return "false", "NULL", "NULL"

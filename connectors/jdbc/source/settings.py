@@ -503,9 +503,7 @@ SETTINGS: Final = Settings(*_DATABASE, *_READING, *_WORK, *_OTHER_NAMES)
 
 
 def parse(config: Mapping[str, str]) -> dict[str, Any]:
-    """The settings' values by Confluent's names.
-
-    The numeric mappings and `quote.sql.identifiers` are in lower case, granularity and isolation as declared.
+    """The settings' values by Confluent's names; choices in lower case, an isolation in upper case.
 
     Errors: ConfigError with all problems.
     """

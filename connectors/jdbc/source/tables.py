@@ -28,9 +28,7 @@ QUERY_NAME = "query"
 _FETCH_BYTES: Final = 400_000
 _FETCHED: Final = (1, 10_000)
 _FETCHED_OF_UNKNOWN: Final = (100, 1_000)
-"""The least and most rows of a fetch if their size is a guess. The most is Confluent's default: texts may be longer
-than guessed.
-"""
+"""The least and most rows of a fetch of guessed size; the most is Confluent's default: texts may be longer."""
 
 
 class SourceError(Exception):
@@ -289,10 +287,7 @@ def listed(names: str, quotes: tuple[str, str]) -> list[str]:
 
 
 def query_facts(columns: tuple[DatabaseColumn, ...]) -> Table:
-    """A query's result as a table.
-
-    Errors: SourceError if two columns have the same name.
-    """
+    """A query's result as a table. Errors: SourceError if two columns have the same name."""
     names = Counter(column.name for column in columns)
     if double := [name for name, count in names.items() if count > 1]:
         raise SourceError(f"The query gives several columns named {', '.join(double)}: rename all but one by AS")

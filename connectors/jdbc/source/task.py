@@ -91,10 +91,7 @@ class JdbcSourceTask(SourceTask, RowsOfSeveralTypes):
         return [table.topic for table in self._planning.tables]
 
     def partitions(self) -> Sequence[SourcePartition]:
-        """The partitions of the due tables.
-
-        Errors: SourceError after `query.retry.attempts`.
-        """
+        """The partitions of the due tables. Errors: SourceError after `query.retry.attempts`."""
         failures, self._link.failures = self._link.failures, 0
         return [partition for table in self._planning.due(failures > 0) for partition in table.partitions]
 

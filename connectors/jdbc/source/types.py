@@ -207,7 +207,6 @@ def _integer(digits: int) -> SchemaType:
 def _conversion(
     column: DatabaseColumn, schema: Schema, fetched: spark.DataType, rules: TypeRules, sql: SourceSql
 ) -> str:
-    """The expression from the fetched value to the schema's value."""
     kind, wanted = column.kind, spark_type(schema)
     if kind is Kind.ARRAY and column.element is not None and schema.value_schema is not None:
         return _array(column.element, schema.value_schema, rules, sql)

@@ -151,7 +151,7 @@ def position_before(position: Position, mode: Mode, distance: int) -> Position:
 def next_end(shown: int, unit: int = 1) -> int:
     """The end of windows by timestamp when the column's clock shows this. Units: microseconds.
 
-    It is in whole milliseconds and whole units of the column: a second that is not over may get more rows.
+    Whole milliseconds and units of the column: a second that is not over may get more rows.
     """
     return shown - shown % max(unit, 1000)
 

@@ -115,9 +115,8 @@ class MirrorCheckpointConnector(Connector):
         self._context.reconfigure()
 
     def _found(self) -> list[str]:
-        """The groups that pass the filter and have offsets of a topic that passes its filter.
-
-        They are sorted, so that the tasks of a restart get the same.
+        """The groups that pass, with offsets of topics that pass; sorted, so that the tasks of a restart get the
+        same.
         """
         named = [group for group in self._groups.states() if self._filter.passes(group)]
         listed = {group for group in named if "," not in group and group == group.strip()}
@@ -136,9 +135,7 @@ _NEEDED: Final = {
 
 
 def contiguous(groups: Sequence[str], most: int) -> list[Sequence[str]]:
-    """Splits the groups, in order, into at most so many parts of sizes that differ by one at most, larger ones
-    first.
-    """
+    """Splits the groups, in order, into at most so many parts, whose sizes differ by one at most, larger first."""
     count = min(len(groups), most)
     if not count:
         return []

@@ -35,9 +35,7 @@ class OffsetSyncs:
 
     def __init__(self) -> None:
         self.latest_only = False
-        """True while a partition's latest sync replaces all others: earlier offsets may not be translated then, since
-        it is unknown what was translated before.
-        """
+        """True while a latest sync replaces all others: it is unknown what was translated before it."""
         self._slots: dict[TopicPartition, list[_Pair]] = {}
         self.went_back: dict[TopicPartition, int] = {}
         """The downstream offsets to which copies went back: they were made again, or cut."""

@@ -114,8 +114,6 @@ class Lane:
 
 @dataclass
 class _Session:
-    """A fetch session with one broker."""
-
     version: int = _BY_ID
     """The latest version of its requests: by name if the id of a topic is unknown."""
     id: int = 0

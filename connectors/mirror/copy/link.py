@@ -259,7 +259,6 @@ class Link:
         return lane.take()
 
     def _count(self, way: _Way) -> None:
-        """Count the batches that have arrived."""
         outlet, result = way.outlet, way.result
         while outlet.acknowledged:
             batch, offset = outlet.acknowledged.popleft()

@@ -68,8 +68,6 @@ class Outlet:
 
 
 class _Stamped(NamedTuple):
-    """A batch in the form in which it is sent."""
-
     outlet: Outlet
     batch: RecordBatch
     sequence: int
@@ -91,8 +89,8 @@ class BatchProducer:
         self._id: tuple[int, int] | None = None
         self._sequences: dict[TopicPartition, int] = {}
         self._begun: set[TopicPartition] = set()
-        """Partitions in which a batch of this id arrived. A broker that knows no batch of a producer takes any sequence
-        number: until it has the first one, as while a new topic gets its leader, another one might get there before it.
+        """Partitions in which a batch of this id arrived. A broker that knows none takes any sequence number: until it
+        has the first, as while a new topic gets its leader, another batch might get there before it.
         """
         self._doubts: dict[TopicPartition, deque[_Doubt]] = {}
         """Batches to be sent again under their sequence numbers, before anything else of the partition."""

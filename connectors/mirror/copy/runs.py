@@ -7,9 +7,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 _PART: Final = 4
-"""Each distance is larger than the one before by this part. If it doubled, groups would reread a quarter more than with
-Java's.
-"""
+"""Each distance grows by this part. If it doubled, groups would reread a quarter more than with Java's."""
 
 
 @dataclass

@@ -131,7 +131,6 @@ class _Records:
         self._at = at
 
     def rest(self) -> memoryview:
-        """A view of the unread rest."""
         return self._take(len(self._data) - self._at)
 
     def _take(self, count: int) -> memoryview:

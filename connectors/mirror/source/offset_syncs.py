@@ -28,8 +28,6 @@ _END_S: Final = 2.0
 
 @dataclass
 class _State:
-    """The syncs of one partition so far."""
-
     written: tuple[int, int] | None = None
     """The offsets of the last sync."""
     delayed: tuple[int, int] | None = None

@@ -26,8 +26,8 @@ _LONGEST_STRETCH: Final = 2_000_000
 _TINY_BATCHES: Final = 64
 _TINY_BYTES: Final = 2_048
 _TINY_BACKLOG: Final = 5_000
-"""If so many batches of a backlog of so many offsets wait, smaller than this on average, records are cheaper to copy
-one by one: a request takes one batch of a partition.
+"""If so many batches of a backlog of so many offsets wait, smaller than this on average, records are cheaper: a request
+takes one batch of a partition.
 """
 
 

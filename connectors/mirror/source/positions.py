@@ -56,9 +56,7 @@ class Positions:
     def after(
         self, stored: Mapping[TopicPartition, SourceOffset | None], known: Collection[TopicPartition]
     ) -> list[Lane]:
-        """Lanes that begin after these offsets, or as the module says; none for `known` partitions without an
-        offset.
-        """
+        """Lanes that begin after these offsets, or as the module says; none for `known` ones without an offset."""
         now = self._topics({one.topic for one in stored})
         lanes, new = [], []
         for one, offset in stored.items():

@@ -55,8 +55,7 @@ class RemoteTopics:
         """The remote topics that existed once."""
 
     def ensure(self, found: Mapping[str, Topic]) -> dict[str, int]:
-        """Create the missing topics and partitions on the target; return the count of partitions of each that can be
-        copied.
+        """Create missing topics and partitions on the target; return each topic's count of partitions to copy.
 
         Failures are logged. Errors: KafkaException, StoppedError.
         """

@@ -25,10 +25,7 @@ _KEYS: Final = frozenset(one.name for settings in (SOURCE, CHECKPOINT, HEARTBEAT
 
 
 class Flow:
-    """A flow, described by the config of its connectors.
-
-    Errors: ConfigError; UsageError.
-    """
+    """A flow, described by the config of its connectors. Errors: ConfigError; UsageError."""
 
     def __init__(self, source: str, target: str, config: Mapping[str, str]) -> None:
         self.source, self.target = source, target

@@ -23,8 +23,8 @@ class PartitionReport:
     copied: Pair | None = None
     """The last copied record, in both clusters."""
     copied_by: str = "nothing"
-    """The source of that knowledge: `content`, found at the end of the copy; `sync`, the newest offset sync; `stored`,
-    the source task's stored offset; `nothing`.
+    """How that is known: `content`, by the copy's last record; `sync`, by the newest offset sync; `stored`, by the
+    task's offset; `nothing`.
     """
     last_copied_ms: int | None = None
     newest_ms: int | None = None

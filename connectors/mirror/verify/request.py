@@ -17,10 +17,7 @@ class UsageError(ValueError):
 
 @dataclass(frozen=True)
 class Asked:
-    """The options of one run.
-
-    Errors: UsageError for options that exclude each other.
-    """
+    """The options of one run. Errors: UsageError for options that exclude each other."""
 
     topics: list[str] = field(default_factory=list)
     groups: list[str] = field(default_factory=list)

@@ -202,8 +202,7 @@ class MariadbDialect(Dialect):
     def interrupt(self, connection: Any, access: Access) -> None:
         """Ends the statement by KILL QUERY on another connection.
 
-        Does nothing if that connection reaches another server, whose sessions have the same numbers, or if servers do
-        not identify themselves.
+        Not on another server, whose sessions have the same numbers, nor if servers do not identify themselves.
         """
         if connection.headrace_session is None:
             return
@@ -218,10 +217,9 @@ class MariadbDialect(Dialect):
                 cursor.execute(f"KILL QUERY {session:d}")
 
     def prepare(self, engine: Engine) -> None:
-        """Prepares sessions and chooses among several servers.
+        """Prepares sessions: TIMESTAMPs in UTC, a lost server machine noticed within two minutes.
 
-        Sessions show TIMESTAMP columns in UTC and notice a lost server machine within two minutes. Of several servers
-        the first that answers is taken, as by the JVM's driver.
+        Of several servers the first that answers is taken, as by the JVM's driver.
         """
 
         @event.listens_for(engine, "do_connect")

@@ -74,9 +74,7 @@ class MariadbSinkSql(SinkSql):
         return Target(steps=(f"DROP TEMPORARY TABLE IF EXISTS {_STAGE}", made, fill, change))
 
     def prepare_documents(self, connection: Connection) -> None:
-        """Makes the session refuse values that it would otherwise cut; turns notes off, such as of a rounded
-        decimal.
-        """
+        """Makes the session refuse values that it would cut; turns notes off, such as of a rounded decimal."""
         mode = "SET SESSION sql_mode = CONCAT(@@sql_mode, ',STRICT_ALL_TABLES'), sql_notes = 0"
         connection.exec_driver_sql(mode)
 
@@ -137,8 +135,8 @@ class MariadbSinkSql(SinkSql):
     def _item(self, value: Value) -> Column:
         """The text of a value as the database reads it.
 
-        If `db.timezone` is not UTC, a timestamp has two forms with a bar between: in UTC for columns of instants, and
-        by the clock of that zone for the others.
+        A timestamp has two forms with a bar between if `db.timezone` is not UTC: in UTC for columns of instants, by the
+        clock of that zone for others.
         """
         column, schema = value.column, value.schema
         if value.text:

@@ -33,9 +33,7 @@ class MariadbSourceSql(SourceSql):
         self._zero_dates = zero_dates
 
     def fetched(self, column: DatabaseColumn, quoted: str) -> FetchedColumn:
-        """Fetches a FLOAT as a DOUBLE, since the server writes only six digits of a FLOAT; dates of zeros by
-        `ZeroDates`.
-        """
+        """Fetches a FLOAT as a DOUBLE, since the server writes six digits of a FLOAT; dates of zeros by `ZeroDates`."""
         if column.kind is Kind.FLOAT32:
             return FetchedColumn(f"({column.reading(quoted)} + 0e0)", spark.DoubleType())
         found = super().fetched(column, quoted)
@@ -56,9 +54,7 @@ class MariadbSourceSql(SourceSql):
         return f"TIMESTAMPDIFF(MICROSECOND, '1970-01-01', TIMESTAMP('1970-01-01', {value}))"
 
     def micros(self, value: str) -> str:
-        """The microseconds since the epoch; NULL for dates of zeros. TIMESTAMPs are shown in UTC, the session's time
-        zone.
-        """
+        """The microseconds since the epoch; NULL for dates of zeros. The session shows TIMESTAMPs in UTC."""
         return f"TIMESTAMPDIFF(MICROSECOND, '1970-01-01', {value})"
 
     def isolation(self, level: str) -> tuple[str, ...]:
@@ -79,9 +75,7 @@ class MariadbSourceSql(SourceSql):
         return None if row is None or row[0] is None else (int(row[0]), int(row[1] or 0))
 
     def spark_url(self, url: str) -> str:
-        """Uses MySQL's name: Spark does not know MariaDB's, and puts names of an unknown database into the wrong
-        quotes.
-        """
+        """Uses MySQL's name: Spark does not know MariaDB's, and quotes names of unknown databases wrongly."""
         return f"{url.replace('jdbc:mariadb:', 'jdbc:mysql:', 1)}?permitMysqlScheme=true"
 
 

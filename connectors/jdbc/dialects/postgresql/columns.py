@@ -137,7 +137,6 @@ def _prepared(driver: Any, statement: str) -> Any:
 
 
 def _type_names(connection: Connection, wanted: set[tuple[int, int]]) -> dict[tuple[int, int], str]:
-    """The printed names of the types of these oids and modifiers."""
     given = {"oids": [oid for oid, _ in sorted(wanted)], "modifiers": [modifier for _, modifier in sorted(wanted)]}
     return {(oid, modifier): name for oid, modifier, name in connection.execute(sqlalchemy.text(_TYPE_NAMES), given)}
 
@@ -202,8 +201,8 @@ def _column(
 
 
 def _bits(name: str, type_name: str, count: int) -> DatabaseColumn:
-    """bit(n): a single bit is a truth value, up to eight are a number in two's complement, more are bytes, filled at
-    their end.
+    """bit(n): one bit is a truth value, up to eight a number in two's complement, more are bytes, filled at their
+    end.
     """
     if count == 1:
         return DatabaseColumn(name, type_name, Kind.BOOLEAN, select="{}::int::boolean")

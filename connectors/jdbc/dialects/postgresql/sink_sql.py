@@ -245,9 +245,8 @@ class PostgresqlSinkSql(SinkSql):
 
 
 def _least_first(schema: Schema, column: DatabaseColumn) -> str:
-    """The bits of Debezium's bytes, least byte first, padded to the column's count.
-
-    If a higher bit is set, there are more, and the column refuses them.
+    """The bits of Debezium's bytes, least byte first, as many as the column has; with higher ones set it refuses
+    them.
     """
     size = column.type_name.partition("(")[2].rstrip(")")
     count = bit_count(schema) or 1 if column.type_name.startswith("bit varying") else int(size or 1)

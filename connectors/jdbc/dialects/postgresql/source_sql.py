@@ -36,9 +36,7 @@ class PostgresqlSourceSql(SourceSql):
         return f"CASE WHEN isfinite({value}) THEN ({value} - DATE '1970-01-01')::bigint END"
 
     def micros(self, value: str) -> str:
-        """The microseconds since the epoch; NULL for infinity, and for the last years, whose microseconds exceed a
-        bigint.
-        """
+        """The microseconds since the epoch; NULL for infinity and the last years, whose numbers exceed a bigint."""
         bounded = f"{value} > '-infinity' AND {value} < '294247-01-01'"
         return f"CASE WHEN {bounded} THEN (extract(epoch FROM {value}) * 1000000)::bigint END"
 

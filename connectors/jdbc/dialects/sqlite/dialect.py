@@ -186,8 +186,7 @@ class SqliteDialect(Dialect):
     def prepare(self, engine: Engine) -> None:
         """Makes transactions begin as SQLAlchemy says, with DDL in them.
 
-        With the execution option `writes` they take the only writer's lock at once, instead of failing when they come
-        to write.
+        The execution option `writes` takes the only writer's lock at once, instead of failing at the first write.
         """
 
         @event.listens_for(engine, "connect")
