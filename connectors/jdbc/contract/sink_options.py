@@ -75,6 +75,10 @@ class SinkOptions:
     tolerates: bool = False
     """True if failing records are skipped (`errors.tolerance`)."""
 
+    def writes(self, field: str) -> bool:
+        """True if this field of values is written, though it is not of the key."""
+        return field not in self.excluded and (not self.included or field in self.included)
+
 
 KAFKA_KEY: tuple[str, str, str] = ("__connect_topic", "__connect_partition", "__connect_offset")
 """The columns of `pk.mode=kafka`."""

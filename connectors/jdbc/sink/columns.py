@@ -137,11 +137,8 @@ class SinkColumns:
             keys = key.cells(key=True) if key is not None else []
         by_name = {cell.name: (cell, found) for cell, found in keys}
         placed = [by_name.pop(cell.name, (cell, found)) for cell, found in own]
-        kept = [pair for pair in placed if pair[0].key or self._writes(pair[0].name)]
+        kept = [pair for pair in placed if pair[0].key or options.writes(pair[0].name)]
         return [*kafka, *kept, *(by_name[name] for name in sorted(by_name))]
-
-    def _writes(self, name: str) -> bool:
-        return name not in self.options.excluded and (not self.options.included or name in self.options.included)
 
     def _made(
         self, operation: Operation, cells: list[tuple[Cell, Value]], members: Column | None, prefix: str

@@ -54,7 +54,7 @@ class Tables:
         if wanted in self._targets:
             self._targets.move_to_end(wanted)
             return self._targets[wanted]
-        written = self._written(members)
+        written = [name for name in members if self._options.writes(name)]
         if layout.operation is Operation.WRITE and not (layout.cells or written):
             raise TableError(f"No fields found using key and value schemas for table: {name}")
         table = self._ready(name, layout, written)
@@ -95,10 +95,6 @@ class Tables:
     def _folded(self, name: str) -> str:
         """The name as the database folds it without quotes: so folded, it can be quoted all the same."""
         return name if self._options.quotes else self._sql.dialect.folded(name)
-
-    def _written(self, members: Sequence[str]) -> list[str]:
-        included, excluded = self._options.included, self._options.excluded
-        return [name for name in members if name not in excluded and (not included or name in included)]
 
     def _ready(self, name: str, layout: RowLayout, members: Sequence[str]) -> Table | None:
         """The table with all columns; None if it is missing and there is nothing to do in it."""
