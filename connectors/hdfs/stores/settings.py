@@ -69,12 +69,8 @@ class StoreSettings:
         endpoint = values.get("s3.endpoint") or ""
         if bucket and (not url or url.startswith(("http://", "https://"))):
             endpoint, url = url, f"s3://{bucket}"
-        paths = allowed_paths(worker) if _is_local(url) else ()
+        paths = allowed_paths(worker) if url.startswith("file:") else ()
         return cls(url, _hadoop(values), _s3(values, endpoint), paths, AllowedHosts.of(worker))
-
-
-def _is_local(url: str) -> bool:
-    return url.startswith("file:")
 
 
 def _hadoop(values: Mapping[str, Any]) -> HadoopSettings:

@@ -4,12 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import TYPE_CHECKING
 
 from headrace.connectors.jdbc.contract.columns import DatabaseColumn
-
-if TYPE_CHECKING:
-    pass
 
 
 class TableType(StrEnum):

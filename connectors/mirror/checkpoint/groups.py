@@ -11,7 +11,7 @@ from confluent_kafka import ConsumerGroupState, KafkaError, KafkaException
 from headrace.config.kafka.client_config import ClientConfig
 from headrace.connectors.mirror.clients import admin_client, answered, explained, group_offsets
 from headrace.plugins.errors import RetriableError
-from headrace.plugins.kafka.group_offsets import Answer, GroupOffset, without_errors
+from headrace.plugins.kafka.group_offsets import GroupOffset, without_errors
 from headrace.plugins.offsets import TopicPartition
 from headrace.plugins.stopping import StopToken
 
@@ -53,10 +53,11 @@ class ConsumerGroups:
 
     def offsets(self, groups: Iterable[str]) -> dict[str, GroupOffsets]:
         """The committed offsets of these groups, without groups that this client may not ask for."""
+        client = group_offsets(self._client)
         found: dict[str, GroupOffsets] = {}
         failed: dict[str, KafkaException] = {}
         for some in _parts(groups, _AT_ONCE):
-            asked = {group: self._ask(group) for group in some}
+            asked = {group: client.committed(group, timeout_s=self._timeout_s) for group in some}
             for group, future in asked.items():
                 try:
                     found[group] = _committed(answered(future, self._stopping))
@@ -74,9 +75,6 @@ class ConsumerGroups:
         """
         answer = group_offsets(self._client).commit(group, to, self._timeout_s)
         without_errors(answered(answer, self._stopping))
-
-    def _ask(self, group: str) -> Answer:
-        return group_offsets(self._client).committed(group, timeout_s=self._timeout_s)
 
     def _say(self, failed: Mapping[str, KafkaException]) -> None:
         """Log each group that could not be asked, once until it could be."""

@@ -32,7 +32,6 @@ _BY_ID: Final = 13
 _BY_NAME: Final = 12
 """The latest that names them by their names."""
 _SOON_MS: Final = 10
-_READ_COMMITTED: Final = 1
 _SHARE: Final = 4
 """Records that are a smaller part of an answer are copied out of it: they may wait longer than the rest."""
 
