@@ -69,8 +69,7 @@ class Format(ABC):
 
     @abstractmethod
     def payload(self, value: Column, schema: Schema | None) -> Column:
-        """Return the input of `FileWriter.write` for values of this schema; null for null and for values with an
-        `error`.
+        """Return the input of `FileWriter.write` for these values; null for null and for values with an `error`.
 
         Only for schemas without a `refusal`. Never raises for data.
         """

@@ -160,7 +160,7 @@ class FileSinkTask(SinkTask, HoldingSink):
         return ranges if self._ends_otherwise and not self._jobs_in_vain else {}
 
     def job_step(self) -> int | None:
-        """Cut at files by count, which begin at known offsets without gaps; without renames a file is seen too soon."""
+        """A file's records by count, if files begin at known offsets; without renames a file would be seen too soon."""
         is_known = self._store.renames and not self._ends_otherwise and not self._found_gaps
         return self._spec.rules.settings.flush_size if is_known else None
 

@@ -23,9 +23,7 @@ class HdfsSourceConnector(Connector):
     task = FileSourceTask
 
     def validate(self, config: Mapping[str, str]) -> list[Problem]:
-        """The problem of an unknown or forbidden URL; none if a single setting is wrong, which is reported
-        elsewhere.
-        """
+        """The problem of an unknown or forbidden URL; none if a single setting is wrong: that is reported elsewhere."""
         if self.settings.problems(config):
             return []
         try:

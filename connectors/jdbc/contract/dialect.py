@@ -148,8 +148,8 @@ class Dialect(ABC):
 
     @abstractmethod
     def describe(self, connection: Connection, tables: Sequence[TableId]) -> dict[TableId, Table]:
-        """Describes the existing ones of these tables, with few statements. A name without schema means as in a
-        statement.
+        """Describes those of the tables that exist, in few statements; names without schema mean what SQL makes of
+        them.
         """
 
     @abstractmethod
@@ -273,7 +273,7 @@ _CODE: Final = (
 
 
 def _loads(key: str) -> bool:
-    """True if a property's name hints at code or files: today's such are in `unsafe`, later drivers may have more."""
+    """True if a property's name hints at code or files. Today's such are in `unsafe`; later drivers may have more."""
     return any(word in key.lower() for word in _CODE)
 
 

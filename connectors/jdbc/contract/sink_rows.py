@@ -101,8 +101,7 @@ class Form(NamedTuple):
 
 
 def time_text(count: Column, digits: int) -> Column:
-    """A count of parts of a second, with so many `digits`, as a database's text of a time; null if no database takes
-    it.
+    """A database's text of a time, from a count of second's parts with so many `digits`; null if it is too long.
 
     The end of a day is 24:00, which a clock shows as its beginning. MariaDB's TIME is a duration: it may be negative or
     more than a day.

@@ -139,9 +139,7 @@ class JvmLink:
         self._folder.cleanup()
 
     def _settled(self, error: Exception, shape: str) -> Exception:
-        """Makes an AlteredError fatal after some in a row: the columns are described anew, so the query itself is
-        wrong.
-        """
+        """Makes an AlteredError fatal after some in a row: columns are described anew, so the query itself is wrong."""
         if not isinstance(error, AlteredError):
             return error
         self._altered[shape] = self._altered.get(shape, 0) + 1

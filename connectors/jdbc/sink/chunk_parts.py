@@ -67,9 +67,7 @@ class ChunkParts:
         yield from self._of_like_keys(rows)
 
     def _of_like_keys(self, rows: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
-        """Splits rows at changes of their keys' columns: only the table knows which keys of different columns are one
-        row.
-        """
+        """Splits rows where their keys' columns change: only the table can tell if unlike columns name one row."""
         encoded = rows["layout"].dictionary_encode()
         layouts = [self._layouts[number] for number in encoded.dictionary.to_pylist()]
         columns = [sorted(cell.name.lower() for cell in layout.key) for layout in layouts]

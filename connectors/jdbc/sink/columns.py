@@ -118,9 +118,7 @@ class SinkColumns:
         return self._made(Operation.WRITE, cells, value.members, prefix)
 
     def _cells(self, key: Fields | None, value: Fields) -> list[tuple[Cell, Value]] | str:
-        """The cells: Kafka's columns first, replacing fields of these names, then the value's, then the key's
-        others.
-        """
+        """The cells: Kafka's, in place of fields of these names, then the value's, then the rest of the key."""
         options = self.options
         kafka = _kafka_cells(options)
         own = [pair for pair in value.cells(key=False) if pair[0].name not in {cell.name for cell, _ in kafka}]

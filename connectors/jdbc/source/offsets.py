@@ -191,9 +191,7 @@ def _check_offset(offset: Mapping[str, Any], mode: Mode) -> None:
 
 
 def _shifts(shown: npt.NDArray[np.int64], zone: tzinfo | None) -> npt.NDArray[np.int64]:
-    """The differences from clock times of this zone to instants, one a quarter of an hour: clocks are set only at
-    those.
-    """
+    """The differences from clock times of this zone to instants. Clocks are set only at quarters of an hour."""
     if zone is None or not len(shown):
         return np.zeros(len(shown), np.int64)
     quarters, of_row = np.unique(shown // _QUARTER, return_inverse=True)

@@ -115,9 +115,7 @@ class MirrorCheckpointConnector(Connector):
         self._context.reconfigure()
 
     def _found(self) -> list[str]:
-        """The groups that pass, with offsets of topics that pass; sorted, so that the tasks of a restart get the
-        same.
-        """
+        """The passing groups with offsets of passing topics; sorted, so that the tasks of a restart get the same."""
         named = [group for group in self._groups.states() if self._filter.passes(group)]
         listed = {group for group in named if "," not in group and group == group.strip()}
         if unlisted := sorted(set(named) - listed):

@@ -201,9 +201,7 @@ def _column(
 
 
 def _bits(name: str, type_name: str, count: int) -> DatabaseColumn:
-    """bit(n): one bit is a truth value, up to eight a number in two's complement, more are bytes, filled at their
-    end.
-    """
+    """bit(n): one bit is a truth value, up to eight a number in two's complement, more are bytes, filled at the end."""
     if count == 1:
         return DatabaseColumn(name, type_name, Kind.BOOLEAN, select="{}::int::boolean")
     if count <= 8:

@@ -245,9 +245,7 @@ class PostgresqlSinkSql(SinkSql):
 
 
 def _least_first(schema: Schema, column: DatabaseColumn) -> str:
-    """The bits of Debezium's bytes, least byte first, as many as the column has; with higher ones set it refuses
-    them.
-    """
+    """The bits of Debezium's bytes, least byte first, as many as the column has; any more make it refuse them."""
     size = column.type_name.partition("(")[2].rstrip(")")
     count = bit_count(schema) or 1 if column.type_name.startswith("bit varying") else int(size or 1)
     bytewise = "get_byte({0}, i)::bit(8)::text, '' ORDER BY i DESC"
