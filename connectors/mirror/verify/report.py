@@ -23,9 +23,8 @@ class PartitionReport:
     copied: Pair | None = None
     """The last copied record, in both clusters."""
     copied_by: str = "nothing"
-    """How that is known: `content`, by the copy's last record; `sync`, by the newest offset sync; `stored`, by the
-    task's offset; `nothing`.
-    """
+    """The ground of that: `content`, the copy's last record; `sync`, the newest offset sync; `stored`, the task's stored
+    offset; `nothing`."""
     last_copied_ms: int | None = None
     newest_ms: int | None = None
     lag_records: int = 0

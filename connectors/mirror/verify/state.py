@@ -32,7 +32,7 @@ class ReplicationState:
     """The replication's own records; partitions are the source cluster's."""
 
     syncs: dict[TopicPartition, list[Pair]] = field(default_factory=dict)
-    """By ascending upstream offset. A step back, by a topic made again, discards those before it."""
+    """By ascending upstream offset. A step back, by a topic or a copy made again, discards those before it."""
     checkpoints: dict[tuple[str, TopicPartition], Checkpoint] = field(default_factory=dict)
     """By group and partition of the target cluster."""
     stored: dict[TopicPartition, int] = field(default_factory=dict)
@@ -88,9 +88,10 @@ def read_state(
 
 
 def _add(syncs: list[Pair], sync: OffsetSync) -> None:
-    if syncs and sync.upstream_offset < syncs[-1].upstream:
+    pair = Pair(sync.upstream_offset, sync.downstream_offset)
+    if syncs and (pair.upstream < syncs[-1].upstream or pair.downstream < syncs[-1].downstream):
         syncs.clear()
-    syncs.append(Pair(sync.upstream_offset, sync.downstream_offset))
+    syncs.append(pair)
 
 
 def _read(
