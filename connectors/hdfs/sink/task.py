@@ -138,7 +138,7 @@ class FileSinkTask(SinkTask, HoldingSink):
         return self._files.due_s()
 
     def drop(self) -> None:
-        """Throw away what is open."""
+        """Throw away the open files."""
         self._files.drop()
 
     def job_ranges(
@@ -175,7 +175,7 @@ class FileSinkTask(SinkTask, HoldingSink):
             self._compaction.forget(partitions)
 
     def stop(self) -> None:
-        """Throw away what is open, and close the store."""
+        """Throw away the open files, and close the store."""
         if hasattr(self, "_files"):
             self._files.drop()
             if self._compaction is not None:

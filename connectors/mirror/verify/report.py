@@ -23,8 +23,8 @@ class PartitionReport:
     copied: Pair | None = None
     """The last copied record, in both clusters."""
     copied_by: str = "nothing"
-    """The ground of that: `content`, the copy's last record; `sync`, the newest offset sync; `stored`, the task's stored
-    offset; `nothing`."""
+    """The ground of that: `content`, the copy's last record; `sync`, the newest offset sync; `stored`, the task's
+    stored offset; `nothing`."""
     last_copied_ms: int | None = None
     newest_ms: int | None = None
     lag_records: int = 0
