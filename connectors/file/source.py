@@ -82,7 +82,7 @@ class FileStreamSourceTask(SourceTask):
     _file: FollowedFile | None = None
 
     def start(self, config: Mapping[str, str], context: TaskContext) -> None:
-        """Gets ready to plan; a missing file is waited for.
+        """Prepares to plan; a missing file is waited for.
 
         Errors: ConfigError for wrong settings and a file outside of `file.allowed.paths`.
         """
@@ -125,7 +125,7 @@ class FileStreamSourceTask(SourceTask):
 
     @property
     def tells_of_news(self) -> bool:
-        """Whether the file is watched."""
+        """True if the file is watched."""
         return self._file is not None and self._file.is_watched
 
     def _plan_file(self, file: FollowedFile, stored: FileOffset, limit: Limit) -> Plan | None:
@@ -195,24 +195,18 @@ class FileStreamSourceConnector(Connector):
     task = FileStreamSourceTask
 
     def start(self, config: Mapping[str, str], context: ConnectorContext) -> None:
-        """Checks the config.
-
-        Errors: ConfigError with all problems.
-        """
+        """Checks the config. Errors: ConfigError with all problems."""
         SETTINGS.parse(config)
         self._config = dict(config)
 
     def task_configs(self, max_tasks: int) -> list[dict[str, str]]:
-        """One, with the connector's config as it is: a file is read in order."""
+        """One config, the connector's: a file is read in order."""
         return [dict(self._config)]
 
     def exactly_once_support(self, config: Mapping[str, str]) -> bool:
-        """Whether it can deliver exactly once: what is read from standard input does not come again."""
+        """True for a file: what is read from standard input does not come again."""
         return bool(config.get("file"))
 
     def check_offsets(self, config: Mapping[str, str], offsets: Mapping[str, Any]) -> bool:
-        """True where every offset is a position in a file, or null.
-
-        Errors: FileError with Apache's text.
-        """
+        """Accepts positions in a file, and null. Errors: FileError with Apache's text."""
         return check_offsets(config, offsets)
