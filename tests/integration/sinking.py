@@ -1,4 +1,4 @@
-"""Drives a JDBC sink's task by the worker's own pipeline: records in JSON, decoded *here*, into a real database."""
+"""Drives a JDBC sink's task by the worker's own pipeline: records in JSON, decoded inline, into a real database."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ from headrace.worker.engine.driver import Spark
 from headrace.worker.engine.inline import Program, ProjectionPool
 from headrace.worker.engine.programs import Engine
 from headrace.worker.pipeline.decoding import Decoding
+from headrace.worker.pipeline.partition_gate import PartitionGate
 from headrace.worker.pipeline.sink import SinkPipeline
 from headrace.worker.pipeline.sink_expressions import SinkExpressions
-from headrace.worker.pipeline.sink_prefix import WritablePrefix
 from headrace.worker.pipeline.transforms import Transforms
 from tests.integration.databases import Database
 from tests.spark.converting import configured
@@ -166,7 +166,7 @@ class Sinking:
         sink_transactions._LIVE.pop(live.name)
         writer = pickle.loads(packed)
         live.keep()
-        prefix = WritablePrefix(writer, tolerate=False)
+        prefix = PartitionGate(writer, tolerate=False)
         try:
             for part in decoded:
                 prefix.write(part)
@@ -178,7 +178,7 @@ class Sinking:
         return prefix.reached()
 
     def compiled(self) -> bool:
-        """Whether what was needed last runs *here* without a Spark job."""
+        """Whether what was needed last runs inline without a Spark job."""
         return isinstance(self.pipeline.decoding.usual_program(), Program)
 
     def restarted(self) -> None:

@@ -1,4 +1,4 @@
-"""`WritablePrefix` against a model in plain Python: any rows of any partitions, cut into any batches."""
+"""`PartitionGate` against a model in plain Python: any rows of any partitions, cut into any batches."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headrace.plugins.contracts import PartitionResult, Stop, TopicPartition
-from headrace.worker.pipeline.sink_prefix import WritablePrefix
+from headrace.worker.pipeline.partition_gate import PartitionGate
 
 SCHEMA = pa.schema(
     [
@@ -106,7 +106,7 @@ class Numbers:
 @given(batches(), st.booleans())
 def test_prefix_is_its_model(made: list[list[dict[str, Any]]], tolerate: bool) -> None:
     writer = Numbers()
-    prefix = WritablePrefix(writer, tolerate)
+    prefix = PartitionGate(writer, tolerate)
     for rows in made:
         prefix.write(pa.RecordBatch.from_pylist(rows, schema=SCHEMA))
     written, expected = model([row for rows in made for row in rows], tolerate)

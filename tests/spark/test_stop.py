@@ -1,4 +1,4 @@
-"""What a row says about itself on Spark is what `WritablePrefix` makes of it."""
+"""What a row says about itself on Spark is what `PartitionGate` makes of it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pyspark.sql.types import BinaryType, LongType, StructType
 
 from headrace.plugins.contracts import PartitionResult, Stop, TopicPartition
 from headrace.plugins.records import ERROR, HEADERS
-from headrace.worker.pipeline.sink_prefix import Reports, WritablePrefix, stop_of
+from headrace.worker.pipeline.partition_gate import PartitionGate, Reports, stop_of
 
 pytestmark = pytest.mark.long
 
@@ -59,7 +59,7 @@ def test_why_a_row_stops_its_partition(
         stop_of(F.col("e"), F.col("k"), F.col("v")).alias("_stop"),
         F.lit("x").alias("line"),
     )
-    prefix = WritablePrefix(Nothing(), tolerate=False)
+    prefix = PartitionGate(Nothing(), tolerate=False)
     for batch in rows.toArrow().to_batches():
         prefix.write(batch)
     assert prefix.reached() == [PartitionResult(TopicPartition("t", 0), None, stop=stop, reason=reason)]
@@ -84,7 +84,7 @@ def test_a_bad_row_brings_its_own_bytes_where_they_are_wanted(spark: SparkSessio
         )
     )
     failed: list[dict[str, Any]] = []
-    prefix = WritablePrefix(Lines(), tolerate=True, reports=Reports(lambda batch: failed.extend(batch.to_pylist())))
+    prefix = PartitionGate(Lines(), tolerate=True, reports=Reports(lambda batch: failed.extend(batch.to_pylist())))
     for batch in rows.toArrow().to_batches():
         prefix.write(batch)
     assert prefix.reached() == [PartitionResult(TopicPartition("t", 0), 7, written=1, bad=2)]

@@ -16,9 +16,9 @@ log = logging.getLogger(__name__)
 class SplitProgress:
     """How far one split got, by the `source_offset` of its rows."""
 
-    def __init__(self, offsets_repeat: bool = False) -> None:
-        """`offsets_repeat`: rows with equal offsets count only together."""
-        self._offsets_repeat = offsets_repeat
+    def __init__(self, rows_share_offsets: bool = False) -> None:
+        """`rows_share_offsets`: rows with equal offsets count only together."""
+        self._rows_share_offsets = rows_share_offsets
         self._before: pa.Scalar | None = None
         self.stop: Stop | None = None
         self._reason: str | None = None
@@ -104,7 +104,7 @@ class SplitProgress:
 
     def reached(self) -> PartitionResult:
         # Invariant 5: the offset is that of the last row passed; where offsets repeat, rows to come may have it, too.
-        upto = self._before if self._offsets_repeat and self.stop is not None else self._last
+        upto = self._before if self._rows_share_offsets and self.stop is not None else self._last
         return PartitionResult(
             source_offset=None if upto is None else upto.as_py(),
             topics=tuple(sorted(self.topics)),
@@ -118,7 +118,7 @@ class SplitProgress:
     def _pass(self, offsets: pa.Array) -> None:
         """Rows with these offsets are passed; where some repeat, `_before` is the last that differs from `_last`."""
         end = offsets[-1]
-        if self._offsets_repeat:
+        if self._rows_share_offsets:
             low, high = 0, len(offsets) - 1  # equal ones stand side by side: those of the end begin somewhere here
             while low < high:
                 middle = (low + high) // 2

@@ -1,4 +1,4 @@
-"""A job *there* on a thread of its own, so that the thread that owns a consumer can poll on."""
+"""A sink's Spark job on a thread of its own, so that the thread that owns a consumer can poll on."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class BackgroundJob:
         self._error: BaseException | None = None
         # In its task's context: the log's lines say whose job it is.
         run = contextvars.copy_context().run
-        self._thread = threading.Thread(target=run, args=(self._run,), name="there", daemon=True)
+        self._thread = threading.Thread(target=run, args=(self._run,), name="sink-job", daemon=True)
 
     def start(self) -> None:
         """Begin; called once."""

@@ -5,9 +5,9 @@
 `SinkPipeline.here` takes rows that the task has fetched, decodes and transforms them by one set of expressions
 (`sink_expressions.py`), as many times compiled as their schemas need (`decoding.py`), and writes them. `job` makes the
 Spark job (`sink_job.py`) that does the same with a range of offsets, for a backlog. A chain with a part in Java goes on
-in `section.py`, and its batches are always *here*. What either place returns is durable; the task then commits its
+in `section.py`, and its batches are always inline. What either place returns is durable; the task then commits its
 offsets (`tasks/sink.py`, Invariant 1). Beside it: which of the two places (`placement.py`), the rows of a partition
-that may be written (`sink_prefix.py`), the search for records to blame (`sink_writing.py`).
+that may be written (`partition_gate.py`), the search for records to blame (`sink_writing.py`).
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ class SinkPipeline:
                 reached = self.writing.write_closely(pieces, later, leave_rest=False)
             else:
                 reached = self.writing.write(pieces, later)
-        self.placement.batch_done_here()
+        self.placement.batch_done_inline()
         return reached
 
     def again(self, rows: pa.RecordBatch, failed_before: bool = False) -> list[PartitionResult]:
@@ -97,12 +97,12 @@ class SinkPipeline:
             return self.writing.write_closely(self._decoded(originals), later, leave_rest=True)
 
     def without_rows(self) -> list[PartitionResult]:
-        """A batch without rows: what a `HoldingSink` holds may be due. Errors: those of its writer."""
+        """A batch without rows: what a `BufferingSink` holds may be due. Errors: those of its writer."""
         return self.writing.write([])
 
     @property
     def held(self) -> Mapping[TopicPartition, int]:
-        """The first offset that the sink holds since the last batch *here*, by partition."""
+        """The first offset that the sink holds since the last inline batch, by partition."""
         return self.writing.held
 
     @contextlib.contextmanager
@@ -129,9 +129,9 @@ class SinkPipeline:
     # -- there: the same steps as a Spark job --------------------------------------------------------------------------
 
     @property
-    def may_go_there(self) -> bool:
+    def may_be_job(self) -> bool:
         """Whether a job can do what the last batch needed: one program, and a place among the executors."""
-        return self.placement.may_go_there and self.decoding.alone is not None
+        return self.placement.may_be_job and self.decoding.alone is not None
 
     def job(self, ranges: Ranges, row_bytes: int, ahead: BackgroundJob | None) -> SinkJob:
         """The job that moves these offsets, after the one ahead; it has not begun.

@@ -1,6 +1,6 @@
 """A sink's batch as a Spark job.
 
-    Kafka source -> decode, transforms, project -> mapInArrow(WritablePrefix over the sink's writer) -> commit
+    Kafka source -> decode, transforms, project -> mapInArrow(PartitionGate over the sink's writer) -> commit
 
 A job may be planned and, where its sink stages, write before the job ahead of it is committed. It is seen only after
 all ahead of it was done (Invariant 4); where that failed or stopped, the job is discarded and its rows come again.
@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 from pyspark.sql import DataFrame, SparkSession
 
-from headrace.plugins.contracts import ArrowWriter, HoldingSink, SinkTask
+from headrace.plugins.contracts import ArrowWriter, BufferingSink, SinkTask
 from headrace.plugins.errors import RetriableError, StoppedError
 from headrace.plugins.offsets import PartitionResult, Stop, TopicPartition, not_held
 from headrace.worker.deadletters.reporting import DeadLetterError
@@ -154,7 +154,7 @@ class SinkJob(Job):
     def _frame(self, session: SparkSession) -> DataFrame:
         # A partition that can be written in parts keeps all cores busy.
         task, cores = self._parts.task, session.sparkContext.defaultParallelism
-        step = task.job_step() if isinstance(task, HoldingSink) else None
+        step = task.job_step() if isinstance(task, BufferingSink) else None
         cut = [self.ranges] if step is None else in_parts(self.ranges, step, cores)
         options = self._parts.readers.options(rows_at_once(self._row_bytes))
         if self._write_to.staged:

@@ -1,4 +1,4 @@
-"""The last step of a sink's batch *here*: written by the sink's writer, whole or in ever smaller parts.
+"""The last step of a sink's batch inline: written by the sink's writer, whole or in ever smaller parts.
 
 It is written in parts where the sink says that some records are to blame but not which, and, with a retry topic, where
 a batch failed again with a retriable error: one slow record then does not hold up all others.
@@ -29,11 +29,11 @@ from headrace.plugins.errors import RecordFailure, RecordsFailed, RetriableError
 from headrace.plugins.offsets import PartitionResult, Stop, TopicPartition, not_held
 from headrace.worker.deadletters.reporting import NotSentYet, Reporter
 from headrace.worker.engine.driver import EngineLost
+from headrace.worker.pipeline.partition_gate import PartitionGate, Reports
 from headrace.worker.pipeline.scope import TaskScope
-from headrace.worker.pipeline.sink_prefix import Reports, WritablePrefix
 
 Piece = tuple[pa.RecordBatch, pa.RecordBatch]
-"""Rows as `WritablePrefix` wants them, and the same records as they came from Kafka."""
+"""Rows as `PartitionGate` wants them, and the same records as they came from Kafka."""
 Later = Callable[[pa.RecordBatch], pa.RecordBatch]
 
 MOST_TRIES = 64
@@ -95,7 +95,7 @@ class SinkWriting:
     ) -> list[PartitionResult]:
         put_off = None if later is None else partial(self._put_off, later)
         reports = Reports(self._report if self.scope.reporting.wanted else None, put_off, self.put_class)
-        prefix = WritablePrefix(writer, self.scope.tolerate, reports, stopped)
+        prefix = PartitionGate(writer, self.scope.tolerate, reports, stopped)
         try:
             for decoded, raw in pieces:
                 prefix.write(decoded, raw)

@@ -6,8 +6,8 @@
 (`source_job.py`), with the same expressions (`source_expressions.py`) and the same writer. What `batch` returns is
 durable in Kafka, visible or in an open transaction; the task then stores its offsets (`tasks/source.py`, Invariant 1).
 Beside it: which of the two places (`placement.py`), expressions compiled and cached (`encoding.py`), a chain with a
-part in Java, whose batches are always *here* (`section.py`), producer and topics (`source_producer.py`). What a reader
-can copy as it is, from Kafka to Kafka, takes none of these steps, and is copied *here* (`_copied`).
+part in Java, whose batches are always inline (`section.py`), producer and topics (`source_producer.py`). What a reader
+can copy as it is, from Kafka to Kafka, takes none of these steps, and is copied inline (`_copied`).
 """
 
 from __future__ import annotations
@@ -47,13 +47,13 @@ class SourceBatch(NamedTuple):
 
     reached: list[PartitionResult]
     """Of each split that had rows."""
-    was_there: bool
+    by_job: bool
     """Whether it was a Spark job."""
     bytes: int
     """An estimate."""
     ends_transaction: TransactionEnd | None
     """As its plan has it, where all of it was sent."""
-    is_all: bool
+    caught_up: bool
     """As its plan says, where all of it was sent."""
 
     @property
@@ -90,10 +90,10 @@ class SourcePipeline:
             self.scope.stop.raise_if_set("planning a batch")  # what was planned may long be another worker's to read
             self.encoding.refresh()
             reader = self.task.reader(plan)
-            is_there = False
+            is_job = False
             if self._may_copy(reader):
                 by_split = self._copied(plan, reader)
-            elif is_there := self.placement.is_there(plan):
+            elif is_job := self.placement.is_job(plan):
                 by_split = self._there(plan, reader)
             else:
                 by_split = self._here(plan, reader)
@@ -109,7 +109,7 @@ class SourcePipeline:
         is_whole = len(reached) == len(plan.splits) or not self.scope.stop.is_set()
         is_sent = is_whole and not any(one.stop for one in reached)
         ends_transaction = plan.ends_transaction if is_sent else None
-        return SourceBatch(reached, is_there, plan.bytes, ends_transaction, is_sent and plan.is_all)
+        return SourceBatch(reached, is_job, plan.bytes, ends_transaction, is_sent and plan.caught_up)
 
     # -- here: read, transform and encode, produce ---------------------------------------------------------------------
 
@@ -174,7 +174,7 @@ class SourcePipeline:
 
         Errors: RecordError, RetriableError.
         """
-        if self.producer.transactions is None or not self.task.offsets_repeat:
+        if self.producer.transactions is None or not self.task.rows_share_offsets:
             return reached
         for one in reached.values():
             if one.stop is Stop.FATAL:
@@ -195,7 +195,7 @@ class SourcePipeline:
             atomic=self.producer.transactions is not None,
             most_bytes=settings.most_bytes,
             report=report,
-            offsets_repeat=self.task.offsets_repeat,
+            rows_share_offsets=self.task.rows_share_offsets,
             stop=self.scope.stop,
         )
 
@@ -230,7 +230,7 @@ class SourcePipeline:
             settings.most_bytes,
             reporting if reporting.wanted else None,
             tuple(split.partition for split in plan.splits),
-            offsets_repeat=self.task.offsets_repeat,
+            rows_share_offsets=self.task.rows_share_offsets,
             wants_deliveries=self.task.wants_deliveries,
         )
 
@@ -248,7 +248,7 @@ class SourcePipeline:
         """Have the reader copy the splits; how far each got.
 
         Decided: never as a job, because the brokers are the bound, and copying takes half a core (6,000,000 records of
-        170 bytes by two tasks: 1,250,000 a second *here*, 740,000 to 950,000 as jobs, which begin with connections of
+        170 bytes by two tasks: 1,250,000 a second inline, 740,000 to 950,000 as jobs, which begin with connections of
         their own; 2 cores, both brokers beside it); loses: a Spark cluster's network, if it is nearer to the brokers.
         """
         self.producer.topics.ensure(self.task.topics())

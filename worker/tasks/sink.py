@@ -133,7 +133,7 @@ class SinkTaskRunner(Task):
         """One batch, or a moment in which none may be. Errors: Fenced; what fails the task."""
         try:
             self.commit_when_due()
-            self._grant_wishes()
+            self._grant_requests()
             self.measure()
             if self._paused:
                 self._consumer.hold()
@@ -251,20 +251,20 @@ class SinkTaskRunner(Task):
             return  # others' records wait for this thread
         self._last_commit = now
 
-    def _grant_wishes(self) -> None:
+    def _grant_requests(self) -> None:
         """Do what the sink asks for. Errors: those that it met while no batch was there."""
-        wishes = self._plugin.wishes()
-        if not any(wishes):
+        requests = self._plugin.requests()
+        if not any(requests):
             return
         mine = set(self._consumer.assigned)
-        if offsets := {p: offset for p, offset in wishes.offsets.items() if p in mine}:
+        if offsets := {p: offset for p, offset in requests.offsets.items() if p in mine}:
             log.info("The sink goes on with other records: %s", ", ".join(f"{p} {at}" for p, at in offsets.items()))
             self._positions.go_on(offsets)
             self._consumer.seek()
-        for partition, seconds in wishes.rests.items():
+        for partition, seconds in requests.rests.items():
             if partition in mine:
                 self._consumer.rest(partition, time.monotonic() + seconds)
-        if wishes.commit:
+        if requests.commit:
             self._consumer.commit(wait=False)
 
     # -- between batches -----------------------------------------------------------------------------------------------

@@ -134,9 +134,9 @@ class SourceTaskRunner(Task):
             self._host.retry_budget.succeeded()
             if batch is not None:
                 idle_s = FIRST_S
-                if self._plugin.gathers and is_few(batch.rows, batch.bytes):
+                if self._plugin.coalesces and is_few(batch.rows, batch.bytes):
                     self.stop.wait(pace.small_batch(batch.rows))
-                if batch.is_all:
+                if batch.caught_up:
                     self._wait_for_news(TOLD_S)
                 continue
             idle_s = min(idle_s * 2, self._poll_interval.longest_s)
@@ -175,8 +175,8 @@ class SourceTaskRunner(Task):
         try:
             batch = self._pipeline.batch(after)
             if batch is not None:
-                self._moved(batch.reached, batch.was_there)
-                self._store(batch.reached, flush=batch.was_there)
+                self._moved(batch.reached, batch.by_job)
+                self._store(batch.reached, flush=batch.by_job)
             return batch
         except BaseException:
             if self._exactly_once is not None:

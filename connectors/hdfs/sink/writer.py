@@ -1,6 +1,6 @@
 """Takes rows and writes them to files on the local disk; whole ones are staged in the store, for the task's commit.
 
-*Here* the files live on over the batches in the task's `Files`; *there* a writer has its own for a range of offsets,
+Inline the files live on over the batches in the task's `Files`; in a job a writer has its own for a range of offsets,
 and what the range leaves unfinished is thrown away.
 
 Decided: a file is written on the local disk and copied to the store once it is whole, because then memory is bounded
@@ -232,7 +232,7 @@ class FilesWriter:
     def write(self, rows: pa.RecordBatch) -> None:
         """Take rows to their files.
 
-        *Here* the bad ones are named; all rows after one that is not tolerated are left. *There* one fails the batch.
+        Inline the bad ones are named; all rows after one that is not tolerated are left. In a job one fails the batch.
         Errors: RecordsFailed; as `Files.add`.
         """
         bad, good = rows["error"].is_valid(), rows["layout"].is_valid()
@@ -254,7 +254,7 @@ class FilesWriter:
         return json.dumps([part.to_json() for part in parts]).encode()
 
     def abort(self) -> None:
-        """Throw away what is open: *here* also the rows of batches before this one, which come again, too."""
+        """Throw away what is open: inline also the rows of batches before this one, which come again, too."""
         self._files.drop()
         self._end()
 

@@ -1,6 +1,6 @@
-"""Reads the windows of a plan: the same SELECT, the same getters and the same types *here* and *there*.
+"""Reads the windows of a plan: the same SELECT, the same getters and the same types inline and in a job.
 
-*Here* the driver's JVM runs the SELECT and gives Arrow batches (`jvm_link`). *There* it is Spark's JDBC source, whose
+Inline the driver's JVM runs the SELECT and gives Arrow batches (`jvm_link`). In a job it is Spark's JDBC source, whose
 partitions are the pieces of a window; the order of each piece is the database's, and a piece ends where a value of the
 first order column does.
 
@@ -106,7 +106,7 @@ class JdbcReader:
     """The most pieces that a window is cut into; 0: by the cores."""
 
     def read(self, split: int) -> Iterator[pa.RecordBatch]:
-        """The rows, *here*. Errors: RetriableError, JvmReadError."""
+        """The rows, inline. Errors: RetriableError, JvmReadError."""
         reading, own = self.readings[split], jvm_link.kept(self.link)
         link = own or JvmLink(self.access)
         try:

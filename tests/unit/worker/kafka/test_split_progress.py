@@ -32,7 +32,7 @@ def upto(progress: SplitProgress) -> Any:
 
 
 def test_at_the_end_the_last_row_counts() -> None:
-    progress = SplitProgress(offsets_repeat=True)
+    progress = SplitProgress(rows_share_offsets=True)
     progress.take(rows(1, 2, 2), tolerate=False)
     progress.take(rows(2, 2), tolerate=False)
     assert upto(progress) == 2
@@ -50,7 +50,7 @@ def test_at_the_end_the_last_row_counts() -> None:
     ],
 )
 def test_a_group_that_was_not_passed_whole_does_not_count(batches: list[pa.RecordBatch], wanted: int | None) -> None:
-    progress = SplitProgress(offsets_repeat=True)
+    progress = SplitProgress(rows_share_offsets=True)
     for batch in batches:
         progress.take(batch, tolerate=False)
     assert progress.stop is Stop.FATAL
@@ -64,7 +64,7 @@ def test_where_offsets_do_not_repeat_the_last_good_row_counts() -> None:
 
 
 def test_what_is_tried_again_begins_behind_a_whole_group() -> None:
-    progress = SplitProgress(offsets_repeat=True)
+    progress = SplitProgress(rows_share_offsets=True)
     progress.take(rows(1, 2, 2), tolerate=False)
     progress.mark()
     progress.take(rows(2, 3, 3), tolerate=False)
@@ -73,7 +73,7 @@ def test_what_is_tried_again_begins_behind_a_whole_group() -> None:
 
 
 def test_one_by_one_too() -> None:
-    progress = SplitProgress(offsets_repeat=True)
+    progress = SplitProgress(rows_share_offsets=True)
     batch = rows(1, 2, 2, 3)
     progress.take(batch, tolerate=False)
     progress.restart()
@@ -81,7 +81,7 @@ def test_one_by_one_too() -> None:
         progress.sent(batch.slice(number, 1))
     progress.refuse(batch.slice(2, 1), "too large", tolerate=False)
     assert upto(progress) == 1
-    whole = SplitProgress(offsets_repeat=True)
+    whole = SplitProgress(rows_share_offsets=True)
     whole.take(batch, tolerate=False)
     whole.restart()
     for number in range(4):

@@ -161,9 +161,9 @@ def test_what_a_void_job_failed_of_is_nobodys_failure(
     rig.jobs.cancel()
     with pytest.raises(JobCancelled, match="no such table"):
         rig.jobs.take()
-    assert not rig.placement.may_go_there
-    rig.placement.batch_done_here()
-    assert rig.placement.may_go_there, "one outage counts once"
+    assert not rig.placement.may_be_job
+    rig.placement.batch_done_inline()
+    assert rig.placement.may_be_job, "one outage counts once"
     assert "A discarded job failed: no such table" in caplog.text
 
 

@@ -35,7 +35,7 @@ from headrace.worker.kafka.writer import TopicMissing
 from headrace.worker.pipeline import encoding, shape_programs, source_producer
 from headrace.worker.pipeline.encoding import SourceEncoding
 from headrace.worker.pipeline.job_size import FIRST_JOB
-from headrace.worker.pipeline.placement import LARGEST_HERE, SMALL, SourcePlacement
+from headrace.worker.pipeline.placement import LARGEST_INLINE, SMALL, SourcePlacement
 from headrace.worker.pipeline.source import SourcePipeline
 from headrace.worker.pipeline.source_expressions import EncodedRows, SourceExpressions
 from headrace.worker.pipeline.source_producer import SourceProducer
@@ -50,7 +50,7 @@ class Task:
     """A source that always has more than is asked for."""
 
     place = Place.ANYWHERE
-    offsets_repeat = False
+    rows_share_offsets = False
     wants_deliveries = Deliveries.NONE
     row_type = StructType().add("line", StringType())
     offset_type = StructType().add("position", StringType())
@@ -139,8 +139,8 @@ def pipeline(known: frozenset[str] | None, *ends: PartitionResult) -> tuple[Pipe
 
 
 def batches(made: Pipeline, count: int) -> list[bool]:
-    """Whether each ran *there*."""
-    return [batch.was_there for _ in range(count) if (batch := made.batch([None])) is not None]
+    """True for each that was a job."""
+    return [batch.by_job for _ in range(count) if (batch := made.batch([None])) is not None]
 
 
 def test_a_transaction_ends_once_all_of_its_plan_is_sent() -> None:
@@ -162,13 +162,13 @@ def test_a_transaction_does_not_end_where_the_stop_came_before_its_rows() -> Non
     assert batch.ends_transaction is None
 
 
-@pytest.mark.parametrize(("place", "limit"), [(Place.ANYWHERE, LARGEST_HERE), (Place.WORKER_PROCESS, SMALL)])
+@pytest.mark.parametrize(("place", "limit"), [(Place.ANYWHERE, LARGEST_INLINE), (Place.WORKER_PROCESS, SMALL)])
 def test_what_may_be_no_job_is_taken_in_batches_as_large_as_they_get_here(place: Place, limit: Limit) -> None:
     task, engine = Task(), task_scope().engine
     task.place = place
-    placement = SourcePlacement(engine, task, stays_here=True)  # type: ignore[arg-type]
+    placement = SourcePlacement(engine, task, stays_inline=True)  # type: ignore[arg-type]
     assert placement.limit == limit
-    assert not placement.is_there(Plan((), 10 * limit.rows, 10 * limit.bytes))
+    assert not placement.is_job(Plan((), 10 * limit.rows, 10 * limit.bytes))
     placement.batch_refused()
     assert placement.limit == SMALL
 
@@ -331,7 +331,7 @@ class Encoded(SourceEncoding):
 
 
 class Rig:
-    """A pipeline that works *here*, its reader, and the producers that it opened."""
+    """A pipeline that works inline, its reader, and the producers that it opened."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.reader, self.opened = Reader(), list[Sender]()
@@ -351,7 +351,7 @@ class Rig:
     def batch(self) -> list[PartitionResult]:
         batch = self.pipeline.batch([None])
         assert batch is not None
-        assert not batch.was_there
+        assert not batch.by_job
         return batch.reached
 
 
@@ -425,7 +425,7 @@ def test_what_was_read_to_its_end_counts_as_a_whole_in_spite_of_the_stop(here: R
             here.scope.stop.set()
 
     here.reader.before = stop
-    here.task.offsets_repeat = True
+    here.task.rows_share_offsets = True
     assert [(one.source_offset, one.stop) for one in here.batch()] == [({"position": 2}, None)]
     assert [sender.values for sender in here.opened] == [[b"1", b"2"]]
 

@@ -15,7 +15,7 @@ import pytest
 from confluent_kafka import Message
 
 from headrace.plugins.backoff import Backoff
-from headrace.plugins.contracts import Limit, PartitionResult, RetriableError, SinkWishes, TopicPartition
+from headrace.plugins.contracts import Limit, PartitionResult, RetriableError, SinkRequests, TopicPartition
 from headrace.worker.deadletters.failed_records import FAILED
 from headrace.worker.deadletters.retry_topic import PREFIX, RetryTopic
 from headrace.worker.engine.driver import EngineLost
@@ -122,7 +122,7 @@ class Job:
 class Pipeline:
     """Answers its batches one by one: an error, or how many rows of each partition are reached."""
 
-    may_go_there = True
+    may_be_job = True
     section = None
 
     def __init__(self, retry: RetryTopic, *answers: Exception | int) -> None:
@@ -172,7 +172,7 @@ class Rig:
         metrics: Any = SimpleNamespace(attempt=lambda: memory, moved=self.moved, stands=lambda *_: None)
         self.may_move = True
         self.host = host(metrics=metrics, may_move=lambda: self.may_move)
-        self.plugin: Any = SimpleNamespace(stop=lambda: None, shares_thread=True, wishes=SinkWishes)
+        self.plugin: Any = SimpleNamespace(stop=lambda: None, shares_thread=True, requests=SinkRequests)
         self.looks = 0
         builder: Any = SimpleNamespace(create_missing_topics=self.look)
         self.expelled = SimpleQueue[Any]()
@@ -308,7 +308,7 @@ def test_what_a_sink_writes_is_broken_off_once_it_is_given_up(monkeypatch: pytes
 @pytest.fixture
 def behind(monkeypatch: pytest.MonkeyPatch) -> Rig:
     """A task of which 25 records of P0 wait, where a job takes 10."""
-    monkeypatch.setattr(placement, "THERE_ROWS", 1)
+    monkeypatch.setattr(placement, "JOB_ROWS", 1)
     rig = Rig(monkeypatch)
     monkeypatch.setattr(job_size, "FIRST_JOB", Limit(10, 1 << 20))
     rig.consumer.highs = {P0: 25}
@@ -414,7 +414,7 @@ def test_a_sink_that_could_not_recover_does_so_before_its_next_batch(
 def test_a_backlog_is_worth_a_job_although_little_comes_at_once(behind: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(behind.consumer, "fetch", lambda *_: fetched(P0).messages, raising=False)
     monkeypatch.setattr(behind.consumer, "lag", lambda: 1_000)
-    monkeypatch.setattr(placement, "THERE_ROWS", 50_000)
+    monkeypatch.setattr(placement, "JOB_ROWS", 50_000)
     behind.task.measure()
     assert not behind.task._poll(0).is_full
     behind.task._load.lag = 50_000
@@ -504,12 +504,12 @@ def test_a_sink_goes_where_it_wishes_in_the_partitions_that_it_has(monkeypatch: 
     rig.consumer.commit = lambda wait: commits.append(wait)  # type: ignore[method-assign]
     rig.task._positions.go_on({P0: 9, P1: 9})
     gone = TopicPartition("gone", 0)
-    rig.plugin.wishes = lambda: SinkWishes({P0: 4, gone: 1}, True, {P1: 5.0, gone: 5.0})
-    rig.task._grant_wishes()
+    rig.plugin.requests = lambda: SinkRequests({P0: 4, gone: 1}, True, {P1: 5.0, gone: 5.0})
+    rig.task._grant_requests()
     assert rig.next(P0, P1, gone) == [4, 9, None]
     assert (rig.consumer.sought, rig.consumer.rests, len(commits)) == (1, [P1], 1)
-    rig.plugin.wishes = SinkWishes
-    rig.task._grant_wishes()
+    rig.plugin.requests = SinkRequests
+    rig.task._grant_requests()
     assert rig.consumer.sought == 1
 
 

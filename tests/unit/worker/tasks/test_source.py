@@ -35,7 +35,7 @@ PARTITION = {"filename": "a"}
 class FakePlugin:
     """Counts in one partition."""
 
-    waits_for_news = tells_of_news = gathers = False
+    waits_for_news = tells_of_news = coalesces = False
     wants_deliveries: Any = Deliveries.NONE
     offsets_reached = SourceTask.offsets_reached
 
@@ -62,7 +62,7 @@ class FakePipeline:
         self.written = 1
         """What each row counts for."""
         self.bytes = 100
-        self.is_all = False
+        self.caught_up = False
         self.yields_nothing = False
         self.error: Exception | None = None
         self.began_at: list[int | None] = []
@@ -90,7 +90,7 @@ class FakePipeline:
             if self.yields_nothing
             else [PartitionResult(source_partition=PARTITION, source_offset=offset, written=self.written)]
         )
-        return SourceBatch(reached, False, self.bytes, None, self.is_all)
+        return SourceBatch(reached, False, self.bytes, None, self.caught_up)
 
     def cancel(self) -> None: ...
 
@@ -311,11 +311,11 @@ def test_a_source_that_gave_all_there_was_is_asked_when_it_wakes_its_task(monkey
 
     def wait(seconds: float) -> None:
         pauses.append(seconds)
-        rig.pipeline.is_all = False
+        rig.pipeline.caught_up = False
         if rig.pipeline.rows == 0:
             rig.task.ask_to_stop()
 
-    rig.pipeline.is_all = True
+    rig.pipeline.caught_up = True
     monkeypatch.setattr(rig.task, "wait", wait)
     rig.task.start()
     assert rig.task.join(SECONDS)
@@ -341,11 +341,11 @@ def test_a_plugin_that_asks_for_deliveries_by_no_name_of_theirs_is_refused() -> 
 
 
 @pytest.mark.parametrize(
-    ("gathers", "written", "size", "batches"),
+    ("coalesces", "written", "size", "batches"),
     [(True, 1, 100, 1), (False, 1, 100, 3), (True, 101, 100, 3), (True, 1, (64 << 10) + 1, 3)],
 )
 def test_one_that_gathers_pauses_after_a_small_batch(
-    monkeypatch: pytest.MonkeyPatch, gathers: bool, written: int, size: int, batches: int
+    monkeypatch: pytest.MonkeyPatch, coalesces: bool, written: int, size: int, batches: int
 ) -> None:
     rig, pauses = Rig(FakeLog()), list[float]()
 
@@ -354,7 +354,7 @@ def test_one_that_gathers_pauses_after_a_small_batch(
         return pauses[-1]
 
     monkeypatch.setattr(Pace, "small_batch", pause_s)
-    rig.plugin.gathers, rig.pipeline.rows = gathers, 3
+    rig.plugin.coalesces, rig.pipeline.rows = coalesces, 3
     rig.pipeline.written, rig.pipeline.bytes = written, size
     rig.task.start()
     until(lambda: bool(pauses) or not rig.pipeline.rows)

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 from headrace.plugins.contracts import PartitionResult, Stop, TopicPartition
-from headrace.worker.pipeline.sink_prefix import WritablePrefix
+from headrace.worker.pipeline.partition_gate import PartitionGate
 
 SCHEMA = pa.schema(
     [
@@ -56,7 +56,7 @@ def run(
 ) -> tuple[list[str], dict[TopicPartition, PartitionResult]]:
     """The lines written and what was reached, after these batches."""
     writer = Written()
-    prefix = WritablePrefix(writer, tolerate)
+    prefix = PartitionGate(writer, tolerate)
     for rows in batches:
         prefix.write(pa.RecordBatch.from_pylist(rows, schema=SCHEMA))
     assert all(rows.schema.names == ["line"] and rows.num_rows for rows in writer.batches)
