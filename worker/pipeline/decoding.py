@@ -15,7 +15,7 @@ import json
 import logging
 import time
 from collections import OrderedDict, defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import NamedTuple
@@ -146,7 +146,7 @@ class Decoding:
         self._several = len(handled) > 1 or len(usual) < len(handled)
         return in_order(decoded)
 
-    def learn(self, reached: Sequence[PartitionResult]) -> None:
+    def learn(self, reached: Iterable[PartitionResult]) -> None:
         """Resolve the schemas that stopped partitions in a job. Errors: as `ConverterBinding.learned`."""
         met = {(*unknown_of(r.reason), r.partition.topic) for r in reached if r.stop is Stop.UNKNOWN and r.partition}
         self._resolve({(side, identity): topic for side, identity, topic in met})

@@ -131,12 +131,12 @@ class WriteTo:
         """Shape: `ANSWER`, a row a Kafka partition; the first one carries the staged part."""
         _begin()
         reporter = None if self.reporting is None else Reporter(self.reporting)
-        prefix, first = PartitionGate(self.writer, self.tolerate, Reports(reporter)), None
+        gate, first = PartitionGate(self.writer, self.tolerate, Reports(reporter)), None
         try:
             for rows in batches:
                 first = rows["_offset"][0].as_py() if first is None and rows.num_rows else first
-                prefix.write(self.whole.rows(rows))
-            part: bytes | None = prefix.finish()
+                gate.write(self.whole.rows(rows))
+            part: bytes | None = gate.finish()
         except (RetriableError, RecordsFailed, DeadLetterError) as error:
             # An inline batch finds out which records failed: it has all of them at hand.
             self.writer.abort()
@@ -146,7 +146,7 @@ class WriteTo:
         except BaseException:
             self.writer.abort()
             raise
-        for reached in prefix.reached():
+        for reached in gate.reached():
             yield answer(reached, reporter, part=part, first=first)
             part = reporter = None
 

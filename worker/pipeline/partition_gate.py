@@ -1,4 +1,4 @@
-"""The writable prefix of each partition: of a batch's rows for a sink, those that may be written are.
+"""The gate before a sink's writer: of each partition, the rows up to the first that must stop it go through.
 
 The same code runs in the worker (inline) and in Spark's Python workers (in a job). Columns that begin with `_` are the
 worker's own; the others are the sink's `columns`, and go to its writer.
@@ -22,7 +22,7 @@ from pyspark.sql import functions as F
 
 from headrace.plugins.contracts import ArrowWriter
 from headrace.plugins.errors import RecordFailure, RecordsFailed, RetriableError
-from headrace.plugins.offsets import PartitionResult, Stop, TopicPartition
+from headrace.plugins.offsets import Stop, TopicPartition
 from headrace.worker.deadletters.failed_records import (
     CONNECT_EXCEPTION,
     RETRIABLE_EXCEPTION,
@@ -30,6 +30,7 @@ from headrace.worker.deadletters.failed_records import (
     refused_records,
 )
 from headrace.worker.kafka.distinct import is_uniform
+from headrace.worker.outcome import Outcome, Progress
 
 CONTROL = ("_topic", "_partition", "_offset", "_stop", "_drop")
 """`_stop`: null for a good row, else JSON (see `stop_of`)."""
@@ -39,20 +40,15 @@ _OWN = (*CONTROL, _ROW)
 
 
 @dataclass
-class PartitionState:
+class PartitionState(Progress):
     """How far one partition got."""
 
     upto: int | None = None
-    written: int = 0
-    dropped: int = 0
-    bad: int = 0
-    stop: Stop | None = None
-    reason: str | None = None
     refused: set[int] = field(default_factory=set)
     """Offsets of rows that the writer refused."""
 
     def is_news(self, offset: int) -> bool:
-        """Whether it counts that the writer refuses this record: records after the stop come again anyway."""
+        """True if it counts that the writer refuses this record: records after the stop come again anyway."""
         before_stop = self.stop is None or (self.upto is not None and offset <= self.upto)
         return before_stop and offset not in self.refused
 
@@ -195,14 +191,9 @@ class PartitionGate:
             of.written = given - sum(one < offset for one in of.refused)
         return bad.take(pa.array(sorted(index for _, index in firsts.values()), pa.int64()))
 
-    def reached(self) -> list[PartitionResult]:
+    def reached(self) -> Outcome[TopicPartition]:
         """How far each partition got that had rows."""
-        return [
-            PartitionResult(
-                p, of.upto, written=of.written, dropped=of.dropped, bad=of.bad, stop=of.stop, reason=of.reason
-            )
-            for p, of in self._of.items()
-        ]
+        return Outcome({p: of.result(partition=p, upto=of.upto) for p, of in self._of.items()})
 
     def _stops(self, rows: pa.RecordBatch) -> pa.Array | None:
         """The rows that stop their partition: of an unknown schema, or bad and not tolerated."""

@@ -176,11 +176,11 @@ class Backlog:
         if not self._jobs:
             return
         try:
-            reached = self._jobs.take()
+            outcome = self._jobs.take()
         except JobCancelled:
             return
         self._host.retry_budget.succeeded()
-        self._loop.reached_by_job(reached)
+        self._loop.reached(outcome)
 
     def _drop(self) -> None:
         """End all jobs; one that ended before it could be cancelled counts."""

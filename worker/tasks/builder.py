@@ -146,7 +146,7 @@ class PipelineBuilder:
             section = SourceSection(scope, task, java, self._transforms(self.split.before), before)
         key, value = self._conversion("key"), self._conversion("value")
         transforms = self._transforms(self.split.on_spark if section is None else self.split.after)
-        return SourcePipeline(
+        return SourcePipeline.of(
             scope,
             task,
             SourceEncoding(scope, SourceExpressions(task, key, value, transforms, before, section)),

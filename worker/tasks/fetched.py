@@ -49,9 +49,9 @@ class Fetched(NamedTuple):
 
     messages: Sequence[Any]
     are_few: bool
-    """Whether they are a small batch: then they are without those that were handled already."""
+    """True for a small batch."""
     is_full: bool
-    """Whether many more are likely."""
+    """True if many more are likely."""
 
 
 class Sizes(NamedTuple):

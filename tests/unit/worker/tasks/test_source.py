@@ -7,6 +7,7 @@ import re
 import threading
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
@@ -19,6 +20,7 @@ from headrace.worker.deadletters.converter_retry import ConverterAway
 from headrace.worker.engine.driver import EngineLost
 from headrace.worker.errors import ConnectError
 from headrace.worker.model import State
+from headrace.worker.outcome import Outcome
 from headrace.worker.pipeline.source import SourceBatch
 from headrace.worker.storage.offset_topic import OffsetTopic
 from headrace.worker.tasks.builder import SourceOutput
@@ -63,6 +65,7 @@ class FakePipeline:
         """What each row counts for."""
         self.bytes = 100
         self.caught_up = False
+        self.acknowledged: pa.RecordBatch | None = None
         self.yields_nothing = False
         self.error: Exception | None = None
         self.began_at: list[int | None] = []
@@ -85,12 +88,9 @@ class FakePipeline:
         self.inside.set()
         self.go_on.wait(SECONDS)
         offset = {"position": (at or 0) + 1}
-        reached = (
-            []
-            if self.yields_nothing
-            else [PartitionResult(source_partition=PARTITION, source_offset=offset, written=self.written)]
-        )
-        return SourceBatch(reached, False, self.bytes, None, self.caught_up)
+        done = PartitionResult(source_partition=PARTITION, source_offset=offset, written=self.written)
+        reached = {} if self.yields_nothing else {0: replace(done, acknowledged=self.acknowledged)}
+        return SourceBatch(Outcome(reached), self.bytes, None, self.caught_up)
 
     def cancel(self) -> None: ...
 
@@ -326,18 +326,22 @@ def test_a_source_that_gave_all_there_was_is_asked_when_it_wakes_its_task(monkey
 def test_receipts_are_not_kept_until_offsets_are_stored() -> None:
     rig = Rig(FakeLog())
     rows = pa.RecordBatch.from_pydict({"offset": [7]})
-    reached = PartitionResult(source_partition=PARTITION, source_offset={"position": 1}, written=1, acknowledged=rows)
-    rig.task._store([reached], flush=False)
-    (waiting,) = rig.task._unconfirmed
-    assert [one.acknowledged for one in waiting.reached] == [None]
-    assert waiting.reached[0].source_offset == {"position": 1}
+    rig.pipeline.acknowledged = rows
+    told: list[Collection[PartitionResult]] = []
+    rig.plugin.committed = told.append  # type: ignore[method-assign]
+    rig.task.start()
+    until(lambda: rig.pipeline.rows == 0)
+    rig.task.ask_to_stop()
+    assert rig.task.join(SECONDS)
+    ((confirmed,),) = told
+    assert (confirmed.acknowledged, confirmed.source_offset) == (None, {"position": 1})
 
 
 def test_a_plugin_that_asks_for_deliveries_by_no_name_of_theirs_is_refused() -> None:
     rig = Rig(FakeLog())
     rig.plugin.wants_deliveries = True
     with pytest.raises(ConnectError, match=r"wants_deliveries of FakePlugin is True\. Set it to Deliveries\.NONE"):
-        rig.task._begin()
+        rig.task.begin()
 
 
 @pytest.mark.parametrize(
