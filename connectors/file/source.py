@@ -67,7 +67,7 @@ class FileStreamSourceTask(SourceTask):
     """Reads one file, or standard input, from its stored offset on."""
 
     place = Place.WORKER_HOST
-    gathers = True
+    coalesces = True
     recipe: Hashable | None = ()
     row_type = StructType([StructField("value", StringType(), nullable=False)])
     offset_type = StructType(
@@ -143,7 +143,7 @@ class FileStreamSourceTask(SourceTask):
         # The line's number is known only to the reader of the rows.
         bound = FileOffset(upto, None, at.generation, file.head(upto))
         split = Split(self.partitions()[0], at.stored(), bound.stored())
-        return Plan((split,), rows, upto - at.position, is_all=file.is_all(upto))
+        return Plan((split,), rows, upto - at.position, caught_up=file.is_all(upto))
 
     def _plan_standard_input(self, stored: SourceOffset | None, limit: Limit) -> Plan | None:
         line = (stored or {}).get("line") or 0

@@ -13,7 +13,7 @@ from headrace.plugins.conversion.decode import ConverterBinding, to_records
 from headrace.plugins.recipes import together
 from headrace.plugins.records import Records
 from headrace.worker.engine.shared import shared
-from headrace.worker.pipeline.sink_prefix import stop_of
+from headrace.worker.pipeline.partition_gate import stop_of
 from headrace.worker.pipeline.transforms import Transforms
 
 _ORIGIN: Final = ("topic", "partition", "offset")
@@ -42,7 +42,7 @@ class SinkExpressions:
         return together(key.recipe, value.recipe, self.transforms.recipe, self.columns_recipe)
 
     def decoded(self, rows: DataFrame, key: ConverterBinding, value: ConverterBinding, raw: bool = False) -> DataFrame:
-        """Kafka's rows as `WritablePrefix` takes them; `raw`: a bad record brings its own bytes."""
+        """Kafka's rows as `PartitionGate` takes them; `raw`: a bad record brings its own bytes."""
         recipe = None if raw else together(key.recipe, value.recipe)
         if raw:
             rows = rows.withColumns({f"_raw_{name}": F.col(name) for name in _RAW})

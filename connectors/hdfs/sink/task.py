@@ -2,7 +2,7 @@
 
     open: take the partitions' tokens -> rows to files -> whole files are staged -> commit: final names, Hive
 
-Rows that are not in whole files are held *here*, or thrown away *there*: Kafka has them (`HoldingSink`).
+Rows that are not in whole files are held inline, or thrown away by a job: Kafka has them (`BufferingSink`).
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ from headrace.connectors.hdfs.sink.token import Token
 from headrace.connectors.hdfs.sink.writer import Files, FilesWriter, Part, keep, parts_of
 from headrace.connectors.hdfs.stores.by_url import store_of
 from headrace.connectors.hdfs.stores.settings import StoreSettings
-from headrace.plugins.contracts import ArrowWriter, HoldingSink, SinkTask, TaskContext, TopicPartition
+from headrace.plugins.contracts import ArrowWriter, BufferingSink, SinkTask, TaskContext, TopicPartition
 from headrace.plugins.records import Records
 from headrace.plugins.samples import Sample
 
 log = logging.getLogger(__name__)
 
 
-class FileSinkTask(SinkTask, HoldingSink):
+class FileSinkTask(SinkTask, BufferingSink):
     """Writes the records of its partitions to files, each offset in one of them."""
 
     _hive: HiveTables | None = None

@@ -1,6 +1,6 @@
 """Writes rows to files on the local disk; stages whole files in the store, for the task's commit.
 
-*Here* the files live on over the batches in the task's `Files`. *There* a writer has its own for a range of offsets,
+Inline the files live on over the batches in the task's `Files`. In a job a writer has its own for a range of offsets,
 and throws away the files that the range leaves unfinished.
 
 Decided: a file is written on the local disk and copied to the store once it is whole, because then memory is bounded
@@ -228,7 +228,7 @@ class FilesWriter:
     def write(self, rows: pa.RecordBatch) -> None:
         """Write rows to their files. Errors: RecordsFailed; as `Files.add`.
 
-        *Here* the bad ones are named; all rows after one that is not tolerated are left. *There* one fails the batch.
+        Inline the bad ones are named; all rows after one that is not tolerated are left. In a job one fails the batch.
         """
         bad, good = rows["error"].is_valid(), rows["layout"].is_valid()
         failures = [RecordFailure(row, rows["error"][row].as_py()) for row in pc.indices_nonzero(bad).to_pylist()]
@@ -249,7 +249,7 @@ class FilesWriter:
         return json.dumps([part.to_json() for part in parts]).encode()
 
     def abort(self) -> None:
-        """Throw away the open files: *here* also the rows of batches before this one, which come again, too."""
+        """Throw away the open files: inline also the rows of batches before this one, which come again, too."""
         self._files.drop()
         self._end()
 

@@ -82,9 +82,9 @@ class JdbcSinkTask(SinkTask):
         return _next(self._fences)
 
     def _stay_where_rows_repeat(self) -> None:
-        """Keeps inserts without stored offsets *here*.
+        """Keeps inserts without stored offsets inline.
 
-        Decided: a failure *here* is one transaction, while a failed job repeats partitions that did not fail, whose
+        Decided: a failure inline is one transaction, while a failed job repeats partitions that did not fail, whose
         rows are there already and refuse to be inserted again; loses: the executors' cores.
         """
         if self._sink.offsets is None and self._sink.options.insert_mode is InsertMode.INSERT:

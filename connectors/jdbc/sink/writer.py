@@ -1,7 +1,7 @@
 """Writes a batch's rows in chunks, each of them one transaction (`transactions`).
 
-*There* a writer has the rows of one Kafka partition in order, so a committed chunk stays committed whatever happens to
-the rest; the next chunk is collected while the database works. *Here* a batch is smaller than a chunk, and without
+In a job a writer has the rows of one Kafka partition in order, so a committed chunk stays committed whatever happens to
+the rest; the next chunk is collected while the database works. Inline a batch is smaller than a chunk, and without
 stored offsets always one transaction: rows that a bisection tries again must not be written already.
 
 Decided: the writer commits, and no stage outlives its transaction, because then a chunk's rows are merged while Spark
@@ -78,8 +78,8 @@ class SinkWriter:
     def _failures(self, rows: pa.RecordBatch) -> list[RecordFailure]:
         """The rows that cannot be written, told at once, so that their dead letters come before the rows after them.
 
-        With `errors.tolerance=none` no row after such a record may be written, and *there* it cannot be reported: the
-        batch fails, and is bisected *here*.
+        With `errors.tolerance=none` no row after such a record may be written, and in a job it cannot be reported: the
+        batch fails, and is bisected inline.
         """
         refused = rows["refused"]
         if refused.null_count == len(rows):
@@ -95,7 +95,7 @@ class SinkWriter:
 
     @property
     def _may_write_parts(self) -> bool:
-        """True if a part of the rows may be written: *there*, with stored offsets, since none is then written twice."""
+        """True if a part of the rows may be written: in a job, with stored offsets, since none is then written twice."""
         return not self.sink.is_here and self.sink.offsets is not None
 
     def _taken(self) -> pa.RecordBatch | None:
@@ -119,7 +119,7 @@ class SinkWriter:
             running.result()
 
     def _write(self, rows: pa.RecordBatch | None) -> None:
-        """Writes rows. *There*: all before the first bad record, and errors that are fatal *here* are retriable."""
+        """Writes rows. In a job: all before the first bad record, and errors that are fatal inline are retriable."""
         if rows is None:
             return
         try:

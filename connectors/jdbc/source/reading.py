@@ -1,6 +1,6 @@
-"""Reads the windows of a plan: the same SELECT, the same getters and the same types *here* and *there*.
+"""Reads the windows of a plan: the same SELECT, the same getters and the same types inline and in a job.
 
-*Here* the driver's JVM runs the SELECT and gives Arrow batches (`jvm_link`). *There* Spark's JDBC source does, with the
+Inline the driver's JVM runs the SELECT and gives Arrow batches (`jvm_link`). In a job Spark's JDBC source does, with the
 pieces of a window as partitions. The database orders each piece; pieces are cut by the first order column's values.
 
 Decided: windows' bounds are constants in the text, because Spark's JDBC source binds nothing; they are numbers and
@@ -105,7 +105,7 @@ class JdbcReader:
     """The most pieces of a window; 0: by the cores."""
 
     def read(self, split: int) -> Iterator[pa.RecordBatch]:
-        """The rows, *here*. Errors: RetriableError, JvmReadError."""
+        """The rows, inline. Errors: RetriableError, JvmReadError."""
         reading, own = self.readings[split], jvm_link.kept(self.link)
         link = own or JvmLink(self.access)
         try:
@@ -119,7 +119,7 @@ class JdbcReader:
                 link.close()
 
     def frame(self, session: SparkSession, split: int) -> DataFrame:
-        """The rows, *there*, as Spark's frame."""
+        """The rows, in a job, as Spark's frame."""
         reading, access = self.readings[split], self.access
         access.check_hosts()
         options = {**access.options(reading.fetch_size, reading.session), "customSchema": _ddl(reading.types)}

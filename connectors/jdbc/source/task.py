@@ -63,7 +63,7 @@ class JdbcSourceTask(SourceTask, RowsOfSeveralTypes):
         self._suffix: str = values["query.suffix"].strip()
         self._pieces: int = values["parallel.ranges"]
         self.offset_type = offset_type(self._mode)
-        self.offsets_repeat = self._mode is Mode.TIMESTAMP
+        self.rows_share_offsets = self._mode is Mode.TIMESTAMP
         self._database = Database.of(
             config,
             context.worker,

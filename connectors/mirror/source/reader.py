@@ -48,7 +48,7 @@ class Flow:
 
 @dataclass
 class Opened:
-    """The connections that a task keeps *here* from one plan to the next."""
+    """The connections that a task keeps inline from one plan to the next."""
 
     flow: Flow
     link: Link
