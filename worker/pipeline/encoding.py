@@ -1,8 +1,8 @@
 """Encodes a source's rows: its expressions, compiled for *here* and cached as plans for jobs, by the shape of rows.
 
-Tasks whose plugins tell equal recipes share what is compiled for *here* (`engine/shared.py`): their rows then bear what
-differs between them, such as the topic, which the expressions pass on. Where one reads it, as that of RegexRouter, each
-task has a program of its own, in which it is a constant: Spark's optimizer does that work once, and not for each row.
+Tasks with equal expression keys share what is compiled for *here* (`engine/shared.py`): their rows then bear the topic,
+which the expressions pass on. If one reads it, as that of RegexRouter, each task has a program of its own, in which it
+is a constant: Spark's optimizer does that work once, and not for each row.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from typing import Final
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import DataFrame
-from pyspark.sql.types import StructType
+from pyspark.sql.types import StringType, StructType
 
 from headrace.plugins.conversion.encode import UNKNOWN_TOPIC, learn_topics, refresh_topics
-from headrace.plugins.conversion.source_rows import DeclaredRows, bearing_type
+from headrace.plugins.conversion.source_rows import DeclaredRows, numbered_type, topic_of
 from headrace.plugins.offsets import SourcePartition
 from headrace.plugins.records import Records
 from headrace.worker.engine.bounds import Bounds
@@ -113,15 +113,17 @@ class SourceEncoding:
         return self._shared(shape, build) or self._scope.program(self._expressions.row_type(shape), build)
 
     def _shared(self, shape: str, build: Callable[[DataFrame], DataFrame]) -> RowProgram | None:
-        task, recipe = self._expressions.task, self._expressions.recipe(shape)
-        if recipe is None:
+        task, key = self._expressions.task, self._expressions.expression_key
+        if key is None:
             return None
-        row_type = bearing_type(task, shape)
+        row_type, constants = numbered_type(task, shape), {}
+        if (topic := topic_of(task)) is not None:
+            row_type = row_type.add("topic", StringType())
+            constants["topic"] = pa.scalar(topic, pa.string())
         try:
-            program = self._scope.engine.projections.compile(row_type, build, recipe, self._scope.bounds)
+            program = self._scope.engine.projections.compile(row_type, build, key, self._scope.bounds)
         except NotHere:
             return None  # a program of its own meets that, too, and logs why
-        constants = {name: pa.scalar(value, pa.string()) for name, value in task.constants().items()}
         return (
             _Bearing(program, Whole(constants, tuple(row_type.names))) if program.reads.isdisjoint(constants) else None
         )
@@ -134,7 +136,7 @@ class SourceEncoding:
 
 @dataclass(frozen=True)
 class _Bearing:
-    """A program that tasks share, for rows of one that get its constants here."""
+    """A program that tasks share, for rows of one that get their topic here."""
 
     program: Program
     whole: Whole

@@ -15,9 +15,9 @@ from headrace.config.settings import Type
 from headrace.config.values import read
 from headrace.plugins.contracts import Decoded, Predicate, Transform
 from headrace.plugins.discovery import Plugins
-from headrace.plugins.recipes import together
 from headrace.plugins.records import Records
 from headrace.plugins.schema import Schema
+from headrace.worker.pipeline.expression_keys import key_of, together
 
 _FRAMEWORK = ("type", "predicate", "negate", "plugin.version")
 """The settings of a transform that are not its own class's."""
@@ -29,8 +29,8 @@ class _Link:
     class_name: str
     predicate: Predicate | None
     negate: bool
-    recipe: Hashable | None
-    """What it depends on: all settings; None where that is not known."""
+    key: Hashable | None
+    """All that its expressions depend on; None if that is not settled."""
 
     def apply(self, records: Records) -> Records:
         applies = None
@@ -49,8 +49,8 @@ class Transforms:
     header_bytes: Callable[[Column, Schema | None], Decoded] | None = None
     headers_read: Callable[[Records], Records] = lambda records: records
     """Marks records of a sink whose headers their converter cannot read; comes before the transforms."""
-    headers_recipe: Hashable | None = ()
-    """What `headers_read` and `header_bytes` depend on; None where that is not known."""
+    headers_key: Hashable | None = ()
+    """All that `headers_read` and `header_bytes` depend on; None if that is not settled."""
 
     @classmethod
     def of(
@@ -86,17 +86,15 @@ class Transforms:
                 )
                 raise ConfigError(problem)
             negate = read(f"transforms.{alias}.negate", Type.BOOLEAN, own.get("negate", "false"))
-            test, _, tested = (None, "", {}) if predicate is None else predicates[predicate]
-            recipe = None
-            if made.is_pure and (test is None or test.is_pure):
-                recipe = type(made), frozenset(own.items()), type(test), frozenset(tested.items())
-            links.append(_Link(made, class_name, test, negate, recipe))
+            test = None if predicate is None else predicates[predicate][0]
+            key = together(key_of(made), class_name, () if test is None else key_of(test), negate)
+            links.append(_Link(made, class_name, test, negate, key))
         return cls(tuple(links), header_bytes)
 
     @property
-    def recipe(self) -> Hashable | None:
-        """What the expressions depend on; None where that is not known."""
-        return together(self.headers_recipe, *(link.recipe for link in self.links))
+    def expression_key(self) -> Hashable | None:
+        """All that the expressions depend on; None if that is not settled."""
+        return together(self.headers_key, *(link.key for link in self.links))
 
     def apply(self, records: Records) -> Records:
         """The records as all of them leave them."""

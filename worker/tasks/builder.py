@@ -28,7 +28,6 @@ from headrace.plugins.conversion.decode import ConverterBinding, with_headers_re
 from headrace.plugins.discovery import Plugins
 from headrace.plugins.errors import RetriableError, StoppedError
 from headrace.plugins.java_section import JavaSection
-from headrace.plugins.recipes import recipe_of, together
 from headrace.worker.deadletters.reporting import Reporting
 from headrace.worker.deadletters.retry_topic import RetryTopic
 from headrace.worker.deadletters.source_records import KeptRecords
@@ -40,6 +39,7 @@ from headrace.worker.kafka.transactions import Transactions
 from headrace.worker.kafka.writer import CLIENT_BYTES
 from headrace.worker.pipeline.decoding import Decoding
 from headrace.worker.pipeline.encoding import SourceEncoding
+from headrace.worker.pipeline.expression_keys import key_of, together
 from headrace.worker.pipeline.java_part import SplitTransforms
 from headrace.worker.pipeline.placement import SourcePlacement
 from headrace.worker.pipeline.scope import TaskScope
@@ -164,10 +164,9 @@ class PipelineBuilder:
         scope, handling = self._scope(), self.handling
         self.engine.say_if_bound(scope.about, self._place(task))
         to: Projection = task
-        recipe = recipe_of(task)
         section: SinkSection | None = None
         if (java := self._section(is_source=False)) is not None:
-            section, to, recipe = SinkSection(scope, task, java, self._transforms(self.split.after)), java, None
+            section, to = SinkSection(scope, task, java, self._transforms(self.split.after)), java
         key, value = self._conversion("key"), self._conversion("value")
         transforms = self._transforms(self.split.on_spark if section is None else self.split.before)
         consumer = clients.sink_consumer(self.worker, self.connector, self.host.id.task)
@@ -184,7 +183,7 @@ class PipelineBuilder:
         return SinkPipeline.of(
             scope,
             task,
-            Decoding(scope, SinkExpressions(to, transforms, recipe), key, value),
+            Decoding(scope, SinkExpressions(to, transforms), key, value),
             self.host.config["task.class"],
             options,
             retry,
@@ -287,5 +286,4 @@ class PipelineBuilder:
         settings = {"python.transforms.allowed": self.worker["python.transforms.allowed"]}
         made = Transforms.of(self.connector, self.plugins, converter.encode, settings, aliases)
         read = partial(with_headers_read, converter=converter, class_name=found.class_name)
-        recipe = together(recipe_of(converter), found.class_name)
-        return replace(made, headers_read=read, headers_recipe=recipe)
+        return replace(made, headers_read=read, headers_key=together(key_of(converter), found.class_name))

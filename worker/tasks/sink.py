@@ -39,7 +39,7 @@ from headrace.worker.tasks.host import TaskHost
 from headrace.worker.tasks.inline import InlineBatches
 from headrace.worker.tasks.load import FETCH_BYTES, NO_LAG_S, Load
 from headrace.worker.tasks.rebalances import Rebalances
-from headrace.worker.tasks.shared_thread import Next, SharedThread
+from headrace.worker.tasks.shared_thread import Next, SharedThread, may_lend
 from headrace.worker.tasks.sink_consumer import SinkConsumer
 from headrace.worker.tasks.sink_input import SinkInput
 from headrace.worker.tasks.static_member import Fenced
@@ -289,7 +289,7 @@ class SinkTaskRunner(Task):
             return
         self.metrics.stands(len(self._consumer.assigned), self._positions.ahead(), self._load.lag)
         waits = self._held.may_be or self._parts.pipeline.retry is not None or self._parts.pipeline.section is not None
-        self._lends = self._plugin.shares_thread and not waits and self._shared.is_worth(self.id, pace)
+        self._lends = may_lend(self._plugin) and not waits and self._shared.is_worth(self.id, pace)
 
     def _waits_s(self) -> float:
         """In how many seconds something has to be done without new records."""

@@ -15,7 +15,7 @@ import pytest
 from confluent_kafka import Message
 
 from headrace.plugins.backoff import Backoff
-from headrace.plugins.contracts import Limit, PartitionResult, RetriableError, SinkWishes, TopicPartition
+from headrace.plugins.contracts import Limit, PartitionResult, RetriableError, SinkTask, SinkWishes, TopicPartition
 from headrace.worker.deadletters.failed_records import FAILED
 from headrace.worker.deadletters.retry_topic import PREFIX, RetryTopic
 from headrace.worker.engine.driver import EngineLost
@@ -166,13 +166,26 @@ class Pipeline:
         self.closed += 1
 
 
+class Keeping:
+    """A sink's plugin, as far as it is asked here."""
+
+    wishes = SinkWishes
+    staging_writer = SinkTask.staging_writer
+
+    def stop(self) -> None: ...
+
+
+class Staging(Keeping):
+    def staging_writer(self, attempt: str) -> Any: ...
+
+
 class Rig:
     def __init__(self, monkeypatch: pytest.MonkeyPatch, *answers: Exception | int) -> None:
         monkeypatch.setattr(sink_task, "BACKOFF", Backoff(0.0001, 0.0001))
         metrics: Any = SimpleNamespace(attempt=lambda: memory, moved=self.moved, stands=lambda *_: None)
         self.may_move = True
         self.host = host(metrics=metrics, may_move=lambda: self.may_move)
-        self.plugin: Any = SimpleNamespace(stop=lambda: None, shares_thread=True, wishes=SinkWishes)
+        self.plugin: Any = Staging()
         self.looks = 0
         builder: Any = SimpleNamespace(create_missing_topics=self.look)
         self.expelled = SimpleQueue[Any]()
@@ -695,8 +708,8 @@ def test_the_shared_thread_lets_go_of_a_task_that_is_asked_to(
 
 
 def test_a_task_keeps_its_thread_where_its_plugin_or_a_retry_topic_wants_it(busy: Rig) -> None:
-    for shares, retry in ((False, None), (True, Any)):
-        busy.plugin.shares_thread, busy.pipeline.retry = shares, retry  # type: ignore[assignment]
+    for plugin, retry, lends in ((Staging(), None, True), (Keeping(), None, False), (Staging(), Any, False)):
+        busy.task._plugin, busy.pipeline.retry = plugin, retry  # type: ignore[assignment]
         busy.task._load._measured, busy.task._load._small_batches = time.monotonic() - 1, 10_000
         busy.task.measure()
-        assert not busy.task._lends
+        assert busy.task._lends == lends
