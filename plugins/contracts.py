@@ -46,7 +46,7 @@ from headrace.plugins.errors import (
     RetriableError,
     StoppedError,
 )
-from headrace.plugins.jars import NO_JAVA_CHAIN, JavaChain
+from headrace.plugins.jars import NO_JAVA_STAGE, JavaStage
 from headrace.plugins.offsets import (
     Deliveries,
     Delivery,
@@ -287,7 +287,7 @@ class TaskContext:
     So with `transaction.boundary=connector`, which is refused unless the connector's method
     `can_define_transaction_boundaries(config)` answers True.
     """
-    java_chain: JavaChain = NO_JAVA_CHAIN
+    java_stage: JavaStage = NO_JAVA_STAGE
     """To a task that runs in Java: the transforms and converters of its connector that it applies itself."""
 
 

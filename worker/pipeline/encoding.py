@@ -56,8 +56,8 @@ class SourceEncoding:
         A converter that has to learn of a topic first does.
         Errors: ConverterAway, EngineLost, StoppedError; ValueError for a converter that does not learn.
         """
-        if self._expressions.section is not None:
-            rows, shape = self._expressions.section.run(rows, shape, partition)
+        if self._expressions.java_stage is not None:
+            rows, shape = self._expressions.java_stage.run(rows, shape, partition)
         encoded = self._programs.of(shape).run(rows, self._scope.bounds)
         while unknown := _unknown_topics(encoded):
             with asking_converters():
@@ -102,7 +102,7 @@ class SourceEncoding:
 
     def warm_up(self) -> None:
         """Compile the program that is needed first, where no other source has warmed the JVM up; nothing waits yet."""
-        known = hasattr(self._expressions.task, "row_type") and self._expressions.section is None
+        known = hasattr(self._expressions.task, "row_type") and self._expressions.java_stage is None
         pool = self._scope.engine.projections
         if known and pool.spark.is_ready and pool.is_first("source"):
             self._programs.of("")

@@ -22,7 +22,7 @@ _RAW: Final = ("timestamp", "headers", "key", "value")
 
 
 class Projection(Protocol):
-    """Knows the columns that it takes of records: a sink's task, or a Java part of the chain before it."""
+    """Knows the columns that it takes of records: a sink's task, or a Java stage before it."""
 
     def columns(self, records: Records) -> Sequence[Column]:
         """The columns, by expressions over the records' frame."""
@@ -30,7 +30,7 @@ class Projection(Protocol):
 
 @dataclass(frozen=True)
 class SinkExpressions:
-    """The expressions of one sink task, up to the Java part of its chain, if there is one."""
+    """The expressions of one sink task, up to the Java stage of its chain, if there is one."""
 
     to: Projection
     transforms: Transforms

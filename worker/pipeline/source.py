@@ -6,7 +6,7 @@
 (`source_job.py`), with the same expressions (`source_expressions.py`) and the same writer. What `batch` returns is
 durable in Kafka, visible or in an open transaction; the task then stores its offsets (`tasks/source.py`, Invariant 1).
 Beside it: which of the two places (`placement.py`), expressions compiled and cached (`encoding.py`), a chain with a
-part in Java, whose batches are always *here* (`section.py`), producer and topics (`source_producer.py`). What a reader
+Java stage, whose batches are always *here* (`java_stage.py`), producer and topics (`source_producer.py`). What a reader
 can copy as it is, from Kafka to Kafka, takes none of these steps, and is copied *here* (`_copied`).
 """
 

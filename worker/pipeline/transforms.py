@@ -24,7 +24,7 @@ _FRAMEWORK = ("type", "predicate", "negate", "plugin.version")
 
 
 @dataclass(frozen=True)
-class _Link:
+class _Step:
     transform: Transform
     class_name: str
     predicate: Predicate | None
@@ -45,7 +45,7 @@ class _Link:
 class Transforms:
     """Changes records between their source or sink and the converters."""
 
-    links: tuple[_Link, ...] = ()
+    steps: tuple[_Step, ...] = ()
     header_bytes: Callable[[Column, Schema | None], Decoded] | None = None
     headers_read: Callable[[Records], Records] = lambda records: records
     """Marks records of a sink whose headers their converter cannot read; comes before the transforms."""
@@ -72,7 +72,7 @@ class Transforms:
         predicates = _made(
             "predicates", "predicate", [one for one in named if only is None or one in used], connector, plugins, worker
         )
-        links = []
+        steps = []
         found = _made("transforms", "transformation", chosen, connector, plugins, worker)
         for alias, (made, class_name, own) in found.items():
             predicate = own.get("predicate")
@@ -88,21 +88,21 @@ class Transforms:
             negate = read(f"transforms.{alias}.negate", Type.BOOLEAN, own.get("negate", "false"))
             test = None if predicate is None else predicates[predicate][0]
             key = together(key_of(made), class_name, () if test is None else key_of(test), negate)
-            links.append(_Link(made, class_name, test, negate, key))
-        return cls(tuple(links), header_bytes)
+            steps.append(_Step(made, class_name, test, negate, key))
+        return cls(tuple(steps), header_bytes)
 
     @property
     def expression_key(self) -> Hashable | None:
         """All that the expressions depend on; None if that is not settled."""
-        return together(self.headers_key, *(link.key for link in self.links))
+        return together(self.headers_key, *(step.key for step in self.steps))
 
     def apply(self, records: Records) -> Records:
         """The records as all of them leave them."""
-        if not self.links:
+        if not self.steps:
             return records
         done = replace(records, header_bytes=self.header_bytes)
-        for link in self.links:
-            done = link.apply(done)
+        for step in self.steps:
+            done = step.apply(done)
         return done
 
 

@@ -288,7 +288,8 @@ class SinkTaskRunner(Task):
         if (pace := self._load.measure(self._consumer.lag)) is None:
             return
         self.metrics.stands(len(self._consumer.assigned), self._positions.ahead(), self._load.lag)
-        waits = self._held.may_be or self._parts.pipeline.retry is not None or self._parts.pipeline.section is not None
+        pipeline = self._parts.pipeline
+        waits = self._held.may_be or pipeline.retry is not None or pipeline.java_stage is not None
         self._lends = may_lend(self._plugin) and not waits and self._shared.is_worth(self.id, pace)
 
     def _waits_s(self) -> float:

@@ -123,7 +123,7 @@ class Pipeline:
     """Answers its batches one by one: an error, or how many rows of each partition are reached."""
 
     may_go_there = True
-    section = None
+    java_stage = None
 
     def __init__(self, retry: RetryTopic, *answers: Exception | int) -> None:
         self.retry = retry
