@@ -24,7 +24,7 @@ new combination of schemas and Spark session; they never see a row.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -46,7 +46,7 @@ from headrace.plugins.errors import (
     RetriableError,
     StoppedError,
 )
-from headrace.plugins.jars import NO_JAVA_CHAIN, JavaChain
+from headrace.plugins.jars import NO_JAVA_STAGE, JavaStage
 from headrace.plugins.offsets import (
     Deliveries,
     Delivery,
@@ -287,7 +287,7 @@ class TaskContext:
     So with `transaction.boundary=connector`, which is refused unless the connector's method
     `can_define_transaction_boundaries(config)` answers True.
     """
-    java_chain: JavaChain = NO_JAVA_CHAIN
+    java_stage: JavaStage = NO_JAVA_STAGE
     """To a task that runs in Java: the transforms and converters of its connector that it applies itself."""
 
 
@@ -403,13 +403,6 @@ class SourceTask(ABC):
     """The rows that the reader yields, without `source_offset`."""
     offset_type: StructType
     """Of `source_offset`: a struct whose members are those of the `SourceOffset`."""
-    recipe: Hashable | None = None
-    """What `records` depends on besides the frame, such as settings, where the call has no other effect.
-
-    Tasks of one class that tell equal recipes share expressions: `records` may be called for the first only. None:
-    nobody knows; a subclass with functions of its own has to tell anew. What differs from task to task and is the same
-    in all of a task's rows, such as a topic, is one of the `constants`.
-    """
 
     @abstractmethod
     def start(self, config: Mapping[str, str], context: TaskContext) -> None:
@@ -448,17 +441,11 @@ class SourceTask(ABC):
     def reader(self, plan: Plan) -> ArrowReader:
         """Return a reader of this plan; called once after `plan`, before anything of it is read."""
 
-    def constants(self) -> Mapping[str, str]:
-        """Return columns of text that `records` finds in its frame beside the reader's, with their one value.
-
-        The same from `start` on, under names that the reader's columns do not have.
-        """
-        return {}
-
     def records(self, frame: DataFrame) -> Records:
         """Make records of the reader's rows, by expressions only; called for each program that is compiled.
 
-        `source_offset` and `split` stay columns of the frame.
+        `source_offset` and `split` stay columns of the frame. A static method finds the one topic of `topics` in the
+        column `topic`, unless its rows have one.
         """
         raise NotImplementedError(f"{type(self).__name__} has no method records, which makes records of its rows")
 
@@ -554,18 +541,6 @@ class SinkTask(ABC):
     commits_offsets: bool = False
     """Whether it may commit offsets of its group itself, in transactions (`TaskContext.group_member`): what it reads
     begins at an offset that no open transaction can change any more."""
-    recipe: Hashable | None = None
-    """What `columns` depends on besides the records, such as settings, where the call has no other effect.
-
-    Tasks of one class that tell equal recipes share expressions: `columns` is called for the first only. None: nobody
-    knows; a subclass with functions of its own has to tell anew.
-    """
-    shares_thread: bool = False
-    """Whether its methods may be called on a thread that several tasks share, one call at a time, while its own waits.
-
-    That is cheaper where many tasks have many small batches. For tasks that bind nothing to a thread, and whose small
-    batches take some milliseconds at most. A task with a retry topic, and a `BufferingSink`, keep their own.
-    """
 
     @abstractmethod
     def start(self, config: Mapping[str, str], context: TaskContext) -> None:
@@ -603,6 +578,8 @@ class SinkTask(ABC):
 
         Called before each job. The next one may ask for one, and write, while this one's is not committed
         yet; never a third. None, the default: each partition is written as a whole by `writer`.
+
+        A sink with this method binds nothing to a thread: many small batches go through one that several tasks share.
         """
         return None
 
@@ -728,16 +705,6 @@ class HeaderConverter(Plugin):
         Errors: ConfigError.
         """
 
-    @property
-    def recipe(self) -> Hashable | None:
-        """What its expressions, but those of `TopicEncoding`, depend on besides what its methods are given: settings.
-
-        Tasks whose converters are of one class and tell equal recipes share expressions, which hundreds of connectors
-        would take minutes to build, each its own. None: it does not tell; a subclass with functions of its own has to
-        tell anew.
-        """
-        return None
-
     @abstractmethod
     def encode(self, value: Column, schema: Schema | None) -> Decoded:
         """Return the bytes (as `value`, binary) of values of this schema, null included; never raises for data."""
@@ -823,9 +790,6 @@ class TopicEncoding(ABC):
 class Transform(Plugin):
     """Changes records by expressions."""
 
-    is_pure: ClassVar[bool] = False
-    """Whether `apply` depends on the settings and the records only, and has no other effect: connectors with equal
-    settings share its expressions then."""
     worker: Mapping[str, Any] = MappingProxyType({})
     """Parsed worker settings that plugins may read, as `TaskContext.worker`; set before `configure`."""
 
@@ -842,9 +806,6 @@ class Transform(Plugin):
 
 class Predicate(Plugin):
     """Says which records a transform applies to."""
-
-    is_pure: ClassVar[bool] = False
-    """As a transform's, of `test`."""
 
     def configure(self, config: Mapping[str, str]) -> None:
         """Get ready; called once, first. Errors: ConfigError."""

@@ -22,7 +22,7 @@ from headrace.config.connector.enrichment import (
     with_version,
 )
 from headrace.config.connector.error_handling import RETRY_TOPIC, error_problems
-from headrace.config.connector.java_chain import split_chain
+from headrace.config.connector.java_stage import split_chain
 from headrace.config.connector.plugin_versions import of_version
 from headrace.config.connector.removed_settings import removed_settings
 from headrace.config.connector.settings import CONNECTOR

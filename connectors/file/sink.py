@@ -43,8 +43,6 @@ class FileStreamSinkTask(SinkTask):
     """Appends to one file, or to standard output; several tasks may append to the same one, line by line."""
 
     place = Place.WORKER_HOST
-    recipe = ()
-    shares_thread = True
     _appender: Appender | None = None
     _stage: StagingFolder | None = None
 
@@ -69,7 +67,8 @@ class FileStreamSinkTask(SinkTask):
             self._stage.sweep()
         keep(self._kept_as, self._appender)
 
-    def columns(self, records: Records) -> list[Column]:
+    @staticmethod
+    def columns(records: Records) -> list[Column]:
         """One column `line`: the value as Java prints it."""
         return [value_text(records).alias("line")]
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, Final
 
 from pyspark.sql import DataFrame
@@ -68,7 +68,6 @@ class FileStreamSourceTask(SourceTask):
 
     place = Place.WORKER_HOST
     coalesces = True
-    recipe: Hashable | None = ()
     row_type = StructType([StructField("value", StringType(), nullable=False)])
     offset_type = StructType(
         [
@@ -165,11 +164,8 @@ class FileStreamSourceTask(SourceTask):
         ranges = tuple((FileOffset.of(split.after), FileOffset.of(split.upto).position) for split in plan.splits)
         return FileReader(self._file.opened, ranges)
 
-    def constants(self) -> Mapping[str, str]:
-        """The topic."""
-        return {"topic": self._topic}
-
-    def records(self, frame: DataFrame) -> Records:
+    @staticmethod
+    def records(frame: DataFrame) -> Records:
         """Each line is the value of a record, with the schema of a required string."""
         return source_records(frame, F.col("topic"), F.col("value"), STRING)
 

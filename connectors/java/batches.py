@@ -33,7 +33,7 @@ ROUTING: Final = (
     spark.StructField("value_schema", spark.IntegerType()),
     spark.StructField("drop", spark.BooleanType()),
 )
-"""The first columns; `drop`: the chain filtered the record."""
+"""The first columns; `drop`: the Java stage filtered the record."""
 FAILURE: Final = (
     spark.StructField("message", spark.StringType()),
     spark.StructField("failed_stage", spark.StringType()),

@@ -25,11 +25,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import Column
 
-from headrace.connectors.java.chain import chain_of, headers_of
 from headrace.connectors.java.errors import HostLost, HostTimeout, JavaError, error_of
 from headrace.connectors.java.hosts import running_host
 from headrace.connectors.java.process import JavaHost
 from headrace.connectors.java.sink_batches import NumberedSchemas, bytes_of
+from headrace.connectors.java.stage import headers_of, told_stage
 from headrace.plugins.contracts import ArrowWriter, Place, SinkRequests, SinkTask, TaskContext, TopicPartition
 from headrace.plugins.errors import RecordFailure, RecordsFailed, RetriableError
 from headrace.plugins.records import Records
@@ -80,8 +80,8 @@ class JavaSinkTask(SinkTask):
             plugin=self.plugin,
             name=f"{context.connector}-{context.task}",
             config=dict(config),
-            chain=chain_of(context.java_chain),
-            headers=headers_of(context.java_chain),
+            stage=told_stage(context.java_stage),
+            headers=headers_of(context.java_stage),
             idle_ms=int(context.worker.get("offset.flush.interval.ms", _IDLE_MS)),
         )
 

@@ -210,22 +210,22 @@ class ProjectionPool:
         self,
         schema: StructType,
         build: Callable[[DataFrame], DataFrame],
-        recipe: Hashable | None = None,
+        key: Hashable | None = None,
         bounds: Bounds = UNBOUND,
     ) -> Program:
         """The program that does what `build` does to a frame of this schema; equal ones are one while somebody has it.
 
-        Of equal recipes only the first is built. Constant expressions are computed now.
+        Of equal keys only the first is built. Constant expressions are computed now.
 
         Errors: NotProjectable if it is more than projections; EngineLost, StoppedError, TooSlow.
         """
         patient = replace(bounds, limit_s=max(bounds.limit_s, COMPILED_WITHIN_S))
-        return patient.call(partial(self._compile, schema, build, recipe), "what is constant", self._left)
+        return patient.call(partial(self._compile, schema, build, key), "what is constant", self._left)
 
-    def _compile(self, schema: StructType, build: Callable[[DataFrame], DataFrame], recipe: Hashable | None) -> Program:
+    def _compile(self, schema: StructType, build: Callable[[DataFrame], DataFrame], key: Hashable | None) -> Program:
         with self.spark.using() as session:
             given = self._input(session, schema)
-            return shared(given, recipe, lambda: self._built(session, build(given)))
+            return shared(given, key, lambda: self._built(session, build(given)))
 
     def _left(self, compiling: Future[Program]) -> None:
         self.given_up.add(lambda: not compiling.done())

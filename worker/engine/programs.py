@@ -59,14 +59,14 @@ class Engine:
         build: Callable[[DataFrame], DataFrame],
         about: str,
         bounds: Bounds,
-        recipe: Hashable | None = None,
+        key: Hashable | None = None,
     ) -> Program | JobProgram:
         """The program that does to batches of this schema what `build` does to a frame, inline if that can be.
 
-        Equal recipes build the same. Errors: EngineLost, StoppedError, TooSlow.
+        Equal keys build the same. Errors: EngineLost, StoppedError, TooSlow.
         """
         try:
-            return self.projections.compile(schema, build, recipe, bounds)
+            return self.projections.compile(schema, build, key, bounds)
         except NotProjectable as why:
             log.info("%s: each batch, however small, costs a Spark job: %s", about, why)
             return JobProgram(self, schema, build)

@@ -242,7 +242,7 @@ class Decoding:
         if kept is not None and kept.parts == parts and kept.program.generation == self._generation:
             return parts, kept.program
         decoded = partial(self._expressions.decoded, key=key, value=value)
-        return parts, self._scope.program(KAFKA_ROW, decoded, self._expressions.recipe(key, value))
+        return parts, self._scope.program(KAFKA_ROW, decoded, self._expressions.expression_key(key, value))
 
     @property
     def _generation(self) -> int:

@@ -14,7 +14,7 @@ JOB_ROWS = 50_000
 SMALL: Final = Limit(rows=20_000, bytes=2 << 20)
 """The most that is taken at once where each record has to be looked at, and of what can only be read inline."""
 LARGEST_INLINE: Final = Limit(JOB_ROWS, JOB_BYTES)
-"""The most of what could be a job and may not: of exactly-once sources, and of chains with a part in Java.
+"""The most of what could be a job and may not: of exactly-once sources, and of chains with a Java stage.
 
 Decided: four times `SMALL`, because each batch of an exactly-once source is a transaction: with a quarter of it a file
 took a fifth more time, and more of a core; loses: a transaction has to send 8 MiB within its timeout.

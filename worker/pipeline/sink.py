@@ -4,8 +4,8 @@
 
 `SinkPipeline` is the inline executor: it takes rows that the task has polled, decodes and transforms them by one set
 of expressions (`sink_expressions.py`), as many times compiled as their schemas need (`decoding.py`), and writes them.
-`job` makes the Spark job (`sink_job.py`) that does the same with a range of offsets, for a backlog. A chain with a part
-in Java goes on in `section.py`, and its batches are always inline. What the outcome of either counts is durable; the
+`job` makes the Spark job (`sink_job.py`) that does the same with a range of offsets, for a backlog. A chain with a Java
+stage goes on in `java_stage.py`, and its batches are always inline. What the outcome of either counts is durable; the
 task then commits its offsets (`tasks/sink.py`, Invariant 1). Beside it: which of the two places (`placement.py`), the
 rows of a partition that may be written (`partition_gate.py`), the search for records to blame (`sink_writing.py`).
 """
@@ -28,10 +28,10 @@ from headrace.worker.outcome import Outcome
 from headrace.worker.pipeline.background_job import BackgroundJob, Ranges
 from headrace.worker.pipeline.decoding import Decoding
 from headrace.worker.pipeline.executor import PolledRows
+from headrace.worker.pipeline.java_stage import SinkStage
 from headrace.worker.pipeline.kafka_frames import KafkaReaders
 from headrace.worker.pipeline.placement import SinkPlacement
 from headrace.worker.pipeline.scope import TaskScope, asking_converters
-from headrace.worker.pipeline.section import SinkSection
 from headrace.worker.pipeline.sink_job import SinkJob, SinkJobParts
 from headrace.worker.pipeline.sink_writing import Piece, SinkWriting
 from headrace.worker.pipeline.trace import trace_records
@@ -49,8 +49,8 @@ class SinkPipeline:
     placement: SinkPlacement
     jobs: SinkJobParts
     retry: RetryTopic | None = None
-    section: SinkSection | None = None
-    """The Java part of the chain, and what comes after it."""
+    java_stage: SinkStage | None = None
+    """The Java stage, and what comes after it."""
 
     @classmethod
     def of(
@@ -61,15 +61,15 @@ class SinkPipeline:
         put_class: str,
         kafka_options: Mapping[str, str] | None,
         retry: RetryTopic | None = None,
-        section: SinkSection | None = None,
+        java_stage: SinkStage | None = None,
     ) -> SinkPipeline:
         """`put_class`: the sink's class, as errors name it; `kafka_options`: of Spark's Kafka source, None if it cannot
         log in."""
         attempts = map(f"{scope.about}-{{}}".format, itertools.count(1))
-        placement = SinkPlacement(scope.engine, task, kafka_options is not None and section is None)
+        placement = SinkPlacement(scope.engine, task, kafka_options is not None and java_stage is None)
         writing = SinkWriting(scope, task, put_class, attempts)
         jobs = SinkJobParts(scope, task, decoding, placement, attempts, KafkaReaders(kafka_options or {}))
-        return cls(scope, decoding, writing, placement, jobs, retry, section)
+        return cls(scope, decoding, writing, placement, jobs, retry, java_stage)
 
     # -- inline: decode and transform, write ---------------------------------------------------------------------------
 
@@ -120,8 +120,8 @@ class SinkPipeline:
         """The rows decoded and transformed, each part with the same records as they came. Errors: ConverterAway."""
         with asking_converters():
             decoded = self.decoding.run(rows)
-        if self.section is not None:
-            decoded = [self.section.run(part) for part in decoded]
+        if self.java_stage is not None:
+            decoded = [self.java_stage.run(part) for part in decoded]
         if len(decoded) == 1:
             return [(decoded[0], rows)]
         begins = itertools.accumulate((part.num_rows for part in decoded), initial=0)

@@ -6,8 +6,8 @@
 the worker, `source_job.py` as a Spark job, with the same expressions (`source_expressions.py`) and the same writer. If
 nothing changes the source's bytes, `source_copy.py` copies them. What `batch` returns is durable in Kafka, visible or
 in an open transaction; the task then stores its offsets (`tasks/source.py`, Invariant 1). Beside it: which of the two
-places (`placement.py`), expressions compiled and cached (`encoding.py`), a chain with a part in Java, whose batches are
-always inline (`section.py`), producer and topics (`source_producer.py`).
+places (`placement.py`), expressions compiled and cached (`encoding.py`), a chain with a Java stage, whose batches are
+always inline (`java_stage.py`), producer and topics (`source_producer.py`).
 """
 
 from __future__ import annotations

@@ -40,7 +40,7 @@ from headrace.worker.tasks.host import TaskHost
 from headrace.worker.tasks.inline import InlineBatches
 from headrace.worker.tasks.load import FETCH_BYTES, NO_LAG_S, Load
 from headrace.worker.tasks.rebalances import Rebalances
-from headrace.worker.tasks.shared_thread import Next, SharedThread
+from headrace.worker.tasks.shared_thread import Next, SharedThread, may_lend
 from headrace.worker.tasks.sink_consumer import SinkConsumer
 from headrace.worker.tasks.sink_input import SinkInput
 from headrace.worker.tasks.sink_requests import grant
@@ -251,8 +251,9 @@ class SinkTaskRunner(Task):
         if (pace := self._load.measure(self._consumer.lag)) is None:
             return
         self.metrics.stands(len(self._consumer.assigned), self._positions.ahead(), self._load.lag)
-        waits = self._held.may_be or self._parts.pipeline.retry is not None or self._parts.pipeline.section is not None
-        self._lends = self._plugin.shares_thread and not waits and self._shared.is_worth(self.id, pace)
+        pipeline = self._parts.pipeline
+        waits = self._held.may_be or pipeline.retry is not None or pipeline.java_stage is not None
+        self._lends = may_lend(self._plugin) and not waits and self._shared.is_worth(self.id, pace)
 
     def _waits_s(self) -> float:
         """In how many seconds something has to be done without new records."""

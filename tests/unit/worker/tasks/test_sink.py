@@ -21,6 +21,7 @@ from headrace.plugins.contracts import (
     PartitionResult,
     RetriableError,
     SinkRequests,
+    SinkTask,
     TopicPartition,
 )
 from headrace.worker.deadletters.failed_records import FAILED
@@ -128,7 +129,7 @@ class Pipeline:
     """Answers its batches one by one: an error, or how many rows of each partition are reached."""
 
     may_be_job = True
-    section = None
+    java_stage = None
 
     def __init__(self, retry: RetryTopic, *answers: Exception | int) -> None:
         self.retry = retry
@@ -259,9 +260,8 @@ class Rig:
 
 
 class Plugin:
-    """Holds nothing, and wants nothing."""
+    """Holds nothing, and wants nothing; binds nothing to a thread."""
 
-    shares_thread = True
     commits_offsets = False
     requests = SinkRequests
 
@@ -274,6 +274,14 @@ class Plugin:
 
     def recover(self) -> dict[TopicPartition, int]:
         return {}
+
+    def staging_writer(self, _attempt: str) -> Any: ...
+
+
+class KeepingPlugin(Plugin):
+    """Has to keep its thread."""
+
+    staging_writer = SinkTask.staging_writer
 
 
 class HoldingPlugin(Plugin, BufferingSink):
@@ -756,8 +764,8 @@ def test_the_shared_thread_lets_go_of_a_task_that_is_asked_to(
 
 
 def test_a_task_keeps_its_thread_where_its_plugin_or_a_retry_topic_wants_it(busy: Rig) -> None:
-    for shares, retry in ((False, None), (True, Any)):
-        busy.plugin.shares_thread, busy.pipeline.retry = shares, retry  # type: ignore[assignment]
+    for plugin, retry in ((KeepingPlugin(), None), (Plugin(), Any)):
+        busy.task._plugin, busy.pipeline.retry = plugin, retry  # type: ignore[assignment]
         busy.task.measure()
         threads = busy.comes((None, False))
         busy.task.process()

@@ -1,4 +1,4 @@
-"""The part of a connector's chain that runs in Java, as a Java task gets it."""
+"""The Java stage of a connector: the transforms and converters of its chain that run in Java."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class ConfiguredJar(NamedTuple):
     config: Mapping[str, str]
 
 
-class JavaLink(NamedTuple):
+class JavaStep(NamedTuple):
     """A transform that runs in Java, with its predicate."""
 
     transform: ConfiguredJar
@@ -25,10 +25,10 @@ class JavaLink(NamedTuple):
 
 
 @dataclass(frozen=True)
-class JavaChain:
-    """The transforms that a Java task applies itself, and the converters."""
+class JavaStage:
+    """The steps that run in Java, one after the other, and the converters beside them."""
 
-    links: tuple[JavaLink, ...] = ()
+    steps: tuple[JavaStep, ...] = ()
     converters: Mapping[str, ConfiguredJar] = field(default_factory=dict)
     """By side: `key`, `value` or `header`."""
     headers: ConfiguredJar | None = None
@@ -40,7 +40,7 @@ class JavaChain:
     retry_delay_max_ms: int = 60_000
 
     def __bool__(self) -> bool:
-        return bool(self.links or self.converters)
+        return bool(self.steps or self.converters)
 
 
-NO_JAVA_CHAIN: Final = JavaChain()
+NO_JAVA_STAGE: Final = JavaStage()

@@ -1,6 +1,6 @@
 """The classes that stand for Java transforms, predicates and converters: they have their settings, and run in Java.
 
-`config/connector/java_chain.py` says which part of a chain runs in the host, and they are always in it, so none of
+`config/connector/java_stage.py` says what runs in the Java stage, and they are always in it, so none of
 their expressions is ever asked for.
 """
 
@@ -69,7 +69,7 @@ def _refuse(jar: JarPlugin) -> NoReturn:
     raise ConfigError(Problem(jar.kind, jar.class_name, text, "Use it in a connector's config."))
 
 
-PART_BASES: dict[str, type[Any]] = {
+STAND_INS: dict[str, type[Any]] = {
     "transformation": JavaTransform,
     "predicate": JavaPredicate,
     "converter": JavaConverter,

@@ -10,7 +10,7 @@ import pytest
 from headrace.config.connector.error_handling import ErrorHandling
 from headrace.config.problems import ConfigError
 from headrace.plugins.discovery import Plugins
-from headrace.worker.pipeline.java_part import SplitTransforms
+from headrace.worker.pipeline.split_transforms import SplitTransforms
 from tests import made_jars
 
 WORKER = {
@@ -60,7 +60,7 @@ def test_a_chain_is_told_with_what_its_plugins_are_configured_with(
 ) -> None:
     caplog.set_level(logging.INFO)
     found = split(plugins, "MySource", {**WORKER, "value.converter": WORKER["key.converter"]})
-    cast, mine = found.in_java.links
+    cast, mine = found.java_stage.steps
     assert cast.transform.config == {"type": f"{APACHES}.Cast$Value", "spec": "int8"}
     assert cast.transform.plugin.jars == ()
     assert (mine.transform.plugin.class_name, mine.transform.plugin.version) == ("org.x.Mine", "1")
@@ -69,8 +69,8 @@ def test_a_chain_is_told_with_what_its_plugins_are_configured_with(
     assert mine.predicate is not None
     assert mine.predicate.plugin.class_name == f"{APACHES}.predicates.TopicNameMatches"
     assert mine.predicate.config == {"type": "TopicNameMatches", "pattern": "a.*"}
-    assert (found.on_spark, found.in_java.converters, found.in_java.tolerate) == (("mask",), {}, False)
-    assert not found.is_section
+    assert (found.on_spark, found.java_stage.converters, found.java_stage.tolerate) == (("mask",), {}, False)
+    assert not found.comes_back
     assert caplog.messages == [
         "c-0: the transforms in the Java host are: cast, mine, those on Spark: mask; the converters in the Java host: "
         "none"
@@ -79,20 +79,20 @@ def test_a_chain_is_told_with_what_its_plugins_are_configured_with(
 
 def test_a_java_converter_of_the_worker_counts_too(plugins: Plugins) -> None:
     found = split(plugins, "MySource", WORKER)
-    assert (len(found.in_java.links), found.on_spark) == (3, ())
-    assert found.in_java.converters.keys() == {"value", "header"}
-    value = found.in_java.converters["value"]
+    assert (len(found.java_stage.steps), found.on_spark) == (3, ())
+    assert found.java_stage.converters.keys() == {"value", "header"}
+    value = found.java_stage.converters["value"]
     assert (value.plugin.class_name, value.config) == ("org.x.MyConverter", {"open": "(", "converter.type": "value"})
     assert value.plugin.version == "2"
     own = {"value.converter": "MyConverter", "value.converter.plugin.version": "[1,2)"}
     older = split(plugins, "MySource", WORKER, **own)
-    assert older.in_java.converters["value"].plugin.version == "1"
+    assert older.java_stage.converters["value"].plugin.version == "1"
 
 
 def test_records_of_other_connectors_cross_and_come_back(plugins: Plugins) -> None:
     found = split(plugins, "JdbcSource", {**WORKER, "value.converter": WORKER["key.converter"]})
-    assert (found.before, len(found.in_java.links), found.after, found.is_section) == (("cast",), 1, ("mask",), True)
-    header = found.in_java.converters["header"]
+    assert (found.before, len(found.java_stage.steps), found.after, found.comes_back) == (("cast",), 1, ("mask",), True)
+    header = found.java_stage.converters["header"]
     assert header.plugin.class_name == "org.apache.kafka.connect.storage.SimpleHeaderConverter"
 
 
@@ -106,22 +106,24 @@ def test_what_cannot_run_fails_the_task(plugins: Plugins) -> None:
 def test_nothing_is_told_of_a_chain_without_java(plugins: Plugins, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO)
     found = split(plugins, "MySource", {"key.converter": "x", "value.converter": "y"}, transforms="cast,mask")
-    assert (bool(found.in_java), found.on_spark) == (False, ("cast", "mask"))
+    assert (bool(found.java_stage), found.on_spark) == (False, ("cast", "mask"))
     assert not caplog.messages
 
 
 def test_headers_are_the_connectors_else_the_workers(plugins: Plugins) -> None:
     worker = {**WORKER, "value.converter": WORKER["key.converter"]}
-    assert split(plugins, "JdbcSource", {**worker}, transforms="cast").in_java.headers is None, "beside Java ones only"
-    usual = split(plugins, "MySource", worker, transforms="cast").in_java
+    assert split(plugins, "JdbcSource", {**worker}, transforms="cast").java_stage.headers is None, (
+        "beside Java ones only"
+    )
+    usual = split(plugins, "MySource", worker, transforms="cast").java_stage
     assert usual.headers is not None
     assert usual.headers.plugin.class_name == "org.apache.kafka.connect.storage.SimpleHeaderConverter"
     assert not usual, "nothing else is done in Java"
     of_worker = {"header.converter": "ByteArrayConverter", "header.converter.x": "y"}
-    found = split(plugins, "MySource", {**worker, **of_worker}, transforms="cast").in_java.headers
+    found = split(plugins, "MySource", {**worker, **of_worker}, transforms="cast").java_stage.headers
     assert found is not None
     assert found.plugin.class_name == "org.apache.kafka.connect.converters.ByteArrayConverter"
     assert found.config == {"x": "y", "converter.type": "header"}
     own = split(plugins, "MySource", {**worker, **of_worker}, transforms="cast", **{"header.converter": "Json"})
-    assert own.in_java.headers is not None
-    assert own.in_java.headers.plugin.class_name == "org.apache.kafka.connect.json.JsonConverter"
+    assert own.java_stage.headers is not None
+    assert own.java_stage.headers.plugin.class_name == "org.apache.kafka.connect.json.JsonConverter"

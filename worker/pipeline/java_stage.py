@@ -1,4 +1,4 @@
-"""The batches of a connector that runs here and whose chain has a part in Java: what is done before and after that.
+"""The Java stage of a connector that runs here, and what is done to its batches before and after it.
 
     sink:    decode, transforms -> (Java host) -> transforms, the sink's columns
     source:  records, transforms -> (Java host) -> transforms, encode
@@ -15,18 +15,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import partial
 from importlib.metadata import entry_points
-from typing import Final
+from typing import Final, Protocol
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyspark.sql import DataFrame
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql import types as spark
 
-from headrace.plugins.contracts import SinkTask, SourceTask
+from headrace.plugins.contracts import SinkTask, SourceTask, TaskContext
 from headrace.plugins.conversion.source_rows import numbered_type, records_of
-from headrace.plugins.java_section import JavaSection
+from headrace.plugins.jars import JavaStage
 from headrace.plugins.offsets import SourcePartition
 from headrace.plugins.records import Records
 from headrace.worker.deadletters.source_records import KeptRecords, unkept
@@ -48,17 +48,50 @@ _CARRIED: Final = "carried "
 """The names of a source's columns that do not cross begin so meanwhile."""
 
 
-def java_section() -> JavaSection:
-    """A part of a chain, for a task; it has not started."""
-    (entry,) = entry_points(group="headrace.java_host", name="section")
-    made: JavaSection = entry.load()()
+class RunningStage(Protocol):
+    """The transforms and converters of one task in the host; for its own thread, but for `end_waits` and `stop`."""
+
+    def start(self, stage: JavaStage, context: TaskContext, is_source: bool) -> None:
+        """Make and configure them. Errors: those of the host and of the plugins."""
+
+    def columns(self, records: Records) -> Sequence[Column]:
+        """The columns that cross; the records' frame has `_topic`, `_partition` and `_offset`, of where they were."""
+
+    def apply(self, rows: pa.RecordBatch, source: SourcePartition | None = None) -> tuple[str, pa.RecordBatch]:
+        """What becomes of each of these rows, and the name of the shape of that, which has no blanks.
+
+        `source`: of a source's rows.
+
+        Errors: those of the host; StoppedError once the task has to end.
+        """
+
+    def row_type(self, shape: str) -> spark.StructType:
+        """The columns that `apply` makes."""
+
+    def records(self, frame: DataFrame, shape: str) -> Records:
+        """The records of a frame with these columns, and all else that it has."""
+
+    def end_waits(self) -> None:
+        """End a wait for another try, and let none begin; waits for nothing, and any thread may call."""
+
+    def stop(self) -> None:
+        """End them; any thread may call."""
+
+
+def running_stage() -> RunningStage:
+    """A stage for a task, which has not started.
+
+    It is an entry point, because the worker does not import connectors.
+    """
+    (entry,) = entry_points(group="headrace.java_host", name="stage")
+    made: RunningStage = entry.load()()
     return made
 
 
-class SinkSection:
-    """From what `Decoding` makes for a section to what `PartitionGate` takes; for the task's own thread."""
+class SinkStage:
+    """From what `Decoding` makes for a stage to what `PartitionGate` takes; for the task's own thread."""
 
-    def __init__(self, scope: TaskScope, task: SinkTask, java: JavaSection, after: Transforms) -> None:
+    def __init__(self, scope: TaskScope, task: SinkTask, java: RunningStage, after: Transforms) -> None:
         self._scope = scope
         self._task = task
         self._java = java
@@ -68,7 +101,7 @@ class SinkSection:
         )
 
     def run(self, decoded: pa.RecordBatch) -> pa.RecordBatch:
-        """The rows as the rest of the chain leaves them. Errors: those of the section and of the program."""
+        """The rows as the rest of the chain leaves them. Errors: those of the stage and of the program."""
         skipped = pc.or_(decoded["_drop"].fill_null(False), decoded["_stop"].is_valid())
         shape, rows = _crossed(self._java, decoded, CONTROL, skipped)
         return self._programs.of(shape).run(rows, self._scope.bounds)
@@ -87,11 +120,11 @@ class SinkSection:
         return records.frame.select(*control, *self._task.columns(records))
 
 
-class SourceSection:
-    """From a source's rows to its records after the section; for the task's own thread."""
+class SourceStage:
+    """From a source's rows to its records after the stage; for the task's own thread."""
 
     def __init__(
-        self, scope: TaskScope, task: SourceTask, java: JavaSection, before: Transforms, kept: KeptRecords | None
+        self, scope: TaskScope, task: SourceTask, java: RunningStage, before: Transforms, kept: KeptRecords | None
     ) -> None:
         """`kept`: keeps what dead letters are made of."""
         self._scope = scope
@@ -108,7 +141,7 @@ class SourceSection:
         )
 
     def run(self, rows: pa.RecordBatch, shape: str, partition: SourcePartition | None) -> tuple[pa.RecordBatch, str]:
-        """The rows as they come back, and the name of their shape. Errors: those of the section and of the program."""
+        """The rows as they come back, and the name of their shape. Errors: those of the stage and of the program."""
         begun = self._programs.of(shape).run(rows, self._scope.bounds)
         carried, _ = self._carried[shape]
         skipped = pc.or_(begun[f"{_CARRIED}drop"].fill_null(False), begun[f"{_CARRIED}error"].is_valid())
@@ -154,7 +187,7 @@ class SourceSection:
 
 
 def _crossed(
-    java: JavaSection,
+    java: RunningStage,
     rows: pa.RecordBatch,
     carried: Sequence[str],
     skipped: pa.Array,

@@ -1,4 +1,4 @@
-"""Which of a connector's transforms and converters run in Java: those of jars, and what stands between them.
+"""The Java stage of a connector: the transforms and converters that run in Java, of jars or between such ones.
 
 Records of a Java connector cross once between it and this worker. So in a source all transforms up to the last Java one
 run before the crossing, as Java classes; in a sink all from the first Java one on run after it. Records of any other
@@ -61,7 +61,7 @@ def split_chain(
     steps = tuple(_steps(config, plugins.beside(connector)))
     sides = {side: converter_lookup(side, config, plugins, connector) for side in CONVERTER_KINDS}
     converters = tuple(_java_converters(config, sides, worker))
-    begin, end = _section(connector, steps, dict(converters))
+    begin, end = _stage(connector, steps, dict(converters))
     if begin == end and not converters:
         return ChainSplit(before=steps)
     if converters or not connector.from_jar:
@@ -77,7 +77,7 @@ def converter_lookup(
     return plugins if config.get(f"{side}.converter") is None else plugins.beside(connector)
 
 
-def _section(connector: PluginClass, steps: Sequence[ChainStep], converters: Collection[str]) -> tuple[int, int]:
+def _stage(connector: PluginClass, steps: Sequence[ChainStep], converters: Collection[str]) -> tuple[int, int]:
     """Where the steps in Java begin and end; `converters`: the sides whose converters are Java's."""
     java = [number for number, step in enumerate(steps) if step.is_java]
     is_source = connector.kind == "source"

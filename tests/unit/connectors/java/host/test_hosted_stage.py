@@ -1,4 +1,4 @@
-"""When the thread that a section's batch is on may be interrupted."""
+"""When the thread that a Java stage's batch is on may be interrupted."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from headrace.connectors.java.host import section as module
-from headrace.connectors.java.host.section import HostedSection
+from headrace.connectors.java.host import stage as module
+from headrace.connectors.java.host.stage import CrossedStage
 
 
 class JavaThread:
@@ -37,8 +37,8 @@ def thread(monkeypatch: pytest.MonkeyPatch) -> JavaThread:
     jvm = SimpleNamespace(java=SimpleNamespace(lang=SimpleNamespace(Thread=of_class)))
     monkeypatch.setattr(module, "jpype", jvm)
     monkeypatch.setattr(module, "read_records", lambda reader, given: None)
-    chain = SimpleNamespace(java=None, tolerates=False, end=lambda: None, close=lambda: None)
-    monkeypatch.setattr(module, "HostedChain", lambda *_, **__: chain)
+    hosted = SimpleNamespace(java=None, tolerates=False, end=lambda: None, close=lambda: None)
+    monkeypatch.setattr(module, "HostedStage", lambda *_, **__: hosted)
     return made
 
 
@@ -47,11 +47,11 @@ class Memory(bytearray):
         return len(self)
 
 
-def section(apply: Callable[[object], str]) -> HostedSection:
+def stage(apply: Callable[[object], str]) -> CrossedStage:
     java = SimpleNamespace(apply=apply, buffer=Memory)
-    classes = {"RecordReader": lambda _: None, "Section": lambda *_: java}
+    classes = {"RecordReader": lambda _: None, "WorkerRecords": lambda *_: java}
     jvm: Any = SimpleNamespace(headrace=classes.__getitem__)
-    return HostedSection(jvm, {}, is_source=True)
+    return CrossedStage(jvm, {}, is_source=True)
 
 
 def test_an_interrupt_ends_with_the_call_that_it_was_for(thread: JavaThread) -> None:
@@ -60,7 +60,7 @@ def test_an_interrupt_ends_with_the_call_that_it_was_for(thread: JavaThread) -> 
         assert thread.flag
         return json.dumps({})
 
-    made = section(apply)
+    made = stage(apply)
     made.apply({})
     assert not thread.flag
     made.interrupt()
@@ -95,7 +95,7 @@ def test_an_interrupt_that_is_late_is_not_left_to_the_threads_next_call(thread: 
         begun.set()
         lock.awaited.wait(10)  # the call has ended meanwhile
 
-    thread.during, made = during, section(apply)
+    thread.during, made = during, stage(apply)
     made._interrupting = lock  # type: ignore[assignment]
     interrupting = threading.Thread(target=made.interrupt)
     made.apply({})
@@ -108,5 +108,5 @@ def test_ended_waits_leave_the_call_alone(thread: JavaThread) -> None:
         made.end_waits()
         return json.dumps({"interrupted": thread.flag})
 
-    made = section(apply)
+    made = stage(apply)
     assert made.apply({})[0] == {"interrupted": False}

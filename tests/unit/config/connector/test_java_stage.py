@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from headrace.config.connector.java_chain import ChainSplit, split_chain
+from headrace.config.connector.java_stage import ChainSplit, split_chain
 
 HEADERS = "org.apache.kafka.connect.storage.SimpleHeaderConverter"
 

@@ -30,8 +30,8 @@ import org.slf4j.LoggerFactory;
  * The steps that a task's records take in the host, one after the other: transforms, and Java converters. As Connect's
  * TransformationChain, with its retries; for one thread, but for `end`.
  */
-public final class Chain {
-    private static final Logger LOG = LoggerFactory.getLogger("headrace.Chain");
+public final class JavaStage {
+    private static final Logger LOG = LoggerFactory.getLogger("headrace.JavaStage");
     private static final long FIRST_DELAY_MS = 300;
     /** The outcome of a record that nothing was applied to, because one before it has failed. */
     static final Object UNTRIED = new Object();
@@ -44,7 +44,7 @@ public final class Chain {
     private boolean ended;
 
     /** `ofRetryMs`: how long what fails with a retriable error is tried again; negative: for ever. */
-    public Chain(long ofRetryMs, long ofMostDelayMs) {
+    public JavaStage(long ofRetryMs, long ofMostDelayMs) {
         retryMs = ofRetryMs;
         mostDelayMs = ofMostDelayMs;
     }
@@ -53,7 +53,7 @@ public final class Chain {
     public <R extends ConnectRecord<R>> void transform(Transformation<R> transform, ClassLoader loader,
                                                        Predicate<R> predicate, ClassLoader ofPredicate,
                                                        boolean negate) {
-        steps.add(new Link<>(transform, loader, predicate, ofPredicate, negate));
+        steps.add(new TransformStep<>(transform, loader, predicate, ofPredicate, negate));
     }
 
     /** Adds what makes Kafka's bytes of headers and, where there are converters, of keys and values. */
@@ -190,14 +190,15 @@ abstract class Step {
     }
 }
 
-final class Link<R extends ConnectRecord<R>> extends Step {
+final class TransformStep<R extends ConnectRecord<R>> extends Step {
     private final Transformation<R> transform;
     private final ClassLoader loader;
     private final Predicate<R> predicate;
     private final ClassLoader ofPredicate;
     private final boolean negate;
 
-    Link(Transformation<R> ofTransform, ClassLoader ofLoader, Predicate<R> test, ClassLoader ofTest, boolean negated) {
+    TransformStep(Transformation<R> ofTransform, ClassLoader ofLoader, Predicate<R> test, ClassLoader ofTest,
+                  boolean negated) {
         transform = ofTransform;
         loader = ofLoader;
         predicate = test;
@@ -208,7 +209,7 @@ final class Link<R extends ConnectRecord<R>> extends Step {
     }
 
     @Override
-    @SuppressWarnings("unchecked")  // a chain is of sources' records or of sinks'
+    @SuppressWarnings("unchecked")  // a stage is of sources' records or of sinks'
     ConnectRecord<?> run(ConnectRecord<?> given) {
         R record = (R) given;
         if (predicate != null) {

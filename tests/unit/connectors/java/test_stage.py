@@ -9,21 +9,21 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from headrace.connectors.java import section as module
+from headrace.connectors.java import stage as module
 from headrace.connectors.java.batches import ROUTING
 from headrace.connectors.java.errors import HostLost
-from headrace.connectors.java.section import HostSection
+from headrace.connectors.java.stage import HostStage, told_stage
 from headrace.plugins.contracts import TaskContext
-from headrace.plugins.jars import ConfiguredJar, JarPlugin, JavaChain, JavaLink
+from headrace.plugins.jars import ConfiguredJar, JarPlugin, JavaStage, JavaStep
 from headrace.plugins.schema import STRING
 from headrace.plugins.stopping import StopToken
 from tests.unit.connectors.java.fake_host import NotingHost
 
-CHAIN = JavaChain((JavaLink(ConfiguredJar(JarPlugin("org.x.T", "transformation", Path("/p"), (), None), {})),))
+STAGE = JavaStage((JavaStep(ConfiguredJar(JarPlugin("org.x.T", "transformation", Path("/p"), (), None), {})),))
 
 
 class FakeHost(NotingHost):
-    """Gives what a test has laid out for `section.apply`."""
+    """Gives what a test has laid out for `stage.apply`."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -61,9 +61,9 @@ def host(monkeypatch: pytest.MonkeyPatch) -> FakeHost:
 
 
 @pytest.fixture
-def section(host: FakeHost) -> HostSection:
-    made = HostSection()
-    made.start(CHAIN, TaskContext("c", 0, StopToken()), is_source=True)
+def stage(host: FakeHost) -> HostStage:
+    made = HostStage()
+    made.start(STAGE, TaskContext("c", 0, StopToken()), is_source=True)
     return made
 
 
@@ -76,15 +76,15 @@ def rows(*values: str) -> pa.RecordBatch:
     return pa.record_batch({"value_0": pa.array(values, pa.string())})
 
 
-def test_a_schema_is_told_once_and_shapes_have_what_is_in_a_batch(section: HostSection, host: FakeHost) -> None:
+def test_a_schema_is_told_once_and_shapes_have_what_is_in_a_batch(stage: HostStage, host: FakeHost) -> None:
     host.heads = [head(2, [0], values=[{"type": "string", "optional": False}]), head(1, [0, 1], values=[None])]
-    section._schemas.sides["value"].append(STRING)
-    first, made = section.apply(rows("a", "b"), {"file": "f"})
+    stage._schemas.sides["value"].append(STRING)
+    first, made = stage.apply(rows("a", "b"), {"file": "f"})
     assert made.to_pydict() == {"n": [0, 1]}
-    second, _ = section.apply(rows("c"))
-    shown = [[field.name for field in section.row_type(shape).fields[len(ROUTING) :]] for shape in (first, second)]
+    second, _ = stage.apply(rows("c"))
+    shown = [[field.name for field in stage.row_type(shape).fields[len(ROUTING) :]] for shape in (first, second)]
     assert shown == [["value_0"], ["value_0", "value_1"]]
-    told = [given for name, given in host.calls if name == "section.apply"]
+    told = [given for name, given in host.calls if name == "stage.apply"]
     assert [one["schemas"]["values"] for one in told] == [[[0, {"type": "string", "optional": False}]], []]
     assert [(one["rows"], one["values"], one["partition"]) for one in told] == [
         (2, [0], '{"file": "f"}'),
@@ -93,38 +93,38 @@ def test_a_schema_is_told_once_and_shapes_have_what_is_in_a_batch(section: HostS
     assert struct.unpack_from("<q", told[0]["data"]) == (2,)
 
 
-def test_a_lost_host_fails_the_task(section: HostSection, host: FakeHost) -> None:
+def test_a_lost_host_fails_the_task(stage: HostStage, host: FakeHost) -> None:
     host.is_lost = True
     with pytest.raises(HostLost):
-        section.apply(rows("a"))
-    section.stop()
-    assert [name for name, _ in host.calls] == ["section.start", "section.apply"]
+        stage.apply(rows("a"))
+    stage.stop()
+    assert [name for name, _ in host.calls] == ["stage.start", "stage.apply"]
 
 
-def test_a_host_in_which_its_call_goes_on_gets_nothing_new(section: HostSection, host: FakeHost) -> None:
+def test_a_host_in_which_its_call_goes_on_gets_nothing_new(stage: HostStage, host: FakeHost) -> None:
     host.ends = False
-    section.stop()
+    stage.stop()
     assert host.is_retired
     with pytest.raises(HostLost, match="has ended"):
-        section.apply(rows("a"))
+        stage.apply(rows("a"))
 
 
 @pytest.mark.parametrize(("is_source", "limit_s"), [(True, math.inf), (False, 280.0)])
 def test_only_a_sinks_batch_has_a_limit(host: FakeHost, is_source: bool, limit_s: float) -> None:
-    section = HostSection()
-    section.start(CHAIN, TaskContext("c", 0, StopToken()), is_source)
+    stage = HostStage()
+    stage.start(STAGE, TaskContext("c", 0, StopToken()), is_source)
     host.heads = [head(1, [])]
-    section.apply(rows("a"))
+    stage.apply(rows("a"))
     assert host.limits == [limit_s]
 
 
-def test_waits_end_and_calls_go_on(section: HostSection, host: FakeHost) -> None:
-    section.end_waits()
-    assert host.calls[1:] == [("section.end_waits", {"task": 7})]
+def test_waits_end_and_calls_go_on(stage: HostStage, host: FakeHost) -> None:
+    stage.end_waits()
+    assert host.calls[1:] == [("stage.end_waits", {"task": 7})]
     host.is_lost = True
-    section.end_waits()
-    section.stop()
-    section.end_waits()
+    stage.end_waits()
+    stage.stop()
+    stage.end_waits()
 
 
 def test_what_cannot_be_carried_names_who_made_it() -> None:
@@ -132,10 +132,36 @@ def test_what_cannot_be_carried_names_who_made_it() -> None:
         ConfiguredJar(JarPlugin(f"org.x.{name}", "converter", Path("/p"), (), None), {}) for name in "KVH"
     )
     converters = {"key": key, "value": value, "header": header}
-    chains = {
-        "org.x.T": JavaChain(CHAIN.links, converters),
-        "org.x.V": JavaChain((), converters),
-        "org.x.K": JavaChain((), {"key": key, "header": header}),
-        "org.x.H": JavaChain((), {"header": header}),
+    stages = {
+        "org.x.T": JavaStage(STAGE.steps, converters),
+        "org.x.V": JavaStage((), converters),
+        "org.x.K": JavaStage((), {"key": key, "header": header}),
+        "org.x.H": JavaStage((), {"header": header}),
     }
-    assert [module._named(chain) for chain in chains.values()] == list(chains)
+    assert [module._blamed(one) for one in stages.values()] == list(stages)
+
+
+def test_the_host_is_told_of_classes_with_their_jars() -> None:
+    transform = JarPlugin("org.x.T", "transformation", Path("/p/x"), (Path("/p/x/a.jar"),), "1")
+    own = JarPlugin("org.apache.kafka.connect.transforms.predicates.HasHeaderKey", "predicate", Path(), (), None)
+    step = JavaStep(ConfiguredJar(transform, {"a": "b"}), ConfiguredJar(own, {"name": "h"}), negate=True)
+    assert told_stage(JavaStage((step,), tolerate=True, retry_timeout_ms=-1, retry_delay_max_ms=5)) == {
+        "steps": [
+            {
+                "transform": {
+                    "plugin": {"class": "org.x.T", "location": "/p/x", "jars": ["/p/x/a.jar"]},
+                    "config": {"a": "b"},
+                },
+                "predicate": {
+                    "plugin": {"class": own.class_name, "location": ".", "jars": []},
+                    "config": {"name": "h"},
+                },
+                "negate": True,
+            }
+        ],
+        "converters": {},
+        "tolerate": True,
+        "retry_ms": -1,
+        "most_delay_ms": 5,
+    }
+    assert told_stage(JavaStage(tolerate=True)) is None

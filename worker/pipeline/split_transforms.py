@@ -1,4 +1,4 @@
-"""The part of a connector's chain that runs in Java, and the parts that are left for Spark."""
+"""The transforms of a connector by where they run: before, in and after the Java stage of its chain."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from dataclasses import dataclass
 from headrace.config.connector.config import converter_config
 from headrace.config.connector.enrichment import APPLIES, PluginClass, PluginLookup
 from headrace.config.connector.error_handling import ErrorHandling
-from headrace.config.connector.java_chain import ChainStep, converter_lookup, split_chain
+from headrace.config.connector.java_stage import ChainStep, converter_lookup, split_chain
 from headrace.config.problems import ConfigError
 from headrace.config.settings import Type
 from headrace.config.values import read
 from headrace.plugins.discovery import PluginEntry, Plugins
-from headrace.plugins.jars import ConfiguredJar, JarPlugin, JavaChain, JavaLink
+from headrace.plugins.jars import ConfiguredJar, JarPlugin, JavaStage, JavaStep
 
 log = logging.getLogger(__name__)
 
@@ -23,13 +23,13 @@ log = logging.getLogger(__name__)
 class SplitTransforms:
     """The transforms of one connector, by where they run."""
 
-    in_java: JavaChain
+    java_stage: JavaStage
     before: tuple[str, ...]
     """The aliases of those on Spark before those in Java."""
     after: tuple[str, ...]
     """The aliases of those on Spark after those in Java."""
-    is_section: bool = False
-    """Whether records cross into Java for `in_java` and come back: the connector is none of a jar."""
+    comes_back: bool = False
+    """True if records cross into the Java stage and come back: the connector is none of a jar."""
 
     @property
     def on_spark(self) -> tuple[str, ...]:
@@ -65,8 +65,8 @@ class SplitTransforms:
                 "%s: the transforms in the Java host are: %s, those on Spark: %s; the converters in the Java host: %s",
                 *(about, _listed(in_java), _listed(before + after), _listed(converters)),
             )
-        chain = JavaChain(
-            tuple(_link(step, connector) for step in split.in_java),
+        java_stage = JavaStage(
+            tuple(_step(step, connector) for step in split.in_java),
             converters,
             _headers(about, connector, worker, converter_lookup("header", connector, plugins, plugin))
             if plugin.from_jar
@@ -75,7 +75,7 @@ class SplitTransforms:
             handling.retry_timeout_ms,
             handling.retry_delay_max_ms,
         )
-        return cls(chain, before, after, is_section=bool(chain) and not plugin.from_jar)
+        return cls(java_stage, before, after, comes_back=bool(java_stage) and not plugin.from_jar)
 
 
 def _headers(
@@ -93,14 +93,14 @@ def _headers(
     return None if found is None else ConfiguredJar(found, named.props)
 
 
-def _link(step: ChainStep, connector: Mapping[str, str]) -> JavaLink:
+def _step(step: ChainStep, connector: Mapping[str, str]) -> JavaStep:
     transform = _configured(step.transform, f"transforms.{step.alias}.", connector)
     own = {name: value for name, value in transform.config.items() if name not in APPLIES}
     predicate = None
     if step.predicate is not None:
         predicate = _configured(step.predicate, f"predicates.{step.predicate_alias}.", connector)
     negate = read(f"transforms.{step.alias}.negate", Type.BOOLEAN, transform.config.get("negate", "false"))
-    return JavaLink(transform._replace(config=own), predicate, negate)
+    return JavaStep(transform._replace(config=own), predicate, negate)
 
 
 def _configured(plugin: PluginClass, prefix: str, connector: Mapping[str, str]) -> ConfiguredJar:

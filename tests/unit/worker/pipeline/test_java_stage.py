@@ -9,9 +9,9 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import types as spark
 
-from headrace.worker.pipeline import section as module
+from headrace.worker.pipeline import java_stage as module
 from headrace.worker.pipeline import shape_programs
-from headrace.worker.pipeline.section import SourceSection, _crossed
+from headrace.worker.pipeline.java_stage import SourceStage, _crossed
 from headrace.worker.pipeline.transforms import Transforms
 from tests.task_scope import task_scope
 
@@ -66,9 +66,9 @@ def test_a_batch_of_which_nothing_crosses_has_a_shape_too() -> None:
 def test_a_source_remembers_as_many_shapes_as_it_has_programs(monkeypatch: pytest.MonkeyPatch) -> None:
     compiled: list[str] = []
 
-    def begun(section: SourceSection, rows: Any, shape: str) -> None:
+    def begun(stage: SourceStage, rows: Any, shape: str) -> None:
         compiled.append(shape)
-        section._carried[shape] = spark.StructType().add(shape, spark.IntegerType()), None
+        stage._carried[shape] = spark.StructType().add(shape, spark.IntegerType()), None
 
     def program(row_type: Any, build: Any, *_: object) -> Any:
         build(None)
@@ -78,15 +78,15 @@ def test_a_source_remembers_as_many_shapes_as_it_has_programs(monkeypatch: pytes
     monkeypatch.setattr(shape_programs, "MOST_PROGRAMS", 1)
     monkeypatch.setattr(module, "_crossed", lambda *_: ("0/1/2", None))
     monkeypatch.setattr(module, "numbered_type", lambda *_: None)
-    monkeypatch.setattr(SourceSection, "_begun", begun)
+    monkeypatch.setattr(SourceStage, "_begun", begun)
     task: Any = SimpleNamespace(topics=lambda: ["a", "b"])
     java: Any = SimpleNamespace(row_type=lambda made: spark.StructType().add(made, spark.IntegerType()))
     engine: Any = SimpleNamespace(projections=SimpleNamespace(spark=SimpleNamespace(generation=1)), program=program)
-    section = SourceSection(task_scope(engine), task, java, Transforms(), None)
+    stage = SourceStage(task_scope(engine), task, java, Transforms(), None)
     no_rows = pa.record_batch({"n": pa.array([], pa.int64())})
     for shape in ("a", "b c", "d", "a"):
-        assert section.run(no_rows, shape, None)[1] == f"{shape} 0/1/2"
-    assert section.row_type("b c 0/1/2").names == ["0/1/2", "b c"]
-    section.run(no_rows, "e", None)
+        assert stage.run(no_rows, shape, None)[1] == f"{shape} 0/1/2"
+    assert stage.row_type("b c 0/1/2").names == ["0/1/2", "b c"]
+    stage.run(no_rows, "e", None)
     assert compiled == ["a", "b c", "d", "e"]
-    assert list(section._carried) == ["a", "d", "e"]
+    assert list(stage._carried) == ["a", "d", "e"]
