@@ -19,7 +19,7 @@ from typing import Any, Final, NamedTuple
 
 from pyspark.sql import SparkSession
 
-from headrace.plugins.catalyst.internals import each
+from headrace.plugins.catalyst.spark_internals import each, functions_known
 
 
 def _names(text: str) -> frozenset[str]:
@@ -218,7 +218,7 @@ def _written_out(argument: Any) -> Sequence[str] | None:
 
 def drop_others(session: SparkSession) -> None:
     """Take all functions that are not allowed from this session, however a SELECT may come by their names."""
-    registry = session._jsparkSession.sessionState().functionRegistry()
+    registry = functions_known(session)
     identifiers = registry.listFunction()
     for index, name in enumerate(identifiers.mkString("\n").splitlines()):
         if name.rpartition(".")[2] not in ALLOWED | JUDGED_LATER:
