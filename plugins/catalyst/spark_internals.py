@@ -18,7 +18,7 @@ from py4j.protocol import Py4JJavaError
 from pyspark import SparkContext
 from pyspark.errors.exceptions.captured import CapturedException
 from pyspark.sql import Column, DataFrame, SparkSession
-from pyspark.sql.pandas.types import to_arrow_schema, to_arrow_type
+from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema, to_arrow_type
 from pyspark.sql.types import DataType, StructType
 
 JAVA_ERRORS: Final = (CapturedException, Py4JJavaError)
@@ -39,6 +39,11 @@ def arrow_schema_of(of: StructType) -> pa.Schema:
 def arrow_type_of(of: DataType) -> pa.DataType:
     """Arrow's type of a column of this type, as the driver's JVM has it."""
     return to_arrow_type(of, timezone="UTC")
+
+
+def struct_of(schema: pa.Schema) -> StructType:
+    """Spark's type of rows with this schema of Arrow's. Errors: PySparkTypeError."""
+    return from_arrow_schema(schema)
 
 
 def active_context() -> Any:
