@@ -5,7 +5,7 @@ STAMP := $(VENV)/.installed
 # In the order of tests/schedule.py.
 PYTEST := $(PY) -m pytest --dist loadfile --no-loadscope-reorder
 
-.PHONY: setup quickstart check test test-long test-all soak lint docs bench clean
+.PHONY: setup quickstart check test test-long test-all soak upgrade-check lint docs bench clean
 
 setup: $(STAMP)
 	@$(PY) -m headrace.worker.machine.jars
@@ -35,6 +35,9 @@ test-all: setup
 
 soak: setup
 	@$(PY) -m pytest -m soak -o timeout=3600
+
+upgrade-check: setup
+	@$(PY) -m tests.upgrade_check $(ARGS)
 
 lint: $(STAMP)
 	@$(VENV)/bin/ruff check . && $(VENV)/bin/ruff format --check . && $(VENV)/bin/mypy && $(VENV)/bin/hadolint Dockerfile

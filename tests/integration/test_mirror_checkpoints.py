@@ -10,8 +10,7 @@ from typing import Any, Final
 
 import pytest
 from confluent_kafka import Consumer, Producer
-from confluent_kafka.admin import AdminClient, ConfigResource, ResourceType
-from confluent_kafka.cimpl import NewTopic
+from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic, ResourceType
 
 from headrace.connectors.mirror.formats import Checkpoint, Heartbeat, OffsetSync
 from headrace.plugins.kafka.group_offsets import GroupOffset

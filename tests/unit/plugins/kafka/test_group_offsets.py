@@ -7,7 +7,7 @@ from typing import Final
 import pytest
 from confluent_kafka import KafkaError, KafkaException
 
-from headrace.plugins.kafka import group_offsets, handle
+from headrace.plugins.kafka import group_offsets, librdkafka_internals
 from headrace.plugins.kafka.group_offsets import GroupOffset, GroupOffsets
 from tests.mock_cluster import MockCluster
 
@@ -79,6 +79,6 @@ def test_one_configuration_has_one_client(cluster: MockCluster) -> None:
 
 
 def test_another_confluent_kafka_is_refused(cluster: MockCluster, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(handle, "_BYTES", 168)
+    monkeypatch.setattr(librdkafka_internals, "_BYTES", 168)
     with pytest.raises(ImportError, match=r"pip install 'confluent-kafka>=2.16,<2.17'"):
         GroupOffsets({"bootstrap.servers": cluster.bootstrap}).committed("g")
