@@ -19,7 +19,7 @@ from tests.unit.rest.scripted import Named, serving
 
 pytestmark = pytest.mark.long
 
-LIMITS: Final = settings(max_examples=5, derandomize=True, database=None, suppress_health_check=list(HealthCheck))
+LIMITS: Final = settings(max_examples=5, suppress_health_check=list(HealthCheck))
 CHECKS: Final = [not_a_server_error, content_type_conformance, response_schema_conformance]
 UNSEEN: Final = "a-topic-that-nobody-may-see"
 KNOWN: Final = {"connector.class": "FileStreamSource", "file": f"/{UNSEEN}/f", "topic": UNSEEN}
