@@ -75,9 +75,9 @@ def test_who_has_not_logged_in_is_told_nothing(worker: SecureWorker) -> None:
         for path in ("/connectors", "/connectors/secure/config", "/health", "/metrics"):
             assert nobody.get(path).status_code == 401
         assert nobody.get("/connectors", auth=("admin", "wrong")).status_code == 401
-    with httpx.Client(trust_env=False) as stranger, pytest.raises(httpx.ConnectError, match="certificate"):
+    with httpx.Client(trust_env=False, timeout=60) as stranger, pytest.raises(httpx.ConnectError, match="certificate"):
         stranger.get(f"{worker.url}/connectors")
-    with httpx.Client(trust_env=False) as plain, pytest.raises(httpx.HTTPError):
+    with httpx.Client(trust_env=False, timeout=60) as plain, pytest.raises(httpx.HTTPError):
         plain.get(worker.url.replace("https", "http") + "/connectors")
 
 
