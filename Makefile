@@ -22,7 +22,7 @@ quickstart: setup
 	@$(VENV)/bin/headrace quickstart
 
 check: setup lint
-	@$(PYTEST) -n 2 tests/unit tests/properties
+	@$(PYTEST) -n 3 tests/unit tests/properties
 
 test: setup
 	@$(PYTEST) -n 3 -m "not (long or soak)"
@@ -34,6 +34,7 @@ test-all: setup
 	@$(PYTEST) -n 3 -m "not soak"
 
 soak: setup
+	@$(PY) -m pytest -m hypothesis --hypothesis-profile=new tests/unit tests/properties
 	@$(PY) -m pytest -m soak -o timeout=3600
 
 upgrade-check: setup

@@ -49,7 +49,7 @@ class Compiled:
 
 
 def refuse_clock(session: SparkSession, frame: DataFrame) -> None:
-    """Errors: NotProjectable where an expression asks what time it is (or who asks): the optimizer answers it for good."""
+    """Errors: NotProjectable if an expression asks for the time or the user, which the optimizer would fix for good."""
     if analyzed(frame).containsPattern(catalyst(session).clock):
         raise NotProjectable("the current time, date or user is another with each batch, which needs a Spark job")
 
