@@ -13,6 +13,8 @@ in vain ends if the broker is back after more than an hour, which is the longest
 Decided: a change is sent once the coordinator has told the group's offsets, because a change that waits for its broker
 cannot be taken back, and would overwrite what was set meanwhile; loses: one more request for each change; a change that
 is on its way as the broker goes may still be made within the hour.
+Decided: offsets that nobody has told for some seconds are asked for once more, because in one of four cases librdkafka
+never sends a request that came while its client knew no broker; loses: librdkafka keeps the former request for an hour.
 
 Source: the comments of librdkafka's rdkafka.h.
 """
@@ -42,9 +44,13 @@ _EARLY: Final = frozenset(
         KafkaError.NOT_COORDINATOR,
         KafkaError.COORDINATOR_NOT_AVAILABLE,
         KafkaError.COORDINATOR_LOAD_IN_PROGRESS,
+        KafkaError._DESTROY_BROKER,
     }
 )
+"""Errors of a broker that does not know the group yet, and of one that the client has just forgotten."""
 _PAUSE_S: Final = 0.1
+_AGAIN_S: Final = 5.0
+"""The first wait for offsets, after which they are asked for once more; each next one is twice as long."""
 _LONGEST_MS: Final = 3_600_000
 """The longest time limit that librdkafka takes."""
 _WHY_BYTES: Final = 512
@@ -230,9 +236,15 @@ class Answer:
         self._group = group
         self._steps = list(steps)
         self._ends = time.monotonic() + timeout_s
+        self._again_s = _AGAIN_S
+        self._send()
+
+    def _send(self) -> None:
+        """Ask for the present step; what comes late of a former request goes to a queue of its own."""
         self._queue = _c["queue_new"](self._handle)
         weakref.finalize(self, _c["queue_destroy"], self._queue).atexit = False
-        self._steps[0].send(self._handle, group, self._queue)
+        self._steps[0].send(self._handle, self._group, self._queue)
+        self._ask_again_at = time.monotonic() + self._again_s
 
     def result(self, timeout_s: float | None = None) -> list[GroupOffset]:
         """The last step's answer for each partition, waited for so long.
@@ -254,10 +266,10 @@ class Answer:
                 del self._steps[0]
             finally:
                 _c["event_destroy"](event)
-            self._steps[0].send(self._handle, self._group, self._queue)
+            self._send()
 
     def _may_ask_again(self, error: KafkaException) -> bool:
-        """True if offsets were asked of a broker that does not know its groups yet, as a new one, and time is left."""
+        """True if offsets were asked for in vain as one of `_EARLY` says, and time is left."""
         is_early = error.args[0].code() in _EARLY and self._steps[0].request is _LIST
         return is_early and time.monotonic() + _PAUSE_S < self._ends
 
@@ -271,6 +283,9 @@ class Answer:
                 return event
             if time.monotonic() > self._ends:
                 raise KafkaException(KafkaError(KafkaError._TIMED_OUT, self._steps[0].request.in_vain))
+            if self._steps[0].request is _LIST and time.monotonic() > self._ask_again_at:
+                self._again_s *= 2
+                self._send()
             if left_s <= 0:
                 raise TimeoutError("Kafka has not answered yet")
 
