@@ -4,7 +4,7 @@
 
 `SourcePipeline.batch` plans, and hands the plan to an executor for the next four steps: `source_inline.py` does them in
 the worker, `source_job.py` as a Spark job, with the same expressions (`source_expressions.py`) and the same writer. If
-nothing changes the source's bytes, `source_copy.py` copies them. What `batch` returns is durable in Kafka, visible or
+nothing changes the source's bytes, the reader copies them. What `batch` returns is durable in Kafka, visible or
 in an open transaction; the task then stores its offsets (`tasks/source.py`, Invariant 1). Beside it: which of the two
 places (`placement.py`), expressions compiled and cached (`encoding.py`), a chain with a Java stage, whose batches are
 always inline (`java_stage.py`), producer and topics (`source_producer.py`).
@@ -27,8 +27,7 @@ from headrace.worker.pipeline.encoding import SourceEncoding
 from headrace.worker.pipeline.executor import Executor, PlannedBatch
 from headrace.worker.pipeline.placement import SourcePlacement
 from headrace.worker.pipeline.scope import TaskScope
-from headrace.worker.pipeline.source_copy import CopiedSource
-from headrace.worker.pipeline.source_inline import InlineSource
+from headrace.worker.pipeline.source_inline import CopiedSource, InlineSource
 from headrace.worker.pipeline.source_job import SourceJobs
 from headrace.worker.pipeline.source_producer import SourceProducer
 

@@ -45,9 +45,8 @@ class Cut(NamedTuple):
 
 
 class Fetched(NamedTuple):
-    """What a sink takes at once."""
+    """A judgement of what a sink takes at once."""
 
-    messages: Sequence[Any]
     are_few: bool
     """True for a small batch."""
     is_full: bool

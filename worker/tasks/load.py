@@ -49,7 +49,7 @@ class Load:
         full = len(messages) >= min(most, JOB_ROWS // 20) or taken >= FETCH_BYTES
         # From brokers that are far away little comes at once, however much waits.
         full = full or self.is_worth_a_job(self.lag)
-        return Fetched(messages, is_few(len(messages), taken), full)
+        return Fetched(is_few(len(messages), taken), full)
 
     def is_worth_a_job(self, count: int) -> bool:
         """Say whether so many of these records are worth a Spark job."""

@@ -9,7 +9,6 @@ Beside this loop:
     held_rows.py      rows that a sink holds over several batches
     load.py           how much waits, how large records are, how many small batches come
     shared_thread.py  one thread that takes the small batches of many tasks, while each task's own only waits
-    sink_requests.py  other records, rests and commits that the sink asks for
 """
 
 from __future__ import annotations
@@ -43,7 +42,6 @@ from headrace.worker.tasks.rebalances import Rebalances
 from headrace.worker.tasks.shared_thread import Next, SharedThread, may_lend
 from headrace.worker.tasks.sink_consumer import SinkConsumer
 from headrace.worker.tasks.sink_input import SinkInput
-from headrace.worker.tasks.sink_requests import grant
 from headrace.worker.tasks.static_member import Fenced, end_fenced
 from headrace.worker.tasks.task import BACKOFF, Task
 
@@ -92,7 +90,9 @@ class SinkTaskRunner(Task):
     def begin(self) -> None:
         records, host, plugin = self._input, self._host, self._plugin
         self._builder.check_reach()
-        context = replace(host.context, topic_ids=records.topic_ids.ids, group_member=lambda: self._consumer.member)
+        context = replace(
+            host.context, topic_ids=records.topic_ids.ids, group_member=lambda: self._consumer.membership.member
+        )
         self._started = True
         plugin.start(host.config, context)
         pipeline = self._builder.sink(plugin)
@@ -134,7 +134,7 @@ class SinkTaskRunner(Task):
         """One batch, or a moment in which none may be. Errors: Fenced; what fails the task."""
         try:
             self.commit_when_due()
-            grant(self._plugin.requests(), self._consumer, self._positions)
+            self._grant_requests()
             self.measure()
             if self.is_paused:
                 self._consumer.partitions.hold()
@@ -240,6 +240,22 @@ class SinkTaskRunner(Task):
             return  # others' records wait for this thread
         self._last_commit = now
 
+    def _grant_requests(self) -> None:
+        """Do what the sink asks for, in partitions that the task has. Errors: those that it met between batches."""
+        requests, partitions = self._plugin.requests(), self._consumer.partitions
+        if not any(requests):
+            return
+        mine = set(partitions.assigned)
+        if offsets := {p: offset for p, offset in requests.offsets.items() if p in mine}:
+            log.info("The sink goes on with other records: %s", ", ".join(f"{p} {at}" for p, at in offsets.items()))
+            self._positions.go_on(offsets)
+            partitions.seek()
+        for partition, seconds in requests.rests.items():
+            if partition in mine:
+                partitions.rest(partition, time.monotonic() + seconds)
+        if requests.commit:
+            self._consumer.offsets.commit(wait=False)
+
     # -- between batches -----------------------------------------------------------------------------------------------
 
     def may_take(self) -> bool:
@@ -297,7 +313,7 @@ class SinkTaskRunner(Task):
     def abandon(self) -> None:
         """Abandon it as any task, and remove it from its group, so that others get its partitions soon."""
         super().abandon()
-        if self._opened is not None and (member := self._consumer.joined_as) is not None:
+        if self._opened is not None and (member := self._consumer.membership.joined_as) is not None:
             self._input.expel_soon(member, self.id)
 
     def end(self, failed: bool) -> None:

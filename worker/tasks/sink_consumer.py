@@ -19,7 +19,6 @@ from typing import Any, Final
 from confluent_kafka import Consumer, KafkaError, KafkaException
 
 from headrace.config.kafka.client_failures import ClientFailures
-from headrace.plugins.contracts import GroupMember
 from headrace.plugins.errors import RetriableError
 from headrace.plugins.kafka.client_statistics import ClientStatistics
 from headrace.plugins.offsets import TopicPartition
@@ -78,11 +77,11 @@ class SinkConsumer:
         self._statistics.watch(self._client)
         self.news = ConsumerNews.of(self._client)
         """Tells that something is there; None if only polling tells."""
-        self.partitions = Assignment(self._client, config, positions, lambda: self._membership.fencing())
+        self.partitions = Assignment(self._client, config, positions, lambda: self.membership.fencing())
         shared = self._client, self.partitions, task, listener
         self.offsets: GroupOffsets = GroupOffsets(
             *shared,
-            lambda partitions: self._membership.open(partitions),
+            lambda partitions: self.membership.open(partitions),
             self._group,
             topic_ids,
             positions,
@@ -90,19 +89,9 @@ class SinkConsumer:
             stable_offsets,
         )
         missing = MissingTopics(topic_ids)
-        self._membership: Membership = Membership(
+        self.membership: Membership = Membership(
             *shared, self.offsets, config, subscription, missing, failures, host.stop
         )
-
-    @property
-    def member(self) -> GroupMember:
-        """Its place in the group."""
-        return self._membership.member
-
-    @property
-    def joined_as(self) -> GroupMember | None:
-        """Its place when it was last assigned partitions; any thread may ask."""
-        return self._membership.joined_as
 
     # -- records -------------------------------------------------------------------------------------------------------
 
@@ -120,7 +109,7 @@ class SinkConsumer:
             messages, their = self._following(first, most, most_bytes)
         self._note_begins(messages)
         try:
-            self._membership.raise_pending()
+            self.membership.raise_pending()
             return self._judged(messages, their, 2 * most_bytes) if messages else []
         except RetriableError:
             self.partitions.seek()  # these messages are lost, and the client has gone past them (Invariant 3)
@@ -174,16 +163,16 @@ class SinkConsumer:
     def stay(self, seconds: float) -> None:
         """Still a member of the group; nothing is fetched while the partitions are held."""
         message = self._polled(seconds)
-        self._membership.raise_pending()
+        self.membership.raise_pending()
         if message is not None and message.error() is not None:
             self._judge(message)
 
     def _polled(self, seconds: float) -> Any:
-        self._membership.ask_to_join()
-        with self._membership.fencing():
+        self.membership.ask_to_join()
+        with self.membership.fencing():
             if self.news is None:
                 return self._client.poll(min(seconds, _POLL_S))
-            before, waits_s = self.partitions.assigned, min(seconds, self._longest_s, self._membership.looks_in_s())
+            before, waits_s = self.partitions.assigned, min(seconds, self._longest_s, self.membership.looks_in_s())
             until = time.monotonic() + waits_s
             message = self._client.poll(0)
             # What is no record is not worth a step of the task, which costs as much as half a record.
@@ -207,7 +196,7 @@ class SinkConsumer:
 
     def _is_rebalanced(self, before: Sequence[TopicPartition]) -> bool:
         """True if a callback has failed, or partitions came or went since the task had these."""
-        return self._membership.error is not None or self.partitions.assigned is not before
+        return self.membership.error is not None or self.partitions.assigned is not before
 
     def interrupt(self) -> None:
         """End a `fetch` or `stay` that waits; any thread may call."""
@@ -224,14 +213,14 @@ class SinkConsumer:
         elif code == KafkaError._BAD_COMPRESSION:
             raise undecodable(message)
         elif is_fenced(error):
-            self._membership.fenced()
+            self.membership.fenced()
         elif not passes(error):
             of_group = code == KafkaError.GROUP_AUTHORIZATION_FAILED
             names = [self._group] if of_group else [name for name in (message.topic(),) if name]
             raise KafkaException(KafkaError(code, said(error, "Read", names)))
         else:
             if code in NO_TOPIC and message.topic() is not None:
-                self._membership.misses(message.topic())
+                self.membership.misses(message.topic())
                 if message.topic() in self.offsets.doubted:
                     return  # logged before: librdkafka says so with every rebalance
                 self.offsets.doubted.add(message.topic())
@@ -266,7 +255,7 @@ class SinkConsumer:
         """Commit the reached offsets and leave the group; that revokes the partitions, which closes them."""
         try:
             self.offsets.commit(wait=True)
-            self._membership.leave()
+            self.membership.leave()
         finally:
             self._statistics.end()
             if self.news is not None:

@@ -58,7 +58,7 @@ class Consumer:
         self.steps: list[Callable[[], None]] = []
         self.highs: dict[TopicPartition, int] = {}
         self.sought = self.interrupted = 0
-        self.partitions = self.offsets = self
+        self.partitions = self.offsets = self.membership = self
 
     def goes(self, *partitions: TopicPartition) -> None:
         self.kept -= set(partitions)
