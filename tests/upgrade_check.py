@@ -37,8 +37,8 @@ TESTS: Final = (
 
 def main(arguments: Sequence[str]) -> int:
     """Make the environment and run the tests in it; pytest's answer."""
-    before, _, after = " ".join(arguments).partition("--")
-    packages, options = before.split(), after.split()
+    end = arguments.index("--") if "--" in arguments else len(arguments)
+    packages, options = arguments[:end], arguments[end + 1 :]
     tree = copied(HOME / "tree")
     if not packages:
         print(f"Kafka's jars: {upgraded(tree / 'config' / 'jars.py')}")
@@ -84,7 +84,7 @@ def upgraded(pins: Path) -> str:
     wanted = {jar.artifact: jar for name in ("kafka", "java") for jar in pinned(name) if _is_kafkas(jar)}
     found = _fetched(list(wanted.values()))
     if found.keys() != wanted.keys():
-        return f"{KAFKA_VERSION}, because Maven Central has no newer {', '.join(sorted(wanted.keys() - found.keys()))}"
+        return f"{KAFKA_VERSION}, because Maven Central gave no newer {', '.join(sorted(wanted.keys() - found.keys()))}"
     text, version = pins.read_text(encoding="utf-8"), KAFKA_VERSION
     for artifact, file in found.items():
         version = file.stem.removeprefix(f"{artifact}-")

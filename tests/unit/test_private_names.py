@@ -15,6 +15,8 @@ from typing import Final
 
 import pytest
 
+from tests import upgrade_check
+
 ROOT: Final = Path(__file__).parents[2]
 ROOMS: Final = ("config", "plugins", "connectors", "converters", "worker", "rest")
 
@@ -148,6 +150,10 @@ def test_each_home_is_there_and_says_which_versions_it_was_seen_in() -> None:
     for home in HOMES:
         said = ast.get_docstring(ast.parse((ROOT / home).read_text(encoding="utf-8"))) or ""
         assert re.search(r"Seen in [\w -]+ \d+\.\d+", said), home
+
+
+def test_what_is_run_with_new_versions_is_there() -> None:
+    assert [one for one in upgrade_check.TESTS if not (ROOT / one).exists()] == []
 
 
 @pytest.mark.parametrize(
