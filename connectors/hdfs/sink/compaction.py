@@ -41,7 +41,7 @@ _MOST_PLACES: Final = 10_000
 _TURN: Final = threading.Lock()
 """One merge at a time in a process, for its memory."""
 _TURN_S: Final = 0.2
-"""A task that waits for its turn checks at this interval if it ends."""
+"""A task that waits for its turn checks at this interval if it has to end."""
 
 log = logging.getLogger(__name__)
 

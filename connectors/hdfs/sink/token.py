@@ -199,7 +199,7 @@ class Token:
             self._rename_to(self._known._replace(offset=offset))
 
     def move_on(self, offset: int) -> None:
-        """Set the next offset, unless it is set already. Errors: as `commit`."""
+        """Set the next offset, unless the token is as far already. Errors: as `commit`."""
         with self._lock:
             self._resume()  # a commit whose answer was lost may be further
             if self.offset is None or self.offset < offset:
