@@ -67,7 +67,7 @@ class FileStreamSourceTask(SourceTask):
     """Reads one file, or standard input, from its stored offset on."""
 
     place = Place.WORKER_HOST
-    gathers = True
+    coalesces = True
     row_type = StructType([StructField("value", StringType(), nullable=False)])
     offset_type = StructType(
         [
@@ -81,7 +81,7 @@ class FileStreamSourceTask(SourceTask):
     _file: FollowedFile | None = None
 
     def start(self, config: Mapping[str, str], context: TaskContext) -> None:
-        """Gets ready to plan; a missing file is waited for.
+        """Prepares to plan; a missing file is waited for.
 
         Errors: ConfigError for wrong settings and a file outside of `file.allowed.paths`.
         """
@@ -124,7 +124,7 @@ class FileStreamSourceTask(SourceTask):
 
     @property
     def tells_of_news(self) -> bool:
-        """Whether the file is watched."""
+        """True if the file is watched."""
         return self._file is not None and self._file.is_watched
 
     def _plan_file(self, file: FollowedFile, stored: FileOffset, limit: Limit) -> Plan | None:
@@ -142,7 +142,7 @@ class FileStreamSourceTask(SourceTask):
         # The line's number is known only to the reader of the rows.
         bound = FileOffset(upto, None, at.generation, file.head(upto))
         split = Split(self.partitions()[0], at.stored(), bound.stored())
-        return Plan((split,), rows, upto - at.position, is_all=file.is_all(upto))
+        return Plan((split,), rows, upto - at.position, caught_up=file.is_all(upto))
 
     def _plan_standard_input(self, stored: SourceOffset | None, limit: Limit) -> Plan | None:
         line = (stored or {}).get("line") or 0
@@ -191,24 +191,18 @@ class FileStreamSourceConnector(Connector):
     task = FileStreamSourceTask
 
     def start(self, config: Mapping[str, str], context: ConnectorContext) -> None:
-        """Checks the config.
-
-        Errors: ConfigError with all problems.
-        """
+        """Checks the config. Errors: ConfigError with all problems."""
         SETTINGS.parse(config)
         self._config = dict(config)
 
     def task_configs(self, max_tasks: int) -> list[dict[str, str]]:
-        """One, with the connector's config as it is: a file is read in order."""
+        """One config, the connector's: a file is read in order."""
         return [dict(self._config)]
 
     def exactly_once_support(self, config: Mapping[str, str]) -> bool:
-        """Whether it can deliver exactly once: what is read from standard input does not come again."""
+        """True for a file: what is read from standard input does not come again."""
         return bool(config.get("file"))
 
     def check_offsets(self, config: Mapping[str, str], offsets: Mapping[str, Any]) -> bool:
-        """True where every offset is a position in a file, or null.
-
-        Errors: FileError with Apache's text.
-        """
+        """Accepts positions in a file, and null. Errors: FileError with Apache's text."""
         return check_offsets(config, offsets)

@@ -1,8 +1,8 @@
 """Java's SimpleDateFormat: timestamps printed and texts read by its patterns, in UTC, by the JVM's own formatter.
 
 Decided: Java's own class, called from expressions, because it is exact and faster than the same in Spark's functions
-(measured *here* on two shared cores, ns a value, theirs and Java's: ISO printed 1,044 and 448, read 2,500 and 485, read
-in other spellings 20,175 and 1,256; names of time zones read 76,433 and 3,267; *there* Java takes 4 to 53 % of their
+(measured inline on two shared cores, ns a value, theirs and Java's: ISO printed 1,044 and 448, read 2,500 and 485, read
+in other spellings 20,175 and 1,256; names of time zones read 76,433 and 3,267; in a job Java takes 4 to 53 % of their
 time); loses: it needs classic Spark.
 
 Decided: names are English and weeks those of the United States, because Java's depend on the machine's locale, and

@@ -259,7 +259,7 @@ class SourceOnSparkContract:
 
 
 def frame_of(spark: SparkSession, drive: SourceDrive, plan: Plan) -> DataFrame:
-    """The rows of a plan of one shape as the frame that `records_of` gets, read *there* where its place allows it."""
+    """The rows of a plan of one shape as the frame that `records_of` gets, read in a job where its place allows it."""
     shape = numbered_type(drive.task, plan.splits[0].shape)
     reader = drive.task.reader(plan)
     splits = len(plan.splits)

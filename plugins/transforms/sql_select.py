@@ -2,7 +2,7 @@
 
 Spark's own parser and analyser do the work, in a session of their own where names are compared without their case.
 The analysed plan is a chain of Project and Filter over the record; its expressions are collapsed into one list, and
-their attributes replaced by what stands in the frame. So rows stay in place, and everything runs *here*.
+their attributes replaced by what stands in the frame. So rows stay in place, and everything runs inline.
 
 The record's own columns (`topic`, …) are hidden columns to Spark, as a file's metadata are: they can be named, and `*`
 leaves them out.

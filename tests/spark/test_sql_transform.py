@@ -1,4 +1,4 @@
-"""`headrace.transforms.Sql`: what a SELECT makes of records, *here* and in a job."""
+"""`headrace.transforms.Sql`: what a SELECT makes of records, inline and in a job."""
 
 from __future__ import annotations
 

@@ -1,11 +1,11 @@
 """Executors on other hosts: what they need is sent to them, they are checked, and their loss is noticed.
 
-Jobs run *there* once a probe has found the executors equal to the worker; until then batches run *here*. A job that
+Jobs run once a probe has found the executors equal to the worker; until then batches run inline. A job that
 fails for what an executor lacks, which may have come later than the probe, has them probed again.
 
     session starts -> archive of Headrace and plugins -> probe -> archive of the packages that differ -> probe -> jobs
 
-Decided: what keeps executors from running jobs is one error in the log, and work goes on *here*, because a pipe that
+Decided: what keeps executors from running jobs is one error in the log, and work goes on inline, because a pipe that
 flows slowly is worth more than one that has failed; loses: who does not read the log sees only a busy worker.
 """
 
@@ -129,7 +129,7 @@ class Cluster:
         """Check the executors again if this text of a failed job says that one lacks something.
 
         Answers what it lacks; empty: the job failed for another reason. The check begins later with each doubt, so that
-        a job which fails although the executors are well is not tried again at once: its batches run *here* meanwhile.
+        a job which fails although the executors are well is not tried again at once: its batches run inline meanwhile.
         """
         found, checked = _sign(text), self._checked
         if not found or checked is None:

@@ -26,7 +26,7 @@ ZONE: Final = "UTC"
 _numbers: Final = itertools.count(1)
 
 
-class NotHere(Exception):
+class NotProjectable(Exception):
     """The expressions are not a chain of projections: they can only run in a Spark job."""
 
 
@@ -54,9 +54,9 @@ class Compiled:
 
 
 def refuse_clock(session: SparkSession, frame: DataFrame) -> None:
-    """Errors: NotHere where an expression asks what time it is (or who asks): the optimizer answers it for good."""
+    """Errors: NotProjectable if an expression asks for the time or the user: the optimizer answers it for good."""
     if frame._jdf.queryExecution().analyzed().containsPattern(catalyst(session).clock):
-        raise NotHere("the current time, date or user is another with each batch, which needs a Spark job")
+        raise NotProjectable("the current time, date or user is another with each batch, which needs a Spark job")
 
 
 def names_of(plan: Any) -> list[str]:
@@ -65,15 +65,15 @@ def names_of(plan: Any) -> list[str]:
 
 
 def chain_of(plan: Any) -> tuple[list[Any], Any]:
-    """The projections of a plan from the leaf upward, and the leaf. Errors: NotHere."""
+    """The projections of a plan from the leaf upward, and the leaf. Errors: NotProjectable."""
     nodes: list[Any] = []
     while (kind := plan.nodeName()) == "Project":
         nodes.insert(0, plan)
         plan = plan.child()
     if kind not in ("LogicalRDD", "Scan ExistingRDD") and function_of(plan) is None:
-        raise NotHere(f"a plan with {kind} needs a Spark job")
+        raise NotProjectable(f"a plan with {kind} needs a Spark job")
     if any(not node.deterministic() or node.subqueries().nonEmpty() for node in nodes):
-        raise NotHere("an expression that is not deterministic, or a subquery, needs a Spark job")
+        raise NotProjectable("an expression that is not deterministic, or a subquery, needs a Spark job")
     return nodes, plan
 
 
@@ -83,7 +83,7 @@ def function_of(node: Any) -> ArrowFunction | None:
 
 
 def compiled(session: SparkSession, frame: DataFrame, plan: Any) -> Compiled:
-    """The program of a frame, whose optimized plan this is. Errors: NotHere."""
+    """The program of a frame, whose optimized plan this is. Errors: NotProjectable."""
     jvm: Any = session._jvm
     spark = catalyst(session)
     nodes, _ = chain_of(plan)

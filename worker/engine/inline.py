@@ -1,4 +1,4 @@
-"""*Here*: Spark's own compiled expressions, applied to Arrow batches inside the driver's JVM without a Spark job.
+"""Inline: Spark's own compiled expressions, applied to Arrow batches inside the driver's JVM without a Spark job.
 
 A plan for a batch of one record costs Spark 16-30 ms; twenty trickling tasks would drown in it. So the expressions are
 compiled once, to the projections that Spark's executors would run, and from then on a batch goes through them directly:
@@ -213,7 +213,7 @@ class ProjectionPool:
 
         Of equal keys only the first is built. Constant expressions are computed now.
 
-        Errors: NotHere if it is more than projections; EngineLost, StoppedError, TooSlow.
+        Errors: NotProjectable if it is more than projections; EngineLost, StoppedError, TooSlow.
         """
         patient = replace(bounds, limit_s=max(bounds.limit_s, COMPILED_WITHIN_S))
         return patient.call(partial(self._compile, schema, build, key), "what is constant", self._left)

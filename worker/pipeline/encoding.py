@@ -1,6 +1,6 @@
-"""Encodes a source's rows: its expressions, compiled for *here* and cached as plans for jobs, by the shape of rows.
+"""Encodes a source's rows: its expressions by the shape of rows, compiled inline and cached as plans of jobs.
 
-Tasks with equal expression keys share what is compiled for *here* (`engine/shared.py`): their rows then bear the topic,
+Tasks with equal expression keys share what is compiled inline (`engine/shared.py`): their rows then bear the topic,
 which the expressions pass on. If one reads it, as that of RegexRouter, each task has a program of its own, in which it
 is a constant: Spark's optimizer does that work once, and not for each row.
 """
@@ -23,7 +23,7 @@ from headrace.plugins.conversion.source_rows import DeclaredRows, numbered_type,
 from headrace.plugins.offsets import SourcePartition
 from headrace.plugins.records import Records
 from headrace.worker.engine.bounds import Bounds
-from headrace.worker.engine.compiled import NotHere
+from headrace.worker.engine.compiled import NotProjectable
 from headrace.worker.engine.inline import Program
 from headrace.worker.engine.plan_cache import CachedPlan, Whole
 from headrace.worker.pipeline.scope import TaskScope, asking_converters
@@ -122,7 +122,7 @@ class SourceEncoding:
             constants["topic"] = pa.scalar(topic, pa.string())
         try:
             program = self._scope.engine.projections.compile(row_type, build, key, self._scope.bounds)
-        except NotHere:
+        except NotProjectable:
             return None  # a program of its own meets that, too, and logs why
         return (
             _Bearing(program, Whole(constants, tuple(row_type.names))) if program.reads.isdisjoint(constants) else None

@@ -1,4 +1,4 @@
-"""The Java stage of a connector that runs here, and what is done to its batches before and after it.
+"""The Java stage of a connector that runs in the worker, and what is done to its batches before and after it.
 
     sink:    decode, transforms -> (Java host) -> transforms, the sink's columns
     source:  records, transforms -> (Java host) -> transforms, encode
@@ -6,7 +6,7 @@
 A batch goes through two programs, with one crossing and its way back between them; rows out are rows in, in order.
 What failed or was filtered before does not cross, and stands beside what comes back.
 
-Decided: such batches run *here* only, because a host runs beside its worker and not beside Spark's executors, and a
+Decided: such batches run inline only, because a host runs beside its worker and not beside Spark's executors, and a
 job that is cut in two would have to keep its rows in between; loses: Spark's cluster for these connectors.
 """
 
@@ -30,9 +30,9 @@ from headrace.plugins.jars import JavaStage
 from headrace.plugins.offsets import SourcePartition
 from headrace.plugins.records import Records
 from headrace.worker.deadletters.source_records import KeptRecords, unkept
+from headrace.worker.pipeline.partition_gate import CONTROL, stop_of
 from headrace.worker.pipeline.scope import TaskScope
 from headrace.worker.pipeline.shape_programs import ShapePrograms
-from headrace.worker.pipeline.sink_prefix import CONTROL, stop_of
 from headrace.worker.pipeline.transforms import Transforms
 
 _CONTROL: Final = spark.StructType(
@@ -89,7 +89,7 @@ def running_stage() -> RunningStage:
 
 
 class SinkStage:
-    """From what `Decoding` makes for a stage to what `WritablePrefix` takes; for the task's own thread."""
+    """From what `Decoding` makes for a stage to what `PartitionGate` takes; for the task's own thread."""
 
     def __init__(self, scope: TaskScope, task: SinkTask, java: RunningStage, after: Transforms) -> None:
         self._scope = scope

@@ -13,7 +13,7 @@ from headrace.plugins.conversion.decode import ConverterBinding, to_records
 from headrace.plugins.records import Records
 from headrace.worker.engine.shared import shared
 from headrace.worker.pipeline.expression_keys import key_of_function, key_of_side, together
-from headrace.worker.pipeline.sink_prefix import stop_of
+from headrace.worker.pipeline.partition_gate import stop_of
 from headrace.worker.pipeline.transforms import Transforms
 
 _ORIGIN: Final = ("topic", "partition", "offset")
@@ -41,7 +41,7 @@ class SinkExpressions:
         return together(key_of_side(key), key_of_side(value), self.transforms.expression_key, columns)
 
     def decoded(self, rows: DataFrame, key: ConverterBinding, value: ConverterBinding, raw: bool = False) -> DataFrame:
-        """Kafka's rows as `WritablePrefix` takes them; `raw`: a bad record brings its own bytes."""
+        """Kafka's rows as `PartitionGate` takes them; `raw`: a bad record brings its own bytes."""
         both = None if raw else together(key_of_side(key), key_of_side(value))
         if raw:
             rows = rows.withColumns({f"_raw_{name}": F.col(name) for name in _RAW})

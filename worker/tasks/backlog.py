@@ -21,7 +21,7 @@ from headrace.plugins.offsets import TopicPartition
 from headrace.worker.engine.driver import EngineLost
 from headrace.worker.pipeline.background_job import BackgroundJob, Ranges
 from headrace.worker.pipeline.job import JobCancelled, OutOfMemory
-from headrace.worker.pipeline.placement import THERE_ROWS
+from headrace.worker.pipeline.placement import JOB_ROWS
 from headrace.worker.pipeline.sink import SinkPipeline
 from headrace.worker.pipeline.sink_jobs import AHEAD, SinkJobs
 from headrace.worker.tasks.held_rows import HeldRows
@@ -50,7 +50,7 @@ class Backlog:
         self._held = held
         self._load = load
         # A job of a sink that holds rows ends before its range does, so that none can be planned after it.
-        self._jobs = SinkJobs(THERE_ROWS, most=1 if held.may_be else AHEAD)
+        self._jobs = SinkJobs(JOB_ROWS, most=1 if held.may_be else AHEAD)
         self._must_recover = False
         self._inline_to: dict[TopicPartition, int] = {}
         """The ends of the ranges of jobs that ran out of memory, or that the engine was lost with."""
@@ -131,7 +131,7 @@ class Backlog:
 
         Errors: RetriableError.
         """
-        if not self._pipeline.may_go_there or not self._host.spark.is_ready:
+        if not self._pipeline.may_be_job or not self._host.spark.is_ready:
             return None
         begins = self._begins(consumer)
         if any(begin < self._inline_to.get(p, begin) for p, begin in begins.items()):
@@ -176,11 +176,11 @@ class Backlog:
         if not self._jobs:
             return
         try:
-            reached = self._jobs.take()
+            outcome = self._jobs.take()
         except JobCancelled:
             return
         self._host.retry_budget.succeeded()
-        self._loop.reached_by_job(reached)
+        self._loop.reached(outcome)
 
     def _drop(self) -> None:
         """End all jobs; one that ended before it could be cancelled counts."""

@@ -23,7 +23,7 @@ from headrace.config.worker.allowed_files import check_files
 from headrace.config.worker.allowed_hosts import ALLOWED_HOSTS, EVERYWHERE, HostUnknown, check_hosts
 from headrace.config.worker.config import WorkerConfig
 from headrace.config.worker.internal_topics import InternalTopics
-from headrace.plugins.contracts import Converter, HeaderConverter, HoldingSink, Place, SinkTask, SourceTask
+from headrace.plugins.contracts import BufferingSink, Converter, HeaderConverter, Place, SinkTask, SourceTask
 from headrace.plugins.conversion.decode import ConverterBinding, with_headers_read
 from headrace.plugins.discovery import Plugins
 from headrace.plugins.errors import RetriableError, StoppedError
@@ -145,7 +145,7 @@ class PipelineBuilder:
             java_stage = SourceStage(scope, task, java, self._transforms(self.split.before), before)
         key, value = self._conversion("key"), self._conversion("value")
         transforms = self._transforms(self.split.on_spark if java_stage is None else self.split.after)
-        return SourcePipeline(
+        return SourcePipeline.of(
             scope,
             task,
             SourceEncoding(scope, SourceExpressions(task, key, value, transforms, before, java_stage)),
@@ -155,7 +155,7 @@ class PipelineBuilder:
                 task.wants_deliveries,
                 output.transactions,
             ),
-            SourcePlacement(self.engine, task, stays_here=java_stage is not None or output.transactions is not None),
+            SourcePlacement(self.engine, task, stays_inline=java_stage is not None or output.transactions is not None),
         )
 
     def sink(self, task: SinkTask) -> SinkPipeline:
@@ -169,13 +169,13 @@ class PipelineBuilder:
         key, value = self._conversion("key"), self._conversion("value")
         transforms = self._transforms(self.split.on_spark if java_stage is None else self.split.before)
         consumer = clients.sink_consumer(self.worker, self.connector, self.host.id.task)
-        # Decided: with a login by tokens records are read *here* only, because the URLs that Kafka's Java client may
+        # Decided: with a login by tokens records are read inline only, because the URLs that Kafka's Java client may
         # fetch tokens from are properties of a JVM, the executors' too, which begin before any connector; loses: what
         # executors would read.
         options = None if consumer.login.is_by_token else consumer.spark()
         retry = None
         if handling.retry_topic:
-            if isinstance(task, HoldingSink):
+            if isinstance(task, BufferingSink):
                 why = "This sink has one outcome for all records of a file, so that single ones cannot be tried later"
                 raise ConfigError(Problem(RETRY_TOPIC, handling.retry_topic, why, "Remove the setting."))
             retry = RetryTopic(self.host.id.connector, handling, self.letters_producer, scope.stop)

@@ -32,14 +32,13 @@ from headrace.plugins.errors import RetriableError
 from headrace.plugins.kafka.client_statistics import ClientStatistics
 from headrace.plugins.kafka.group_offsets import GroupOffset
 from headrace.plugins.offsets import TopicPartition
-from headrace.plugins.stopping import StopToken
 from headrace.worker.kafka.consumer_news import ConsumerNews
 from headrace.worker.kafka.errors import CONSUMER_RETRIABLE, NO_TOPIC, refused
 from headrace.worker.kafka.group_member import member_of
 from headrace.worker.kafka.rights import said
 from headrace.worker.kafka.topic_ids import AskedIds, TopicIds
 from headrace.worker.tasks.fetched import Sizes, cut, sizes, undecodable
-from headrace.worker.tasks.metrics import TaskMetrics
+from headrace.worker.tasks.host import TaskHost
 from headrace.worker.tasks.missing_topics import MissingTopics
 from headrace.worker.tasks.positions import Positions
 from headrace.worker.tasks.static_member import Fenced, is_fenced, leave
@@ -66,13 +65,8 @@ StableOffsets = Callable[[Sequence[Position]], Sequence[GroupOffset]]
 class Owner(Protocol):
     """The task that has the consumer."""
 
-    metrics: TaskMetrics
-    stop: StopToken
-    """Set once the task has to end."""
-
-    @property
-    def abandoned(self) -> bool:
-        """True once the task may commit nothing any more."""
+    abandoned: bool
+    """True once the task may commit nothing any more."""
 
     def may_take(self) -> bool:
         """True if the task may take records now; asked after a wait for them, in which that may have changed."""
@@ -117,6 +111,7 @@ class SinkConsumer:
         subscription: TopicSubscription,
         topic_ids: TopicIds,
         positions: Positions,
+        host: TaskHost,
         owner: Owner,
         rebalances: Rebalances,
         largest_record: int,
@@ -130,6 +125,7 @@ class SinkConsumer:
         self._gone: set[TopicPartition] = set()
         self._topic_ids = topic_ids
         self._positions = positions
+        self._host = host
         self._owner = owner
         self._rebalances = rebalances
         self._largest_record = largest_record
@@ -568,7 +564,7 @@ class SinkConsumer:
             self._client.close()
 
     def _on_commit(self, error: KafkaError | None, positions: list[Any]) -> None:
-        self._owner.metrics.committed(time.monotonic() - self._commit_sent, ok=error is None)
+        self._host.metrics.committed(time.monotonic() - self._commit_sent, ok=error is None)
         if error is not None and error.code() != KafkaError._NO_OFFSET:
             _say_not_committed(error.str())
             self._positions.not_committed(_partitions(positions))
@@ -584,13 +580,13 @@ class SinkConsumer:
                 self._positions.not_committed(_partitions([one]))
 
     def _on_assign(self, _client: Any, positions: list[Any]) -> None:
-        if self._owner.stop.is_set():
+        if self._host.stop.is_set():
             return  # the member only waits to leave
         try:
             self.joined_as, self._joins_by = self.member, math.inf
             positions = self._subscribed(positions)
             new = _partitions(positions)
-            while not self._ask_committed(positions) and not self._owner.stop.is_set():
+            while not self._ask_committed(positions) and not self._host.stop.is_set():
                 self._owner.wait(1.0)
             self._positions.go_on_as_told(self._opened(new))
             kept = self.assigned if self._is_incremental else []
@@ -615,7 +611,7 @@ class SinkConsumer:
             try:
                 return self._rebalances.open(partitions)
             except RetriableError as error:
-                if self._owner.stop.is_set():
+                if self._host.stop.is_set():
                     raise
                 log.warning("The sink cannot take its partitions yet: %s", error)
                 self._owner.wait(1.0)

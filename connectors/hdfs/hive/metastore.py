@@ -1,8 +1,8 @@
 """A connection to Hive's metastore: Hive's own client, which Spark carries, in the driver's JVM.
 
 Decided: the client of the metastore's protocol, not Spark's catalogue, because a Spark session has one catalogue for
-all its users, which the worker's own must not change. Loses: the client's classes are of Hive 2.3, which metastores up
-to Hive 4 still understand.
+all its users, and the worker's own must not change. Loses: the client's classes are of Hive 2.3, which metastores up to
+Hive 4 still understand.
 """
 
 from __future__ import annotations
@@ -28,16 +28,16 @@ _BOUNDS: Final = {
     "hive.metastore.failure.retries": "0",
 }
 _AT_ONCE: Final = 100
-"""Partitions that one request adds."""
+"""The most partitions that one request adds."""
 
 
 class MetastoreError(Exception):
-    """The metastore did not do what it was asked; it says what, where and why."""
+    """The metastore did not carry out a request; the text names what, where and why."""
 
 
 @dataclass(frozen=True)
 class Table:
-    """A table that is there."""
+    """An existing table."""
 
     definition: Definition
     partition_fields: tuple[str, ...]
@@ -45,7 +45,7 @@ class Table:
 
 
 class Metastore:
-    """One database of a metastore; for one thread. Its methods' errors are MetastoreError, after which it is closed."""
+    """One database of a metastore; for one thread. All methods raise MetastoreError, which closes the connection."""
 
     def __init__(self, settings: HiveSettings, hadoop: HadoopSettings, hosts: AllowedHosts = ALL_NAMES) -> None:
         self._settings, self._hadoop, self._hosts = settings, hadoop, hosts
@@ -53,7 +53,7 @@ class Metastore:
         self._client: Any = None
 
     def open(self) -> None:
-        """Connect, and create the database where it is missing."""
+        """Connect, and create the database if it is missing."""
         try:
             context = context_of_worker()
             if self._client is not None and self._context is context:
@@ -68,7 +68,7 @@ class Metastore:
             raise self._failed("reach", "the database", error) from error
 
     def table(self, name: str) -> Table | None:
-        """Return the table; None where there is none."""
+        """Return the table; None if there is none."""
         try:
             if not self._client.tableExists(self._settings.database, name):
                 return None
@@ -77,7 +77,7 @@ class Metastore:
             raise self._failed("look at", name, error) from error
 
     def create(self, name: str, made: Table) -> None:
-        """Create an external table, if another task was not quicker."""
+        """Create an external table, unless another task was quicker."""
         try:
             api = self._context._jvm.org.apache.hadoop.hive.metastore.api
             table = api.Table()
@@ -112,7 +112,7 @@ class Metastore:
             raise self._failed("list the partitions of", name, error) from error
 
     def add_partitions(self, name: str, wanted: Mapping[tuple[str, ...], str]) -> None:
-        """Add those of these partitions that are not there, by values, each with its location."""
+        """Add the missing ones of these partitions, by values, each with its location."""
         try:
             storage = self._client.getTable(self._settings.database, name).getSd()
             some = list(wanted.items())

@@ -1,6 +1,6 @@
-"""Any file system of Hadoop's as a store, through Hadoop's client in the driver's JVM.
+"""Any of Hadoop's file systems as a store, through Hadoop's client in the driver's JVM.
 
-For what WebHDFS is not told of: `hdfs:` without the addresses of WebHDFS, `viewfs:`, and all with Kerberos.
+It serves what WebHDFS cannot: `hdfs:` without the addresses of WebHDFS, `viewfs:`, and all with Kerberos.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from headrace.plugins.scratch import memory_folder
 
 _TRIES: Final = 3
 _FEW_BYTES: Final = 8_000
-"""More come through a file: over py4j itself 64 MiB took 5 s, measured."""
+"""More bytes come through a file: over py4j itself 64 MiB took 5 s, measured."""
 
 
 class HadoopStore(FolderStore[tuple[Any, Any]]):
@@ -48,7 +48,7 @@ class HadoopStore(FolderStore[tuple[Any, Any]]):
         self.url = f"{self._scheme}://{self._host}{self._root}"
 
     def exists(self, path: str) -> bool:
-        """Say whether the name is taken."""
+        """True if the name is taken."""
         try:
             return bool(self._ask(f"look at '{path}' in", lambda files: files.exists(self._place(path))))
         except NotADirectoryError:
@@ -69,7 +69,7 @@ class HadoopStore(FolderStore[tuple[Any, Any]]):
         self._ask(f"write '{path}' in", copy)
 
     def rename(self, source: str, target: str) -> bool:
-        """Rename in one step; HDFS never renames over a file, and its answer does not tell why it did not."""
+        """Rename in one step. HDFS never renames over a file, and its answer does not tell why it did not."""
         doing = f"rename '{source}' to '{target}' in"
         for _ in range(_TRIES):  # a cleaner may delete an empty folder between the steps
             if self.exists(target):

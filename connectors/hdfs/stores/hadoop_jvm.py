@@ -1,4 +1,4 @@
-"""Hadoop's own client in the driver's JVM: file systems, with Kerberos where it is asked for.
+"""Hadoop's own client in the driver's JVM: file systems, with Kerberos on request.
 
 Decided: the login of Kerberos is the one of the JVM's process, as Hadoop wants it, so all connectors of a worker with
 Kerberos share one principal; a second one is refused. Loses: two identities in one worker.
@@ -29,14 +29,14 @@ _BOUNDS: Final = {
     "dfs.client.block.write.locateFollowingBlock.initial.delay.ms": "20",
     "dfs.client.block.write.locateFollowingBlock.retries": "9",
 }
-"""The worker tries again itself, and has to be able to stop meanwhile: Hadoop's own retries take minutes.
+"""Short bounds: the worker tries again itself, and must be able to stop meanwhile; Hadoop's own retries take minutes.
 
 The last two: a file whose last block the name node has not heard of yet is closed 20 ms later, not 400.
 """
 
 _login = threading.Lock()
 _renewed: dict[str, float] = {}
-"""When the JVM's login was renewed last, by principal."""
+"""The time of the JVM's last renewed login, by principal."""
 
 
 def context_of_worker() -> Any:
@@ -99,7 +99,7 @@ def log_in(jvm: Any, settings: HadoopSettings, conf: Any) -> None:
 
 
 def renew_login(jvm: Any, settings: HadoopSettings) -> None:
-    """Renew the login where that is due; Hadoop asks the KDC only if the ticket is old."""
+    """Renew the login if it is due; Hadoop asks the KDC only if the ticket is old."""
     with _login:
         due = _renewed.get(settings.principal, 0.0) + settings.renew_ms / 1000
         if settings.kerberos and time.monotonic() >= due:

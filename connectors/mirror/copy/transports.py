@@ -1,4 +1,4 @@
-"""kafka-python's connections for the copying: no copies of records, TLS with a time limit, why a connection fails."""
+"""kafka-python's connections for the copying: no copies of records, TLS with a time limit, reasons of failures."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from kafka.net.transport import KafkaSSLTransport, KafkaTCPTransport
 from headrace.connectors.mirror.copy.wire import Pieces, Wire
 
 _MOST_PIECES: Final = 512
-"""In one call; systems take 1,024."""
+"""The most pieces of one call; systems take 1,024."""
 _LATER: Final = (BlockingIOError, InterruptedError, ssl.SSLWantReadError, ssl.SSLWantWriteError)
 REFUSED_LOGINS: Final = (
     errors.SaslAuthenticationFailedError,
@@ -27,7 +27,7 @@ REFUSED_LOGINS: Final = (
 
 
 class _ReadsInPlace(KafkaTCPTransport):  # type: ignore[misc]
-    """Reads answers where they stay."""
+    """Reads answers in place."""
 
     async def _read_from_sock(self) -> None:
         while self._read and not self._closed:
@@ -36,10 +36,11 @@ class _ReadsInPlace(KafkaTCPTransport):  # type: ignore[misc]
                 self.abort(error=error)
 
     def _receive(self) -> errors.KafkaError | None:
-        """Take all that has arrived (of TLS, nothing else would tell that more is there), or the error that ended it.
+        """Take all that has arrived (with TLS, nothing else would tell that there is more), or return the error that
+        ended it.
 
-        An end after some bytes is told by the next call: first somebody has to read in them why, such as a refused
-        login.
+        An end after some bytes is told by the next call: their reader must first find the reason in them, such as a
+        refused login.
         """
         took_some = False
         while self._read and not self._closed:
@@ -64,7 +65,6 @@ class _PlainTransport(_ReadsInPlace):
     """Sends the pieces of requests together."""
 
     def write(self, data: Pieces) -> None:
-        """Have a request sent."""
         self.writelines(data)
 
     def _sock_send(self) -> tuple[int, errors.KafkaError | None]:
@@ -85,10 +85,10 @@ class _PlainTransport(_ReadsInPlace):
 
 
 class _TlsTransport(_ReadsInPlace, KafkaSSLTransport):  # type: ignore[misc]
-    """The same over TLS, with a time limit on the handshake."""
+    """Sends and reads over TLS, with a time limit on the handshake."""
 
     def write(self, data: Pieces) -> None:
-        """Have a request sent, as one piece: each would be a record of TLS of its own."""
+        """Have a request sent, as one piece: each piece would be its own record of TLS."""
         super().write(b"".join(data))
 
     def _sock_send(self) -> tuple[int, errors.KafkaError | None]:
@@ -96,7 +96,7 @@ class _TlsTransport(_ReadsInPlace, KafkaSSLTransport):  # type: ignore[misc]
         if self._sock is None:
             return sent, errors.KafkaConnectionError("the connection was closed while sending")
         while self._write_buffer:
-            # A record of TLS carries 16 KiB: without a view all that is left would be copied after each.
+            # A record of TLS carries 16 KiB: without a view the rest would be copied after each.
             left = memoryview(self._write_buffer.popleft())
             while left:
                 try:
@@ -138,15 +138,15 @@ class _TlsTransport(_ReadsInPlace, KafkaSSLTransport):  # type: ignore[misc]
 
 
 class Connections(KafkaConnectionManager):  # type: ignore[misc]
-    """kafka-python's connections with our transports, which knows why connections fail.
+    """kafka-python's connections with our transports, and the reason of the last failure.
 
-    Decided: some of its methods are replaced, of the one version that this project installs, because a call for
-    each 4 KiB of an answer took a third of the copying's CPU and gave the interpreter's lock away each time, and a TLS
+    Decided: some of its methods are replaced, of the one version that this project installs, because a call for each 4
+    KiB of an answer took a third of the copying's CPU and gave the interpreter's lock away each time, and a TLS
     handshake had no time limit; loses: another version has to be looked at.
     """
 
     failure: errors.KafkaError | None = None
-    """Why connections cannot be made, as the last that was refused tells; None once one was made."""
+    """The reason of the last refused connection; None once one was made."""
 
     async def _build_transport(self, node: Any, timeout_at: float | None = None) -> Any:
         options = self.config["socket_options"]
@@ -176,7 +176,7 @@ class Connections(KafkaConnectionManager):  # type: ignore[misc]
                 self._auth_failures[node.node_id] = self.failure
 
     def least_loaded_node(self) -> Any:
-        """The broker to ask what each can answer: one that is connected, where there is one; others may be dead."""
+        """The broker for requests that any can answer: a connected one, if there is one; others may be dead."""
         busy = {
             node: len(connection.in_flight_requests)
             for node, connection in self._conns.items()
@@ -185,22 +185,21 @@ class Connections(KafkaConnectionManager):  # type: ignore[misc]
         return min(busy, key=lambda node: busy[node]) if busy else super().least_loaded_node()
 
     def forget_refusals(self) -> None:
-        """Let a login be tried again where it was refused."""
+        """Let refused logins be tried again."""
         self._auth_failures.clear()
 
     @property
     def has_lost_all(self) -> bool:
-        """Whether every broker that it knows was tried in vain since it was last connected to."""
+        """True if every known broker was tried in vain since it was last connected to."""
         nodes = [broker.node_id for broker in self.cluster.brokers()]
         return bool(nodes) and all(node in self._backoff and node not in self._conns for node in nodes)
 
 
 def _is_cut_short(timeout_at: float | None) -> bool:
-    """Whether the time for an attempt is over: what it ended with tells nothing of the broker."""
+    """True if the time for an attempt is over: its error tells nothing of the broker."""
     return timeout_at is not None and time.monotonic() >= timeout_at
 
 
 def _made(connection: KafkaConnection, transport: Any) -> None:
-    """Begin to speak over a transport."""
     KafkaConnection.connection_made(connection, transport)
     connection.parser = Wire(connection)

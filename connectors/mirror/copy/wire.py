@@ -1,4 +1,4 @@
-"""Kafka's protocol over a connection without copies of records: what is read stays where it arrived, and is sent on.
+"""Kafka's protocol over a connection without copies of records: answers stay where they arrived, and are sent on.
 
 kafka-python copies an answer seven times and a request twice. Here an answer is received into memory of its own size,
 its records are views of that, and a request is sent as pieces, its records among them.
@@ -48,7 +48,7 @@ class _Views(Bytes):  # type: ignore[misc]
 
 
 class _Apart(Bytes):  # type: ignore[misc]
-    """Bytes that come in pieces, which are noted beside the request with where they stand in it."""
+    """Bytes in pieces, which are noted beside the request with their position in it."""
 
     @classmethod
     def emit_encode_into(cls, ctx: Any, val_expr: str, indent: str, compact: bool = False) -> None:
@@ -87,7 +87,7 @@ class _FetchAnswer(DataContainer):  # type: ignore[misc]
 
 
 class _Request(EncodeBuffer):  # type: ignore[misc]
-    """A request as it is written, but for its records."""
+    """A written request without its records."""
 
     __slots__ = ("apart",)
 
@@ -96,7 +96,6 @@ class _Request(EncodeBuffer):  # type: ignore[misc]
         self.apart: list[tuple[int, Pieces]] = []
 
     def pieces(self) -> Iterator[bytes | bytearray | memoryview]:
-        """All of it, in order."""
         written, at = memoryview(self.buf), 0
         for end, records in self.apart:
             yield written[at:end]
@@ -119,22 +118,19 @@ def _fetched(version: int) -> Any:
 
 
 class _Records:
-    """A fetch request's answer, read from its begin to its end."""
+    """A fetch request's answer, read from beginning to end."""
 
     def __init__(self, data: memoryview) -> None:
         self._data = data
         self._at = 0
 
     def read(self, count: int | None = None) -> bytes:
-        """So many bytes, or the rest."""
         return bytes(self.rest() if count is None else self._take(count))
 
     def seek(self, at: int) -> None:
-        """Go on from there."""
         self._at = at
 
     def rest(self) -> memoryview:
-        """A view of what was not read yet."""
         return self._take(len(self._data) - self._at)
 
     def _take(self, count: int) -> memoryview:
@@ -143,21 +139,18 @@ class _Records:
 
 
 class _Fetch(NamedTuple):
-    """A fetch request that is to be answered; it stands in for its header and for the class of its answer."""
+    """A pending fetch request; stands in for its header and for the class of its answer."""
 
     correlation_id: int
     version: int
 
     def get_response_class(self) -> _Fetch:
-        """The decoder of the answer."""
         return self
 
     def parse_header(self, answer: _Records) -> Any:
-        """The answer's header."""
         return FetchResponse[self.version].parse_header(answer)
 
     def decode(self, answer: _Records) -> Any:
-        """The answer without its header."""
         return _fetched(self.version)(answer.rest(), 0)[0]
 
 
@@ -173,19 +166,19 @@ class Wire(KafkaProtocol):  # type: ignore[misc]
         )
         self.bytes_to_send: list[bytes | bytearray | memoryview] = []
         self._first = memoryview(bytearray(_FIRST_BYTES))
-        """Where answers begin to arrive."""
+        """Answers begin to arrive here."""
         self._arrived = 0
-        """How much of `_first` is taken, or of the answer."""
+        """The taken part of `_first`, or of the answer."""
         self._answer: memoryview | None = None
-        """One that did not arrive whole at first."""
+        """An answer that did not arrive whole at first."""
 
     @property
     def room(self) -> memoryview:
-        """Where to put what arrives next."""
+        """The memory for the next bytes."""
         return (self._first if self._answer is None else self._answer)[self._arrived :]
 
     def receive_bytes(self, data: memoryview) -> list[Any]:
-        """Take the begin of `room`, in which these bytes arrived; the answers that are whole.
+        """Take the bytes that arrived at the beginning of `room`; return the whole answers.
 
         Errors: KafkaProtocolError.
         """
@@ -198,7 +191,7 @@ class Wire(KafkaProtocol):  # type: ignore[misc]
         return [self._read(answer)]
 
     def _begun(self) -> Iterator[Any]:
-        """The answers of which all has arrived in `_first`; the rest of another arrives in memory of its own."""
+        """The whole answers in `_first`; the rest of another arrives in its own memory."""
         at, arrived = 0, self._arrived
         while (begin := at + _LENGTH_BYTES) <= arrived:
             size = int.from_bytes(self._first[at:begin], "big", signed=True)
@@ -217,7 +210,7 @@ class Wire(KafkaProtocol):  # type: ignore[misc]
         return self._process_response(_Records(answer) if is_fetch else BytesIO(answer))
 
     def send_request(self, request: Any, correlation_id: int | None = None) -> int:
-        """Have the request sent; its correlation id."""
+        """Have the request sent; return its correlation id."""
         correlation: int
         if isinstance(request, ProduceRequest):
             correlation = self._next_correlation_id()
@@ -231,7 +224,7 @@ class Wire(KafkaProtocol):  # type: ignore[misc]
         return correlation
 
     def send_bytes(self) -> Pieces:
-        """Take what is to be sent, in pieces."""
+        """Take the bytes to be sent, in pieces."""
         pieces: Pieces = self.bytes_to_send
         self.bytes_to_send = []
         return pieces

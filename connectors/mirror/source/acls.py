@@ -1,4 +1,4 @@
-"""ACLs of topics, copied to the remote topics: who may read at the source may read the copy, and nobody may write it.
+"""Copies ACLs of topics to the remote topics: readers of the source may read the copy, and nobody may write it.
 
 As in MirrorMaker only ACLs of single topics (LITERAL, also that of `*`) are copied, ALLOW WRITE is left out, ALLOW ALL
 becomes ALLOW READ, and nothing is ever deleted on the target.
@@ -35,7 +35,7 @@ def remote_acls(bindings: Iterable[AclBinding], selection: TopicSelection) -> li
 
 
 class AclSync:
-    """Copies the ACLs; remembers which it copied, so that each is logged once."""
+    """Copies the ACLs; remembers the copied ones, so that each is logged once."""
 
     def __init__(self, source: Cluster, target: Cluster, selection: TopicSelection) -> None:
         self._source = source
@@ -45,7 +45,7 @@ class AclSync:
         self._told = False
 
     def run(self) -> None:
-        """Create on the target what is missing there. Errors: KafkaException, StoppedError."""
+        """Create the missing ACLs on the target. Errors: KafkaException, StoppedError."""
         try:
             bindings = self._source.acls()
         except KafkaException as raised:

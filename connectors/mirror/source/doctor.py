@@ -23,7 +23,7 @@ _NEEDED: Final = (AclOperation.READ, AclOperation.DESCRIBE_CONFIGS)
 
 
 def source_findings(config: Mapping[str, str]) -> Iterator[Finding]:
-    """The findings, for a config that has been validated."""
+    """The findings for a valid config."""
     values, clients = SOURCE.parse(config), MirrorClients(config)
     selection, stopping = TopicSelection(config), StopToken()
     admins = {

@@ -156,7 +156,7 @@ class Rig:
         self.positions = Positions("earliest")
         self.subscription = TopicSubscription(["t", "u"], "", 300)
         self.consumer = SinkConsumer(
-            config, self.subscription, self.topic_ids, self.positions, self.owner, self.owner, 8 << 20
+            config, self.subscription, self.topic_ids, self.positions, self.owner, self.owner, self.owner, 8 << 20
         )
         self.client: Client = self.consumer._client
         self.client.script = [lambda: self.client.comes(0, 1)]

@@ -1,4 +1,4 @@
-"""The prefix of each partition that goes to a sink's writer, and what is said of it."""
+"""The rows of each partition that go to a sink's writer, and what is said of the others."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 from headrace.plugins.contracts import PartitionResult, Stop, TopicPartition
-from headrace.worker.pipeline.sink_prefix import WritablePrefix
+from headrace.worker.pipeline.partition_gate import PartitionGate
 
 SCHEMA = pa.schema(
     [
@@ -56,11 +56,11 @@ def run(
 ) -> tuple[list[str], dict[TopicPartition, PartitionResult]]:
     """The lines written and what was reached, after these batches."""
     writer = Written()
-    prefix = WritablePrefix(writer, tolerate)
+    gate = PartitionGate(writer, tolerate)
     for rows in batches:
-        prefix.write(pa.RecordBatch.from_pylist(rows, schema=SCHEMA))
+        gate.write(pa.RecordBatch.from_pylist(rows, schema=SCHEMA))
     assert all(rows.schema.names == ["line"] and rows.num_rows for rows in writer.batches)
-    return writer.lines, {r.partition: r for r in prefix.reached() if r.partition is not None}
+    return writer.lines, gate.reached().of
 
 
 def test_good_rows_go_to_the_writer_without_the_workers_columns() -> None:

@@ -1,9 +1,9 @@
-"""The writable prefix of each partition: of a batch's rows for a sink, those that may be written are.
+"""The gate before a sink's writer: of each partition, the rows up to the first that must stop it go through.
 
-The same code runs in the worker (*here*) and in Spark's Python workers (*there*). Columns that begin with `_` are the
+The same code runs in the worker (inline) and in Spark's Python workers (in a job). Columns that begin with `_` are the
 worker's own; the others are the sink's `columns`, and go to its writer.
 
-A record that fails is reported before its batch goes on: one whose `_stop` is an error and, *here*, where the records
+A record that fails is reported before its batch goes on: one whose `_stop` is an error and, inline, where the records
 are at hand as they came (`raw`), one that the writer names (`RecordsFailed`).
 """
 
@@ -22,7 +22,7 @@ from pyspark.sql import functions as F
 
 from headrace.plugins.contracts import ArrowWriter
 from headrace.plugins.errors import RecordFailure, RecordsFailed, RetriableError
-from headrace.plugins.offsets import PartitionResult, Stop, TopicPartition
+from headrace.plugins.offsets import Stop, TopicPartition
 from headrace.worker.deadletters.failed_records import (
     CONNECT_EXCEPTION,
     RETRIABLE_EXCEPTION,
@@ -30,6 +30,7 @@ from headrace.worker.deadletters.failed_records import (
     refused_records,
 )
 from headrace.worker.kafka.distinct import is_uniform
+from headrace.worker.outcome import Outcome, Progress
 
 CONTROL = ("_topic", "_partition", "_offset", "_stop", "_drop")
 """`_stop`: null for a good row, else JSON (see `stop_of`)."""
@@ -39,25 +40,20 @@ _OWN = (*CONTROL, _ROW)
 
 
 @dataclass
-class _Of:
+class PartitionState(Progress):
     """How far one partition got."""
 
     upto: int | None = None
-    written: int = 0
-    dropped: int = 0
-    bad: int = 0
-    stop: Stop | None = None
-    reason: str | None = None
     refused: set[int] = field(default_factory=set)
     """Offsets of rows that the writer refused."""
 
     def is_news(self, offset: int) -> bool:
-        """Whether it counts that the writer refuses this record: records after the stop come again anyway."""
+        """True if it counts that the writer refuses this record: records after the stop come again anyway."""
         before_stop = self.stop is None or (self.upto is not None and offset <= self.upto)
         return before_stop and offset not in self.refused
 
 
-_Given = list[tuple[pa.RecordBatch, pa.RecordBatch]]
+GivenRows = list[tuple[pa.RecordBatch, pa.RecordBatch]]
 """Rows that a writer was given, and the records that `_row` counts in: the same ones where it is not there."""
 
 
@@ -72,7 +68,7 @@ class Reports(NamedTuple):
     """The class that reports name for a writer's errors."""
 
 
-class WritablePrefix:
+class PartitionGate:
     """Hands good rows to a writer until their partition has to stop, and knows how far each partition got."""
 
     def __init__(
@@ -87,8 +83,8 @@ class WritablePrefix:
         self._tolerate = tolerate
         self._reports = reports
         self._stopped = frozenset(stopped)
-        self._of: dict[TopicPartition, _Of] = {}
-        self._given: _Given = []
+        self._of: dict[TopicPartition, PartitionState] = {}
+        self._given: GivenRows = []
 
     def write(self, rows: pa.RecordBatch, raw: pa.RecordBatch | None = None) -> None:
         """Write these rows, in order, as far as they may be written; `raw` are the same records as they came.
@@ -125,7 +121,7 @@ class WritablePrefix:
     def _count(self, rows: pa.RecordBatch) -> None:
         """Note how far these rows get each partition, all of them as written."""
         for partition, last, count in _ends(rows):
-            of = self._of.setdefault(partition, _Of())
+            of = self._of.setdefault(partition, PartitionState())
             of.upto, of.written = last, of.written + count
 
     def finish(self) -> bytes:
@@ -139,7 +135,7 @@ class WritablePrefix:
             return error.part
 
     def _put(self, rows: pa.RecordBatch, raw: pa.RecordBatch | None) -> None:
-        given: _Given = [] if raw is None else [(rows, raw)]
+        given: GivenRows = [] if raw is None else [(rows, raw)]
         self._given += given
         try:
             self._writer.write(rows.select([name for name in rows.schema.names if name not in _OWN]))
@@ -152,7 +148,7 @@ class WritablePrefix:
         if bad.num_rows and self._reports.report is not None:
             self._reports.report(failed_records(bad, None if raw is None else raw.take(bad[_ROW])))
 
-    def _refused(self, given: _Given, failures: Collection[RecordFailure]) -> None:
+    def _refused(self, given: GivenRows, failures: Collection[RecordFailure]) -> None:
         """Handle rows that the writer took but for the failures, whose `row` counts through all of them."""
         own = [(_numbered(rows), raw) for rows, raw in given]
         refused = self._news(refused_records(own, failures, self._reports.put_class))
@@ -195,14 +191,9 @@ class WritablePrefix:
             of.written = given - sum(one < offset for one in of.refused)
         return bad.take(pa.array(sorted(index for _, index in firsts.values()), pa.int64()))
 
-    def reached(self) -> list[PartitionResult]:
+    def reached(self) -> Outcome[TopicPartition]:
         """How far each partition got that had rows."""
-        return [
-            PartitionResult(
-                p, of.upto, written=of.written, dropped=of.dropped, bad=of.bad, stop=of.stop, reason=of.reason
-            )
-            for p, of in self._of.items()
-        ]
+        return Outcome({p: of.result(partition=p, upto=of.upto) for p, of in self._of.items()})
 
     def _stops(self, rows: pa.RecordBatch) -> pa.Array | None:
         """The rows that stop their partition: of an unknown schema, or bad and not tolerated."""
@@ -229,7 +220,7 @@ class WritablePrefix:
         for partition, index in _indices(rows):
             first = pc.index(stops.take(index), True).as_py()
             if first >= 0:
-                of = self._of.setdefault(partition, _Of())
+                of = self._of.setdefault(partition, PartitionState())
                 of.stop, of.reason = _why(rows, index[first].as_py())
                 if of.stop is Stop.FATAL:
                     fatal.append(index[first].as_py())
@@ -242,7 +233,7 @@ class WritablePrefix:
     def _without_stopped(self, rows: pa.RecordBatch) -> pa.RecordBatch:
         kept = []
         for partition, index in _indices(rows):
-            if partition not in self._stopped and self._of.get(partition, _Of()).stop is None:
+            if partition not in self._stopped and self._of.get(partition, PartitionState()).stop is None:
                 kept.append(index)
         together = pa.concat_arrays(kept) if kept else pa.array([], pa.int64())
         return rows.take(together.take(pc.sort_indices(together)))

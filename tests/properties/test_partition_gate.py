@@ -1,4 +1,4 @@
-"""`WritablePrefix` against a model in plain Python: any rows of any partitions, cut into any batches."""
+"""`PartitionGate` against a model in plain Python: any rows of any partitions, cut into any batches."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headrace.plugins.contracts import PartitionResult, Stop, TopicPartition
-from headrace.worker.pipeline.sink_prefix import WritablePrefix
+from headrace.worker.pipeline.partition_gate import PartitionGate
 
 SCHEMA = pa.schema(
     [
@@ -106,13 +106,12 @@ class Numbers:
 @given(batches(), st.booleans())
 def test_prefix_is_its_model(made: list[list[dict[str, Any]]], tolerate: bool) -> None:
     writer = Numbers()
-    prefix = WritablePrefix(writer, tolerate)
+    gate = PartitionGate(writer, tolerate)
     for rows in made:
-        prefix.write(pa.RecordBatch.from_pylist(rows, schema=SCHEMA))
+        gate.write(pa.RecordBatch.from_pylist(rows, schema=SCHEMA))
     written, expected = model([row for rows in made for row in rows], tolerate)
     assert writer.numbers == written
-    answered = {one.partition: one for one in prefix.reached()}
-    assert len(answered) == len(prefix.reached())
+    answered = gate.reached().of
     for partition, of in expected.items():
         reached = answered[partition]
         assert reached == PartitionResult(partition, of.upto, stop=of.stop, reason=reached.reason, **of.counts)
