@@ -100,8 +100,8 @@ class Chain:
     def config(self) -> dict[str, str]:
         """The connector's `transforms…` and `predicates…`."""
         config: dict[str, str] = {}
-        names = [f"x{number}" for number in range(len(self.steps))]
-        for name, link in zip(names, self.steps, strict=True):
+        names = [f"x{number}" for number in range(len(self.links))]
+        for name, link in zip(names, self.links, strict=True):
             of = f"transforms.{name}."
             config |= {f"{of}type": full_name(link.class_name)} | {of + key: v for key, v in link.settings.items()}
             if link.predicate is not None:
@@ -109,7 +109,7 @@ class Chain:
                 config |= {f"{of}predicate": name, f"{of}negate": str(link.negate).lower()}
                 config[f"predicates.{name}.type"] = full_name(class_name)
                 config |= {f"predicates.{name}.{key}": v for key, v in settings.items()}
-        predicates = [name for name, link in zip(names, self.steps, strict=True) if link.predicate is not None]
+        predicates = [name for name, link in zip(names, self.links, strict=True) if link.predicate is not None]
         return config | {"transforms": ",".join(names), "predicates": ",".join(predicates)}
 
 
@@ -154,7 +154,7 @@ class Chains:
             asdict(link)
             | {"class": full_name(link.class_name)}
             | {"predicate": link.predicate and {"class": full_name(link.predicate[0]), "settings": link.predicate[1]}}
-            for link in chain.steps
+            for link in chain.links
         ]
         rows = [{**one._asdict(), **_binary(one, _base64)} for one in records]
         request = {**asked, "links": links, "source": chain.source, "records": rows}
