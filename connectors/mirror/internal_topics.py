@@ -6,7 +6,7 @@ import logging
 from typing import Final, NamedTuple
 
 from confluent_kafka import KafkaError, KafkaException
-from confluent_kafka.cimpl import NewTopic
+from confluent_kafka.admin import NewTopic
 
 from headrace.config.kafka.client_config import ClientConfig
 from headrace.config.problems import ConfigError, Problem

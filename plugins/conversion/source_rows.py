@@ -8,9 +8,9 @@ from typing import Final
 import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
-from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import IntegerType, StructField, StructType
 
+from headrace.plugins.catalyst.spark_internals import arrow_schema_of
 from headrace.plugins.contracts import RowsOfSeveralTypes, SourceTask
 from headrace.plugins.records import Records
 
@@ -57,7 +57,7 @@ class DeclaredRows:
     def __init__(self, task: SourceTask, shape: str) -> None:
         self._owner = type(task).__name__
         self._member = f"row_type_of({shape!r})" if isinstance(task, RowsOfSeveralTypes) else "row_type"
-        self._declared = to_arrow_schema(reader_type(task, shape), timezone="UTC")
+        self._declared = arrow_schema_of(reader_type(task, shape))
         self._accepted: pa.Schema | None = None
 
     def checked(self, rows: pa.RecordBatch) -> pa.RecordBatch:

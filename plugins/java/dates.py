@@ -19,7 +19,8 @@ from typing import Any, Final
 
 from pyspark.sql import Column
 
-from headrace.plugins.catalyst.java_calls import JavaCalls, active_context, java_calls
+from headrace.plugins.catalyst.java_calls import JavaCalls, java_calls
+from headrace.plugins.catalyst.spark_internals import active_context, java_strings, jvm_of
 from headrace.plugins.schema import sendable
 
 LETTERS: Final = "GyYMLwWDdFEuaHkKhmsSzZX"
@@ -65,13 +66,10 @@ def parsed_ms(text: Column, pattern: str) -> Column:
 def _formatter(java: JavaCalls, pattern: str, names_zones: bool = False) -> Any:
     """A formatter of this pattern; the names of all the world's time zones make 4 KB of it 46, for each task to get."""
     context = active_context()
-    jvm = context._jvm
+    jvm = jvm_of(context)
     symbols = jvm.java.text.DateFormatSymbols(jvm.java.util.Locale.US)
     if not names_zones:
-        zones = context._gateway.new_array(jvm.java.lang.String, 1, len(_UTC))
-        for number, name in enumerate(_UTC):
-            zones[0][number] = name
-        symbols.setZoneStrings(zones)
+        symbols.setZoneStrings(java_strings(context, [_UTC]))
     made = jvm.java.text.SimpleDateFormat(sendable(pattern), symbols)
     made.setTimeZone(jvm.java.util.TimeZone.getTimeZone("UTC"))
     return java.constant(made, _FORMAT)

@@ -217,6 +217,7 @@ def test_a_sink_that_holds_its_records_gets_them_from_java(worker: WorkerProcess
     wait_offset(worker, topic, 4)
 
 
+@pytest.mark.long
 def test_a_record_that_a_transform_refuses_stops_a_source(worker: WorkerProcess, topic: Topic) -> None:
     source(worker, topic, ["one", "a bad one", "two"], chain(TROUBLE))
     worker.wait_states(topic.name, "FAILED", within_s=60)
@@ -225,6 +226,7 @@ def test_a_record_that_a_transform_refuses_stops_a_source(worker: WorkerProcess,
     assert topic.values() == [b"one!"]
 
 
+@pytest.mark.long
 def test_a_record_that_a_transform_refuses_stops_its_partition_of_a_sink(worker: WorkerProcess, topic: Topic) -> None:
     topic.send([b"one", b"two", b"a bad one", b"three"])
     file = sink(worker, topic, chain(TROUBLE))
@@ -235,6 +237,7 @@ def test_a_record_that_a_transform_refuses_stops_its_partition_of_a_sink(worker:
     wait_offset(worker, topic, 2)
 
 
+@pytest.mark.long
 def test_tolerated_records_of_a_source_are_dead_letters(worker: WorkerProcess, topic: Topic, broker: str) -> None:
     letters = Topic(broker, "parts-dlq")
     tolerant = {**LETTERS, "errors.deadletterqueue.topic.name": letters.name}
@@ -317,6 +320,7 @@ def test_a_java_converter_reads_the_bytes_of_a_sink(worker: WorkerProcess, topic
     assert dict(letter.headers() or [])["__connect.errors.stage"] == b"VALUE_CONVERTER"
 
 
+@pytest.mark.long
 def test_a_java_header_converter_draws_the_whole_chain_along(worker: WorkerProcess, topic: Topic) -> None:
     links = (("head", f"{APACHES}.InsertHeader", {"header": "n", "value.literal": "5"}),)
     source(worker, topic, ["one"], {**chain(*links), "header.converter": TROUBLE_CONVERTER})
@@ -357,6 +361,7 @@ def test_a_host_that_is_killed_costs_no_record(worker: WorkerProcess, topic: Top
     assert worker.log().count("The Java host (process") >= 3
 
 
+@pytest.mark.long
 def test_a_stop_ends_the_chain_in_the_host(worker: WorkerProcess, topic: Topic) -> None:
     topic.send([b"one"])
     file = sink(worker, topic, chain(TROUBLE))

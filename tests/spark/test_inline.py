@@ -27,7 +27,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import ArrayType, IntegerType, StringType, StructType
 
-from headrace.plugins.catalyst.internals import each
+from headrace.plugins.catalyst.spark_internals import each
 from headrace.plugins.contracts import RetriableError
 from headrace.worker.engine import lane
 from headrace.worker.engine.compiled import NotProjectable

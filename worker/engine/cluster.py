@@ -24,13 +24,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from py4j.protocol import Py4JError
 
 from headrace.plugins.backoff import Backoff
 from headrace.worker.engine.executor_archives import Archive, packages_archive, product_archive, versions_needed
 from headrace.worker.engine.executor_probe import Look, differences, look
+from headrace.worker.engine.spark_internals import scala_context
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -160,7 +161,7 @@ class Cluster:
         """
         if not _master(session).startswith("spark://"):
             return None
-        context: Any = session.sparkContext._jsc.sc()
+        context = scala_context(session)
         # Not those with a block manager: one may be left of an executor that was lost while it registered.
         executors: int = context.getExecutorIds().size()
         self._had_executors |= executors > 0
@@ -252,7 +253,7 @@ class Cluster:
     @staticmethod
     def _waits_for(session: SparkSession) -> str:
         """Tell why the probe waits: executors have not answered it, or there are none."""
-        context: Any = session.sparkContext._jsc.sc()
+        context = scala_context(session)
         running = context.getExecutorIds().size()
         if running:
             return (

@@ -49,7 +49,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
 from headrace.plugins.catalyst.arrow_functions import ArrowFunction
-from headrace.plugins.catalyst.internals import frame_of, optimized
+from headrace.plugins.catalyst.spark_internals import empty_frame, frame_of, optimized
 from headrace.plugins.errors import StoppedError
 from headrace.plugins.scratch import scratch_folder
 from headrace.worker.engine.admission import Admission
@@ -319,10 +319,7 @@ class ProjectionPool:
         with self._lock:
             known = self._inputs.get(key)
         if known is None:  # the first of a session takes 0.4 s, in which others may use the pool
-            jsession: Any = session._jsparkSession
-            # Not `createDataFrame`: its rows go through an encoder, which is compiled first and never used.
-            rdd = session.sparkContext._jsc.emptyRDD().rdd()
-            made = DataFrame(jsession.internalCreateDataFrame(rdd, jsession.parseDataType(key[1]), False), session)
+            made = empty_frame(session, schema)
             with self._lock:
                 self._inputs = {one: frame for one, frame in self._inputs.items() if one[0] == key[0]}
                 known = self._inputs.setdefault(key, made)

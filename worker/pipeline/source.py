@@ -39,7 +39,7 @@ class SourceBatch(NamedTuple):
     """A batch that was moved."""
 
     outcome: Outcome[int]
-    """How far each split got that had rows."""
+    """Of each split that had rows."""
     bytes: int
     """An estimate."""
     ends_transaction: TransactionEnd | None

@@ -75,16 +75,16 @@ class Backlog:
         finally:
             self._drop()
             if begun and not self._host.stop.is_set():
-                consumer.seek()
+                consumer.partitions.seek()
 
     def recover(self, consumer: SinkConsumer, positions: Positions) -> None:
         """After a job failed: go on after the rows that it made durable all the same; nothing is written before."""
         if not self._must_recover:
             return
-        mine = set(consumer.assigned)
+        mine = set(consumer.partitions.assigned)
         known = self._plugin.recover()
         positions.go_on_at_least({p: offset for p, offset in known.items() if p in mine})
-        consumer.seek()
+        consumer.partitions.seek()
         self._must_recover = False
 
     def end(self, lost: bool) -> None:
@@ -121,7 +121,7 @@ class Backlog:
                 break
             if ranges is None:
                 break
-            consumer.hold()
+            consumer.partitions.hold()
             self._held.drop()
             self._jobs.begin(self._pipeline.job(ranges, self._load.large_bytes, self._jobs.last))
         return bool(self._jobs)
@@ -136,30 +136,34 @@ class Backlog:
         begins = self._begins(consumer)
         if any(begin < self._inline_to.get(p, begin) for p, begin in begins.items()):
             return None
-        waiting = {p: high - begin for p, begin in begins.items() if (high := consumer.high(p)) > begin}
+        waiting = {p: high - begin for p, begin in begins.items() if (high := consumer.partitions.high(p)) > begin}
         total, again = sum(waiting.values()), self._held.repeated(begins)
         # What the sink holds comes again with a job: worth it only if at least as much is new.
         if not self._load.is_worth_a_job(total - again) or total < 2 * again:
             return None
         limit = self._jobs.size.limit
         most = max(1, int(min(limit.rows, limit.bytes / self._load.mean_bytes)) // max(1, len(waiting)))
-        if consumer.restart_remade({partition.topic for partition in waiting}):
+        if consumer.offsets.restart_remade({partition.topic for partition in waiting}):
             return None
         ranges = {}
         for partition in waiting:
-            low, high = consumer.watermarks(partition)
+            low, high = consumer.partitions.watermarks(partition)
             begin = positions.in_topic(partition, begins[partition], low, high)
             if high > begin:
                 ranges[partition] = begin, min(high, begin + most)
         if ranges and self._held.may_be:
-            return self._held.job_ranges(ranges, {p: consumer.high(p) for p in ranges}) or None
+            return self._held.job_ranges(ranges, {p: consumer.partitions.high(p) for p in ranges}) or None
         return ranges or None
 
     def _begins(self, consumer: SinkConsumer) -> dict[TopicPartition, int]:
         """The offsets at which the next job begins. Errors: RetriableError."""
         taken = self._jobs.ends
         retry = None if self._pipeline.retry is None else self._pipeline.retry.name
-        known = {p: taken[p] if p in taken else consumer.begin(p) for p in consumer.assigned if p.topic != retry}
+        known = {
+            p: taken[p] if p in taken else consumer.partitions.begin(p)
+            for p in consumer.partitions.assigned
+            if p.topic != retry
+        }
         return {partition: begin for partition, begin in known.items() if begin is not None}
 
     def _await(self, consumer: SinkConsumer, running: BackgroundJob) -> None:

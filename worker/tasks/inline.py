@@ -67,7 +67,7 @@ class InlineBatches:
             return again is None or not again.num_rows or self._write_again(retry, self._still_mine(again))
         except RetriableError:
             self._held.drop()
-            self._consumer.seek()
+            self._consumer.partitions.seek()
             raise
 
     def _write_due(self) -> None:
@@ -111,7 +111,7 @@ class InlineBatches:
                 if not rows.num_rows:
                     break
                 loop.commit_when_due()
-                self._consumer.hold()
+                self._consumer.partitions.hold()
                 self._consumer.stay(0)
             rows = self._still_mine(rows)
             if not rows.num_rows:
@@ -119,7 +119,7 @@ class InlineBatches:
         else:
             return False
         if not loop.is_paused:
-            self._consumer.release()
+            self._consumer.partitions.release()
         return True
 
     def _left(self, rows: pa.RecordBatch, outcome: Outcome[TopicPartition]) -> pa.RecordBatch:
@@ -141,16 +141,16 @@ class InlineBatches:
         handled = ends(rows) | {partition: rest.offset for partition, rest in rests.items()}
         if due.num_rows and not self._write(due, are_retried=True):
             return False
-        kept = self._consumer.kept
+        kept = self._consumer.partitions.kept
         self._positions.go_on({p: end for p, end in handled.items() if p in kept and not self._loop.abandoned})
         for partition, rest in rests.items():
             if partition in kept:
-                self._consumer.rest(partition, time.monotonic() + (rest.until_ms - retry.clock_ms()) / 1000)
+                self._consumer.partitions.rest(partition, time.monotonic() + (rest.until_ms - retry.clock_ms()) / 1000)
         return True
 
     def _still_mine(self, rows: pa.RecordBatch) -> pa.RecordBatch:
         """Rows of partitions that the task has kept since they were fetched; others come again."""
         mine = pa.array([False] * len(rows), pa.bool_())
-        for topic, partition in self._consumer.kept:
+        for topic, partition in self._consumer.partitions.kept:
             mine = pc.or_(mine, pc.and_(pc.equal(rows["topic"], topic), pc.equal(rows["partition"], partition)))
         return rows.filter(mine)

@@ -80,7 +80,7 @@ class SinkTaskRunner(Task):
         self._opened: _Opened | None = None
         self._started = False
         self._failures = 0
-        """How often batches failed since rows became durable; to fetch none, or only to hold some, is no success."""
+        """The batches that failed since rows became durable; to fetch none, or only to hold some, is no success."""
         # Tasks that begin together do not all commit at once, which would hold up each other's records.
         self._last_commit = time.monotonic() - random.uniform(0.0, records.commit_interval_s)
         self._lends = False
@@ -137,7 +137,7 @@ class SinkTaskRunner(Task):
             grant(self._plugin.requests(), self._consumer, self._positions)
             self.measure()
             if self.is_paused:
-                self._consumer.hold()
+                self._consumer.partitions.hold()
                 self._set(State.PAUSED)
                 self._parts.inline.run(None)  # as in Kafka Connect, the clock goes on for what the sink has
                 self._consumer.stay(POLL_S)
@@ -155,7 +155,7 @@ class SinkTaskRunner(Task):
     def process(self) -> None:
         """One batch inline, or many on the shared thread; then jobs, if much more waits."""
         self._parts.backlog.recover(self._consumer, self._positions)
-        self._consumer.release()
+        self._consumer.partitions.release()
         self._parts.pipeline.warm_up()
         if self._lends:
             self._lend()
@@ -186,7 +186,7 @@ class SinkTaskRunner(Task):
         rows, are_more = self.poll(wait_s)
         self._load.took(rows)
         if self._parts.inline.run(rows):
-            self._consumer.pass_ends(self._held.partitions)
+            self._consumer.partitions.pass_ends(self._held.partitions)
         return are_more
 
     def poll(self, wait_s: float) -> tuple[pa.RecordBatch | None, bool]:
@@ -205,7 +205,7 @@ class SinkTaskRunner(Task):
 
     def reached(self, outcome: Outcome[TopicPartition]) -> None:
         """Take over what is durable, of partitions that are still the task's (Invariant 1). Errors: RecordError."""
-        mine = set(self._consumer.assigned)
+        mine = set(self._consumer.partitions.assigned)
         outcome = Outcome({p: one for p, one in outcome.of.items() if p in mine}, outcome.by_job)
         self._host.uses(partition.topic for partition in outcome.of)
         self.records += sum(one.written for one in outcome)
@@ -235,8 +235,8 @@ class SinkTaskRunner(Task):
         if now - self._last_commit < self._input.commit_interval_s:
             return
         if not self.is_lent:
-            self._consumer.commit(wait=False)
-        elif not self._consumer.commit_in_passing():
+            self._consumer.offsets.commit(wait=False)
+        elif not self._consumer.offsets.commit_in_passing():
             return  # others' records wait for this thread
         self._last_commit = now
 
@@ -248,9 +248,9 @@ class SinkTaskRunner(Task):
 
     def measure(self) -> None:
         """Measure where the task stands, if that is due."""
-        if (pace := self._load.measure(self._consumer.lag)) is None:
+        if (pace := self._load.measure(self._consumer.partitions.lag)) is None:
             return
-        self.metrics.stands(len(self._consumer.assigned), self._positions.ahead(), self._load.lag)
+        self.metrics.stands(len(self._consumer.partitions.assigned), self._positions.ahead(), self._load.lag)
         pipeline = self._parts.pipeline
         waits = self._held.may_be or pipeline.retry is not None or pipeline.java_stage is not None
         self._lends = may_lend(self._plugin) and not waits and self._shared.is_worth(self.id, pace)
@@ -260,14 +260,14 @@ class SinkTaskRunner(Task):
         waits = [
             NO_LAG_S if self._load.lag else IDLE_S,
             self._last_commit + self._input.commit_interval_s - time.monotonic(),
-            self._consumer.wake(),
+            self._consumer.partitions.wake(),
             self._held.due_s(),
         ]
         return max(0.01, min(seconds for seconds in waits if seconds is not None))
 
     def stay(self, seconds: float) -> None:
         """Wait, while the consumer stays a member of its group."""
-        self._consumer.hold()
+        self._consumer.partitions.hold()
         until = time.monotonic() + seconds
         while (left := until - time.monotonic()) > 0 and not self._host.stop.is_set():
             self._consumer.stay(min(left, POLL_S))

@@ -16,13 +16,13 @@ def grant(requests: SinkRequests, consumer: SinkConsumer, positions: Positions) 
     """Go on elsewhere, rest and commit as the sink asks, in partitions that the task has."""
     if not any(requests):
         return
-    mine = set(consumer.assigned)
+    mine = set(consumer.partitions.assigned)
     if offsets := {p: offset for p, offset in requests.offsets.items() if p in mine}:
         log.info("The sink goes on with other records: %s", ", ".join(f"{p} {at}" for p, at in offsets.items()))
         positions.go_on(offsets)
-        consumer.seek()
+        consumer.partitions.seek()
     for partition, seconds in requests.rests.items():
         if partition in mine:
-            consumer.rest(partition, time.monotonic() + seconds)
+            consumer.partitions.rest(partition, time.monotonic() + seconds)
     if requests.commit:
-        consumer.commit(wait=False)
+        consumer.offsets.commit(wait=False)

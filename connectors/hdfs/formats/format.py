@@ -14,8 +14,8 @@ from typing import ClassVar, Final
 
 import pyarrow as pa
 from pyspark.sql import Column
-from pyspark.sql.pandas.types import to_arrow_type
 
+from headrace.plugins.catalyst.spark_internals import arrow_type_of
 from headrace.plugins.contracts import DataError
 from headrace.plugins.schema import Schema, spark_type, uncarried
 
@@ -124,5 +124,5 @@ class Format(ABC):
 
 
 def arrow_type(schema: Schema | None) -> pa.DataType:
-    """The Arrow type of values of this schema in Spark."""
-    return to_arrow_type(spark_type(schema), timezone="UTC")
+    """The Arrow type of values of this schema as Spark takes and gives them."""
+    return arrow_type_of(spark_type(schema))

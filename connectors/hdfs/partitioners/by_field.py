@@ -26,7 +26,6 @@ from headrace.plugins.records import Records
 from headrace.plugins.schema import DATE, INTEGER_BITS, Schema, SchemaType, logical
 
 _NAMES: Final = "partition.field.name"
-_ESCAPING: Final = "org.apache.spark.sql.catalyst.catalog.ExternalCatalogUtils"
 _SPECIAL: Final = frozenset("\"#%'*/:=?\\{[]^\x7f") | {chr(code) for code in range(1, 0x20)}
 _HIVES_NULL: Final = "__HIVE_DEFAULT_PARTITION__"
 _LONGEST: Final = 255
@@ -42,8 +41,7 @@ _WRONG: Final = (
 def escaped(text: Column) -> Column:
     """A text as a part of a path, escaped as by Hive."""
     java = java_calls()
-    string = java.type("java.lang.String")
-    whole = java.text(java.static(_ESCAPING, "escapePathName", string, java.string(text)))
+    whole = java.as_hive_directory(java.string(text))
     return F.when(text == "", F.lit(_HIVES_NULL)).otherwise(whole)
 
 

@@ -26,7 +26,7 @@ from headrace.connectors.hdfs.partition_settings import PARTITIONING
 from headrace.connectors.hdfs.partitioners.extractors import extractor_of
 from headrace.connectors.hdfs.partitioners.joda_pattern import JodaPattern, Words, words_of
 from headrace.connectors.hdfs.partitioners.partitioner import Partitioner
-from headrace.plugins.catalyst.java_calls import active_context
+from headrace.plugins.catalyst.spark_internals import active_context, jvm_of
 from headrace.plugins.records import Records
 
 _DAY: Final = "'year'=YYYY/'month'=MM/'day'=dd"
@@ -84,7 +84,7 @@ class TimeBasedPartitioner(Partitioner):
     def column(self, records: Records) -> Column:
         """The local time at which the record's directory begins, in ms."""
         if self._words is None and self._pattern.needs_words:
-            self._words = words_of(active_context()._jvm, self._locale)
+            self._words = words_of(jvm_of(active_context()), self._locale)
         local = self._local(self._extractor.ms(records))
         return local - F.pmod(local, F.lit(self._duration))
 

@@ -9,19 +9,19 @@ from typing import Final
 
 import numpy as np
 import pyarrow as pa
-from pyspark.sql.pandas.types import to_arrow_type
 
 from headrace.connectors.hdfs.formats.format import VALUE, Format, arrow_type
 from headrace.connectors.hdfs.source.progress import OFFSET_TYPE, Piece
 from headrace.connectors.hdfs.stores.store import Store
+from headrace.plugins.catalyst.spark_internals import arrow_type_of
 from headrace.plugins.errors import DataError
 from headrace.plugins.schema import Schema
 
 log = logging.getLogger(__name__)
 
 PROBLEM: Final = "problem"
-"""The column with the reason why a file cannot be read, which has its own row."""
-_OFFSET: Final = to_arrow_type(OFFSET_TYPE)
+"""The column that says why a file cannot be read, in a row of its own."""
+_OFFSET: Final = arrow_type_of(OFFSET_TYPE)
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,7 @@
 """A connection of the driver's JVM to a database, which reads Arrow batches without a Spark job.
 
-The getters of Spark's own JDBC source turn the result set into Arrow: no row is ever an object in Python. These are
-internal classes of classic Spark; of all connectors this module alone knows them.
+Rows go from the result set through the getters that Spark's own JDBC source uses into Arrow: no row is ever an object
+in Python (`headrace.plugins.catalyst.spark_internals.ResultSets`).
 
 Measured on two busy cores with PostgreSQL, seven columns: 5 rows 3 ms, 1,000 rows 10 ms, 100,000 rows 0.15 s.
 """
@@ -24,6 +24,7 @@ from headrace.config.worker.allowed_hosts import ALL_NAMES, AllowedHosts, HostUn
 from headrace.connectors.jdbc.contract.dialect import JvmDriver
 from headrace.connectors.jdbc.database import sql_states
 from headrace.connectors.jdbc.database.drivers import missing_driver
+from headrace.plugins.catalyst.spark_internals import ResultSets, current_session, thrown_in_java
 from headrace.plugins.contracts import InterruptedBy, LoginRefused, RetriableError, uninterrupted
 from headrace.plugins.scratch import scratch_folder
 
@@ -103,7 +104,7 @@ class JvmLink:
         self._access = access
         self._interrupted_by = interrupted_by
         self._connection: Any = None
-        self._tools: _Tools | None = None
+        self._tools: ResultSets | None = None
         self._row_bytes: dict[str, int] = {}
         self._altered: dict[str, int] = {}
         """Per shape, the reads in a row that failed with an AlteredError."""
@@ -145,13 +146,13 @@ class JvmLink:
         self._altered[shape] = self._altered.get(shape, 0) + 1
         return error if self._altered[shape] < _MOST_ALTERED else JvmReadError(str(error))
 
-    def _opened(self) -> _Tools:
+    def _opened(self) -> ResultSets:
         session = _session()
         if self._tools is None or self._tools.session is not session:
-            self._connection, self._tools = None, _Tools(session, self._access.url)
+            self._connection, self._tools = None, ResultSets(session, self._access.url)
         if self._connection is None:
             self._access.check_hosts()
-            connection = self._tools.connect(self._access)
+            connection = self._tools.connect(self._access.options(0))
             for text in (*self._access.isolation, *self._access.session):
                 statement = connection.createStatement()
                 statement.execute(text)
@@ -172,7 +173,7 @@ class JvmLink:
             with contextlib.suppress(Py4JError, OSError):
                 connection.close()
 
-    def _batches(self, tools: _Tools, rows: Any, shape: str, count: int) -> Iterator[pa.RecordBatch]:
+    def _batches(self, tools: ResultSets, rows: Any, shape: str, count: int) -> Iterator[pa.RecordBatch]:
         path, at_once = os.path.join(self._folder.name, "batch"), 0
         while True:
             if at_once != self._rows_at_once(shape):
@@ -192,52 +193,6 @@ class JvmLink:
             return _FIRST_ROWS
         # In powers of two: a new size is not worth its while for every batch.
         return max(1, min(_MOST_ROWS, 1 << (BATCH_BYTES // known).bit_length() >> 1))
-
-
-class _Tools:
-    """The classes of Spark's JVM, looked up once: each dot of a Java name is a call."""
-
-    def __init__(self, session: SparkSession, url: str) -> None:
-        jvm: Any = session._jvm
-        jdbc = jvm.org.apache.spark.sql.execution.datasources.jdbc
-        self.session = session
-        self._dialect = _object(jvm.org.apache.spark.sql.jdbc, "JdbcDialects$").get(url)
-        self._utils = _object(jdbc, "JdbcUtils$")
-        self._options = jdbc.JDBCOptions
-        self._to_scala = jvm.PythonUtils.toScalaMap
-        self._converters = _object(jvm.org.apache.spark.sql.execution.arrow, "ArrowConverters$")
-        self._metrics = jvm.org.apache.spark.executor.InputMetrics()
-        self._nothing = _object(jvm.scala, "None$")
-        self._file_stream = jvm.java.io.FileOutputStream
-        self._data_stream = jvm.java.io.DataOutputStream
-        self._write = jvm.org.apache.spark.api.python.PythonRDD.writeIteratorToStream
-        self._types: dict[str, Any] = {}
-
-    def connect(self, access: JvmAccess) -> Any:
-        options = self._options(self._to_scala({"url": access.url, "dbtable": "unused", **access.options(0)}))
-        return self._dialect.createConnectionFactory(options).apply(-1)
-
-    def rows(self, results: Any, shape: str, types: StructType) -> Any:
-        """A result set's rows in Spark's internal form."""
-        if shape not in self._types:
-            self._types[shape] = self.session._jsparkSession.parseDataType(types.json())
-        known = self._types[shape]
-        return self._utils.resultSetToSparkInternalRows(results, self._dialect, known, self._metrics, self._nothing)
-
-    def arrow(self, rows: Any, shape: str, at_once: int) -> Any:
-        """The rows as Arrow streams of one batch each."""
-        types = self._types[shape]
-        return self._converters.toBatchWithSchemaIterator(rows, types, at_once, 1 << 40, "UTC", False, False)
-
-    def through_file(self, batches: Any, path: str) -> bytes:
-        """Reads the next of the streams through a file."""
-        stream = self._data_stream(self._file_stream(path))
-        try:
-            self._write(batches.take(1), stream)
-        finally:
-            stream.close()
-        with open(path, "rb") as written:
-            return written.read()[4:]  # after its length
 
 
 SNAPSHOT_GONE: Final = ("22023", "42704", "55000")
@@ -284,7 +239,7 @@ def classified(error: Exception, access: JvmAccess, passing: tuple[str, ...] = (
 
 def _sql_error(error: Exception) -> tuple[str, int, str] | None:
     """SQLSTATE, code and message of the SQLException among a Java error's causes."""
-    cause = error.java_exception if isinstance(error, Py4JJavaError) else getattr(error, "_origin", None)
+    cause = thrown_in_java(error)
     for _ in range(20):
         if cause is None:
             return None
@@ -326,11 +281,6 @@ def kept(name: str) -> JvmLink | None:
 
 
 def _session() -> SparkSession:
-    session = SparkSession._instantiatedSession  # the active one would take a call to the JVM
-    if session is None:
+    if (session := current_session()) is None:
         raise RetriableError("Spark is starting")
     return session
-
-
-def _object(package: Any, name: str) -> Any:
-    return getattr(getattr(package, name), "MODULE$")

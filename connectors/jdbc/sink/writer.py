@@ -95,7 +95,7 @@ class SinkWriter:
 
     @property
     def _may_write_parts(self) -> bool:
-        """True if a part of the rows may be written: in a job, with stored offsets, since none is then written twice."""
+        """True if a part of the rows may be written: in a job, with stored offsets, as none is then written twice."""
         return not self.sink.is_here and self.sink.offsets is not None
 
     def _taken(self) -> pa.RecordBatch | None:

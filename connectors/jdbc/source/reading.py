@@ -1,7 +1,7 @@
 """Reads the windows of a plan: the same SELECT, the same getters and the same types inline and in a job.
 
-Inline the driver's JVM runs the SELECT and gives Arrow batches (`jvm_link`). In a job Spark's JDBC source does, with the
-pieces of a window as partitions. The database orders each piece; pieces are cut by the first order column's values.
+Inline the driver's JVM runs the SELECT and gives Arrow batches (`jvm_link`). In a job Spark's JDBC source does, with
+the pieces of a window as partitions. The database orders each piece; pieces are cut by the first order column's values.
 
 Decided: windows' bounds are constants in the text, because Spark's JDBC source binds nothing; they are numbers and
 timestamps that were computed here, never a text from elsewhere. Loses: the database plans each window anew.

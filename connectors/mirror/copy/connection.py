@@ -12,7 +12,6 @@ from typing import Any, Final
 
 from kafka import errors
 from kafka.future import Future
-from kafka.net.selector import NetworkSelector
 from kafka.structs import TopicPartition as Place
 
 from headrace.config.kafka.client_config import ClientConfig
@@ -20,6 +19,7 @@ from headrace.config.kafka.client_failures import refused_login
 from headrace.config.problems import ConfigError
 from headrace.connectors.mirror.copy.transports import REFUSED_LOGINS, Connections
 from headrace.plugins.errors import RetriableError
+from headrace.plugins.kafka.kafka_python_internals import NetworkSelector
 from headrace.plugins.kafka.tokens import kafka_python
 from headrace.plugins.offsets import TopicPartition
 

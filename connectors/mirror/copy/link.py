@@ -18,7 +18,6 @@ from uuid import UUID
 
 from kafka import errors
 from kafka.future import Future
-from kafka.net.selector import NetworkSelector
 
 from headrace.config.kafka.client_config import ClientConfig
 from headrace.connectors.mirror.copy.batches import RecordBatch
@@ -27,6 +26,7 @@ from headrace.connectors.mirror.copy.connection import ClusterConnection
 from headrace.connectors.mirror.copy.fetching import Fetcher, FetchLimits, Lane
 from headrace.connectors.mirror.copy.producing import BatchProducer, Outlet
 from headrace.connectors.mirror.copy.runs import OffsetRuns
+from headrace.plugins.kafka.kafka_python_internals import NetworkSelector
 from headrace.plugins.offsets import TopicPartition
 from headrace.plugins.stopping import StopToken
 

@@ -4,117 +4,23 @@ kafka-python copies an answer seven times and a request twice. Here an answer is
 its records are views of that, and a request is sent as pieces, its records among them.
 
 Decided: the layouts of both messages are kafka-python's, with another codec for the field of the records, because they
-hold for each version of a broker; loses: the codecs follow the code that kafka-python makes of its layouts.
+hold for each version of a broker; loses: the codecs (`kafka_python_internals`) follow the code that it makes of them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from functools import cache
+from collections.abc import Iterator
 from io import BytesIO
-from struct import pack_into
 from typing import Any, Final, NamedTuple
 
-from kafka.net.connection import KafkaConnection
 from kafka.protocol.consumer.fetch import FetchRequest, FetchResponse
-from kafka.protocol.data_container import DataContainer
-from kafka.protocol.parser import KafkaProtocol
 from kafka.protocol.producer.produce import ProduceRequest
-from kafka.protocol.schemas import StructField, load_json
-from kafka.protocol.schemas.fields.codecs import Bytes, EncodeBuffer, UnsignedVarInt32
+
+from headrace.plugins.kafka.kafka_python_internals import KafkaConnection, Pieces, Protocol, fetched, pieces_of
 
 _FIRST_BYTES: Final = 1 << 16
 """Answers up to this size may come several at once, and are copied once."""
 _LENGTH_BYTES: Final = 4
-Pieces = Sequence[bytes | bytearray | memoryview]
-
-
-class _Views(Bytes):  # type: ignore[misc]
-    """Bytes that are read as a view of the answer."""
-
-    @classmethod
-    def emit_decode_from(cls, ctx: Any, var_name: str, indent: str, compact: bool = False) -> None:
-        length = ctx.next_var("length")
-        if compact:
-            UnsignedVarInt32.emit_decode_from(ctx, length, indent)
-            ctx.emit(indent, f"{length} -= 1")
-        else:
-            ctx.emit(indent, f"{length} = unpack_from('>i', data, pos)[0]")
-            ctx.emit(indent, "pos += 4")
-        ctx.emit(indent, f"{var_name} = None")
-        ctx.emit(indent, f"if {length} >= 0:")
-        ctx.emit(indent, f"    {var_name} = data[pos:pos + {length}]")
-        ctx.emit(indent, f"    pos += {length}")
-
-
-class _Apart(Bytes):  # type: ignore[misc]
-    """Bytes in pieces, which are noted beside the request with their position in it."""
-
-    @classmethod
-    def emit_encode_into(cls, ctx: Any, val_expr: str, indent: str, compact: bool = False) -> None:
-        length = ctx.next_var("length")
-        ctx.emit(indent, f"{length} = sum(map(len, {val_expr}))")
-        if compact:
-            ctx.emit(indent, f"{length} += 1")
-            UnsignedVarInt32.emit_encode_into(ctx, length, indent)
-        else:
-            ctx.emit_reserve(indent, 4)
-            ctx.emit(indent, f"pack_into('>i', buf, pos, {length})")
-            ctx.emit(indent, "pos += 4")
-        ctx.emit(indent, f"out.apart.append((pos, {val_expr}))")
-
-
-def _layout(message: str, codec: type[Bytes]) -> StructField:
-    """The layout of a message, with this codec for records."""
-    layout = StructField(load_json(message))
-    for field in _fields(layout):
-        if field.name == "records":
-            field._type = codec
-    return layout
-
-
-def _fields(layout: StructField) -> Iterator[Any]:
-    for field in layout.fields.values():
-        yield field
-        if field.is_struct_array():
-            yield from _fields(field.array_of)
-
-
-class _FetchAnswer(DataContainer):  # type: ignore[misc]
-    """A FetchResponse whose records are views."""
-
-    _struct = _layout("FetchResponse", _Views)
-
-
-class _Request(EncodeBuffer):  # type: ignore[misc]
-    """A written request without its records."""
-
-    __slots__ = ("apart",)
-
-    def __init__(self) -> None:
-        super().__init__(1 << 10)
-        self.apart: list[tuple[int, Pieces]] = []
-
-    def pieces(self) -> Iterator[bytes | bytearray | memoryview]:
-        written, at = memoryview(self.buf), 0
-        for end, records in self.apart:
-            yield written[at:end]
-            yield from records
-            at = end
-        yield written[at : self.pos]
-
-
-@cache
-def _produce(version: int) -> Any:
-    compact = ProduceRequest.flexible_version_q(version)
-    return _layout("ProduceRequest", _Apart).compiled_encode_into(version, compact=compact, tagged=compact)
-
-
-@cache
-def _fetched(version: int) -> Any:
-    compact = FetchResponse.flexible_version_q(version)
-    layout = _FetchAnswer._struct
-    return layout.compiled_decode_from(version, compact=compact, tagged=compact, data_class=_FetchAnswer)
 
 
 class _Records:
@@ -151,19 +57,15 @@ class _Fetch(NamedTuple):
         return FetchResponse[self.version].parse_header(answer)
 
     def decode(self, answer: _Records) -> Any:
-        return _fetched(self.version)(answer.rest(), 0)[0]
+        """The answer without its header."""
+        return fetched(answer.rest(), self.version)
 
 
-class Wire(KafkaProtocol):  # type: ignore[misc]
+class Wire(Protocol):
     """Requests and answers of one connection."""
 
     def __init__(self, connection: KafkaConnection) -> None:
-        config = connection.config
-        super().__init__(
-            client_id=config["client_id"],
-            receive_message_max_bytes=config["receive_message_max_bytes"],
-            ident=f"node={connection.node_id}",
-        )
+        super().__init__(connection)
         self.bytes_to_send: list[bytes | bytearray | memoryview] = []
         self._first = memoryview(bytearray(_FIRST_BYTES))
         """Answers begin to arrive here."""
@@ -195,7 +97,7 @@ class Wire(KafkaProtocol):  # type: ignore[misc]
         at, arrived = 0, self._arrived
         while (begin := at + _LENGTH_BYTES) <= arrived:
             size = int.from_bytes(self._first[at:begin], "big", signed=True)
-            self._validate_frame_size(size)
+            self.check_size(size)
             answer, at = memoryview(bytearray(size)), min(begin + size, arrived)
             answer[: at - begin] = self._first[begin:at]
             if at - begin < size:
@@ -207,15 +109,14 @@ class Wire(KafkaProtocol):  # type: ignore[misc]
 
     def _read(self, answer: memoryview) -> Any:
         is_fetch = bool(self.in_flight_requests) and isinstance(self.in_flight_requests[0], _Fetch)
-        return self._process_response(_Records(answer) if is_fetch else BytesIO(answer))
+        return self.answer_in(_Records(answer) if is_fetch else BytesIO(answer))
 
     def send_request(self, request: Any, correlation_id: int | None = None) -> int:
         """Have the request sent; return its correlation id."""
         correlation: int
         if isinstance(request, ProduceRequest):
-            correlation = self._next_correlation_id()
-            request.with_header(correlation_id=correlation, client_id=self._client_id)
-            self.bytes_to_send.extend(_in_pieces(request))
+            correlation = self.add_header(request)
+            self.bytes_to_send.extend(pieces_of(request))
             self.in_flight_requests.append(request.header)
             return correlation
         correlation = super().send_request(request, correlation_id)
@@ -228,14 +129,3 @@ class Wire(KafkaProtocol):  # type: ignore[misc]
         pieces: Pieces = self.bytes_to_send
         self.bytes_to_send = []
         return pieces
-
-
-def _in_pieces(request: Any) -> Pieces:
-    """A produce request with its header, as it is sent; its records are given as pieces."""
-    out = _Request()
-    out.pos = _LENGTH_BYTES
-    request.encode_header_into(out, flexible=request.flexible_version_q(request.API_VERSION))
-    _produce(request.API_VERSION)(request, out)
-    pieces = [piece for piece in out.pieces() if len(piece)]  # before version 9 nothing follows the records
-    pack_into(">i", out.buf, 0, sum(map(len, pieces)) - _LENGTH_BYTES)
-    return pieces

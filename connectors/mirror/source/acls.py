@@ -10,8 +10,7 @@ import logging
 from collections.abc import Iterable
 
 from confluent_kafka import KafkaError, KafkaException
-from confluent_kafka.admin._acl import AclBinding, AclOperation, AclPermissionType
-from confluent_kafka.admin._resource import ResourcePatternType, ResourceType
+from confluent_kafka.admin import AclBinding, AclOperation, AclPermissionType, ResourcePatternType, ResourceType
 
 from headrace.connectors.mirror.source.cluster import Cluster
 from headrace.connectors.mirror.source.selection import TopicSelection

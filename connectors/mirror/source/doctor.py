@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 from confluent_kafka import KafkaException
-from confluent_kafka.admin._acl import AclOperation
+from confluent_kafka.admin import AclOperation
 
 from headrace.config.problems import ConfigError
 from headrace.connectors.mirror.clients import MirrorClients

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from confluent_kafka import KafkaError, KafkaException
-from confluent_kafka.cimpl import NewTopic
+from confluent_kafka.admin import NewTopic
 
 from headrace.config.problems import ConfigError, Problem
 from headrace.connectors.mirror.filters import ConfigPropertyFilter

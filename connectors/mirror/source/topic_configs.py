@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
-from confluent_kafka.admin._config import AlterConfigOpType, ConfigEntry, ConfigSource
+from confluent_kafka.admin import AlterConfigOpType, ConfigEntry, ConfigSource
 
 from headrace.connectors.mirror.filters import ConfigPropertyFilter
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from confluent_kafka.admin._config import ConfigEntry, ConfigSource
+from confluent_kafka.admin import ConfigEntry, ConfigSource
 
 from headrace.connectors.mirror.filters import ConfigPropertyFilter
 from headrace.connectors.mirror.source.topic_configs import Entries, changes

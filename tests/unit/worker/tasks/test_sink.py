@@ -58,6 +58,7 @@ class Consumer:
         self.steps: list[Callable[[], None]] = []
         self.highs: dict[TopicPartition, int] = {}
         self.sought = self.interrupted = 0
+        self.partitions = self.offsets = self
 
     def goes(self, *partitions: TopicPartition) -> None:
         self.kept -= set(partitions)
@@ -260,7 +261,7 @@ class Rig:
 
 
 class Plugin:
-    """Holds nothing, and wants nothing."""
+    """Holds nothing, and wants nothing; binds nothing to a thread."""
 
     commits_offsets = False
     requests = SinkRequests
@@ -276,6 +277,12 @@ class Plugin:
         return {}
 
     def staging_writer(self, _attempt: str) -> Any: ...
+
+
+class KeepingPlugin(Plugin):
+    """Has to keep its thread."""
+
+    staging_writer = SinkTask.staging_writer
 
 
 class HoldingPlugin(Plugin, BufferingSink):
@@ -757,15 +764,10 @@ def test_the_shared_thread_lets_go_of_a_task_that_is_asked_to(
     assert polled == ["sinks-shared"]
 
 
-@pytest.mark.parametrize("stages", [True, False])
-def test_a_task_keeps_its_thread_if_it_does_not_stage_or_has_a_retry_topic(
-    busy: Rig, monkeypatch: pytest.MonkeyPatch, stages: bool
-) -> None:
-    if stages:
-        busy.pipeline.retry = Any  # type: ignore[assignment]
-    else:
-        monkeypatch.setattr(Plugin, "staging_writer", SinkTask.staging_writer)
-    busy.task.measure()
-    threads = busy.comes((None, False))
-    busy.task.process()
-    assert threads == [threading.current_thread().name]
+def test_a_task_keeps_its_thread_where_its_plugin_or_a_retry_topic_wants_it(busy: Rig) -> None:
+    for plugin, retry in ((KeepingPlugin(), None), (Plugin(), Any)):
+        busy.task._plugin, busy.pipeline.retry = plugin, retry  # type: ignore[assignment]
+        busy.task.measure()
+        threads = busy.comes((None, False))
+        busy.task.process()
+        assert threads == [threading.current_thread().name]

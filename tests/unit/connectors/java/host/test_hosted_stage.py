@@ -93,7 +93,7 @@ def test_an_interrupt_that_is_late_is_not_left_to_the_threads_next_call(thread: 
 
     def during() -> None:
         begun.set()
-        lock.awaited.wait(10)  # the call has ended meanwhile
+        lock.awaited.wait(60)  # the call has ended meanwhile
 
     thread.during, made = during, stage(apply)
     made._interrupting = lock  # type: ignore[assignment]
