@@ -314,7 +314,7 @@ class ProjectionPool:
         self._home.cleanup()
 
     def _input(self, session: SparkSession, schema: StructType) -> DataFrame:
-        """An empty frame of this schema, the same one each time: plans over it can be compared."""
+        """An empty frame of this schema, the same one each time, so that what is made of it is shared."""
         key = (self.spark.generation, schema.json())
         with self._lock:
             known = self._inputs.get(key)
