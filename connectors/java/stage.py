@@ -1,4 +1,4 @@
-"""The Java stage of a chain, as the host is told of it. Of a task that runs here a batch crosses, and comes back:
+"""The Java stage of a chain, as the host is told of it. A batch of a task in the worker crosses, and comes back:
 
     columns -> (rows -> apply) -> rows of a shape -> records
 
@@ -35,7 +35,7 @@ STOP_S: Final = 4.5
 
 
 class HostStage:
-    """The stage of one task that runs here, as `RunningStage` in `worker/pipeline/java_stage.py` says."""
+    """The stage of one task in the worker, as `RunningStage` in `worker/pipeline/java_stage.py` says."""
 
     def __init__(self) -> None:
         self._host: JavaHost | None = None

@@ -36,7 +36,6 @@ import logging
 from collections.abc import Mapping, Sequence
 from functools import reduce
 from typing import Final, NamedTuple
-from weakref import WeakKeyDictionary
 
 from pyspark.sql import Column, SparkSession
 from pyspark.sql import functions as F
@@ -89,11 +88,12 @@ class Sql(Transform):
 
     settings = SETTINGS
     version = "1.0.0"
+    _select: tuple[SparkSession, Select] | None = None
+    """The SELECT as the last session has parsed it."""
 
     def configure(self, config: Mapping[str, str]) -> None:
         """Ready; whether the SELECT can be is known when Spark runs. Errors: ConfigError."""
         self._sql: str = SETTINGS.parse(config)["sql"]
-        self._selects = WeakKeyDictionary[SparkSession, Select]()
 
     def apply(self, records: Records) -> Records:
         """Errors: ConfigError where the SELECT is no SELECT, or needs more than one record."""
@@ -128,9 +128,9 @@ class Sql(Transform):
         return self._finished(given, made, messages, set(parsed))
 
     def _parsed(self, session: SparkSession) -> Select:
-        if session not in self._selects:
-            self._selects[session] = Select(session, self._sql)
-        return self._selects[session]
+        if self._select is None or self._select[0] is not session:
+            self._select = session, Select(session, self._sql)
+        return self._select[1]
 
     def _made(self, records: Records, select: Select, shape: Shape, number: int) -> _SelectedShape | None:
         """The columns that these rows get; None: the rows stay as they are."""

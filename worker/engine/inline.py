@@ -43,7 +43,6 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, Final, NamedTuple
-from weakref import WeakSet
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
@@ -60,7 +59,6 @@ from headrace.worker.engine.compiled import (
     chain_of,
     compiled,
     function_of,
-    names_of,
     refuse_clock,
 )
 from headrace.worker.engine.driver import EngineLost, Spark
@@ -86,12 +84,11 @@ TOGETHER_BYTES = 16 << 20
 class Program:
     """Expressions compiled for one input schema; rows out are rows in, in order."""
 
-    def __init__(self, pool: ProjectionPool, plan: Any, made: Compiled, before: _FirstPass | None = None) -> None:
+    def __init__(self, pool: ProjectionPool, made: Compiled, before: _FirstPass | None = None) -> None:
         self._pool = pool
         self._before = before
         self.compiled = made
         self._computes = not all(column.passes for column in made.columns)
-        self.plan = plan
         self.generation = pool.spark.generation
         self.is_slow = False
         """True if its last batch was slow."""
@@ -191,7 +188,6 @@ class ProjectionPool:
         self._waiting: list[_Call] = []
         self._lock = threading.Lock()
         self._inputs: dict[tuple[int, str], DataFrame] = {}
-        self._programs: dict[tuple[int, int], WeakSet[Program]] = {}
         self._warm: set[tuple[int, str]] = set()
         self._home = scratch_folder("projections")
         self._names = itertools.count()
@@ -213,7 +209,7 @@ class ProjectionPool:
         key: Hashable | None = None,
         bounds: Bounds = UNBOUND,
     ) -> Program:
-        """The program that does what `build` does to a frame of this schema; equal ones are one while somebody has it.
+        """The program that does what `build` does to a frame of this schema.
 
         Of equal keys only the first is built. Constant expressions are computed now.
 
@@ -237,19 +233,10 @@ class ProjectionPool:
     def _program(self, session: SparkSession, frame: DataFrame) -> Program:
         plan = optimized(frame)
         _, leaf = chain_of(plan)
+        before = None
         if (function := function_of(leaf)) is not None:
             before = _FirstPass(self._program(session, frame_of(session, leaf.child())), function)
-            return Program(self, plan, compiled(session, frame, plan), before)
-        names, key = names_of(plan), (self.spark.generation, plan.semanticHash())
-        with self._lock:
-            alike = list(self._programs.get(key, ()))
-        for program in alike:
-            if plan.sameResult(program.plan) and program.names == names:
-                return program
-        program = Program(self, plan, compiled(session, frame, plan))
-        with self._lock:
-            self._programs.setdefault(key, WeakSet()).add(program)
-        return program
+        return Program(self, compiled(session, frame, plan), before)
 
     def is_first(self, what: str) -> bool:
         """Whether nobody asked for this in this Spark session before: a cold JVM is worth warming up once."""
@@ -327,7 +314,7 @@ class ProjectionPool:
         self._home.cleanup()
 
     def _input(self, session: SparkSession, schema: StructType) -> DataFrame:
-        """An empty frame of this schema, the same one each time: plans over it can be compared."""
+        """An empty frame of this schema, the same one each time, so that what is made of it is shared."""
         key = (self.spark.generation, schema.json())
         with self._lock:
             known = self._inputs.get(key)

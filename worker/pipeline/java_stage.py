@@ -1,4 +1,4 @@
-"""The Java stage of a connector that runs here, and what is done to its batches before and after it.
+"""The Java stage of a connector that runs in the worker, and what is done to its batches before and after it.
 
     sink:    decode, transforms -> (Java host) -> transforms, the sink's columns
     source:  records, transforms -> (Java host) -> transforms, encode

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from pyspark.sql import DataFrame
 from pyspark.sql.types import StructType
 
-from headrace.plugins.contracts import RowsOfSeveralTypes, SourceTask
+from headrace.plugins.contracts import RowsOfSeveralTypes, SourceTask, TopicEncoding
 from headrace.plugins.conversion.decode import ConverterBinding
 from headrace.plugins.conversion.encode import to_bytes
 from headrace.plugins.conversion.source_rows import DeclaredRows, numbered_type, records_of
@@ -52,6 +52,8 @@ class SourceExpressions:
         """Return all that `encoded` depends on, for rows that bear their topic; None if that is not settled."""
         if self.before is not None or self.java_stage is not None or isinstance(self.task, RowsOfSeveralTypes):
             return None
+        if any(isinstance(side.converter, TopicEncoding) for side in (self.key, self.value)):
+            return None  # it learns from the task's own records
         records = key_of_function(self.task, "records")
         return together(records, self.transforms.expression_key, key_of_side(self.key), key_of_side(self.value))
 

@@ -16,7 +16,7 @@ HAS = "org.apache.kafka.connect.transforms.predicates.HasHeaderKey"
 
 def made(config: dict[str, str], headers: Hashable | None = "simple") -> Transforms:
     header_bytes: Any = None
-    made = Transforms.of(config, Plugins.shipped(), header_bytes, {"python.transforms.allowed": True})
+    made = Transforms.of(config, Plugins.shipped(), header_bytes, {"python.transforms.allowed": ["json"]})
     return replace(made, headers_key=headers)
 
 
@@ -57,7 +57,7 @@ def test_equal_settings_have_equal_keys_and_others_have_not() -> None:
 
 
 def test_what_is_not_settled_has_no_key() -> None:
-    sql = {"transforms_c_type": "headrace.transforms.Sql", "transforms_c_sql": "SELECT *"}
-    assert made(chain(transforms="a,c", **sql)).expression_key is None
+    own = {"transforms_c_type": "headrace.transforms.Python", "transforms_c_function": "json:loads"}
+    assert made(chain(transforms="a,c", **own)).expression_key is None
     assert made(chain(), headers=None).expression_key is None
     assert made({}, headers=None).expression_key is None
