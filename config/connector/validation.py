@@ -6,17 +6,18 @@ in Connect's order (4.3.1). Within converters and overrides Java's order is that
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import Any, Final
 
 from headrace.config.connector.clients import override_problems
-from headrace.config.connector.config import framework_settings, sink_conflicts
+from headrace.config.connector.config import framework_settings, sink_conflicts, unserved
 from headrace.config.connector.enrichment import (
     PluginClass,
     PluginLookup,
+    chosen_transforms,
     enriched,
     version_key,
     version_objection,
@@ -163,8 +164,23 @@ class ConnectorValidator:
         ]
         self._check_hosts(parts, config)
         of_topics = internal_topic_problems(config, config.get("name") or "", self._settings)
-        self._add(parts, config, [*refused, *of_topics])
+        given = {key: value for key, value in config.items() if value is not None}
+        of_transforms = self._of_transforms(plugin, given, main)
+        self._add(parts, config, [*refused, *of_topics, *of_transforms, *unserved(given)])
         return Validation(name, parts, self._unread(plugin, config, parts, removed))
+
+    def _of_transforms(self, connector: PluginClass, config: Mapping[str, str], main: Part) -> Iterator[Problem]:
+        """What transforms say of their settings, if each is right alone and the worker's settings are known."""
+        if self._worker is None:
+            return
+        for prefix, plugin in chosen_transforms(config, self._plugins.beside(connector)):
+            if any(value.errors for name, value in main.values.items() if name.startswith(prefix)):
+                continue
+            made = plugin.load()()
+            made.worker = self._settings
+            own = {key.removeprefix(prefix): value for key, value in config.items() if key.startswith(prefix)}
+            for problem in made.validate(own):
+                yield replace(problem, key=prefix + problem.key)
 
     def _unread(
         self,
