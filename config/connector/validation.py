@@ -170,7 +170,7 @@ class ConnectorValidator:
         return Validation(name, parts, self._unread(plugin, config, parts, removed))
 
     def _of_transforms(self, connector: PluginClass, config: Mapping[str, str], main: Part) -> Iterator[Problem]:
-        """What transforms say of their settings, if each is right alone and the worker's settings are known."""
+        """The problems that transforms tell, if each setting is right alone and the worker's settings are known."""
         if self._worker is None:
             return
         for prefix, plugin in chosen_transforms(config, self._plugins.beside(connector)):

@@ -160,7 +160,7 @@ def test_offsets_come_that_were_asked_for_while_no_broker_was_known(
 def test_no_offsets_are_asked_for_while_no_broker_is_connected(
     link: MetadataProxy, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What is asked in vain may end the process when the brokers are back."""
+    """A request in vain may end the process once the brokers are back."""
     with TcpProxy(link.port) as wire:
         link.advertised_port = wire.port
         client = GroupOffsets({**CLIENT, "bootstrap.servers": f"127.0.0.1:{wire.port}"})
