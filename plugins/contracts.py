@@ -791,7 +791,14 @@ class Transform(Plugin):
     """Changes records by expressions."""
 
     worker: Mapping[str, Any] = MappingProxyType({})
-    """Parsed worker settings that plugins may read, as `TaskContext.worker`; set before `configure`."""
+    """Parsed worker settings that plugins may read, as `TaskContext.worker`; set before any method is called."""
+
+    def validate(self, config: Mapping[str, str]) -> list[Problem]:
+        """Return what is wrong beyond single settings; by default nothing. Called at validation, without `configure`.
+
+        It must not load what the config names.
+        """
+        return []
 
     def configure(self, config: Mapping[str, str]) -> None:
         """Get ready; called once, first. Errors: ConfigError."""

@@ -6,16 +6,18 @@ in Connect's order (4.3.1). Within converters and overrides Java's order is that
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
+from dataclasses import replace
 from itertools import islice
 from typing import Any, Final
 
 from headrace.config.connector.clients import override_problems
-from headrace.config.connector.config import framework_settings, sink_conflicts
+from headrace.config.connector.config import framework_settings, sink_conflicts, unserved
 from headrace.config.connector.enrichment import (
     PluginClass,
     PluginLookup,
+    chosen_transforms,
     enriched,
     version_key,
     version_objection,
@@ -120,12 +122,26 @@ class _Check:
                 main.add(key, self._config[key], one.problem(key, self._config[key]).message)
         parts = [main, *self._overrides(main), *self._converters(main)]
         of_topics = internal_topic_problems(self._config, self._config.get("name") or "", self._worker_settings)
-        for problem in [*self._refused_hosts(parts), *self._refused_files, *of_topics]:
+        problems = [*self._refused_hosts(parts), *self._refused_files, *of_topics]
+        for problem in [*problems, *self._of_transforms(main), *unserved(self._given)]:
             part = next((one for one in parts if problem.key in one.values), main)
             part.add(problem.key, self._config[problem.key], f"{problem.message} {problem.remedy}")
         declared = {setting.name: setting for part in parts for setting in part.settings}
         useless = unread(self._plugin.kind, self._config, declared, removed, self._class_of)
         return Validation(self._config["connector.class"] or "", parts, list(islice(useless, _MOST_UNREAD)))
+
+    def _of_transforms(self, main: Part) -> Iterator[Problem]:
+        """What transforms say of their settings, if each is right alone and the worker's settings are known."""
+        if self._worker is None:
+            return
+        for prefix, plugin in chosen_transforms(self._given, self._plugins):
+            if any(value.errors for name, value in main.values.items() if name.startswith(prefix)):
+                continue
+            made = plugin.load()()
+            made.worker = self._worker_settings
+            own = {key.removeprefix(prefix): value for key, value in self._given.items() if key.startswith(prefix)}
+            for problem in made.validate(own):
+                yield replace(problem, key=prefix + problem.key)
 
     def _class_of(self, kind: str, key: str) -> type[Any] | None:
         """The class that a setting names; None if there is none."""

@@ -8,8 +8,9 @@ for its handle's own group, of which a producer has none, and the process ends w
 (confluentinc/librdkafka issue 5040). Loses: this module knows C structs, and an address inside confluent-kafka's
 object; each configuration has a consumer, which joins nothing; to remove offsets wants brokers from 2.4 on.
 Decided: time limits are kept here, because librdkafka ends the process (`eonce->refcnt > 0`, issue 4605) if its own
-time limit for a request to a group's coordinator has passed before that broker is back; loses: a process that has asked
-in vain ends if the broker is back after more than an hour, which is the longest limit that librdkafka takes.
+time limit for a request to a group's coordinator has passed before that broker is back; loses: a process that asked as
+the brokers went ends if they are back after more than an hour, which is the longest limit that librdkafka takes. Once
+the client's statistics tell that no broker is connected, nothing is asked until one is.
 Decided: a change is sent once the coordinator has told the group's offsets, because a change that waits for its broker
 cannot be taken back, and would overwrite what was set meanwhile; loses: one more request for each change; a change that
 is on its way as the broker goes may still be made within the hour.
@@ -161,6 +162,7 @@ class GroupOffsets:
             self._config["error_cb"] = failures
         self._lock = threading.Lock()
         self._client: Any = None
+        self._statistics: ClientStatistics | None = None
 
     def committed(
         self,
@@ -193,6 +195,11 @@ class GroupOffsets:
         if self._client is not None:
             self._client.poll(0)
 
+    @property
+    def is_cut_off(self) -> bool:
+        """True if no broker was connected a moment ago; a consumer connects to its group's by itself."""
+        return self._statistics is not None and self._statistics.is_cut_off
+
     def handle(self, group: str) -> c_void_p:
         """librdkafka's client.
 
@@ -202,10 +209,10 @@ class GroupOffsets:
         with self._lock:
             if self._client is None:
                 own = {**self._config, "group.id": group}
-                statistics = ClientStatistics("admin-client", own)
+                self._statistics = ClientStatistics("admin-client", own)
                 client_log = logging.getLogger(f"{__name__}.client")
-                self._client = Consumer({**own, **statistics.settings()}, logger=client_log)
-                statistics.watch(self._client)
+                self._client = Consumer({**own, **self._statistics.settings()}, logger=client_log)
+                self._statistics.watch(self._client)
         if (handle := handle_of(self._client)) is None:
             raise ImportError(
                 "This confluent-kafka keeps librdkafka's client elsewhere than 2.16 does, so the offsets of groups "
@@ -236,13 +243,17 @@ class Answer:
         self._group = group
         self._steps = list(steps)
         self._ends = time.monotonic() + timeout_s
-        self._again_s = _AGAIN_S
-        self._send()
+        self._again_s, self._ask_again_at = _AGAIN_S, 0.0
+        self._queue = self._new_queue()
+        if not client.is_cut_off:
+            self._send()
+
+    def _new_queue(self) -> int:
+        queue: int = _c["queue_new"](self._handle)
+        weakref.finalize(self, _c["queue_destroy"], queue).atexit = False
+        return queue
 
     def _send(self) -> None:
-        """Ask for the present step; what comes late of a former request goes to a queue of its own."""
-        self._queue = _c["queue_new"](self._handle)
-        weakref.finalize(self, _c["queue_destroy"], self._queue).atexit = False
         self._steps[0].send(self._handle, self._group, self._queue)
         self._ask_again_at = time.monotonic() + self._again_s
 
@@ -283,9 +294,11 @@ class Answer:
                 return event
             if time.monotonic() > self._ends:
                 raise KafkaException(KafkaError(KafkaError._TIMED_OUT, self._steps[0].request.in_vain))
-            if self._steps[0].request is _LIST and time.monotonic() > self._ask_again_at:
-                self._again_s *= 2
+            is_late = self._steps[0].request is _LIST and time.monotonic() > self._ask_again_at
+            if is_late and not self._client.is_cut_off:
+                self._queue = self._new_queue()  # that of the former request may get its answer late
                 self._send()
+                self._again_s *= 2
             if left_s <= 0:
                 raise TimeoutError("Kafka has not answered yet")
 

@@ -67,6 +67,10 @@ def _reference(name: str, value: Any) -> str | None:
     return f"Invalid value {value} for configuration {name}: it has to be of the form module:function"
 
 
+def _module(reference: str) -> str:
+    return reference.partition(":")[0]
+
+
 def _known(name: str, value: Any) -> str | None:
     unknown = [one for one in value or [] if one not in METADATA]
     return (
@@ -110,6 +114,11 @@ class Python(Transform):
     version = "1.0.0"
     undeclared = ("",)
 
+    def validate(self, config: Mapping[str, str]) -> list[Problem]:
+        """Return that the worker does not allow the module, if so."""
+        problem = self._objection(config["function"], _module(config["function"]))
+        return [] if problem is None else [problem]
+
     def configure(self, config: Mapping[str, str]) -> None:
         """The function is imported. Errors: ConfigError where it cannot or may not be."""
         parsed = SETTINGS.parse(config)
@@ -117,7 +126,7 @@ class Python(Transform):
         self._ddl: str | None = parsed["schema"]
         self._metadata: list[str] = parsed["metadata"]
         self._settings = {key: value for key, value in config.items() if key not in SETTINGS}
-        self._refuse_module(self._reference.partition(":")[0])
+        self._refuse_module(_module(self._reference))
         try:
             self._function = loaded(self._reference)
         except (Exception, SystemExit) as error:
@@ -159,12 +168,16 @@ class Python(Transform):
         return changed.with_frame(changed.frame.drop(GROUP, *(group.column for group in groups)))
 
     def _refuse_module(self, module: str) -> None:
+        if (problem := self._objection(self._reference, module)) is not None:
+            raise ConfigError(problem)
+
+    def _objection(self, reference: str, module: str) -> Problem | None:
         allowed = self.worker.get("python.transforms.allowed", [])
-        if not any(one == "*" or module == one or module.startswith(f"{one}.") for one in allowed):
-            raise self._refused(
-                f"This worker allows no functions of the module {module}.",
-                f"Its operator may allow them with python.transforms.allowed={module} in the worker's properties.",
-            )
+        if any(one == "*" or module == one or module.startswith(f"{one}.") for one in allowed):
+            return None
+        message = f"This worker allows no functions of the module {module}."
+        remedy = f"Its operator may allow them with python.transforms.allowed={module} in the worker's properties."
+        return Problem("function", reference, message, remedy)
 
     def _refused(self, message: str, remedy: str) -> ConfigError:
         return ConfigError(Problem("function", self._reference, message, remedy))

@@ -14,6 +14,7 @@ can be judged before Spark evaluates them; loses: options that are computed or g
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
@@ -74,21 +75,25 @@ zeroifnull zip_with | ~
 """)
 """Functions of one record, which touch nothing but their arguments."""
 
-JUDGED_LATER: Final = _names("""
+AGGREGATES: Final = _names("""
 any any_value approx_count_distinct approx_percentile approx_top_k approx_top_k_accumulate approx_top_k_combine
 array_agg avg bit_and bit_or bit_xor bitmap_and_agg bitmap_construct_agg bitmap_or_agg bool_and bool_or collect_list
-collect_set collect_union corr count count_if count_min_sketch counter_diff covar_pop covar_samp cume_dist curdate
-current_date current_time current_timestamp current_timezone current_user dense_rank every explode explode_outer first
-first_value grouping grouping_id histogram_numeric hll_sketch_agg hll_union_agg inline inline_outer json_tuple
-kll_merge_agg_bigint kll_merge_agg_double kll_merge_agg_float kll_sketch_agg_bigint kll_sketch_agg_double
-kll_sketch_agg_float kurtosis lag last last_value lead listagg localtime localtimestamp max max_by mean measure median
-min min_by mode monotonically_increasing_id now nth_value ntile percent_rank percentile percentile_approx
-percentile_cont percentile_disc posexplode posexplode_outer rand randn random randstr rank regr_avgx regr_avgy
-regr_count regr_intercept regr_r2 regr_slope regr_sxx regr_sxy regr_syy row_number schema_of_variant_agg session_user
-session_window shuffle skewness some spark_partition_id stack std stddev stddev_pop stddev_samp string_agg sum
-theta_intersection_agg theta_sketch_agg theta_union_agg try_avg try_sum tuple_intersection_agg_double
-tuple_intersection_agg_integer tuple_sketch_agg_double tuple_sketch_agg_integer tuple_union_agg_double
-tuple_union_agg_integer uniform user uuid var_pop var_samp variance window window_time
+collect_set collect_union corr count count_if count_min_sketch covar_pop covar_samp every first first_value grouping
+grouping_id histogram_numeric hll_sketch_agg hll_union_agg kll_merge_agg_bigint kll_merge_agg_double
+kll_merge_agg_float kll_sketch_agg_bigint kll_sketch_agg_double kll_sketch_agg_float kurtosis last last_value listagg
+max max_by mean measure median min min_by mode percentile percentile_approx percentile_cont percentile_disc regr_avgx
+regr_avgy regr_count regr_intercept regr_r2 regr_slope regr_sxx regr_sxy regr_syy schema_of_variant_agg skewness some
+std stddev stddev_pop stddev_samp string_agg sum theta_intersection_agg theta_sketch_agg theta_union_agg try_avg
+try_sum tuple_intersection_agg_double tuple_intersection_agg_integer tuple_sketch_agg_double tuple_sketch_agg_integer
+tuple_union_agg_double tuple_union_agg_integer var_pop var_samp variance
+""")
+"""Functions of several records."""
+
+JUDGED_LATER: Final = AGGREGATES | _names("""
+counter_diff cume_dist curdate current_date current_time current_timestamp current_timezone current_user dense_rank
+explode explode_outer inline inline_outer json_tuple lag lead localtime localtimestamp monotonically_increasing_id now
+nth_value ntile percent_rank posexplode posexplode_outer rand randn random randstr rank row_number session_user
+session_window shuffle spark_partition_id stack uniform user uuid window window_time
 """)
 """Functions that the analysed SELECT shows to need more than one record, or to be another with each attempt."""
 
@@ -98,6 +103,22 @@ input_file_block_start input_file_name java_method reflect to_protobuf try_refle
 xpath_double xpath_float xpath_int xpath_long xpath_number xpath_short xpath_string
 """)
 """Functions that reach files, servers or Java, or that say something of the worker and nothing of the record."""
+
+
+_NO_CALLS: Final = re.compile(
+    r"""(?isx) (?<!\w)r'[^']*' | (?<!\w)r"[^"]*" | '(?:[^'\\]|\\.)*' | "(?:[^"\\]|\\.)*" | `[^`]*`
+    | --[^\n]* | /\*.*?\*/ | \bi?like\s+(?:all|any|some)\b"""
+)
+"""Texts, quoted names and comments; and words that are functions elsewhere."""
+_CALL: Final = re.compile(r"\b(\w+)\s*\(")
+_GROUPS: Final = re.compile(r"(?i)\bgroup\s+by\b")
+
+
+def aggregate_in(sql: str) -> str | None:
+    """An aggregate that a SELECT has, found without Spark; some, as a window, only Spark finds."""
+    bare = _NO_CALLS.sub(" '' ", sql)
+    called = (name for name in _CALL.findall(bare) if name.lower() in AGGREGATES)
+    return next(called, "GROUP BY" if _GROUPS.search(bare) else None)
 
 
 class Options(NamedTuple):

@@ -54,6 +54,13 @@ _SIGNS: Final = tuple(
     for sign in (r"\[PYTHON_VERSION_MISMATCH\].*", r"Cannot run program.*", r"\w*ImportError:.*|ModuleNotFoundError:.*")
 )
 """Signs of what an executor's host lacks, in the text of a failed job."""
+_ENDED: Final = re.compile(r"Executor updated: \S+ is now (?:FAILED|LOST|EXITED)(?: \((.*)\))? \(org\.apache\S+$")
+_FOLDER: Final = re.compile(r" \(in directory \"[^\"]*\"\)")
+"""The executor's own folder, another one each time."""
+_LAUNCH_REMEDY: Final = (
+    "See stderr of the application below the work folder of a Spark worker, and that worker's log; JAVA_HOME there and "
+    "the settings spark.executor.* decide how executors start."
+)
 _REMEDY: Final = (
     "Executors need the worker's versions of Python and Spark: set spark.pyspark.python to such a Python on their "
     "hosts, or send one by spark.archives (docs/spark-cluster.md#what-executors-need). Until then batches run in this "
@@ -108,6 +115,8 @@ class Cluster:
         self._none_since: float | None = None
         self.trouble: str | None = None
         """The reason that executors cannot run jobs, as logged last; None if none is known."""
+        self.ended: str | None = None
+        """The reason that the last executor ended as it started; None if executors have run jobs since."""
 
     @property
     def is_ready(self) -> bool:
@@ -118,13 +127,28 @@ class Cluster:
     def begin(self, session: SparkSession) -> None:
         """Equip and check the executors of this session; returns at once."""
         self._checked, self._had_executors, self._none_since = _Checked(session), False, None
-        self.trouble = None
+        self.trouble = self.ended
         self._start_check(self._checked)
 
     def end(self) -> None:
         """The session is over."""
         if self._checked is not None:
             self._checked.over.set()
+
+    def takes(self, line: str) -> bool:
+        """Take a line of the driver's log that tells of an executor's end; False if it does not.
+
+        A stand-alone master removes an application whose executors have ended ten times, and Spark's errors then tell
+        of the removal alone.
+        """
+        if (found := _ENDED.search(line)) is None:
+            return False
+        if not self.is_ready:
+            why = f"Spark's executors end as they start: {_FOLDER.sub('', found[1] or found[0])}. {_LAUNCH_REMEDY}"
+            if why != self.ended:
+                self.ended = self.trouble = why
+                log.error("%s", why)
+        return True
 
     def doubt(self, text: str) -> str:
         """Check the executors again if this text of a failed job says that one lacks something.
@@ -187,11 +211,11 @@ class Cluster:
             if over.is_set():
                 return
             if not why:
-                self.trouble = None
+                self.trouble = self.ended = None
                 checked.ready.set()
                 return
             attempts += 1
-            if why != said:
+            if why != said and self.ended is None:
                 self.trouble = f"The executors of {_master(session)} cannot run Headrace's jobs: {why}. {_REMEDY}"
                 log.error("%s", self.trouble)
                 said = why
@@ -244,7 +268,7 @@ class Cluster:
             warning.cancel()
 
     def _warn(self, session: SparkSession) -> None:
-        if self._checked is None or self._checked.over.is_set():
+        if self._checked is None or self._checked.over.is_set() or self.ended is not None:
             return
         with contextlib.suppress(Py4JError):  # of a session that has ended
             self.trouble = f"{self._waits_for(session)}. Until then batches run in this worker."

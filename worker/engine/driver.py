@@ -290,7 +290,9 @@ class Spark:
                 if not self._stopping.is_set():
                     what = "watched any longer" if began else "started"
                     pause_s = _BACKOFF.pause(failures)
-                    log.error("Spark could not be %s (again in %.0f s): %s", what, pause_s, error, exc_info=True)
+                    cause = self._cluster.ended if self._cluster is not None else None
+                    said = "Spark could not be %s (again in %.0f s): %s"
+                    log.error(said, what, pause_s, cause or error, exc_info=cause is None)
             self._ready.clear()
             if began:
                 self.restarts += not self._stopping.is_set()
@@ -316,7 +318,7 @@ class Spark:
             paths = [*self._python_path, *filter(None, [os.environ.get("PYTHONPATH")])]
             os.environ["PYTHONPATH"] = os.pathsep.join(dict.fromkeys(paths))
         launch = {key: value for key, value in self._conf.items() if key.startswith(_AT_LAUNCH)}
-        with passed_on(sys.stderr, without=_INCUBATOR) as output:
+        with passed_on(sys.stderr, self._takes) as output:
             gateway = opened_gateway(launch, Path(self._home.name), output)
         self._process = gateway.proc  # first: what fails from here on ends it
         from pyspark.sql import SparkSession
@@ -338,6 +340,10 @@ class Spark:
         self._ready.set()
         log.info("Spark %s is ready after %.1f s (%s)", session.version, time.monotonic() - began, context.master)
         self._tell(True)
+
+    def _takes(self, line: str) -> bool:
+        """Take a line of the driver's output that is not to be shown."""
+        return line.startswith(_INCUBATOR) or (self._cluster is not None and self._cluster.takes(line))
 
     def _watch(self) -> str:
         """Return why the session is lost, once it is."""

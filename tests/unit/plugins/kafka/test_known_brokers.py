@@ -157,6 +157,26 @@ def test_offsets_come_that_were_asked_for_while_no_broker_was_known(
         assert [answer.result()[0].offset for answer in asked] == [-1001, -1001]
 
 
+def test_no_offsets_are_asked_for_while_no_broker_is_connected(
+    link: MetadataProxy, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A request in vain may end the process once the brokers are back."""
+    with TcpProxy(link.port) as wire:
+        link.advertised_port = wire.port
+        client = GroupOffsets({**CLIENT, "bootstrap.servers": f"127.0.0.1:{wire.port}"})
+        client.committed("g", timeout_s=SECONDS).result()
+        until(lambda: (client.poll(), not client.is_cut_off)[1])
+        wire.cut()
+        until(lambda: (client.poll(), client.is_cut_off)[1])
+        with monkeypatch.context() as patch:
+            patch.setattr(group_offsets._Asked, "send", lambda *_: pytest.fail("it was sent"))
+            with pytest.raises(KafkaException, match="no broker has told the offsets of the group"):
+                client.committed("g", timeout_s=0.5).result()
+        answer = client.committed("g", timeout_s=SECONDS)
+        wire.heal()
+        assert answer.result() == []
+
+
 def test_the_log_says_that_brokers_are_looked_up_anew(link: MetadataProxy, caplog: pytest.LogCaptureFixture) -> None:
     now = 0.0
     config = {**CLIENT, "bootstrap.servers": link.servers}
