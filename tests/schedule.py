@@ -50,7 +50,7 @@ SECONDS: Final = {
     "tests/faults/test_hdfs_sink_killed.py": 120,
     "tests/faults/test_engine_lost.py": 117,
     "tests/integration/test_standalone.py": 114,
-    "tests/integration/test_java_parts.py": 110,
+    "tests/integration/test_java_stage.py": 110,
     "tests/integration/test_jdbc_sink.py": 110,
     "tests/integration/test_plugin_install.py": 110,
     "tests/integration/test_quickstart.py": 103,

@@ -29,14 +29,14 @@ import threading
 import time
 import weakref
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from ctypes import POINTER, c_char_p, c_int, c_int32, c_int64, c_size_t, c_void_p
+from ctypes import POINTER, c_char_p, c_int, c_int32, c_size_t, c_void_p
 from typing import Any, Final, NamedTuple
 
 from confluent_kafka import Consumer, KafkaError, KafkaException
 
 from headrace.plugins.kafka.client_key import client_key
 from headrace.plugins.kafka.client_statistics import ClientStatistics
-from headrace.plugins.kafka.handle import functions, handle_of
+from headrace.plugins.kafka.librdkafka_internals import Partition, Partitions, functions, handle_of
 
 _CHECK_EVERY_S: Final = 0.1
 _ANY_REQUEST: Final = 0
@@ -68,27 +68,6 @@ class GroupOffset(NamedTuple):
     """Why Kafka's answer says nothing else of the partition."""
 
 
-class _Partition(ctypes.Structure):
-    """rd_kafka_topic_partition_t."""
-
-    _fields_ = (
-        ("topic", c_char_p),
-        ("partition", c_int32),
-        ("offset", c_int64),
-        ("metadata", c_void_p),
-        ("metadata_size", c_size_t),
-        ("opaque", c_void_p),
-        ("err", c_int),
-        ("_private", c_void_p),
-    )
-
-
-class _Partitions(ctypes.Structure):
-    """rd_kafka_topic_partition_list_t."""
-
-    _fields_ = (("count", c_int), ("size", c_int), ("elements", POINTER(_Partition)))
-
-
 class _Request(NamedTuple):
     """One of librdkafka's requests about groups."""
 
@@ -103,7 +82,7 @@ class _Request(NamedTuple):
 
     def signatures(self) -> dict[str, tuple[Any, ...]]:
         """Its functions."""
-        given = (POINTER(_Partitions),) if self.names_partitions else ()
+        given = (POINTER(Partitions),) if self.names_partitions else ()
         return {
             f"{self.of_one}_new": (c_void_p, c_char_p, *given),
             f"{self.of_one}_destroy": (None, c_void_p),
@@ -126,12 +105,12 @@ _c: Final = functions(
         "AdminOptions_set_request_timeout": (c_int, c_void_p, c_int, c_char_p, c_size_t),
         "AdminOptions_set_require_stable_offsets": (c_void_p, c_void_p, c_int),
         "AdminOptions_destroy": (None, c_void_p),
-        "topic_partition_list_new": (POINTER(_Partitions), c_int),
-        "topic_partition_list_add": (POINTER(_Partition), POINTER(_Partitions), c_char_p, c_int32),
-        "topic_partition_list_destroy": (None, POINTER(_Partitions)),
+        "topic_partition_list_new": (POINTER(Partitions), c_int),
+        "topic_partition_list_add": (POINTER(Partition), POINTER(Partitions), c_char_p, c_int32),
+        "topic_partition_list_destroy": (None, POINTER(Partitions)),
         "mem_malloc": (c_void_p, c_void_p, c_size_t),
         "group_result_error": (c_void_p, c_void_p),
-        "group_result_partitions": (POINTER(_Partitions), c_void_p),
+        "group_result_partitions": (POINTER(Partitions), c_void_p),
         "error_code": (c_int, c_void_p),
         "error_string": (c_char_p, c_void_p),
         "queue_new": (c_void_p, c_void_p),
@@ -353,7 +332,7 @@ def _listed(offsets: Sequence[GroupOffset], at_end: contextlib.ExitStack) -> Any
     return listed
 
 
-def _offset(of: _Partition) -> GroupOffset:
+def _offset(of: Partition) -> GroupOffset:
     metadata = ctypes.string_at(of.metadata, of.metadata_size) if of.metadata else b""
     error = KafkaError(of.err) if of.err else None
     return GroupOffset(_text(of.topic), of.partition, of.offset, _text(metadata), error)

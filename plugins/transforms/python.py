@@ -34,13 +34,12 @@ import pyarrow as pa
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 from pyspark.sql import types as spark
-from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
 
 from headrace.config.problems import ConfigError, Problem
 from headrace.config.settings import Importance, Setting, Settings, Type
 from headrace.config.validators import Check
 from headrace.plugins.catalyst.arrow_functions import ArrowFunction
-from headrace.plugins.catalyst.internals import attempted
+from headrace.plugins.catalyst.spark_internals import arrow_schema_of, attempted, struct_of
 from headrace.plugins.contracts import Transform
 from headrace.plugins.records import HEADERS, Records
 from headrace.plugins.schema import Schema, SchemaType, spark_type
@@ -148,7 +147,7 @@ class Python(Transform):
         given = records.frame.withColumn(GROUP, _group_of(groups, records))
         types = [spark.StructField(group.column, _answer(group.gives)) for group in groups]
         made = spark.StructType([*given.schema.fields, *types])
-        batches = Batches(self._reference, self._settings, tuple(groups), to_arrow_schema(made, timezone="UTC"))
+        batches = Batches(self._reference, self._settings, tuple(groups), arrow_schema_of(made))
         function = ArrowFunction(batches)
         self._kept = [*self._kept[-8:], function]  # found by name as long as somebody has it
         done = records.with_frame(given.mapInArrow(function, made))
@@ -213,7 +212,7 @@ class Python(Transform):
             return None
         try:
             kind = spark.StructType.fromDDL(given) if isinstance(given, str) else given
-            kind = from_arrow_schema(kind) if isinstance(kind, pa.Schema) else kind
+            kind = struct_of(kind) if isinstance(kind, pa.Schema) else kind
             if not isinstance(kind, spark.StructType):
                 raise TypeError(f"{type(given).__name__} is none")
         except Exception as error:

@@ -45,7 +45,7 @@ from pyspark.sql import types as spark
 from headrace.config.problems import ConfigError, Problem
 from headrace.config.settings import Importance, Setting, Settings, Type
 from headrace.config.validators import All, Check, NonEmpty
-from headrace.plugins.catalyst.internals import attempted
+from headrace.plugins.catalyst.spark_internals import attempted
 from headrace.plugins.contracts import Transform
 from headrace.plugins.records import Records
 from headrace.plugins.schema import OPTIONAL_STRING, Schema

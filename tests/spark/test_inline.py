@@ -1,6 +1,6 @@
 """The classes inside Spark that `headrace.worker.engine.inline` stands on, for the Spark that is installed.
 
-What a program gives *here* is what an ordinary frame gives; what cannot be a program says so; one program serves many.
+What a program gives inline is what an ordinary frame gives; what cannot be a program says so; one program serves many.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import ArrayType, IntegerType, StringType, StructType
 
-from headrace.plugins.catalyst.internals import each
+from headrace.plugins.catalyst.spark_internals import each
 from headrace.plugins.contracts import RetriableError
 from headrace.worker.engine import lane
-from headrace.worker.engine.compiled import NotHere
+from headrace.worker.engine.compiled import NotProjectable
 from headrace.worker.engine.driver import EngineLost, Spark
 from headrace.worker.engine.inline import TOGETHER_ROWS, Program, ProjectionPool
 from headrace.worker.engine.lane import INTERPRETED_ROWS, Lane
@@ -276,7 +276,7 @@ def test_an_answer_is_not_the_next_requests_memory(pool: ProjectionPool) -> None
 def test_what_is_more_than_projections_needs_a_job(
     build: Callable[[DataFrame], DataFrame], pool: ProjectionPool
 ) -> None:
-    with pytest.raises(NotHere):
+    with pytest.raises(NotProjectable):
         pool.compile(INPUT, build)
 
 

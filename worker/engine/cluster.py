@@ -1,11 +1,11 @@
 """Executors on other hosts: what they need is sent to them, they are checked, and their loss is noticed.
 
-Jobs run *there* once a probe has found the executors equal to the worker; until then batches run *here*. A job that
+Jobs run once a probe has found the executors equal to the worker; until then batches run inline. A job that
 fails for what an executor lacks, which may have come later than the probe, has them probed again.
 
     session starts -> archive of Headrace and plugins -> probe -> archive of the packages that differ -> probe -> jobs
 
-Decided: what keeps executors from running jobs is one error in the log, and work goes on *here*, because a pipe that
+Decided: what keeps executors from running jobs is one error in the log, and work goes on inline, because a pipe that
 flows slowly is worth more than one that has failed; loses: who does not read the log sees only a busy worker.
 """
 
@@ -24,13 +24,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from py4j.protocol import Py4JError
 
 from headrace.plugins.backoff import Backoff
 from headrace.worker.engine.executor_archives import Archive, packages_archive, product_archive, versions_needed
 from headrace.worker.engine.executor_probe import Look, differences, look
+from headrace.worker.engine.spark_internals import scala_context
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -153,7 +154,7 @@ class Cluster:
         """Check the executors again if this text of a failed job says that one lacks something.
 
         Answers what it lacks; empty: the job failed for another reason. The check begins later with each doubt, so that
-        a job which fails although the executors are well is not tried again at once: its batches run *here* meanwhile.
+        a job which fails although the executors are well is not tried again at once: its batches run inline meanwhile.
         """
         found, checked = _sign(text), self._checked
         if not found or checked is None:
@@ -184,7 +185,7 @@ class Cluster:
         """
         if not _master(session).startswith("spark://"):
             return None
-        context: Any = session.sparkContext._jsc.sc()
+        context = scala_context(session)
         # Not those with a block manager: one may be left of an executor that was lost while it registered.
         executors: int = context.getExecutorIds().size()
         self._had_executors |= executors > 0
@@ -276,7 +277,7 @@ class Cluster:
     @staticmethod
     def _waits_for(session: SparkSession) -> str:
         """Tell why the probe waits: executors have not answered it, or there are none."""
-        context: Any = session.sparkContext._jsc.sc()
+        context = scala_context(session)
         running = context.getExecutorIds().size()
         if running:
             return (

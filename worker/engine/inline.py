@@ -1,4 +1,4 @@
-"""*Here*: Spark's own compiled expressions, applied to Arrow batches inside the driver's JVM without a Spark job.
+"""Inline: Spark's own compiled expressions, applied to Arrow batches inside the driver's JVM without a Spark job.
 
 A plan for a batch of one record costs Spark 16-30 ms; twenty trickling tasks would drown in it. So the expressions are
 compiled once, to the projections that Spark's executors would run, and from then on a batch goes through them directly:
@@ -50,7 +50,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
 from headrace.plugins.catalyst.arrow_functions import ArrowFunction
-from headrace.plugins.catalyst.internals import frame_of, optimized
+from headrace.plugins.catalyst.spark_internals import empty_frame, frame_of, optimized
 from headrace.plugins.errors import StoppedError
 from headrace.plugins.scratch import scratch_folder
 from headrace.worker.engine.admission import Admission
@@ -210,22 +210,22 @@ class ProjectionPool:
         self,
         schema: StructType,
         build: Callable[[DataFrame], DataFrame],
-        recipe: Hashable | None = None,
+        key: Hashable | None = None,
         bounds: Bounds = UNBOUND,
     ) -> Program:
         """The program that does what `build` does to a frame of this schema; equal ones are one while somebody has it.
 
-        Of equal recipes only the first is built. Constant expressions are computed now.
+        Of equal keys only the first is built. Constant expressions are computed now.
 
-        Errors: NotHere if it is more than projections; EngineLost, StoppedError, TooSlow.
+        Errors: NotProjectable if it is more than projections; EngineLost, StoppedError, TooSlow.
         """
         patient = replace(bounds, limit_s=max(bounds.limit_s, COMPILED_WITHIN_S))
-        return patient.call(partial(self._compile, schema, build, recipe), "what is constant", self._left)
+        return patient.call(partial(self._compile, schema, build, key), "what is constant", self._left)
 
-    def _compile(self, schema: StructType, build: Callable[[DataFrame], DataFrame], recipe: Hashable | None) -> Program:
+    def _compile(self, schema: StructType, build: Callable[[DataFrame], DataFrame], key: Hashable | None) -> Program:
         with self.spark.using() as session:
             given = self._input(session, schema)
-            return shared(given, recipe, lambda: self._built(session, build(given)))
+            return shared(given, key, lambda: self._built(session, build(given)))
 
     def _left(self, compiling: Future[Program]) -> None:
         self.given_up.add(lambda: not compiling.done())
@@ -332,10 +332,7 @@ class ProjectionPool:
         with self._lock:
             known = self._inputs.get(key)
         if known is None:  # the first of a session takes 0.4 s, in which others may use the pool
-            jsession: Any = session._jsparkSession
-            # Not `createDataFrame`: its rows go through an encoder, which is compiled first and never used.
-            rdd = session.sparkContext._jsc.emptyRDD().rdd()
-            made = DataFrame(jsession.internalCreateDataFrame(rdd, jsession.parseDataType(key[1]), False), session)
+            made = empty_frame(session, schema)
             with self._lock:
                 self._inputs = {one: frame for one, frame in self._inputs.items() if one[0] == key[0]}
                 known = self._inputs.setdefault(key, made)

@@ -8,6 +8,8 @@ from typing import Final
 from py4j.protocol import Py4JError
 from pyspark.sql import SparkSession
 
+from headrace.worker.engine.spark_internals import cancel_jobs
+
 _numbers: Final = itertools.count(1)
 
 
@@ -25,8 +27,7 @@ class JobGroup:
 
     def cancel(self) -> None:
         """End its jobs soon, also those that have not begun. Errors: Py4JError."""
-        # PySpark's cancelJobGroup has no effect on a job that is still being planned.
-        self._session.sparkContext._jsc.sc().cancelJobGroupAndFutureJobs(self._name)
+        cancel_jobs(self._session, self._name)
 
     def runs(self) -> bool:
         """True while threads of executors work for it, also for a job that has been cancelled."""

@@ -1,4 +1,4 @@
-"""*There*: a batch as a Spark job, for more than about half a second of work.
+"""A batch as a Spark job, for more than about half a second of work.
 
     source_job.py:  plan's splits -> reader -> records, transforms, encode -> Kafka writer
     sink_job.py:    Kafka's offsets -> decode, transforms, project -> the sink's writer
@@ -22,6 +22,7 @@ from pyspark.sql import DataFrame, SparkSession
 from headrace.plugins.errors import RetriableError
 from headrace.worker.deadletters.failed_records import FailureReport
 from headrace.worker.engine.driver import EngineLost
+from headrace.worker.engine.spark_internals import cancel_jobs
 from headrace.worker.logs import context
 from headrace.worker.pipeline.executors import LOGS_OF
 from headrace.worker.pipeline.scope import TaskScope
@@ -82,8 +83,7 @@ class Job(ABC):
         """End the job soon, with JobCancelled."""
         self.cancelled = True
         with contextlib.suppress(EngineLost), self.scope.engine.projections.spark.using() as session:
-            # PySpark's cancelJobGroup is forgotten where the job, still being planned, has not begun.
-            session.sparkContext._jsc.sc().cancelJobGroupAndFutureJobs(self._name)
+            cancel_jobs(session, self._name)
 
     def _answers(self, row_bytes: int) -> list[Any]:
         """Run the job and tell what its Python workers report of failed records. Shape: `ANSWER`.

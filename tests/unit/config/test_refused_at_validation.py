@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from headrace.config.connector.validation import ConnectorValidator
+from headrace.config.connector.validator import ConnectorValidator
 from headrace.config.worker.config import WorkerConfig
 from headrace.plugins.discovery import Plugins
 

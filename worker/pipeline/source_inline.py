@@ -1,0 +1,108 @@
+"""A source's batch in the worker: read, transform and encode, produce."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+from collections.abc import Generator, Iterator
+from dataclasses import dataclass
+from functools import partial
+
+import pyarrow as pa
+
+from headrace.plugins.contracts import ArrowReader, FrameReader, Plan, SourceTask
+from headrace.worker.deadletters.reporting import Reporter
+from headrace.worker.deadletters.source_records import report_rows
+from headrace.worker.kafka.writer import KafkaWriter, TopicMissing
+from headrace.worker.outcome import Outcome
+from headrace.worker.pipeline.encoding import SourceEncoding
+from headrace.worker.pipeline.executor import PlannedBatch
+from headrace.worker.pipeline.executors import with_split
+from headrace.worker.pipeline.scope import TaskScope
+from headrace.worker.pipeline.source_producer import SourceProducer
+from headrace.worker.pipeline.trace import trace_records
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class InlineSource:
+    """Runs the batches of one source task on the task's own thread."""
+
+    scope: TaskScope
+    task: SourceTask
+    encoding: SourceEncoding
+    producer: SourceProducer
+
+    def run(self, work: PlannedBatch) -> Outcome[int]:
+        """Move the plan's splits, one after the other. Errors: those of every step."""
+        reporter = Reporter(self.scope.reporting, self.scope.stop) if self.scope.reporting.wanted else None
+        kafka = self._kafka_writer(work.plan, reporter)
+        try:
+            for number in range(len(work.plan.splits)):
+                self._send(work, number, kafka)
+                if self.scope.stop.is_set():
+                    break
+            return Outcome(kafka.finish())
+        except BaseException as error:
+            self.producer.discard_queued()
+            if isinstance(error, TopicMissing):
+                raise self.producer.topics.missed(error) from error
+            raise
+        finally:
+            if reporter is not None:
+                self.scope.tell(reporter.reported)
+
+    def _send(self, work: PlannedBatch, number: int, kafka: KafkaWriter) -> None:
+        """Read, encode and produce one split."""
+        scope, split = self.scope, work.plan.splits[number]
+        declared = self.encoding.declared(split.shape)
+        with contextlib.closing(self._read(work.reader, number)) as batches:
+            for rows in self._until_stopped(batches, kafka, number):
+                with scope.engine.memory.take(rows.get_total_buffer_size(), scope.stop):
+                    numbered = with_split(declared.checked(rows), number)
+                    encoded = self.encoding.encode(numbered, split.shape, split.partition)
+                    trace_records(log, encoded)
+                    kafka.write(encoded)
+
+    def _read(self, reader: ArrowReader, split: int) -> Generator[pa.RecordBatch, None, None]:
+        """The split's rows; a reader that works in the driver's JVM fails with EngineLost when the driver is lost."""
+        in_driver = issubclass(type(reader), FrameReader)  # unlike isinstance it is quick where that is not so
+        with self.scope.engine.projections.spark.using() if in_driver else contextlib.nullcontext():
+            yield from reader.read(split)
+
+    def _until_stopped(
+        self, batches: Iterator[pa.RecordBatch], kafka: KafkaWriter, split: int
+    ) -> Iterator[pa.RecordBatch]:
+        """The split's rows up to where the task was asked to stop, which breaks off what they are read by.
+
+        A split that was read to its end counts as a whole, even if the task was asked to stop meanwhile.
+        """
+        stop = self.scope.stop
+        try:
+            for rows in batches:
+                if stop.is_set():
+                    break
+                yield rows
+            else:
+                return
+        except Exception as error:
+            if not stop.is_set():
+                raise
+            log.info("%s: the stop broke off reading: %s", self.scope.about, error)
+        kafka.end(split, "the task was asked to stop")
+
+    def _kafka_writer(self, plan: Plan, reporter: Reporter | None) -> KafkaWriter:
+        settings = self.producer.settings(self.task.topics())
+        report = None if reporter is None else partial(report_rows, reporter, [s.partition for s in plan.splits])
+        return KafkaWriter(
+            self.producer.opened(settings),
+            self.scope.tolerate,
+            exact=True,
+            may_go_to=self.producer.topics.ensure,
+            atomic=self.producer.transactions is not None,
+            most_bytes=settings.most_bytes,
+            report=report,
+            rows_share_offsets=self.task.rows_share_offsets,
+            stop=self.scope.stop,
+        )
