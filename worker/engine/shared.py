@@ -26,7 +26,7 @@ _Made = TypeVar("_Made")
 
 @dataclass(eq=False)
 class _Once:
-    """What is made for one key, once somebody has."""
+    """The thing made for one key, once it is there."""
 
     lock: threading.Lock = field(default_factory=threading.Lock)
     is_made: bool = False
