@@ -1,7 +1,7 @@
 """Kafka's private classes that Python names in a host: Connect's loader of plugins, and the metrics of plugins.
 
-Seen in Kafka 4.3.1 (`config/jars.py` pins it). The Java files of this folder name two more: `RecordHeaders` and
-`WorkerSinkTaskContext`. JPype is used by its public names only (`tests/unit/test_private_names.py`).
+Seen in Kafka 4.3.1 (`config/jars.py` pins it) and 4.4.0. The Java files of this folder name two more: `RecordHeaders`
+and `WorkerSinkTaskContext`. JPype is used by its public names only (`tests/unit/test_private_names.py`).
 """
 
 from __future__ import annotations
