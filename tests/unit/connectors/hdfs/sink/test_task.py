@@ -29,7 +29,7 @@ CONFIG = {"connector.class": "HdfsSink", "format.class": "json", "topics": "t"}
 
 @pytest.fixture
 def store(tmp_path: Path) -> LocalStore:
-    """What the task writes to."""
+    """The folder that the task writes to."""
     return LocalStore(StoreSettings(f"file://{tmp_path}/store"))
 
 
