@@ -131,13 +131,13 @@ class Member:
     @property
     def place(self) -> GroupMember:
         """Its place in the group."""
-        assert self._consumer.joined_as is not None
-        return self._consumer.joined_as
+        assert self._consumer.membership.joined_as is not None
+        return self._consumer.membership.joined_as
 
     @property
     def doubts(self) -> bool:
-        """Whether its topic is not there."""
-        return bool(self._consumer._doubted)
+        """True if its topic is not there."""
+        return bool(self._consumer.offsets.doubted)
 
     def close(self) -> None:
         """An orderly end, on the test's thread."""
