@@ -425,7 +425,8 @@ OURS: Final = RESTART + Settings(
         300_000,
         _MEDIUM,
         "How long a batch may take in a connector's converters and transforms. A task whose batch takes longer fails, "
-        "and what computes for it is given up. Batches of other tasks go on meanwhile.",
+        "and what computes for it is given up. Batches of other tasks go on meanwhile. A large batch, which runs as a "
+        "Spark job, may compute so long, and at least a minute, for each 1,000 records; time that it waits is free.",
         Range(1000),
     ),
     _set(

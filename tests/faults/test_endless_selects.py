@@ -1,4 +1,4 @@
-"""SELECTs that do not end fail their own tasks; the pipe of another goes on, and no thread is lost for good."""
+"""SELECTs that do not end fail their own tasks; the pipe of another goes on, and no thread or place is lost."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from headrace.worker.engine.given_up import MOST
+from headrace.worker.pipeline.placement import THERE_ROWS
 from tests.faults.growing_file import Growing, last_in
 from tests.integration.worker_process import SINK, SOURCE, Topic, WorkerProcess, connector_file, eventually
 
@@ -38,10 +39,17 @@ class Pipe:
         number = self.growing.count
         eventually(lambda: last_in(self.sink) > number, within_s, self.worker.log)
 
-    def attack(self, name: str, select: str) -> None:
-        """A connector that computes this of one line."""
+    def moves_at_once(self, lines: int) -> None:
+        """So many lines are appended at once, and nothing after them; all arrive."""
+        self.growing.finish()
+        with open(self.growing.path, "ab", buffering=0) as file:
+            self.growing.append(file, lines)
+        eventually(lambda: last_in(self.sink) == self.growing.count - 1, 120, self.worker.log)
+
+    def attack(self, name: str, select: str, lines: int = 1) -> None:
+        """A connector that computes this of each of so many lines."""
         file = self.folder / f"{name}.txt"
-        file.write_text(f"{LINE}\n")
+        file.write_text(f"{LINE}\n" * lines)
         self.worker.create(
             name,
             connector_class=SOURCE,
@@ -54,19 +62,19 @@ class Pipe:
 
     def assert_failed_alone(self, name: str) -> None:
         """This connector fails with its transform's name, and nobody else is blamed."""
-        self.worker.wait_states(name, "FAILED", within_s=150)
+        self.worker.wait_states(name, "FAILED", within_s=240)
         assert "did not get through transforms.x (headrace.transforms.Sql)" in self.worker.trace(name)
         health = self.worker.http.get("/health").text
         assert '"source' not in health, health
         assert '"sink' not in health, health
 
 
-@pytest.fixture
-def pipe(broker_process: object, tmp_path: Path) -> Iterator[Pipe]:
-    made = Pipe(tmp_path / "pipe", broker_process.bootstrap_servers)  # type: ignore[attr-defined]
+@pytest.fixture(scope="module")
+def pipe(broker_process: object, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pipe]:
+    made = Pipe(tmp_path_factory.mktemp("pipe"), broker_process.bootstrap_servers)  # type: ignore[attr-defined]
     with made.worker:
         made.growing.start()
-        made.moves()
+        made.moves(within_s=180)
         yield made
         made.growing.finish()
 
@@ -83,3 +91,17 @@ def test_others_go_on_and_the_driver_is_replaced(pipe: Pipe) -> None:
         pipe.worker.request("DELETE", f"/connectors/{name}")
     pipe.moves()
     assert set(pipe.worker.get("/connectors")) == {"source", "sink"}
+
+
+@pytest.mark.soak  # a job has a minute
+def test_large_batches_that_do_not_end_are_given_up_and_leave_their_places(pipe: Pipe) -> None:
+    former = pipe.worker.jvm()
+    for name in ("large-1", "large-2"):  # as many as there are places for tasks of jobs
+        pipe.attack(name, NESTED, lines=THERE_ROWS)
+    pipe.moves()
+    for name in ("large-1", "large-2"):
+        pipe.assert_failed_alone(name)
+    eventually(lambda: not former.is_running(), 60, pipe.worker.log)
+    for name in ("large-1", "large-2"):
+        pipe.worker.request("DELETE", f"/connectors/{name}")
+    pipe.moves_at_once(THERE_ROWS)  # by jobs, which need these places

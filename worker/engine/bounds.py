@@ -45,16 +45,28 @@ class Bounds:
         """Check that a wait may go on. Errors: StoppedError if the task has to end; TooSlow after too many looks."""
         self.stop.raise_if_set(f"waiting for {what}")
         if looks * LOOK_S >= self.limit_s:
-            raise TooSlow(
-                f"{what[:1].upper()}{what[1:]} did not get through {self.steps} within {self.limit_s:g} s and was "
-                "given up. Look for an expression or a function that does not end for one of its records, such as a "
-                f"regular expression with nested repetitions; the worker's {LIMIT} gives more time."
-            )
+            raise self.too_slow(what)
 
-    def call(self, work: Callable[[], _Given], what: str, left: Callable[[Future[_Given]], object]) -> _Given:
+    def too_slow(self, what: str) -> TooSlow:
+        """The error of what took too long."""
+        return TooSlow(
+            f"{what[:1].upper()}{what[1:]} did not get through {self.steps} within {self.limit_s:g} s and was given "
+            "up. Look for an expression or a function that does not end for one of its records, such as a regular "
+            f"expression with nested repetitions; the worker's {LIMIT} gives more time."
+        )
+
+    def call(
+        self,
+        work: Callable[[], _Given],
+        look: Callable[[int], object],
+        left: Callable[[Future[_Given]], object] | None = None,
+    ) -> _Given:
         """Return what `work` gives on another thread. If that is abandoned, `left` gets the future of its end.
 
-        Errors: those of `work` and of `check`.
+        `look` is called after each second, with the number of these seconds. Its errors end the wait. Without `left`
+        the work is a user's function in Python, and is interrupted.
+
+        Errors: those of `work` and of `look`.
         """
         helper = _Helper.idle()
         future = helper.begin(work)
@@ -67,10 +79,11 @@ class Bounds:
                     raise
             looks += 1
             try:
-                self.check(looks, what)
+                look(looks)
             except Exception:
-                helper.leave()
-                left(future)
+                helper.leave(interrupts=left is None)
+                if left is not None:
+                    left(future)
                 raise
 
 
@@ -103,11 +116,14 @@ class _Helper(threading.Thread):
         self._calls.put(partial(copy_context().run, self._call, work, future))
         return future
 
-    def leave(self) -> None:
-        """Use this thread no more, and interrupt its call if that is in Python."""
+    def leave(self, interrupts: bool) -> None:
+        """Use this thread no more.
+
+        An interrupted call ends if it is in Python: a module that is half imported stays so for the whole worker.
+        """
         with self._lock:
             self._is_left = True
-            if self._works and self.ident is not None:
+            if interrupts and self._works and self.ident is not None:
                 thread, error = ctypes.c_ulong(self.ident), ctypes.py_object(TooSlow)
                 ctypes.pythonapi.PyThreadState_SetAsyncExc(thread, error)
 

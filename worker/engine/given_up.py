@@ -1,22 +1,32 @@
 """Abandoned threads of the driver's JVM, which compute for nobody: a thread that does not end cannot be killed.
 
 A few are tolerated, because a new driver costs all tasks some ten seconds. Each takes a part of a core, so the driver
-is replaced if there are more.
+is replaced if there are more. None is tolerated that runs a task of a job that has ended: it holds one of Spark's few
+places for tasks, and once all are held no job moves. Most such tasks end before their next row.
 """
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import threading
-from collections.abc import Callable
-from typing import Final, NamedTuple
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future
+from typing import Any, Final, NamedTuple
 
+from py4j.protocol import Py4JError
+
+from headrace.worker.engine.bounds import LOOK_S
 from headrace.worker.engine.driver import Spark
+from headrace.worker.engine.job_group import JobGroup
 
 log = logging.getLogger(__name__)
 
 MOST: Final = 4
 """The most abandoned threads that are tolerated."""
+MOST_LOOKS: Final = 10
+"""At so many looks in a row, one a second, a task of an ended job may still compute."""
 
 
 class _Left(NamedTuple):
@@ -45,3 +55,35 @@ class GivenUp:
             log.warning(
                 "Spark's driver has %d threads that compute for nobody; of more than %d it is replaced", len(here), MOST
             )
+
+    def add_job(self, group: JobGroup, job: Future[Any]) -> None:
+        """End an abandoned job. `job` is done once the driver's thread that plans it and waits for it has ended."""
+        group.cancel()
+        self.add(lambda: not job.done())
+
+    @contextlib.contextmanager
+    def starting(self, group: JobGroup) -> Iterator[None]:
+        """Count the jobs that this thread starts within it among the group's.
+
+        If they fail or are cancelled, the driver is replaced if a task of theirs computes on.
+        """
+        generation = self._spark.generation
+        group.begin()
+        try:
+            yield
+        except BaseException:
+            follow = threading.Thread(target=self._follow, args=(group, generation), name="ended-job", daemon=True)
+            follow.start()
+            raise
+        finally:
+            group.end()
+
+    def _follow(self, group: JobGroup, generation: int) -> None:
+        computed = 0
+        with contextlib.suppress(Py4JError, OSError):  # the driver is gone, and the tasks with it
+            while computed < MOST_LOOKS:
+                time.sleep(LOOK_S)
+                if generation != self._spark.generation or not group.runs():
+                    return
+                computed = computed + 1 if group.computes() else 0
+            self._spark.replace("a task of a job that has ended computes on, and cannot be stopped")

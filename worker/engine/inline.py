@@ -42,7 +42,7 @@ from concurrent.futures import Future
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
@@ -136,7 +136,8 @@ class _FirstPass(NamedTuple):
 
     def run(self, batch: pa.RecordBatch, bounds: Bounds) -> pa.RecordBatch:
         given = self.program.run(batch, bounds)
-        return bounds.call(partial(self.function.run, given), batch_of(given.num_rows), _heed_none)
+        look = partial(bounds.check, what=batch_of(given.num_rows))
+        return bounds.call(partial(self.function.run, given), look)
 
 
 @dataclass(eq=False)
@@ -216,7 +217,8 @@ class ProjectionPool:
         Errors: NotProjectable if it is more than projections; EngineLost, StoppedError, TooSlow.
         """
         patient = replace(bounds, limit_s=max(bounds.limit_s, COMPILED_WITHIN_S))
-        return patient.call(partial(self._compile, schema, build, key), "what is constant", self._left)
+        look = partial(patient.check, what="what is constant")
+        return patient.call(partial(self._compile, schema, build, key), look, self._left)
 
     def _compile(self, schema: StructType, build: Callable[[DataFrame], DataFrame], key: Hashable | None) -> Program:
         with self.spark.using() as session:
@@ -417,10 +419,6 @@ class _Alone(Exception):
 def batch_of(rows: int) -> str:
     """A batch, as errors name it."""
     return "a batch of one record" if rows == 1 else f"a batch of {rows:,} records"
-
-
-def _heed_none(_left: Future[Any]) -> None:
-    """Do nothing: a Python function that does not end runs in the worker, not in Spark's driver."""
 
 
 def _interrupted() -> EngineLost:

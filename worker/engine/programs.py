@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Callable, Hashable, Iterable
-from concurrent.futures import Future
 from dataclasses import dataclass, field
 from functools import partial
 
@@ -113,9 +112,15 @@ class JobProgram:
     def run(self, batch: pa.RecordBatch, bounds: Bounds = UNBOUND) -> pa.RecordBatch:
         """The expressions' output for this batch. Errors: as `Program.run`."""
         with self._engine.jobs.take(1, bounds.stop), self._engine.projections.spark.using() as session:
-            group = JobGroup(session, "a batch")
-            work, left = partial(self._table, session, batch, group), partial(self._left, group)
-            given = bounds.call(work, batch_of(batch.num_rows), left)
+            group, given_up, waited_s = JobGroup(session, "a batch"), self._engine.projections.given_up, 0
+
+            def look(seconds: int) -> None:
+                nonlocal waited_s
+                waited_s += group.waits()
+                bounds.check(seconds - waited_s, batch_of(batch.num_rows))
+
+            work, left = partial(self._table, session, batch, group), partial(given_up.add_job, group)
+            given = bounds.call(work, look, left)
         if given.num_rows != batch.num_rows:
             raise ValueError(f"{batch.num_rows} records became {given.num_rows} rows: a transform marks what it "
                              "filters in the column drop, and makes no rows")  # fmt: skip
@@ -127,10 +132,6 @@ class JobProgram:
         )
 
     def _table(self, session: SparkSession, batch: pa.RecordBatch, group: JobGroup) -> pa.Table:
-        group.begin()
-        rows = session.createDataFrame(pa.Table.from_batches([batch]), self._schema)
-        return self._build(rows.coalesce(1)).toArrow()
-
-    def _left(self, group: JobGroup, _job: Future[pa.Table]) -> None:
-        group.cancel()
-        self._engine.projections.given_up.add(group.runs)
+        with self._engine.projections.given_up.starting(group):
+            rows = session.createDataFrame(pa.Table.from_batches([batch]), self._schema)
+            return self._build(rows.coalesce(1)).toArrow()

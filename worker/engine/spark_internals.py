@@ -11,7 +11,7 @@ import importlib
 import os
 import struct
 import threading
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -158,6 +158,33 @@ def cancel_jobs(session: SparkSession, group: str) -> None:
     """End the jobs of a group soon, also those that have not begun. Errors: Py4JError."""
     # PySpark's cancelJobGroup has no effect on a job that is still being planned.
     scala_context(session).cancelJobGroupAndFutureJobs(group)
+
+
+def jvm_thread(session: SparkSession) -> str:
+    """The id of the JVM's thread that serves this thread. Errors: Py4JError, OSError."""
+    java: Any = session._jvm
+    return str(java.java.lang.Thread.currentThread().getId())
+
+
+def sql_metrics(session: SparkSession, job: int) -> list[str]:
+    """The metrics of the query that a job is of, each as `id -> value`. Errors: Py4JError, OSError."""
+    execution = scala_context(session).statusStore().jobWithAssociatedSql(job)._2()
+    if not execution.isDefined():
+        return []
+    store: Any = session._jsparkSession
+    return list(store.sharedState().statusStore().executionMetrics(execution.get()).mkString(";").split(";"))
+
+
+def thread_dumps(session: SparkSession) -> Iterator[tuple[str, str]]:
+    """Each executor's id and the stacks of its threads, the driver's among them. Errors: Py4JError, OSError."""
+    jvm: Any = session._jvm
+    context = scala_context(session)
+    executors = context.statusStore().executorList(True).iterator()
+    while executors.hasNext():
+        executor = executors.next().id()
+        dump = context.getExecutorThreadDump(executor)
+        if dump.isDefined():
+            yield executor, jvm.scala.runtime.ScalaRunTime.stringOf(dump.get())
 
 
 class Binder:

@@ -12,17 +12,17 @@ by the next attempt, which starts from the stored offset: it can repeat records,
 
 from __future__ import annotations
 
-import contextlib
-import itertools
 from abc import ABC, abstractmethod
+from functools import partial
 from typing import Any, Final
 
 from pyspark.sql import DataFrame, SparkSession
 
 from headrace.plugins.errors import RetriableError
 from headrace.worker.deadletters.failed_records import FailureReport
-from headrace.worker.engine.driver import EngineLost
-from headrace.worker.engine.spark_internals import cancel_jobs
+from headrace.worker.engine.bounds import TooSlow
+from headrace.worker.engine.job_group import JobGroup
+from headrace.worker.engine.job_watch import JobWatch
 from headrace.worker.logs import context
 from headrace.worker.pipeline.executors import LOGS_OF
 from headrace.worker.pipeline.scope import TaskScope
@@ -52,7 +52,6 @@ _RETRIABLE: Final = (
 """Signs of a retriable error in the text of a failed job: a Python worker or an executor that died, Kafka away."""
 _OUT_OF_MEMORY: Final = "OutOfMemory"
 """In the names of Java's error and of Arrow's."""
-_numbers = itertools.count(1)
 
 
 class JobCancelled(RetriableError):
@@ -69,7 +68,7 @@ class Job(ABC):
     def __init__(self, scope: TaskScope) -> None:
         self.scope = scope
         self.cancelled = False
-        self._name = f"headrace-{next(_numbers)}"
+        self._group: JobGroup | None = None
 
     @abstractmethod
     def _frame(self, session: SparkSession) -> DataFrame:
@@ -82,8 +81,8 @@ class Job(ABC):
     def cancel(self) -> None:
         """End the job soon, with JobCancelled."""
         self.cancelled = True
-        with contextlib.suppress(EngineLost), self.scope.engine.projections.spark.using() as session:
-            cancel_jobs(session, self._name)
+        if self._group is not None:  # else it ends before it begins
+            self._group.cancel()
 
     def _answers(self, row_bytes: int) -> list[Any]:
         """Run the job and tell what its Python workers report of failed records. Shape: `ANSWER`.
@@ -97,22 +96,30 @@ class Job(ABC):
         return rows
 
     def _collected(self, row_bytes: int) -> list[Any]:
-        with self.scope.engine.projections.spark.using() as shared:
+        scope, projections = self.scope, self.scope.engine.projections
+        with projections.spark.using() as shared:
             session = shared.newSession()
             session.conf.set("spark.sql.execution.arrow.maxRecordsPerBatch", str(rows_at_once(row_bytes)))
-            session.sparkContext.setJobGroup(self._name, self.scope.about, interruptOnCancel=True)
-            session.sparkContext.setLocalProperty(LOGS_OF, context())
+            group = self._group = JobGroup(session, scope.about)
+            work, left = partial(self._collect, session, group), partial(projections.given_up.add_job, group)
             try:
-                frame = self._frame(session)
-                if self.cancelled:  # Spark knows of no job yet that it could cancel
-                    raise JobCancelled(self.scope.about)
-                return frame.collect()
+                return scope.bounds.call(work, JobWatch(group, scope.bounds).look, left)
             except Exception as error:
                 if (meant := self._meaning(error)) is error:
                     raise
                 raise meant from error
 
+    def _collect(self, session: SparkSession, group: JobGroup) -> list[Any]:
+        with self.scope.engine.projections.given_up.starting(group):
+            session.sparkContext.setLocalProperty(LOGS_OF, context())
+            frame = self._frame(session)
+            if self.cancelled:  # perhaps before there was a group
+                raise JobCancelled(self.scope.about)
+            return frame.collect()
+
     def _meaning(self, error: Exception) -> Exception:
+        if isinstance(error, TooSlow):
+            return error
         text = str(error)
         if self.cancelled:
             return JobCancelled(self.scope.about)
