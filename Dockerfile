@@ -41,9 +41,10 @@ ENV HEADRACE_CACHE=/opt/headrace/cache \
 USER 1001
 WORKDIR /var/lib/headrace
 
+# Of the Sparks that Headrace runs on, the one that all tests run with.
 RUN --mount=type=bind,from=wheel,source=/wheels,target=/wheels \
     python -m venv /opt/headrace/venv \
-    && pip install --no-cache-dir /wheels/*.whl
+    && pip install --no-cache-dir /wheels/*.whl pyspark==4.2.1
 
 # The archive of classes makes each start of Spark's driver some seconds shorter. It knows the jars by their times, of
 # which a layer keeps whole seconds.

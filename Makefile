@@ -5,7 +5,7 @@ STAMP := $(VENV)/.installed
 # In the order of tests/schedule.py.
 PYTEST := $(PY) -m pytest --dist loadfile --no-loadscope-reorder
 
-.PHONY: setup quickstart check test test-long test-all soak lint docs bench clean
+.PHONY: setup quickstart check test test-long test-all soak upgrade-check lint docs bench clean
 
 setup: $(STAMP)
 	@$(PY) -m headrace.worker.machine.jars
@@ -22,7 +22,7 @@ quickstart: setup
 	@$(VENV)/bin/headrace quickstart
 
 check: setup lint
-	@$(PYTEST) -n 2 tests/unit tests/properties
+	@$(PYTEST) -n 3 tests/unit tests/properties
 
 test: setup
 	@$(PYTEST) -n 3 -m "not (long or soak)"
@@ -34,7 +34,11 @@ test-all: setup
 	@$(PYTEST) -n 3 -m "not soak"
 
 soak: setup
+	@$(PY) -m pytest -m hypothesis --hypothesis-profile=new tests/unit tests/properties
 	@$(PY) -m pytest -m soak -o timeout=3600
+
+upgrade-check: setup
+	@$(PY) -m tests.upgrade_check $(ARGS)
 
 lint: $(STAMP)
 	@$(VENV)/bin/ruff check . && $(VENV)/bin/ruff format --check . && $(VENV)/bin/mypy && $(VENV)/bin/hadolint Dockerfile

@@ -23,7 +23,6 @@ class ByteArrayConverter(Converter):
     settings: ClassVar[Settings] = Settings(CONVERTER_TYPE)
     version: ClassVar[str] = CONNECT_VERSION
     constant_identity = b""
-    recipe = ()
     keeps_bytes = True
 
     def identify(self, data: Column) -> Column:

@@ -22,7 +22,6 @@ class SimpleHeaderConverter(HeaderConverter):
 
     settings: ClassVar[Settings] = Settings()
     version: ClassVar[str] = CONNECT_VERSION
-    recipe = ()
 
     def encode(self, value: Column, schema: Schema | None) -> Decoded:
         """The value's text."""

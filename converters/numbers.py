@@ -55,7 +55,6 @@ class _OneSize(Converter):
 class BooleanConverter(_OneSize):
     """One byte, 1 or 0."""
 
-    recipe = ()
     type = SchemaType.BOOLEAN
     called = "boolean"
 
@@ -112,8 +111,6 @@ class _Number(_OneSize):
 
 
 class _Integer(_Number):
-    recipe = ()
-
     def read(self, data: Column) -> Column:
         """The number of the hexadecimal digits, with the sign in the highest of 64 bits."""
         digits = F.hex(F.when(F.length(data) == self.size, data))
@@ -151,8 +148,6 @@ class LongConverter(_Integer):
 
 
 class _Floating(_Number):
-    recipe = ()
-
     def read(self, data: Column) -> Column:
         """The number, with the bytes in Avro's order."""
         right = F.length(data) == self.size

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Mapping
 from typing import ClassVar, Final
 
 from pyspark.sql import Column
@@ -51,11 +51,6 @@ class StringConverter(Converter):
     )
     version: ClassVar[str] = CONNECT_VERSION
     constant_identity = b""
-
-    @property
-    def recipe(self) -> Hashable:
-        """The encoding."""
-        return self._encoding
 
     def configure(self, config: Mapping[str, str], is_key: bool) -> None:
         """Reads the settings.

@@ -1,6 +1,6 @@
 """The contracts that connectors, converters and transforms fulfil; the shipped ones use nothing else of ours.
 
-A task is a loop over bounded batches. The worker decides where a batch runs, *here* (in the worker process) or *there*
+A task is a loop over bounded batches. The worker decides where a batch runs, inline (in the worker process) or as a job
 (in Spark's executors), within the task's `place`; the code is the same: readers and writers touch the outside system
 and take and give Arrow record batches, Spark Column expressions change values.
 
@@ -24,7 +24,7 @@ new combination of schemas and Spark session; they never see a row.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -46,7 +46,7 @@ from headrace.plugins.errors import (
     RetriableError,
     StoppedError,
 )
-from headrace.plugins.jars import NO_JAVA_CHAIN, JavaChain
+from headrace.plugins.jars import NO_JAVA_STAGE, JavaStage
 from headrace.plugins.offsets import (
     Deliveries,
     Delivery,
@@ -65,6 +65,7 @@ from headrace.plugins.stopping import StopToken
 __all__ = [
     "ArrowReader",
     "ArrowWriter",
+    "BufferingSink",
     "ConfigProvider",
     "Connector",
     "ConnectorContext",
@@ -79,7 +80,6 @@ __all__ = [
     "FrameReader",
     "GroupMember",
     "HeaderConverter",
-    "HoldingSink",
     "InterruptedBy",
     "Limit",
     "LoginRefused",
@@ -94,8 +94,8 @@ __all__ = [
     "RetriableError",
     "RowsOfSeveralTypes",
     "Sample",
+    "SinkRequests",
     "SinkTask",
-    "SinkWishes",
     "SourceOffset",
     "SourcePartition",
     "SourceTask",
@@ -277,7 +277,7 @@ class TaskContext:
     over until the block is left, so that the query ends, with whatever error.
 
     A source's is called as soon as the task has to end, a sink's once the worker gave up waiting for the task. That is
-    for what is done *here*: a Spark job is cancelled once the worker gave up waiting for its task.
+    for what is done inline: a Spark job is cancelled once the worker gave up waiting for its task.
     """
     in_transactions: bool = False
     """To a source: its records are visible once `committed` tells of their offsets, as both are of one transaction."""
@@ -287,7 +287,7 @@ class TaskContext:
     So with `transaction.boundary=connector`, which is refused unless the connector's method
     `can_define_transaction_boundaries(config)` answers True.
     """
-    java_chain: JavaChain = NO_JAVA_CHAIN
+    java_stage: JavaStage = NO_JAVA_STAGE
     """To a task that runs in Java: the transforms and converters of its connector that it applies itself."""
 
 
@@ -330,7 +330,7 @@ class Plan:
 
     Heard only by a task that `bounds_transactions`, whose plan may have no splits then.
     """
-    is_all: bool = False
+    caught_up: bool = False
     """Whether nothing follows it yet, and the source calls `context.wake` once something does.
 
     The next `plan` then comes five seconds later, if nothing woke the task before and all of this one was sent.
@@ -343,7 +343,7 @@ class ArrowReader(Protocol):
     def read(self, split: int) -> Iterator[pa.RecordBatch]:
         """Yield the rows of `plan.splits[split]` in order; called once for each split.
 
-        *Here* on the task's thread, one split after the other; *there* in Python workers, all splits side by side, and
+        Inline on the task's thread, one split after the other; in a job in Python workers, all splits side by side, and
         again where the job is tried again. A batch of some thousand rows and 1 to 16 MiB serves best: the worker
         holds 64 MiB of batches at once, over all its tasks.
 
@@ -354,10 +354,10 @@ class ArrowReader(Protocol):
 
 @runtime_checkable
 class FrameReader(ArrowReader, Protocol):
-    """Reads by what the JVM has: *there* Spark reads itself; *here* `read` may work in the driver's JVM."""
+    """Reads by what the JVM has: in a job Spark reads itself; inline `read` may work in the driver's JVM."""
 
     def frame(self, session: SparkSession, split: int) -> DataFrame:
-        """Return what `read` of this split yields, as a frame; called *there*, in the driver, once for each split.
+        """Return what `read` of this split yields, as a frame; called for a job, in the driver, once for each split.
 
         Rows with equal offsets never span partitions. Partitions run in any order; one counts only after all before it.
         """
@@ -392,24 +392,17 @@ class SourceTask(ABC):
     place: Place = Place.ANYWHERE
     waits_for_news: bool = False
     """Whether `plan` itself waits for something new, for half a second at most: it is called again without a pause."""
-    gathers: bool = False
+    coalesces: bool = False
     """Whether the next plan covers all that comes meanwhile: between small batches that follow each other closely the
     task then pauses, for 5 to 100 ms, so that its batches are fewer."""
     wants_deliveries: Deliveries = Deliveries.NONE
     """Of which rows `delivered` and `offsets_reached` are told where they stand in Kafka; set before `start` ends."""
-    offsets_repeat: bool = False
+    rows_share_offsets: bool = False
     """Whether rows that follow each other may have equal offsets: such rows then count only all together."""
     row_type: StructType
     """The rows that the reader yields, without `source_offset`."""
     offset_type: StructType
     """Of `source_offset`: a struct whose members are those of the `SourceOffset`."""
-    recipe: Hashable | None = None
-    """What `records` depends on besides the frame, such as settings, where the call has no other effect.
-
-    Tasks of one class that tell equal recipes share expressions: `records` may be called for the first only. None:
-    nobody knows; a subclass with functions of its own has to tell anew. What differs from task to task and is the same
-    in all of a task's rows, such as a topic, is one of the `constants`.
-    """
 
     @abstractmethod
     def start(self, config: Mapping[str, str], context: TaskContext) -> None:
@@ -448,17 +441,11 @@ class SourceTask(ABC):
     def reader(self, plan: Plan) -> ArrowReader:
         """Return a reader of this plan; called once after `plan`, before anything of it is read."""
 
-    def constants(self) -> Mapping[str, str]:
-        """Return columns of text that `records` finds in its frame beside the reader's, with their one value.
-
-        The same from `start` on, under names that the reader's columns do not have.
-        """
-        return {}
-
     def records(self, frame: DataFrame) -> Records:
         """Make records of the reader's rows, by expressions only; called for each program that is compiled.
 
-        `source_offset` and `split` stay columns of the frame.
+        `source_offset` and `split` stay columns of the frame. A static method finds the one topic of `topics` in the
+        column `topic`, unless its rows have one.
         """
         raise NotImplementedError(f"{type(self).__name__} has no method records, which makes records of its rows")
 
@@ -513,7 +500,7 @@ class ArrowWriter(Protocol):
     def write(self, rows: pa.RecordBatch) -> None:
         """Take rows in order, good ones only; called several times for a batch, or not at all.
 
-        *Here* up to 10,000 rows and 4 MiB, on the task's thread; *there* up to 20,000 rows and 16 MiB at once, in a
+        Inline up to 10,000 rows and 4 MiB, on the task's thread; in a job up to 20,000 rows and 16 MiB at once, in a
         Python worker.
 
         Shape: the columns that the task's `columns` gives.
@@ -530,8 +517,8 @@ class ArrowWriter(Protocol):
         """Release what is open: the batch failed. Called once, in the place of `finish` or after it failed."""
 
 
-class SinkWishes(NamedTuple):
-    """What a sink task asks of its worker (`SinkTask.wishes`)."""
+class SinkRequests(NamedTuple):
+    """What a sink task asks of its worker (`SinkTask.requests`)."""
 
     offsets: Mapping[TopicPartition, int] = MappingProxyType({})
     """The records to go on with, in any direction: of partitions that it has."""
@@ -544,28 +531,16 @@ class SinkWishes(NamedTuple):
 class SinkTask(ABC):
     """Writes one outside system in bounded batches; a member of the consumer group `connect-<name>`.
 
-    Its methods are called on the task's thread; `writer`, `staging_writer`, `discard` and `commit` of a batch *there*
-    on a thread that the batch has to itself. Commits follow each other, but a `staging_writer` of the next batch may be
+    Its methods are called on the task's thread; `writer`, `staging_writer`, `discard` and `commit` of a job
+    on a thread that the job has to itself. Commits follow each other, but a `staging_writer` of the next batch may be
     asked for during a `commit`, and so may `pre_commit` be called. A sink whose rows become durable later than their
-    batch is a `HoldingSink`, too.
+    batch is a `BufferingSink`, too.
     """
 
     place: Place = Place.ANYWHERE
     commits_offsets: bool = False
     """Whether it may commit offsets of its group itself, in transactions (`TaskContext.group_member`): what it reads
     begins at an offset that no open transaction can change any more."""
-    recipe: Hashable | None = None
-    """What `columns` depends on besides the records, such as settings, where the call has no other effect.
-
-    Tasks of one class that tell equal recipes share expressions: `columns` is called for the first only. None: nobody
-    knows; a subclass with functions of its own has to tell anew.
-    """
-    shares_thread: bool = False
-    """Whether its methods may be called on a thread that several tasks share, one call at a time, while its own waits.
-
-    That is cheaper where many tasks have many small batches. For tasks that bind nothing to a thread, and whose small
-    batches take some milliseconds at most. A task with a retry topic, and a `HoldingSink`, keep their own.
-    """
 
     @abstractmethod
     def start(self, config: Mapping[str, str], context: TaskContext) -> None:
@@ -581,7 +556,7 @@ class SinkTask(ABC):
         return {}
 
     def recover(self) -> Mapping[TopicPartition, int]:
-        """Fence the writers of a failed batch *there*, which may still be at work; answer as `open`.
+        """Fence the writers of a failed job, which may still be at work; answer as `open`.
 
         The answer is for all partitions. Called once after each such batch, before the next.
         """
@@ -593,7 +568,7 @@ class SinkTask(ABC):
 
     @abstractmethod
     def writer(self, attempt: str) -> ArrowWriter:
-        """Return a writer for one batch (*here*) or one partition of a batch (*there*).
+        """Return a writer for one batch (inline) or one partition of a batch (in a job).
 
         Called for each of them, again for each try: `attempt` names this try and no other.
         """
@@ -601,8 +576,10 @@ class SinkTask(ABC):
     def staging_writer(self, attempt: str) -> ArrowWriter | None:
         """Return a writer whose rows are invisible before `commit`, so that a partition can be written in parts.
 
-        Called before each batch *there*. The next batch may ask for one, and write, while this one's is not committed
+        Called before each job. The next one may ask for one, and write, while this one's is not committed
         yet; never a third. None, the default: each partition is written as a whole by `writer`.
+
+        A sink with this method binds nothing to a thread: many small batches go through one that several tasks share.
         """
         return None
 
@@ -610,13 +587,13 @@ class SinkTask(ABC):
         """Make durable what the writers staged; called once after all writers of a batch finished (Invariant 1).
 
         `parts` is what their `finish` gave, in the order of the partitions' offsets; nothing else may ever be seen. The
-        answer names the first offset that is not durable, of partitions that have one in the batch: *there* the rows
+        answer names the first offset that is not durable, of partitions that have one in the batch: in a job the rows
         from it on come again. Errors: RetriableError, then the batch is written again.
         """
         return None
 
     def left_out(self) -> Mapping[TopicPartition, int]:
-        """Return how many rows of the last batch *here* were left out on purpose, and do not count as sent.
+        """Return how many rows of the last inline batch were left out on purpose, and do not count as sent.
 
         By partition; called once after `commit`.
         """
@@ -638,12 +615,12 @@ class SinkTask(ABC):
         """
         return None
 
-    def wishes(self) -> SinkWishes:
+    def requests(self) -> SinkRequests:
         """Return what the task asks of its worker since the last call; asked often, between batches.
 
         Errors: any, for what failed while no batch was there.
         """
-        return SinkWishes()
+        return SinkRequests()
 
     def close(self, partitions: Sequence[TopicPartition]) -> None:  # noqa: B027
         """Give these partitions up; called once for each, after their writers have ended. Errors are logged."""
@@ -656,8 +633,8 @@ class SinkTask(ABC):
         """Close what is open; called once, after the last batch, also if `start` failed half-way. Errors are logged."""
 
 
-class HoldingSink(ABC):
-    """The second interface of a sink task that collects rows over several batches *here*, such as for whole files.
+class BufferingSink(ABC):
+    """The second interface of a sink task that collects rows over several batches inline, such as for whole files.
 
     What is held lives in the task, not in its writers: it is durable once `commit` no longer answers with its offset.
     The rest is thrown away when the task fails, ends, or goes on by jobs: Kafka has it. Jobs follow each other.
@@ -727,16 +704,6 @@ class HeaderConverter(Plugin):
         Called after `configure`, at validation and before a task begins. A server that is away is no error here.
         Errors: ConfigError.
         """
-
-    @property
-    def recipe(self) -> Hashable | None:
-        """What its expressions, but those of `TopicEncoding`, depend on besides what its methods are given: settings.
-
-        Tasks whose converters are of one class and tell equal recipes share expressions, which hundreds of connectors
-        would take minutes to build, each its own. None: it does not tell; a subclass with functions of its own has to
-        tell anew.
-        """
-        return None
 
     @abstractmethod
     def encode(self, value: Column, schema: Schema | None) -> Decoded:
@@ -823,11 +790,15 @@ class TopicEncoding(ABC):
 class Transform(Plugin):
     """Changes records by expressions."""
 
-    is_pure: ClassVar[bool] = False
-    """Whether `apply` depends on the settings and the records only, and has no other effect: connectors with equal
-    settings share its expressions then."""
     worker: Mapping[str, Any] = MappingProxyType({})
-    """Parsed worker settings that plugins may read, as `TaskContext.worker`; set before `configure`."""
+    """Parsed worker settings that plugins may read, as `TaskContext.worker`; set before any method is called."""
+
+    def validate(self, config: Mapping[str, str]) -> list[Problem]:
+        """Return what is wrong beyond single settings; by default nothing. Called at validation, without `configure`.
+
+        It must not load what the config names.
+        """
+        return []
 
     def configure(self, config: Mapping[str, str]) -> None:
         """Get ready; called once, first. Errors: ConfigError."""
@@ -842,9 +813,6 @@ class Transform(Plugin):
 
 class Predicate(Plugin):
     """Says which records a transform applies to."""
-
-    is_pure: ClassVar[bool] = False
-    """As a transform's, of `test`."""
 
     def configure(self, config: Mapping[str, str]) -> None:
         """Get ready; called once, first. Errors: ConfigError."""

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass
 from enum import Enum, StrEnum
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -107,22 +107,6 @@ class PartitionResult:
         """How many rows are done with: written, dropped or bad."""
         return self.written + self.dropped + self.bad
 
-    def then(self, now: PartitionResult) -> PartitionResult:
-        """Combine this with what was reached after it in the same partition; after a stop nothing counts."""
-        if self.stop is not None:
-            return self
-        return replace(
-            now,
-            upto=self.upto if now.upto is None else now.upto,
-            source_offset=self.source_offset if now.source_offset is None else now.source_offset,
-            topics=tuple(sorted({*self.topics, *now.topics})),
-            written=self.written + now.written,
-            dropped=self.dropped + now.dropped,
-            bad=self.bad + now.bad,
-            bytes=self.bytes + now.bytes,
-            deliveries=self.deliveries + now.deliveries,
-        )
-
 
 def kafka_offsets(body: Mapping[str, Any]) -> dict[TopicPartition, int | None]:
     """The offsets of a sink in a request's body (`Connector.check_offsets`); None: to be forgotten."""
@@ -132,17 +116,3 @@ def kafka_offsets(body: Mapping[str, Any]) -> dict[TopicPartition, int | None]:
         )
         for one in body["offsets"]
     }
-
-
-def not_held(reached: Sequence[PartitionResult], held: Mapping[TopicPartition, int]) -> list[PartitionResult]:
-    """What was reached, no further than the first offset that is held; also of partitions that are only held."""
-    told = {one.partition for one in reached}
-    others = [PartitionResult(partition, first - 1) for partition, first in held.items() if partition not in told]
-    return [*(_before(one, held) for one in reached), *others]
-
-
-def _before(one: PartitionResult, held: Mapping[TopicPartition, int]) -> PartitionResult:
-    if one.partition is None or one.partition not in held:
-        return one
-    first = held[one.partition]
-    return replace(one, upto=first - 1 if one.upto is None else min(one.upto, first - 1))

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import hypothesis
 import pytest
@@ -14,6 +15,7 @@ from headrace.worker.embedded.kafka_broker import Broker
 from headrace.worker.embedded.registry_server import Registry
 from tests import schedule, short_jvms
 from tests.container_broker import ContainerBroker
+from tests.held_ports import held_port
 
 if TYPE_CHECKING:  # unit tests do not wait for Spark's import
     from pyspark.sql import SparkSession
@@ -29,10 +31,18 @@ if TYPE_CHECKING:  # unit tests do not wait for Spark's import
     from tests.integration.sourcing import Sourcing
     from tests.integration.worker_process import WorkerProcess
 
+QUICK_CLEANER: Final = {"log.cleaner.backoff.ms": "500"}
+"""Settings of a broker that compacts soon: by default it looks every 15 s."""
+
+# Compiled modules are kept, whatever the machine prefers: each process of a test run loads the same ones.
+sys.dont_write_bytecode = False
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 short_jvms.use_in_brokers()
 # On a busy machine an example may take any time: that is no fault.
-hypothesis.settings.register_profile("busy", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow])
-hypothesis.settings.load_profile("busy")
+_BUSY: Final = hypothesis.settings(deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow])
+hypothesis.settings.register_profile("same", _BUSY, derandomize=True)
+hypothesis.settings.register_profile("new", _BUSY, print_blob=True)
+hypothesis.settings.load_profile("same")  # `--hypothesis-profile=new` draws other examples at each run
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -106,7 +116,7 @@ def broker_process(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker 
         yield contained
         contained.remove()
         return
-    broker = Broker(tmp_path_factory.mktemp("kafka"), settings={"log.cleaner.backoff.ms": "500"})  # by default 15 s
+    broker = Broker(tmp_path_factory.mktemp("kafka"), held_port(), settings=QUICK_CLEANER)
     broker.start()
     yield broker
     broker.stop()
@@ -123,7 +133,7 @@ def broker(broker_process: Broker | ContainerBroker) -> str:
 @pytest.fixture(scope="session")
 def second_broker_process(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
     """Another cluster's broker, to `stop()`, `kill()` and `start()`; its port and data stay the same."""
-    broker = Broker(tmp_path_factory.mktemp("second-kafka"), settings={"log.cleaner.backoff.ms": "500"})
+    broker = Broker(tmp_path_factory.mktemp("second-kafka"), held_port(), settings=QUICK_CLEANER)
     broker.start()
     yield broker
     broker.stop()
@@ -170,7 +180,7 @@ def worker(standalone_worker: WorkerProcess, broker_process: Broker | ContainerB
 @pytest.fixture(scope="session")
 def registry_process(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Registry]:
     """The schema registry of this test run, to `stop()`, `kill()` and `start()`; its port and data stay the same."""
-    registry = Registry(tmp_path_factory.mktemp("registry"))
+    registry = Registry(tmp_path_factory.mktemp("registry"), held_port())
     registry.start()
     yield registry
     registry.stop()

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import socket
 import threading
 import time
 from collections.abc import Coroutine, Iterator, Mapping
@@ -23,7 +22,7 @@ from typing import Any, Final, Self, TypeVar
 import javaproperties
 
 from headrace.worker.embedded.kafka_broker import Broker
-from headrace.worker.machine.processes import free_port
+from tests.held_ports import held_port
 
 _READ: Final = 1 << 16
 _WAITING: Final = 256
@@ -57,10 +56,7 @@ class TcpProxy:
 
     def __init__(self, to_port: int) -> None:
         self._to_port = to_port
-        self._held = socket.socket()
-        self._held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        self._held.bind(("127.0.0.1", 0))
-        self.port: int = self._held.getsockname()[1]
+        self.port = held_port()
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, name="tcp-proxy", daemon=True)
         self._server: asyncio.Server | None = None
@@ -78,7 +74,6 @@ class TcpProxy:
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join(60)
         self._loop.close()
-        self._held.close()
 
     @property
     def connections(self) -> int:
@@ -187,7 +182,7 @@ class ProxiedBroker(Broker):
         settings: Mapping[str, str] | None = None,
         protocol: str = "PLAINTEXT",
     ) -> None:
-        super().__init__(data_dir, settings=settings)
+        super().__init__(data_dir, held_port(), settings=settings)
         self.link_port, self.behind, self._protocol = link_port, behind, protocol
 
     @property
@@ -210,7 +205,7 @@ def linked_broker(
     data_dir: Path, settings: Mapping[str, str] | None = None, protocol: str = "PLAINTEXT"
 ) -> Iterator[tuple[ProxiedBroker, TcpProxy]]:
     """A broker that runs, and the link to it, of this security protocol: `(broker, link)`."""
-    link_port = free_port()
+    link_port = held_port()
     with TcpProxy(link_port) as link:
         broker = ProxiedBroker(data_dir, link_port=link_port, behind=link.port, settings=settings, protocol=protocol)
         broker.start()

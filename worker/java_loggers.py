@@ -6,9 +6,15 @@ from collections.abc import Mapping
 from typing import Final
 
 _CONNECT: Final = "org.apache.kafka.connect"
+_CONSUMER: Final = (
+    "worker.tasks.sink_consumer",
+    "worker.tasks.membership",
+    "worker.tasks.assignment",
+    "worker.tasks.group_offsets",
+)
 _SINK: Final = (
     "worker.tasks.sink",
-    "worker.tasks.sink_consumer",
+    *_CONSUMER,
     "worker.tasks.subscription",
     "worker.tasks.backlog",
     "worker.pipeline.sink",
@@ -48,7 +54,7 @@ LOGGERS: Final[Mapping[str, tuple[str, ...]]] = {
     f"{_CONNECT}.file": ("connectors.file",),
     f"{_CONNECT}.mirror": ("connectors.mirror",),
     "org.apache.kafka.clients": ("worker.kafka",),
-    "org.apache.kafka.clients.consumer": ("worker.tasks.sink_consumer",),
+    "org.apache.kafka.clients.consumer": _CONSUMER,
     "org.apache.kafka.clients.producer": ("worker.kafka.writer", "worker.kafka.librdkafka"),
     "org.apache.kafka.clients.admin": ("plugins.kafka.admin_clients",),
     "io.confluent.connect.jdbc": ("connectors.jdbc",),

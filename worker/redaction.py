@@ -28,7 +28,7 @@ import re
 import threading
 import traceback
 import weakref
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextvars import ContextVar
 from functools import lru_cache
 from typing import Final, Self, TextIO
@@ -262,21 +262,22 @@ def log_text(error: BaseException) -> str:
 
 
 @contextlib.contextmanager
-def passed_on(stream: TextIO, without: str | None = None) -> Iterator[int]:
+def passed_on(stream: TextIO, takes: Callable[[str], bool] = lambda line: False) -> Iterator[int]:
     """A descriptor for the output of a child started within; its lines come out at `stream` without secrets, later too.
 
-    Lines that begin with `without` are left out. Spark's driver writes an executor's exception to its standard error as
-    it is.
+    Lines for which `takes` answers true are left out. Spark's driver writes an executor's exception to its standard
+    error as it is.
     """
     reading, writing = os.pipe()
 
     def pass_on() -> None:
         with open(reading, encoding="utf-8", errors="replace") as lines:
             for line in lines:
-                if without is not None and line.startswith(without):
+                shown = hide_everywhere(line)
+                if takes(shown):
                     continue
                 with contextlib.suppress(ValueError, OSError):  # the stream is gone, but its writer must not wait
-                    stream.write(hide_everywhere(line))
+                    stream.write(shown)
                     stream.flush()
 
     threading.Thread(target=pass_on, name="spark-output", daemon=True).start()

@@ -98,7 +98,8 @@ class RepeatedLines(logging.Filter):
         if record.levelno < logging.INFO:
             return True
         now, context = self._clock(), self._context()
-        kind = None if record.exc_info is None or record.exc_info[0] is None else record.exc_info[0].__name__
+        raised = record.exc_info[0] if record.exc_info else None  # False, if a caller says `exc_info=False`
+        kind = None if raised is None else raised.__name__
         client = record.name.endswith(".client") or record.name.startswith(_ONCE)
         equal = hash(("text", record.name, record.levelno, context, _text(record, client), kind))
         place = hash(("place", record.name, record.lineno, context))

@@ -3,7 +3,7 @@ and the settings of each transform and predicate that it names."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Protocol
 
@@ -19,8 +19,8 @@ from headrace.config.values import invalid, read
 class PluginClass(Protocol):
     """A plugin as validation needs it.
 
-    Its class has `settings`; a connector's class also `validate` and `recommended`, a converter's also `configure`,
-    `check` and `close`.
+    Its class has `settings`; a connector's class also `validate` and `recommended`, a transform's `validate`, a
+    converter's `configure`, `check` and `close`.
     """
 
     @property
@@ -86,6 +86,14 @@ def enriched(
     for alias in _aliases("predicates", config):
         settings += _Alias("predicate", "Predicate", "predicates", alias).settings(config, plugins)
     return settings
+
+
+def chosen_transforms(config: Mapping[str, str | None], plugins: PluginLookup) -> Iterator[tuple[str, PluginClass]]:
+    """The prefix and the plugin of each transform that the config names and that there is, of its version."""
+    for alias in _aliases("transforms", config):
+        one = _Alias("transformation", "Transformation", "transforms", alias)
+        if (plugin := one.chosen(config, plugins)) is not None:
+            yield one.key, plugin
 
 
 def with_version(settings: Settings, connector: PluginClass) -> Settings:
@@ -157,17 +165,25 @@ class _Alias:
     def key(self) -> str:
         return f"{self.prefix}.{self.alias}."
 
-    def settings(self, config: Mapping[str, str | None], plugins: PluginLookup) -> Settings:
-        known = {plugin.class_name: plugin for plugin in plugins.of_kind(self.kind)}
+    def chosen(self, config: Mapping[str, str | None], plugins: PluginLookup) -> PluginClass | None:
+        """The plugin of the version that is named; None if there is none."""
+        plugin = self._named(config, plugins)
+        return None if plugin is None else of_version(plugin, config.get(f"{self.key}plugin.version"))
+
+    def _named(self, config: Mapping[str, str | None], plugins: PluginLookup) -> PluginClass | None:
         named = config.get(f"{self.key}type")
         full = plugins.full_name(named.strip()) if named is not None else None
-        plugin = known.get(full or "")
+        return next((one for one in plugins.of_kind(self.kind) if one.class_name == full), None)
+
+    def settings(self, config: Mapping[str, str | None], plugins: PluginLookup) -> Settings:
+        known = tuple(plugin.class_name for plugin in plugins.of_kind(self.kind))
+        plugin = self._named(config, plugins)
         problem = self._problem(plugins, plugin, config)
-        chosen = None if plugin is None else of_version(plugin, config.get(f"{self.key}plugin.version"))
+        chosen = self.chosen(config, plugins)
         own = None if chosen is None else self._own(chosen, config)
         if isinstance(own, str):
             problem, own = own, None
-        type_, version = self._framework(config, tuple(known), plugin, problem)
+        type_, version = self._framework(config, known, plugin, problem)
         return Settings(type_, version) + (own or Settings())
 
     def _framework(

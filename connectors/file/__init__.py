@@ -1,6 +1,6 @@
 """FileStreamSource and FileStreamSink: lines of a file, or of standard input and output.
 
-As Apache's connectors in settings, topics and offset keys, with positions in bytes; see `source` and `sink`.
+Settings, topics and offset keys are those of Apache's connectors; positions are in bytes.
 """
 
 from headrace.connectors.file.sink import FileStreamSinkConnector

@@ -1,7 +1,7 @@
 """Follows the file of a name through its generations: cut, overwritten, renamed and made anew.
 
 Within a process a renamed file stays open and is read to its end before the one now under the name. After a restart,
-the file that was read is recognized by its size and its head (`headrace.connectors.file.offsets`); where it was rotated
+the file that was read is recognized by its size and its head (`headrace.connectors.file.offsets`). If it was rotated
 meanwhile, its rest is looked for under the names beside it (`app.log.1` for `app.log`) and read first.
 """
 
@@ -23,7 +23,7 @@ from headrace.connectors.file.watch import FileWatch
 from headrace.plugins.contracts import Limit, RetriableError
 
 ROTATION_QUIET_S: Final = 1.0
-"""How long a renamed file must have stood still before it is left: its writer may reopen later than it was renamed."""
+"""A renamed file is left once it stood still for so long: its writer may reopen later than it was renamed."""
 
 _BLOCK_BYTES: Final = 1 << 16
 _SIBLINGS: Final = 100
@@ -43,7 +43,7 @@ class FollowedFile:
         self._opened: OpenedFile | None = None
         self._missing = False
         self._size = 0
-        """As it was when it was looked at last."""
+        """The size at the last look."""
         self._fruitless: object = None
         """The `_state` in which no line was complete."""
         self._searched = (0, 0, 0)
@@ -51,13 +51,13 @@ class FollowedFile:
 
     @property
     def opened(self) -> OpenedFile:
-        """The file for readers to open again."""
+        """The open file, for readers to open again."""
         if self._opened is None:
             raise FileError(f"{self.path} is not open")
         return self._opened
 
     def resume(self, stored: FileOffset) -> FileOffset | None:
-        """Where to go on: the stored offset, or the start of a generation that it is not of; None without a file."""
+        """The offset to go on from: the stored one, or the start of another generation; None without a file."""
         if self.generation is None:
             self.generation = stored.generation
         if self._opened is None and not self._open():
@@ -74,7 +74,7 @@ class FollowedFile:
         return at if reason is None else self._leave(at, reason)
 
     def next_end(self, at: FileOffset, limit: Limit) -> tuple[int, int] | None:
-        """Where to read to, and an estimate of the lines; None where no line is complete after `at`.
+        """The position to read to and an estimate of the lines; None if no line is complete after `at`.
 
         Errors: FileError for a line beyond MAX_LINE_BYTES.
         """
@@ -96,7 +96,7 @@ class FollowedFile:
         return end, max(1, round((end - at.position) / mean))
 
     def rotated(self, at: FileOffset) -> tuple[FileOffset, int | None] | None:
-        """After all complete lines were read: the file's unfinished rest if it is over, or the start of the next.
+        """Moves on from a renamed file that was read to its last line end: to its unfinished rest, or to the next file.
 
         None while this is still the file of the name, or may yet grow.
         """
@@ -129,11 +129,11 @@ class FollowedFile:
         return head_of(os.pread(self.opened.descriptor, HEAD_BYTES, 0), position)
 
     def watch_if_at_rest(self) -> None:
-        """Watch the open file from before it is looked at, if lines come seldom."""
+        """Watches the open file from before a look, if lines come seldom."""
         self.watch.stand_if_at_rest(self.opened.descriptor)
 
     def is_all(self, upto: int) -> bool:
-        """Whether there was no more to read than up to here, under this name, and what came since will be told of."""
+        """True if there was no more to read than `upto` under this name, and later changes will be told."""
         if upto < self._size or not self.is_watched:
             return False
         try:
@@ -142,14 +142,14 @@ class FollowedFile:
             return False
 
     def watched_anew(self) -> bool:
-        """Whether a plan that found nothing has to look once more: the file is watched from now on."""
+        """True if a plan that found nothing has to look once more: the file is watched from now on."""
         if self._opened is None or self._quiet_since is not None:
             return False
         return self.watch.found_nothing(self._opened.descriptor)
 
     @property
     def is_watched(self) -> bool:
-        """Whether the next change will be told of; that a renamed file has stood still long enough is none."""
+        """True if the next change will be told. That a renamed file has stood still long enough is no change."""
         return self.watch.stands and self._quiet_since is None
 
     def close(self) -> None:
@@ -190,7 +190,6 @@ class FollowedFile:
         return OpenedFile(path, status.st_dev, status.st_ino, os.getpid(), descriptor, self._allowed)
 
     def _is(self, status: os.stat_result) -> bool:
-        """Whether this is the open file's."""
         return (status.st_dev, status.st_ino) == (self.opened.device, self.opened.inode)
 
     def _status(self) -> os.stat_result:
@@ -222,7 +221,7 @@ class FollowedFile:
         return ends_here or os.fstat(file.descriptor).st_size == at.position
 
     def _siblings(self, at: FileOffset) -> Iterator[OpenedFile]:
-        """The file beside this one that was read up to `at` and has more to read, if there is one."""
+        """Yields the first file beside this one that was read up to `at` and has more to read."""
         if at.head is None:
             return
         directory, name = os.path.split(self.path)
@@ -241,7 +240,7 @@ class FollowedFile:
             os.close(file.descriptor)
 
     def _leave(self, at: FileOffset, reason: str) -> FileOffset:
-        """The start of a new generation, which is said."""
+        """Starts a new generation and logs that."""
         next_generation = FileOffset(generation=at.generation + 1)
         self.generation = next_generation.generation
         # Invariant 2: a new generation is logged, and counted in the offset.
@@ -253,7 +252,7 @@ class FollowedFile:
         return next_generation
 
     def _end_within(self, at: FileOffset, window: int, size: int) -> int | None:
-        """The last line end within the window, which grows until there is one; None where none is in the file yet."""
+        """The last line end within the window, which grows until there is one; None if the file has none yet."""
         generation, position, searched = self._searched
         low = searched if (generation, position) == (at.generation, at.position) else at.position
         while True:
@@ -281,5 +280,5 @@ class FollowedFile:
 
 
 def _state(at: FileOffset, status: os.stat_result) -> object:
-    """What changes when a file does, or how far it was read."""
+    """Changes if the file changed, or how far it was read."""
     return at, status.st_size, status.st_mtime_ns

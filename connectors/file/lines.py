@@ -18,20 +18,20 @@ _SURROGATE: Final = re.compile(rb"\xed[\xa0-\xbf][\x80-\xbf]?")
 
 
 class Lines(NamedTuple):
-    """The lines of some bytes, and where each ends: after its terminator, counted from the first byte."""
+    """The lines of some bytes, and the end of each: after its terminator, counted from the first byte."""
 
     values: pa.StringArray
     ends: npt.NDArray[np.int64]
 
 
 def split_lines(data: bytes, closed: bool = False) -> Lines:
-    r"""The complete lines in `data`; `closed`: nothing follows, so that the rest is a line too.
+    r"""The complete lines in `data`; `closed`: nothing follows, so the rest is a line too.
 
-    The bytes that end lines are cut out of the buffer, and the offsets of the lines in what is left are those of the
-    ends less the bytes cut so far: no line is touched by itself.
+    The bytes that end lines are cut out of the buffer. A line's offset in the rest is its end less the bytes cut before
+    it: no line is touched by itself.
 
-    A line that is alone, as most are where files trickle, goes through none of numpy's kernels: no cache has their code
-    by then.
+    A line that is alone, as most are if files trickle, goes through none of numpy's kernels: their code has left the
+    caches by then.
     """
     if data.endswith(b"\n") and data.count(b"\n") == 1 and b"\r" not in data:
         return Lines(pa.array([_text(data[:-1])], pa.string()), np.array([len(data)], np.int64))
@@ -51,9 +51,9 @@ def split_lines(data: bytes, closed: bool = False) -> Lines:
 
 
 def last_line_end(data: bytes, within: int) -> int:
-    r"""The position after the last line that ends within `data[:within]`; 0 where none does.
+    r"""The position after the last line that ends within `data[:within]`; 0 if none does.
 
-    `data` has one byte more where there is one: it shows whether a `\r` at the end of the window is a whole terminator.
+    `data` has one byte more, if the file has: it shows if a `\r` at the end of the window is a whole terminator.
     """
     newline = data.rfind(b"\n", 0, within)
     lone = data.rfind(b"\r", newline + 1, within)
@@ -73,7 +73,7 @@ def _strings(data: bytes, last: npt.NDArray[np.intp], cut_before: npt.NDArray[np
 
 
 def is_utf8(data: bytes) -> bool:
-    """Whether these bytes are well-formed UTF-8."""
+    """True if these bytes are well-formed UTF-8."""
     if data.isascii():
         return True
     whole = pa.py_buffer(np.array([0, len(data)], np.int32))
@@ -97,9 +97,9 @@ def _text(line: bytes) -> str:
 
 
 def repair(data: bytes) -> bytes:
-    """Well-formed UTF-8: each malformed sequence replaced by one U+FFFD, as Java's decoder replaces them.
+    """Replaces each malformed sequence by one U+FFFD, as Java's decoder does: the result is well-formed UTF-8.
 
-    Source: Unicode's "maximal subpart", which Python follows as well; Java alone takes an encoded surrogate (ED A0..BF
+    Source: Unicode's "maximal subpart", which Python follows as well. Java alone takes an encoded surrogate (ED A0..BF
     and a continuation byte) as one sequence.
     """
     return _SURROGATE.sub("�".encode(), data).decode("utf-8", "replace").encode()

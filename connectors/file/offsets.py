@@ -1,4 +1,4 @@
-"""How far a file was read: `{"position": 34, "line": 3}`, with the hidden members `_generation` and `_head`.
+"""The offset of a file: `{"position": 34, "line": 3}`, with the hidden members `_generation` and `_head`.
 
 `position` is in bytes and the one member that Apache's connector reads and writes. `line` counts the lines of this
 file so far; it stays null after an offset that did not have it. `_generation` counts the files that stood under the
@@ -6,8 +6,8 @@ name so far, so that an offset of an older one is never taken for one of this (i
 the file's first bytes.
 
 Decided: `_head` is stored with every offset, because after a restart nothing else shows that another file stands there
-once that has grown beyond the stored position: reading on there would lose its start in silence. An inode does not
-show it (file systems give freed numbers out again at once, and a restored or moved file has another one).
+once that has grown beyond the stored position; its start would be lost in silence. An inode does not show it: file
+systems give freed numbers out again at once, and a restored or moved file has another one.
 Loses: 12 bytes a row on the way; a file with the same first KiB, and a line end at the stored position, passes.
 """
 
@@ -28,7 +28,7 @@ HEAD_BYTES: Final = 1024
 
 @dataclass(frozen=True)
 class FileOffset:
-    """A position in one generation of a file; all up to there was read."""
+    """A position in one generation of a file; everything before it was read."""
 
     position: int = 0
     line: int | None = 0
@@ -37,9 +37,9 @@ class FileOffset:
 
     @classmethod
     def of(cls, offset: SourceOffset | None) -> FileOffset:
-        """The stored offset, Apache's included; the start of the file where there is none.
+        """The stored offset, Apache's included; the start of the file if there is none.
 
-        Errors: FileError where its position is no integer.
+        Errors: FileError if its position is no integer.
         """
         if offset is None or offset.get(POSITION) is None:
             return cls()
@@ -52,12 +52,12 @@ class FileOffset:
         return cls(position, line, generation or 0, _integer_or_none(offset.get("_head")))
 
     def stored(self) -> dict[str, Any]:
-        """The offset as it is stored."""
+        """The offset in the stored form."""
         return {POSITION: self.position, "line": self.line, "_generation": self.generation, "_head": self.head}
 
 
 def head_of(start: bytes, position: int) -> int | None:
-    """A checksum of the first bytes below `position`, KiB at most, with their number in the upper half.
+    """A checksum of the file's bytes below `position`, the first KiB at most, with their number in the upper half.
 
     `start` is the file's first KiB. None at the start of the file.
     """
@@ -66,12 +66,12 @@ def head_of(start: bytes, position: int) -> int | None:
 
 
 def same_head(start: bytes, head: int | None) -> bool:
-    """Whether a file that begins with `start` can be the one that had this head."""
+    """True if a file that begins with `start` can be the one that had this head."""
     return head is None or head_of(start, head >> 32) == head
 
 
 def check_offsets(config: Mapping[str, str], offsets: Mapping[str, Any]) -> bool:
-    """True: an operator may set these offsets, given as in the body of `PATCH /connectors/{name}/offsets`.
+    """Checks offsets that an operator sets, given as in the body of `PATCH /connectors/{name}/offsets`; returns True.
 
     Errors: FileError with the texts of Apache's connector.
     """

@@ -20,7 +20,7 @@ class FileError(Exception):
 
 
 def allowed_paths(worker: Mapping[str, Any]) -> tuple[str, ...]:
-    """The worker's `file.allowed.paths`; empty: every path is allowed, which is said once a process."""
+    """The worker's `file.allowed.paths`. If empty, every path is allowed; a warning says so once a process."""
     allowed = tuple(worker.get(ALLOWED_PATHS) or ())
     if not allowed:
         _warn_of_no_bounds()
@@ -37,16 +37,13 @@ def _warn_of_no_bounds() -> None:
 
 
 def check_allowed(path: str, allowed: tuple[str, ...]) -> None:
-    """The path lies within one of the allowed ones.
-
-    Errors: ConfigError.
-    """
+    """Refuses a path outside of the allowed ones. Errors: ConfigError."""
     if allowed and root_of(os.path.realpath(path), allowed) is None:
         raise _refused(path, allowed)
 
 
 def open_allowed(path: str, flags: int, allowed: tuple[str, ...]) -> int:
-    """A descriptor of the file, as of `open_within` the allowed paths.
+    """Opens a file, by `open_within` if paths are bounded; returns the descriptor.
 
     Errors: ConfigError for a path outside; OSError as `os.open`.
     """

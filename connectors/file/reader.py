@@ -1,4 +1,4 @@
-"""Reads the lines of a plan, wherever it runs on the worker's host."""
+"""Reads the lines of a plan, in any process of the worker's host."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class OpenedFile:
-    """The very file that a task has open: it can be opened again after it was renamed or removed."""
+    """The very file that a task has open. It can be opened again after it was renamed or removed."""
 
     path: str
     device: int
@@ -41,10 +41,7 @@ class OpenedFile:
     allowed: tuple[str, ...]
 
     def open(self) -> int:
-        """A descriptor of this file and no other.
-
-        Errors: RetriableError where it is out of reach.
-        """
+        """Opens this file and no other; returns the descriptor. Errors: RetriableError if it is out of reach."""
         if os.getpid() == self.process:
             return self._same(os.dup(self.descriptor))
         try:
@@ -71,9 +68,9 @@ class OpenedFile:
 
 @dataclass(frozen=True)
 class FileReader:
-    """The lines in `(after, upto]` of each split, and nothing beyond, however the file grows meanwhile.
+    """Reads the lines in `(after, upto]` of each split and nothing beyond, however the file grows meanwhile.
 
-    Ends short where the file was cut or overwritten since it was planned; the next plan finds that and says so.
+    Ends short if the file was cut or overwritten since it was planned; the next plan finds that and says so.
     """
 
     file: OpenedFile
@@ -114,7 +111,7 @@ class FileReader:
 
 
 def batch_of(lines: Lines, position: int, line: int | None, generation: int, start: bytes) -> pa.RecordBatch:
-    """Rows of these lines, the first of which begins at `position` after `line` lines."""
+    """Rows of these lines. The first begins at `position`, after `line` lines."""
     if (count := len(lines.values)) == 1:
         end = position + int(lines.ends[0])
         offset = end, None if line is None else line + 1, generation, head_of(start, min(HEAD_BYTES, end))
@@ -132,7 +129,7 @@ def batch_of(lines: Lines, position: int, line: int | None, generation: int, sta
 
 
 def too_long(path: str, position: int) -> FileError:
-    """The error for the line that begins there."""
+    """The error for a line beyond MAX_LINE_BYTES."""
     return FileError(
         f"The line that begins at position {position} of {path} is longer than {MAX_LINE_BYTES} bytes. Break it up, or "
         "stop the connector and set its offset after the line (PATCH /connectors/<name>/offsets with "

@@ -43,15 +43,13 @@ class FileStreamSinkTask(SinkTask):
     """Appends to one file, or to standard output; several tasks may append to the same one, line by line."""
 
     place = Place.WORKER_HOST
-    recipe = ()
-    shares_thread = True
     _appender: Appender | None = None
     _stage: StagingFolder | None = None
 
     def start(self, config: Mapping[str, str], context: TaskContext) -> None:
         """Opens the file.
 
-        Errors: ConfigError for a file outside of `file.allowed.paths`; FileError where it cannot be opened.
+        Errors: ConfigError for a file outside of `file.allowed.paths`; FileError if it cannot be opened.
         """
         name: str | None = SETTINGS.parse(config)["file"]
         self._attempts: deque[str] = deque(maxlen=2)
@@ -69,18 +67,19 @@ class FileStreamSinkTask(SinkTask):
             self._stage.sweep()
         keep(self._kept_as, self._appender)
 
-    def columns(self, records: Records) -> list[Column]:
+    @staticmethod
+    def columns(records: Records) -> list[Column]:
         """One column `line`: the value as Java prints it."""
         return [value_text(records).alias("line")]
 
     def writer(self, attempt: str) -> ArrowWriter:
-        """A writer to this file; a batch that is tried again is written again."""
+        """A writer to this file. A batch that is tried again is written again."""
         if self._appender is None:
             return StandardOutputWriter()
         return LineWriter(self._kept_as, self._path, self._allowed)
 
     def staging_writer(self, attempt: str) -> ArrowWriter | None:
-        """A writer to a hidden file beside this one; what batches before the last one left there is removed."""
+        """A writer to a hidden file beside this one. Removes what batches before the last one left there."""
         if self._stage is None:
             return None
         self._attempts.append(attempt)
@@ -88,10 +87,7 @@ class FileStreamSinkTask(SinkTask):
         return StagedLines(self._stage, attempt)
 
     def commit(self, parts: Sequence[bytes]) -> None:
-        """Appends the staged lines to the file.
-
-        Errors: RetriableError with none of the last part left in the file.
-        """
+        """Appends the staged lines to the file. Errors: RetriableError with none of the last part left in the file."""
         for part in filter(None, parts):
             assert self._appender is not None
             self._appender.append_file(part.decode())
@@ -112,7 +108,7 @@ class FileStreamSinkTask(SinkTask):
 
 
 def value_text(records: Records) -> Column:
-    """Each record's value as text by its own schema; `null` for one without schema."""
+    """Each record's value as text by its own schema; `null` for a value without schema."""
     texts = [
         F.when(F.col("value_schema") == index, java_text(records.value(index), schema))
         for index, schema in enumerate(records.values)
@@ -121,7 +117,7 @@ def value_text(records: Records) -> Column:
 
 
 class FileStreamSinkConnector(Connector):
-    """As many equal tasks as allowed, appending to one file."""
+    """Plans as many equal tasks as allowed, which append to one file."""
 
     settings = SETTINGS
     version = "4.3.1"
@@ -129,10 +125,7 @@ class FileStreamSinkConnector(Connector):
     task = FileStreamSinkTask
 
     def start(self, config: Mapping[str, str], context: ConnectorContext) -> None:
-        """Checks the config.
-
-        Errors: ConfigError with all problems.
-        """
+        """Checks the config. Errors: ConfigError with all problems."""
         SETTINGS.parse(config)
         self._config = dict(config)
 
@@ -141,5 +134,5 @@ class FileStreamSinkConnector(Connector):
         return [dict(self._config) for _ in range(max_tasks)]
 
     def check_offsets(self, config: Mapping[str, str], offsets: Mapping[str, Any]) -> bool:
-        """True: Kafka's offsets are all it has."""
+        """Accepts all: Kafka's offsets are all that it has."""
         return True

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, Final
 
 from pyspark.sql import DataFrame
@@ -67,8 +67,7 @@ class FileStreamSourceTask(SourceTask):
     """Reads one file, or standard input, from its stored offset on."""
 
     place = Place.WORKER_HOST
-    gathers = True
-    recipe: Hashable | None = ()
+    coalesces = True
     row_type = StructType([StructField("value", StringType(), nullable=False)])
     offset_type = StructType(
         [
@@ -82,7 +81,7 @@ class FileStreamSourceTask(SourceTask):
     _file: FollowedFile | None = None
 
     def start(self, config: Mapping[str, str], context: TaskContext) -> None:
-        """Gets ready to plan; a missing file is waited for.
+        """Prepares to plan; a missing file is waited for.
 
         Errors: ConfigError for wrong settings and a file outside of `file.allowed.paths`.
         """
@@ -125,7 +124,7 @@ class FileStreamSourceTask(SourceTask):
 
     @property
     def tells_of_news(self) -> bool:
-        """Whether the file is watched."""
+        """True if the file is watched."""
         return self._file is not None and self._file.is_watched
 
     def _plan_file(self, file: FollowedFile, stored: FileOffset, limit: Limit) -> Plan | None:
@@ -143,7 +142,7 @@ class FileStreamSourceTask(SourceTask):
         # The line's number is known only to the reader of the rows.
         bound = FileOffset(upto, None, at.generation, file.head(upto))
         split = Split(self.partitions()[0], at.stored(), bound.stored())
-        return Plan((split,), rows, upto - at.position, is_all=file.is_all(upto))
+        return Plan((split,), rows, upto - at.position, caught_up=file.is_all(upto))
 
     def _plan_standard_input(self, stored: SourceOffset | None, limit: Limit) -> Plan | None:
         line = (stored or {}).get("line") or 0
@@ -165,11 +164,8 @@ class FileStreamSourceTask(SourceTask):
         ranges = tuple((FileOffset.of(split.after), FileOffset.of(split.upto).position) for split in plan.splits)
         return FileReader(self._file.opened, ranges)
 
-    def constants(self) -> Mapping[str, str]:
-        """The topic."""
-        return {"topic": self._topic}
-
-    def records(self, frame: DataFrame) -> Records:
+    @staticmethod
+    def records(frame: DataFrame) -> Records:
         """Each line is the value of a record, with the schema of a required string."""
         return source_records(frame, F.col("topic"), F.col("value"), STRING)
 
@@ -195,24 +191,18 @@ class FileStreamSourceConnector(Connector):
     task = FileStreamSourceTask
 
     def start(self, config: Mapping[str, str], context: ConnectorContext) -> None:
-        """Checks the config.
-
-        Errors: ConfigError with all problems.
-        """
+        """Checks the config. Errors: ConfigError with all problems."""
         SETTINGS.parse(config)
         self._config = dict(config)
 
     def task_configs(self, max_tasks: int) -> list[dict[str, str]]:
-        """One, with the connector's config as it is: a file is read in order."""
+        """One config, the connector's: a file is read in order."""
         return [dict(self._config)]
 
     def exactly_once_support(self, config: Mapping[str, str]) -> bool:
-        """Whether it can deliver exactly once: what is read from standard input does not come again."""
+        """True for a file: what is read from standard input does not come again."""
         return bool(config.get("file"))
 
     def check_offsets(self, config: Mapping[str, str], offsets: Mapping[str, Any]) -> bool:
-        """True where every offset is a position in a file, or null.
-
-        Errors: FileError with Apache's text.
-        """
+        """Accepts positions in a file, and null. Errors: FileError with Apache's text."""
         return check_offsets(config, offsets)

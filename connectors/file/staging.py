@@ -1,7 +1,7 @@
-"""Lines that wait beside their file until the batch they belong to is complete.
+"""Stages lines beside their file until their batch is complete.
 
-A batch from Spark writes one partition in several parts at once; each part is a hidden file, and the task appends them
-in order. A batch that fails, or whose writers outlive it, so leaves nothing in the file itself.
+A batch from Spark writes one partition in several parts at once. Each part is a hidden file, and the task appends them
+in order. So a batch that fails, or whose writers outlive it, leaves nothing in the file itself.
 
 A batch may be written while the one before it is appended, so the parts of two batches are kept.
 """
@@ -23,7 +23,7 @@ from headrace.connectors.file.writer import Appender, joined
 
 @dataclass(frozen=True)
 class StagingFolder:
-    """Where one task's parts wait."""
+    """The folder of one task's parts."""
 
     folder: str
     prefix: str
@@ -31,7 +31,7 @@ class StagingFolder:
 
     @classmethod
     def beside(cls, path: str, task: str, allowed: tuple[str, ...]) -> StagingFolder | None:
-        """Beside `path`, where files may be made there at all; else None."""
+        """The folder of `path`, if files may be made there; else None."""
         name = sha256(task.encode()).hexdigest()[:12]
         stage = cls(os.path.dirname(path), f".{os.path.basename(path)[:100]}.{name}.", allowed)
         if not os.path.isfile(path):
@@ -46,11 +46,11 @@ class StagingFolder:
         return stage
 
     def new(self, batch: str) -> str:
-        """The path of a part of this batch that is not there yet."""
+        """A new path for a part of this batch."""
         return os.path.join(self.folder, f"{self._of(batch)}{uuid.uuid4().hex}.part")
 
     def sweep(self, kept: Sequence[str] = ()) -> None:
-        """No part is left but those of these batches."""
+        """Removes all parts but those of these batches."""
         with suppress(OSError):
             for name in os.listdir(self.folder):
                 ours = name.startswith(self.prefix) and name.endswith(".part")
@@ -71,21 +71,21 @@ class StagedLines:
     _part: Appender | None = None
 
     def write(self, rows: pa.RecordBatch) -> None:
-        """The lines are in the part."""
+        """Appends the lines to the part."""
         if rows.num_rows:
             if self._part is None:
                 self._part = Appender(self.stage.new(self.attempt), self.stage.allowed)
             self._part.append(joined(rows.column("line")), b"\n")
 
     def finish(self) -> bytes:
-        """The path of the part; nothing where there were no lines."""
+        """The path of the part; empty if there were no lines."""
         if self._part is None:
             return b""
         self._part.close()
         return self._part.path.encode()
 
     def abort(self) -> None:
-        """The part is gone."""
+        """Removes the part."""
         if self._part is not None:
             self._part.close()
             with suppress(OSError):

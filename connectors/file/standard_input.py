@@ -1,7 +1,7 @@
-"""Standard input as a source: a thread reads ahead into a bounded buffer, and a plan takes what is there.
+"""Standard input as a source: a thread reads ahead into a bounded buffer, and a plan takes the lines in it.
 
-Lines are counted, and their number is the only offset: `{"position": null, "line": 17}`. It lets a batch that failed be
-read again; after a restart of the worker it names nothing, because what was read before is gone with the process.
+Lines are counted, and their number is the only offset: `{"position": null, "line": 17}`. By it a batch that failed is
+read again. After a restart of the worker it names nothing: what was read before went with the process.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ log = logging.getLogger(__name__)
 
 
 class StandardInput:
-    """Lines from a descriptor, kept until they are released; one reader in a process."""
+    """Keeps lines of a descriptor until they are released; one reader in a process."""
 
     def __init__(self, descriptor: int) -> None:
         self._descriptor = descriptor
@@ -39,10 +39,7 @@ class StandardInput:
         self._thread: threading.Thread | None = None
 
     def claim(self, owner: object, name: str) -> None:
-        """The owner reads it until it leaves.
-
-        Errors: FileError where another one does.
-        """
+        """Makes `owner` the reader until it leaves. Errors: FileError if another one reads."""
         with self._changed:
             if self._owner not in (None, owner):
                 raise FileError(
@@ -63,7 +60,7 @@ class StandardInput:
 
     @property
     def released(self) -> int:
-        """How many lines were released so far."""
+        """The count of released lines."""
         return self._released
 
     def release(self, lines: int) -> None:
@@ -77,7 +74,7 @@ class StandardInput:
                 self._changed.notify_all()
 
     def lines(self, rows: int, most_bytes: int) -> bytes:
-        """The complete lines that are there, within the limit but one at least; empty where there are none."""
+        """The complete lines in the buffer, within the limits but one at least; empty if there are none."""
         with self._changed:
             kept = self._kept
             if not (ends := self._complete(kept).ends).size:
@@ -111,7 +108,7 @@ class StandardInput:
 
 @dataclass(frozen=True)
 class StandardInputReader:
-    """Lines that were taken from standard input, after `line` others."""
+    """Lines taken from standard input, after `line` others."""
 
     data: bytes
     line: int

@@ -1,15 +1,15 @@
 """News of files, by Linux's inotify, so that their sources need not look again and again.
 
 Decided: one thread looks at all watched files besides, ten times a second while they are few and twice while they are
-many, because nothing tells of what another machine writes to a network file system, of what is written through mapped
-memory, or of a new file under a renamed one's name. A look costs two calls of the system, where waking a source for it
-costs some 0.2 ms: 200 a second were a third of what 200 idle connectors cost; loses: while one file system does not
-answer, what is untold elsewhere waits, too, until its source looks by itself.
+many, because nothing tells of writes from another machine to a network file system, of writes through mapped memory, or
+of a new file under a renamed one's name. A look costs two system calls; waking a source for it costs some 0.2 ms, and
+200 a second were a third of the cost of 200 idle connectors. Loses: while one file system does not answer, untold news
+elsewhere wait, too, until their sources look by themselves.
 
-Decided: a watch tells once, and stands again only after a second plan in a row has found nothing, because a writer
-that never rests would otherwise wake its source with every write. Where the last plan was long ago it stands before the
-one that finds the next line, which then needs no other to know that it found all (half of what a line costs that comes
-alone); loses: a few looks after each line of a busy writer.
+Decided: a watch tells once, and stands again only after a second plan in a row has found nothing, because a writer that
+never rests would otherwise wake its source with every write. If the last plan was long ago, the watch stands before the
+plan that finds the next line. That plan then needs no other to know that it found all: half the cost of a line that
+comes alone. Loses: a few looks after each line of a busy writer.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ _ONCE: Final = 0x80000000
 _GONE: Final = 0x00008000
 """IN_IGNORED: the watch has been removed."""
 _LOST: Final = -1
-"""The watch of an event that says that others were lost."""
+"""The watch number of an event that says that others were lost."""
 _EVENT: Final = struct.Struct("iIII")
 _READ_BYTES: Final = 1 << 16
 _FRUITLESS: Final = 2
-"""How many plans in a row find nothing before a watch stands."""
+"""A watch stands after so many plans in a row that found nothing."""
 _REST_S: Final = 0.1
-"""How long ago the last plan must have been."""
+"""A file is at rest if the last plan was so long ago."""
 
 
 class Inotify:
@@ -49,7 +49,7 @@ class Inotify:
         self._libc: Any = None
 
     def watch(self, descriptor: int, told: Callable[[], None]) -> int | None:
-        """Call `told` once, soon after the open file changes; the number of the watch, None where there can be none."""
+        """Calls `told` once, soon after the open file changes; the number of the watch, None if there can be none."""
         with self._lock:
             if self._descriptor is None and not self._began():
                 return None
@@ -61,7 +61,7 @@ class Inotify:
             return number
 
     def end(self, number: int, told: Callable[[], None]) -> None:
-        """Do not call `told` any more."""
+        """Calls `told` no more."""
         with self._lock:
             tell = self._told.get(number, [])
             if told in tell:
@@ -102,7 +102,7 @@ INOTIFY: Final = Inotify()
 
 
 class _Look(NamedTuple):
-    """What is looked at, as it was when its source had read it to its end."""
+    """A file that is looked at, in the state in which its source had read it to its end."""
 
     descriptor: int
     path: str
@@ -115,7 +115,7 @@ class _Look(NamedTuple):
 
 
 class _Looks:
-    """Looks at files on a thread of its own; any thread may call."""
+    """Looks at files on its own thread; any thread may call."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -124,7 +124,6 @@ class _Looks:
         self._runs = False
 
     def begin(self, watch: object, look: _Look) -> None:
-        """Look at a file until it has changed, in which case it is told, or the watch ends."""
         with self._lock:
             self._files[watch] = look
             self._any.set()
@@ -133,7 +132,6 @@ class _Looks:
                 threading.Thread(target=self._run, name="file-look", daemon=True).start()
 
     def end(self, watch: object) -> None:
-        """Look no more."""
         with self._lock:
             self._files.pop(watch, None)
             if not self._files:
@@ -150,7 +148,7 @@ class _Looks:
 
 
 def _state(descriptor: int, path: str) -> object:
-    """What changes when an open file does, or the file of its name."""
+    """Changes if the open file does, or the file under its name."""
     return _seen(descriptor), _seen(path)
 
 
@@ -166,29 +164,29 @@ _LOOKS: Final = _Looks()
 
 
 class FileWatch:
-    """Whether one file is watched; for its task's thread."""
+    """The watch of one file; for its task's thread."""
 
     def __init__(self, path: str, wake: Callable[[], None]) -> None:
         self._path = path
         self._wake = wake
         self._lock = threading.Lock()
-        """Held while a watch begins or ends: it may be told of while it begins."""
+        """Held while a watch begins or ends: news may come while it begins."""
         self._number: int | None = None
         self._fruitless = 0
         self._planned_at = 0.0
 
     @property
     def stands(self) -> bool:
-        """Whether the next change will be told of."""
+        """True if the next change will be told."""
         return self._number is not None
 
     def stand_if_at_rest(self, descriptor: int) -> None:
-        """Let the watch stand before a plan that may find the first line for a while, and then needs no other."""
+        """Starts the watch before a plan that may find the first line for a while, and then needs no other."""
         if self._number is None and time.monotonic() - self._planned_at > _REST_S:
             self._stand(descriptor)
 
     def found_nothing(self, descriptor: int) -> bool:
-        """Whether a watch stands from now on: what came just before it, only another look can find."""
+        """True if a watch stands from now on: only another look finds what came just before it."""
         self._planned_at = time.monotonic()
         self._fruitless += 1
         if self._number is not None or self._fruitless < _FRUITLESS:
@@ -196,7 +194,7 @@ class FileWatch:
         return self._stand(descriptor)
 
     def _stand(self, descriptor: int) -> bool:
-        """Whether there can be a watch, which stands until it tells."""
+        """Starts a watch until it tells; False if there can be none."""
         with self._lock:
             look = _Look.at(descriptor, self._path, self._told)
             self._number = INOTIFY.watch(descriptor, self._told)
@@ -205,12 +203,12 @@ class FileWatch:
             return self._number is not None
 
     def found(self) -> None:
-        """Note that a plan found something."""
+        """Notes that a plan found something."""
         self._planned_at = time.monotonic()
         self._fruitless = 0
 
     def close(self) -> None:
-        """Watch no more."""
+        """Ends the watch."""
         self._end()
         self._fruitless = 0
 

@@ -1,4 +1,4 @@
-"""Appends whole lines to a file, wherever it runs on the worker's host.
+"""Appends whole lines to a file, in any process of the worker's host.
 
 Decided: no fsync. `finish` leaves the lines with the operating system, as Apache's connector does: they outlive
 `kill -9` of every process here, not a loss of power. An fdatasync a batch was measured at 1.6 ms on an idle virtual
@@ -32,7 +32,7 @@ log = logging.getLogger(__name__)
 
 
 class Appender:
-    """A file open for appending; it is made anew when it was renamed or removed."""
+    """A file open for appending. It is made anew after it was renamed or removed."""
 
     def __init__(self, path: str, allowed: tuple[str, ...]) -> None:
         self.path = path
@@ -41,9 +41,9 @@ class Appender:
         self._readable = True
 
     def open(self) -> None:
-        """The file under the path is open, created where there was none.
+        """Opens the file under the path, or creates it.
 
-        Errors: FileError where it cannot be opened; RetriableError where a retry may help.
+        Errors: FileError if it cannot be opened; RetriableError if a retry may help.
         """
         if self._descriptor is not None and not self._is_under_path(self._descriptor):
             log.warning("%s was renamed or removed; it is created anew", self.path)
@@ -52,9 +52,9 @@ class Appender:
             self._descriptor = self._open()
 
     def append(self, *pieces: Any) -> None:
-        """These bytes follow what is in the file, as a whole or not at all, and never in the middle of a line.
+        """Appends these bytes as a whole or not at all, and never in the middle of a line.
 
-        Errors: RetriableError with nothing of them left in the file, where it can be cut at all.
+        Errors: RetriableError with nothing of them left in the file, if it can be cut at all.
         """
         self.open()
         assert self._descriptor is not None
@@ -68,10 +68,7 @@ class Appender:
             raise self._error("Couldn't write to", e) from e
 
     def append_file(self, path: str) -> None:
-        """The lines of that file follow what is in this one, as a whole or not at all; that file is gone.
-
-        Errors: RetriableError.
-        """
+        """Appends the lines of that file as a whole or not at all, and removes it. Errors: RetriableError."""
         try:
             with open(path, "rb", buffering=0) as part, mmap.mmap(part.fileno(), 0, prot=mmap.PROT_READ) as lines:
                 self.append(lines)
@@ -159,7 +156,7 @@ _KEPT: Final[WeakValueDictionary[str, Appender]] = WeakValueDictionary()
 
 
 def keep(name: str, appender: Appender) -> None:
-    """Writers of this name in this process append through `appender`, as long as its task holds it."""
+    """Makes writers of this name in this process append through `appender`, as long as its task holds it."""
     _KEPT[name] = appender
 
 
@@ -173,18 +170,18 @@ class LineWriter:
         self._own: Appender | None = None
 
     def write(self, rows: pa.RecordBatch) -> None:
-        """The lines are in the file, with the operating system."""
+        """Appends the lines to the file; the operating system has them."""
         if rows.num_rows:
             # In the worker's process the task's file is open already; in an executor this writer opens its own.
             (_KEPT.get(self.name) or self._opened()).append(joined(rows.column("line")), b"\n")
 
     def finish(self) -> bytes:
-        """All lines were written before; nothing is staged."""
+        """Returns nothing: all lines were written before."""
         self.abort()
         return b""
 
     def abort(self) -> None:
-        """Closes the file that this writer opened; lines that were written stay, and are repeated by a retry."""
+        """Closes the file that this writer opened. Written lines stay, and a retry repeats them."""
         if self._own is not None:
             self._own.close()
             self._own = None
@@ -199,14 +196,14 @@ class StandardOutputWriter:
     """Writes the column `line` to standard output."""
 
     def write(self, rows: pa.RecordBatch) -> None:
-        """The lines are with the operating system."""
+        """Prints the lines; the operating system has them."""
         if rows.num_rows:
             sys.stdout.buffer.write(joined(rows.column("line")))
             sys.stdout.buffer.write(b"\n")
             sys.stdout.buffer.flush()
 
     def finish(self) -> bytes:
-        """Nothing is staged."""
+        """Returns nothing: nothing is staged."""
         return b""
 
     def abort(self) -> None:

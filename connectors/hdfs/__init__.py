@@ -4,7 +4,7 @@
 |---|---|---|
 | `stores/` | one small contract over HDFS, S3 and the local disk | `store.py` |
 | `formats/` | Avro, Parquet, JSON, text and bytes, written and read | `format.py` |
-| `partitioners/` | which directory a record goes to | `partitioner.py` |
+| `partitioners/` | the choice of a record's directory | `partitioner.py` |
 | `sink/` | the sinks under Confluent's names | `connector.py` |
 | `source/` | files under a path, each once | `connector.py` |
 | here | the settings that they share | `settings.py` |

@@ -21,10 +21,10 @@ NOT_IN_S3: Final = (
 
 @dataclass(frozen=True)
 class CompactSettings:
-    """When the files of a partition in one directory are merged."""
+    """The limits by which small files of a partition in one directory are merged."""
 
     files: int
-    """So many small ones are too many."""
+    """So many small files are too many."""
     size_bytes: int
     """A file of this size is not small, and none becomes twice as large."""
 
@@ -36,7 +36,7 @@ def _objection_to_files(name: str, value: Any) -> str | None:
 
 
 def compact_settings(group: SettingGroup) -> tuple[Setting, ...]:
-    """For stores that rename."""
+    """The settings for stores that rename."""
     return (
         group(
             "compact.files",
@@ -65,6 +65,6 @@ def compact_settings(group: SettingGroup) -> tuple[Setting, ...]:
 
 
 def compact_of(values: Mapping[str, Any]) -> CompactSettings | None:
-    """When files are merged; None: never."""
+    """The limits of merging; None: no file is merged."""
     files = values["compact.files"]
     return CompactSettings(files, values["compact.size.bytes"]) if files else None

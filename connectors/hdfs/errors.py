@@ -1,7 +1,7 @@
-"""The error of a store that a retry does not help against; `RetriableError` stands for the others."""
+"""The error of a store that no retry mends; `RetriableError` stands for the others."""
 
 from __future__ import annotations
 
 
 class StoreError(Exception):
-    """A store refuses what its task asks of it, and would again; the task fails. It says what, where and what to do."""
+    """A store refuses a request, and would again; the task fails. The text names what, where and what to do."""

@@ -1,4 +1,4 @@
-"""The settings that say what the files of a sink are called, and when one ends."""
+"""The settings of a sink's file names and file ends."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _STORAGES: Final = ("HdfsStorage", "S3Storage")
 
 @dataclass(frozen=True)
 class RotationSettings:
-    """When the files of a partition of a topic end; None: not for that reason."""
+    """The limits that end the files of a topic's partition; None: no limit."""
 
     flush_size: int
     """Records of a partition, over all its open files."""
@@ -32,17 +32,17 @@ class RotationSettings:
 
 @dataclass(frozen=True)
 class NamingSettings:
-    """What files are called, and the directories above them."""
+    """The names of files and of the directories above them."""
 
     topics_dir: str
-    """With the part of the URL that has variables; may contain `${topic}` and `${1}` ….."""
+    """With the part of the URL that has variables; may contain `${topic}` and `${1}` …."""
     capture_groups: str | None = None
-    """The expression whose groups the variables are."""
+    """The expression whose groups the variables stand for."""
     zero_pad_width: int = 10
     directory_delimiter: str = "/"
     file_delimiter: str = "+"
     is_s3: bool = False
-    """Whether names have the first offset only."""
+    """True if names have the first offset only."""
 
 
 def _objection_to_storage(name: str, value: Any) -> str | None:
@@ -56,7 +56,7 @@ def _objection_to_topics_dir(name: str, value: Any) -> str | None:
 
 
 def rotation_settings(group: SettingGroup, is_s3: bool) -> tuple[Setting, ...]:
-    """When files end."""
+    """The settings that end files."""
     settings = (
         group(
             "flush.size",
@@ -135,7 +135,7 @@ def rotation_settings(group: SettingGroup, is_s3: bool) -> tuple[Setting, ...]:
 
 
 def naming_settings(group: SettingGroup, is_s3: bool) -> tuple[Setting, ...]:
-    """Names and directories."""
+    """The settings of names and directories."""
     variables = "" if is_s3 else " It may contain ${topic} and groups of topic.capture.groups.regex as ${1}, ${2} ….."
     shared = (
         group(
@@ -222,7 +222,7 @@ def storage_setting(group: SettingGroup, default: str) -> Setting:
 
 
 def rotation_of(values: Mapping[str, Any]) -> RotationSettings:
-    """When files end."""
+    """The rotation of parsed settings."""
 
     def positive(name: str) -> int | None:
         value: int = values[name]
@@ -239,10 +239,7 @@ def rotation_of(values: Mapping[str, Any]) -> RotationSettings:
 
 
 def naming_of(values: Mapping[str, Any], is_s3: bool) -> NamingSettings:
-    """What files are called.
-
-    Errors: ConfigError.
-    """
+    """The naming of parsed settings. Errors: ConfigError."""
     above = "" if is_s3 else split_url(values)[1].strip("/")
     topics_dir = values["topics.dir"].strip("/")
     return NamingSettings(

@@ -1,4 +1,4 @@
-"""The settings that say what is in the files of a sink."""
+"""The settings of a sink's file formats."""
 
 from __future__ import annotations
 
@@ -39,18 +39,18 @@ _NULLS: Final = ("fail", "ignore")
 
 @dataclass(frozen=True)
 class FormatSettings:
-    """What is in the files."""
+    """The format of files and its details."""
 
     format: FileFormat
     avro_codec: str = "null"
     parquet_codec: str = "snappy"
     gzip: bool = False
-    """Of JSON, text and bytes."""
+    """For JSON, text and bytes."""
     gzip_level: int = -1
     codec_in_name: bool = False
-    """Whether a Parquet file is called `.snappy.parquet`, as S3's are."""
+    """True if Parquet files are called `.snappy.parquet`, as S3's are."""
     numeric_decimals: bool = False
-    """Whether decimals are numbers in JSON; else Base64."""
+    """True if JSON has decimals as numbers; else as Base64."""
     bytes_extension: str = ".bin"
     bytes_separator: bytes = b"\n"
     connect_metadata: bool = True
@@ -59,7 +59,7 @@ class FormatSettings:
 
 
 def file_format(name: str) -> FileFormat | None:
-    """The format of a class of Confluent's or a short name."""
+    """The format of one of Confluent's classes, or of a short name."""
     return _FORMATS.get(name.rpartition(".")[2].lower())
 
 
@@ -75,7 +75,7 @@ FORMAT: Final = Check(_objection_to_format, "avro, parquet, json, text, bytes, o
 
 
 def format_settings(group: SettingGroup, is_s3: bool, default: Any) -> tuple[Setting, ...]:
-    """What is in files; `default` is that of `format.class`."""
+    """The settings of formats; `default` is that of `format.class`."""
     compression = "s3.compression" if is_s3 else "compression"
     ours = "" if is_s3 else "Headrace's: "
     return (
@@ -239,7 +239,7 @@ def _avro(group: SettingGroup) -> tuple[Setting, ...]:
 
 
 def formats_of(values: Mapping[str, Any], separator: str, is_s3: bool) -> FormatSettings:
-    """What is in files; `separator` is that of files of bytes."""
+    """The format of parsed settings; `separator` is for files of bytes."""
     compression = "s3.compression" if is_s3 else "compression"
     found = file_format(values["format.class"])
     assert found is not None  # its validator said so

@@ -12,7 +12,7 @@ from headrace.config.settings import Setting, Type
 
 @dataclass(frozen=True)
 class HiveSettings:
-    """Where the metastore is, and what tables are called."""
+    """The metastore's address, and the tables' names."""
 
     metastore_uris: str
     conf_dir: str | None
@@ -21,7 +21,7 @@ class HiveSettings:
     """With `${topic}`."""
 
     def table_of(self, topic: str) -> str:
-        """Return the name of a topic's table; Hive knows small letters only."""
+        """Return the name of a topic's table, in small letters: Hive knows no others."""
         return self.table_name.replace("${topic}", topic).replace(".", "_").replace("-", "_").lower()
 
 

@@ -1,4 +1,4 @@
-"""The settings that say which directory a record goes to."""
+"""The settings of a record's directory."""
 
 from __future__ import annotations
 

@@ -55,7 +55,7 @@ def bucket_settings(group: SettingGroup) -> tuple[Setting, ...]:
 
 
 def endpoint_setting(group: SettingGroup) -> Setting:
-    """The endpoint where `store.url` names the bucket."""
+    """The endpoint if `store.url` names the bucket."""
     return group(
         "s3.endpoint",
         Type.STRING,
@@ -69,7 +69,7 @@ def endpoint_setting(group: SettingGroup) -> Setting:
 
 
 def s3_settings(group: SettingGroup) -> tuple[Setting, ...]:
-    """How S3 is reached and objects are written."""
+    """The settings of S3's access, writes and proxy."""
     return (*_s3_access(group), *_s3_writes(group), *_s3_proxy(group))
 
 

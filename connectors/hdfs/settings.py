@@ -1,7 +1,7 @@
 """The settings of the sinks: Confluent's names for HDFS (2 and 3) and S3, and a few of our own.
 
-What Confluent's connectors have and these do not is refused where files would differ from what was asked for
-and otherwise accepted; `unused` names what then has no effect, for the log.
+A setting of Confluent's connectors that is not served here is refused if files would differ from the request, and
+otherwise accepted; `unused` names those without effect, for the log.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ _WITHOUT_EFFECT: Final = (
 
 @dataclass(frozen=True)
 class SinkSettings:
-    """The meaning of a sink's config, without the store (`store_values`) and the partitioner, which reads it itself."""
+    """A parsed sink config, without the store (`store_values`) and the partitioner, which reads the config itself."""
 
     connector: str
     naming: NamingSettings
@@ -83,7 +83,7 @@ class SinkSettings:
     compatibility: str
     """`NONE`, `BACKWARD`, `FORWARD` or `FULL`."""
     ignores_nulls: bool
-    """Whether records without value are passed over; else they fail."""
+    """True if records without value are skipped; else they fail."""
     hive: HiveSettings | None
     compact: CompactSettings | None
 
@@ -157,7 +157,7 @@ def _s3() -> Settings:
 
 
 def _not_served(group: SettingGroup) -> tuple[Any, ...]:
-    """Settings of Confluent's S3 connector that have one value here, or no effect."""
+    """The settings of Confluent's S3 connector that have one value here, or no effect."""
     aside = "Keys and headers are not written to files of their own; InsertField or HeaderToValue put them into values"
 
     def one(name: str, type_: Type, value: Any, why: str) -> Any:
@@ -193,7 +193,7 @@ S3: Final = _s3()
 
 
 def is_s3(config: Mapping[str, str]) -> bool:
-    """Whether the config names the S3 connector's class."""
+    """True if the config names the S3 connector's class."""
     return _simple_name(config).startswith("S3")
 
 
@@ -208,18 +208,12 @@ def _declared(config: Mapping[str, str]) -> Settings:
 
 
 def parse(config: Mapping[str, str]) -> dict[str, Any]:
-    """Every setting's value, by the connector's class.
-
-    Errors: ConfigError with all problems.
-    """
+    """Every setting's value, by the connector's class. Errors: ConfigError with all problems."""
     return _declared(config).parse(config)
 
 
 def sink_settings(config: Mapping[str, str]) -> SinkSettings:
-    """The config's meaning.
-
-    Errors: ConfigError.
-    """
+    """Parses the config. Errors: ConfigError."""
     values = parse(config)
     s3 = is_s3(config)
     # White space counts in a separator, and parsing trims it.
@@ -237,7 +231,7 @@ def sink_settings(config: Mapping[str, str]) -> SinkSettings:
 
 
 def store_values(config: Mapping[str, str]) -> dict[str, Any]:
-    """Every setting's value, with `store.url` before its first variable; empty where a bucket is named alone.
+    """Every setting's value, with `store.url` cut before its first variable; empty if only a bucket is named.
 
     Errors: ConfigError.
     """
@@ -246,6 +240,6 @@ def store_values(config: Mapping[str, str]) -> dict[str, Any]:
 
 
 def unused(config: Mapping[str, str]) -> list[str]:
-    """The settings that are given and have no effect."""
+    """The given settings that have no effect."""
     declared = _declared(config)
     return [name for name in _WITHOUT_EFFECT if name in config and name in declared]

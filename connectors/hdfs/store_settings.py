@@ -1,4 +1,4 @@
-"""The settings that say where the files are: HDFS with Kerberos, S3, a local disk.
+"""The settings of a store: HDFS with Kerberos, S3, a local disk.
 
 The part of `store.url` after its first variable belongs to the names of files: a store has one root for all topics.
 """
@@ -18,7 +18,7 @@ EMPTY_URL: Final = "Configuration store.url cannot be empty."
 
 
 def hdfs_settings(group: SettingGroup) -> tuple[Setting, ...]:
-    """Hadoop's file systems, and Kerberos."""
+    """The settings of Hadoop's file systems, and of Kerberos."""
     return (
         group(
             "store.url",
@@ -112,9 +112,9 @@ def hdfs_settings(group: SettingGroup) -> tuple[Setting, ...]:
 
 
 def split_url(values: Mapping[str, Any]) -> tuple[str, str]:
-    """The URL before its first variable, up to a slash, and the path after that, which has variables or is empty.
+    """Splits the URL before its first variable, at a slash; the second part has variables or is empty.
 
-    Errors: ConfigError where there is no URL, or a variable in the name of its host.
+    Errors: ConfigError if there is no URL, or a variable in the name of its host.
     """
     url: str = (values["store.url"] or values["hdfs.url"] or "").strip()
     key = "store.url" if values["store.url"] else "hdfs.url"

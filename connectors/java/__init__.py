@@ -1,6 +1,6 @@
 """Java plugins: their jars run unchanged in a host process with a JVM, and look like any other plugin from outside.
 
-    worker:  plugin → connector, task, parts → hosts → process ─┐ wire
+    worker:  plugin → connector, task, stage, stand_ins → hosts → process ─┐ wire
     host:    host/                                             ─┘
 
 `process.py` and `host/__main__.py` are the two ends of the connection. `batches.py` makes Arrow arrays of the columns

@@ -17,9 +17,9 @@ import pyarrow as pa
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql import types as spark
-from pyspark.sql.pandas.types import to_arrow_type
 
 from headrace.connectors.java.schemas import schema_of
+from headrace.plugins.catalyst.spark_internals import arrow_type_of
 from headrace.plugins.conversion.decode import VALUE_STAGE
 from headrace.plugins.records import ERROR, HEADERS, Records, error
 from headrace.plugins.schema import Schema, spark_type
@@ -33,7 +33,7 @@ ROUTING: Final = (
     spark.StructField("value_schema", spark.IntegerType()),
     spark.StructField("drop", spark.BooleanType()),
 )
-"""The first columns; `drop`: the chain filtered the record."""
+"""The first columns; `drop`: the Java stage filtered the record."""
 FAILURE: Final = (
     spark.StructField("message", spark.StringType()),
     spark.StructField("failed_stage", spark.StringType()),
@@ -198,7 +198,7 @@ def batch_of(data: bytearray, head: Mapping[str, Any], shape: Shape) -> pa.Recor
 
 
 def _arrow(of_type: spark.DataType) -> pa.DataType:
-    return to_arrow_type(of_type, timezone="UTC")
+    return arrow_type_of(of_type)
 
 
 class _Reader:

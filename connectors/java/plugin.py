@@ -10,13 +10,13 @@ import threading
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
-from headrace.connectors.java.chain import named
 from headrace.connectors.java.connector import VALIDATION_S, JavaConnector, JavaSinkConnector, JavaSourceConnector
 from headrace.connectors.java.definition import Offers, settings_of
 from headrace.connectors.java.hosts import running_host
-from headrace.connectors.java.parts import PART_BASES
 from headrace.connectors.java.provider import JavaConfigProvider
 from headrace.connectors.java.sink_task import JavaSinkTask
+from headrace.connectors.java.stage import named
+from headrace.connectors.java.stand_ins import STAND_INS
 from headrace.connectors.java.task import JavaSourceTask
 from headrace.plugins.jars import JarPlugin
 
@@ -87,7 +87,7 @@ def _part(jar_plugin: JarPlugin) -> type[Any]:
         "version": described["version"] or jar_plugin.version or "undefined",
         "undeclared": () if described["settings"] else ("",),  # a converter need not say what it reads
     }
-    return type(jar_plugin.class_name.rpartition(".")[2], (PART_BASES[jar_plugin.kind],), members)
+    return type(jar_plugin.class_name.rpartition(".")[2], (STAND_INS[jar_plugin.kind],), members)
 
 
 def _offers(plugin: Mapping[str, Any]) -> Offers:

@@ -3,7 +3,7 @@
     open -> (rows -> put) -> preCommit -> Kafka commits what was released -> close
 
 Decided: what `preCommit` answers only bounds what is committed to Kafka (`SinkTask.pre_commit`), as in Connect, and the
-task goes on reading after what it has put; a `HoldingSink` would give a plugin all that it holds again where one batch
+task goes on reading after what it has put; a `BufferingSink` would give a plugin all that it holds again if one batch
 fails. Loses: nothing.
 
 Decided: the plugin is asked with each commit of the worker, only of partitions in which there is something to commit;
@@ -25,12 +25,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import Column
 
-from headrace.connectors.java.chain import chain_of, headers_of
 from headrace.connectors.java.errors import HostLost, HostTimeout, JavaError, error_of
 from headrace.connectors.java.hosts import running_host
 from headrace.connectors.java.process import JavaHost
 from headrace.connectors.java.sink_batches import NumberedSchemas, bytes_of
-from headrace.plugins.contracts import ArrowWriter, Place, SinkTask, SinkWishes, TaskContext, TopicPartition
+from headrace.connectors.java.stage import headers_of, told_stage
+from headrace.plugins.contracts import ArrowWriter, Place, SinkRequests, SinkTask, TaskContext, TopicPartition
 from headrace.plugins.errors import RecordFailure, RecordsFailed, RetriableError
 from headrace.plugins.records import Records
 from headrace.plugins.stopping import StopToken
@@ -58,7 +58,7 @@ class JavaSinkTask(SinkTask):
         self._host: JavaHost | None = None
         self._given_up = StopToken()
         self._stuck: str | None = None
-        self._wishes = SinkWishes()
+        self._requests = SinkRequests()
         self._filtered: Mapping[TopicPartition, int] = {}
         self._heard: list[Mapping[str, Any]] = []
         self._released: dict[TopicPartition, int] = {}
@@ -80,8 +80,8 @@ class JavaSinkTask(SinkTask):
             plugin=self.plugin,
             name=f"{context.connector}-{context.task}",
             config=dict(config),
-            chain=chain_of(context.java_chain),
-            headers=headers_of(context.java_chain),
+            stage=told_stage(context.java_stage),
+            headers=headers_of(context.java_stage),
             idle_ms=int(context.worker.get("offset.flush.interval.ms", _IDLE_MS)),
         )
 
@@ -92,8 +92,8 @@ class JavaSinkTask(SinkTask):
         for partition in partitions:
             self._released.pop(partition, None)
         self._note(self.call("open", CALL_S, partitions=list(partitions), member=self._context.group_member()))
-        offsets, mine = self._wishes.offsets, set(partitions)
-        self._wishes = self._wishes._replace(offsets={p: at for p, at in offsets.items() if p not in mine})
+        offsets, mine = self._requests.offsets, set(partitions)
+        self._requests = self._requests._replace(offsets={p: at for p, at in offsets.items() if p not in mine})
         return {partition: offset for partition, offset in offsets.items() if partition in mine}
 
     def columns(self, records: Records) -> list[Column]:
@@ -131,7 +131,7 @@ class JavaSinkTask(SinkTask):
             found = self.call("commit", CALL_S, positions=given)
         except (RetriableError, JavaError) as error:
             back = {p: at for p in positions if (at := self._released.get(p)) is not None}
-            self._wishes = self._wishes._replace(offsets={**self._wishes.offsets, **back})
+            self._requests = self._requests._replace(offsets={**self._requests.offsets, **back})
             raise RetriableError(f"the plugin failed in preCommit, its records are put again: {error}") from error
         self._check_reports(self._note(found))
         answered = {TopicPartition(topic, number): offset for topic, number, offset in found["released"]}
@@ -139,7 +139,7 @@ class JavaSinkTask(SinkTask):
         self._released |= released
         return released
 
-    def wishes(self) -> SinkWishes:
+    def requests(self) -> SinkRequests:
         """What the plugin asks for. Errors: HostLost; what it threw while no batch was there."""
         while self._heard:
             event = self._heard.pop(0)
@@ -148,9 +148,9 @@ class JavaSinkTask(SinkTask):
             self._check_reports(self._note(event))
         if self._host is not None:
             self._host.raise_if_lost()
-        wishes, self._wishes = self._wishes, SinkWishes()
-        self._released |= wishes.offsets
-        return wishes
+        requests, self._requests = self._requests, SinkRequests()
+        self._released |= requests.offsets
+        return requests
 
     def close(self, partitions: Sequence[TopicPartition]) -> None:
         """Close them in the plugin."""
@@ -193,11 +193,11 @@ class JavaSinkTask(SinkTask):
 
     def _note(self, found: Mapping[str, Any]) -> list[list[Any]]:
         """Keep what the plugin asks for until the worker looks; the records that it reports."""
-        asked, kept = found["asked"], self._wishes
+        asked, kept = found["asked"], self._requests
         offsets = {TopicPartition(topic, number): offset for topic, number, offset in asked.get("offsets", ())}
         rests = {TopicPartition(*place): math.inf for place in asked.get("pause", ())}
         goes_on = {TopicPartition(*place): 0.0 for place in asked.get("resume", ())}
-        self._wishes = SinkWishes(
+        self._requests = SinkRequests(
             {**kept.offsets, **offsets}, kept.commit or asked.get("commit", False), {**kept.rests, **rests, **goes_on}
         )
         failed: list[list[Any]] = asked.get("failed", [])

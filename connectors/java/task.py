@@ -16,12 +16,12 @@ from pyspark.sql import DataFrame
 from pyspark.sql.types import StructType
 
 from headrace.connectors.java.batches import OFFSET, ToldShapes, batch_of
-from headrace.connectors.java.chain import chain_of, headers_of
 from headrace.connectors.java.connector import stored_texts
 from headrace.connectors.java.errors import HostLost
 from headrace.connectors.java.hosts import running_host
 from headrace.connectors.java.process import JavaHost
 from headrace.connectors.java.receipts import receipts_of
+from headrace.connectors.java.stage import headers_of, told_stage
 from headrace.plugins.contracts import (
     ArrowReader,
     Deliveries,
@@ -99,8 +99,8 @@ class JavaSourceTask(SourceTask, RowsOfSeveralTypes):
             plugin=self.plugin,
             name=name,
             config=dict(config),
-            chain=chain_of(context.java_chain),
-            headers=headers_of(context.java_chain),
+            stage=told_stage(context.java_stage),
+            headers=headers_of(context.java_stage),
             in_transactions=context.in_transactions,
             bounds_transactions=context.bounds_transactions,
         )

@@ -6,5 +6,5 @@
 | `copy/` | whole record batches from one cluster to another | `link.py` |
 | `checkpoint/` | MirrorCheckpointConnector: offsets of consumer groups, translated | `task.py` |
 | `verify/` | `headrace mirror verify` | `verification.py` |
-| here | heartbeats, and what all share: settings, clients, policies, filters, formats, duties, metrics | `policy.py` |
+| here | heartbeats, and shared parts: settings, clients, policies, filters, formats, duties, metrics | `policy.py` |
 """

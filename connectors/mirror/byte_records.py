@@ -27,7 +27,7 @@ ROW_TYPE: Final = StructType(
 )
 OFFSET_TYPE: Final = StructType([StructField("offset", LongType())])
 OFFSET: Final[SourceOffset] = {"offset": 0}
-"""The offset of every such record: it says that there was one, and nothing is read from it."""
+"""The offset of every such record: it marks that there was one, and nothing is read from it."""
 
 _BYTES: Final = Schema(SchemaType.BYTES)
 _ROWS: Final = pa.schema(
@@ -41,7 +41,7 @@ _ROWS: Final = pa.schema(
 
 
 class ByteRecord(NamedTuple):
-    """One record; its time in milliseconds since 1970."""
+    """One record, with its time in milliseconds since 1970."""
 
     key: bytes
     value: bytes
@@ -62,7 +62,7 @@ class ByteRecordReader:
 
 
 def byte_records(frame: DataFrame, topic: str) -> Records:
-    """The records of such rows."""
+    """The records of these rows."""
     columns = [
         F.lit(topic).alias("topic"),
         F.lit(0).alias("partition"),

@@ -29,7 +29,7 @@ from headrace.plugins.stopping import StopToken
 _OF_CLUSTER: Final = frozenset(
     ("bootstrap.servers", "security.protocol", *(one.name for one in SSL), *(one.name for one in SASL))
 )
-"""The keys that are taken from under `source.cluster.` and `target.cluster.`."""
+"""The keys that `source.cluster.` and `target.cluster.` may have."""
 
 _CHECK_EVERY_S: Final = 0.25
 
@@ -48,7 +48,7 @@ class MirrorClients:
         flow = f"{config.get('source.cluster.alias', '')}->{config.get('target.cluster.alias', 'target')}"
         task = f"-{config[TASK_INDEX]}" if TASK_INDEX in config else ""
         self.label = f"{flow}|{config.get('name', '')}{task}"
-        """The name of the connector or task, as it begins its clients' ids."""
+        """The name of the connector or task, which begins its clients' ids."""
 
     def source_admin(self, role: str) -> ClientConfig:
         """The admin client of the source cluster for this role, which ends its `client.id`."""
@@ -57,7 +57,7 @@ class MirrorClients:
     def source_consumer(self, role: str) -> ClientConfig:
         """The consumer of the source cluster, to be used with `assign`: it joins no group and commits nothing.
 
-        Its `poll` may answer with GROUP_AUTHORIZATION_FAILED, which says nothing about what it reads.
+        Its `poll` may answer with GROUP_AUTHORIZATION_FAILED, which means nothing for its reads.
         """
         return self._client("source", "consumer", role)
 
@@ -78,7 +78,7 @@ class MirrorClients:
         return self._client("target", "producer", role)
 
     def problems(self, *clients: tuple[str, str]) -> list[Problem]:
-        """What is wrong with these clients' settings: (`source` or `target`, kind) each."""
+        """The problems of these clients' settings: (`source` or `target`, kind) each."""
         found: dict[tuple[str, str], Problem] = {}
         for cluster, kind in clients:
             try:
@@ -111,7 +111,7 @@ class MirrorClients:
             raise ConfigError(named, f"The {kind} of the {cluster} cluster") from e
 
     def _layered(self, cluster: str, kind: str) -> tuple[dict[str, str], dict[str, str]]:
-        """The client's settings by Java's names, and for each the connector's key that it came from."""
+        """The client's settings by Java's names, and the connector's key of each."""
         java, origin = {}, {}
         for prefix in (f"{cluster}.cluster.", f"{kind}.", f"{cluster}.{kind}."):
             for name, value in self._config.items():
@@ -134,7 +134,7 @@ def group_offsets(client: ClientConfig) -> GroupOffsets:
 
 
 def explained(client: ClientConfig, error: KafkaException) -> KafkaException:
-    """The error of this configuration's clients; where its login or TLS is refused, with that as the reason."""
+    """The error of this configuration's clients; if its login or TLS is refused, with that as the reason."""
     config = client.librdkafka()
     admin, failures = admin_clients.kept_client(config)
     why = with_reason(failures.why(admin, client.login), failures.certificate, config)
@@ -143,10 +143,10 @@ def explained(client: ClientConfig, error: KafkaException) -> KafkaException:
 
 
 class Pending(Protocol[T_co]):
-    """The answer to come to a request."""
+    """The pending answer to a request."""
 
     def result(self, timeout: float, /) -> T_co:
-        """The answer, waited for so long. Errors: TimeoutError; KafkaException."""
+        """Waits so long for the answer. Errors: TimeoutError; KafkaException."""
 
 
 def answered(future: Pending[T], stopping: StopToken) -> T:

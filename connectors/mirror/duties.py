@@ -1,6 +1,6 @@
 """The duties of a mirror connector beside its tasks, such as looking for new topics, each at its own interval.
 
-One duty runs at a time, on a thread of its own. An error is logged and fails nothing: the duty comes again.
+One duty runs at a time, on its own thread. An error is logged and fails nothing: the duty comes again.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ _scheduler_log = logging.getLogger(f"{__name__}.scheduler")
 _scheduler_log.setLevel(logging.ERROR)  # it warns each second that a duty of each second still waits for a cluster
 
 _AGAIN_S: Final = 30
-"""After so long a duty that has to succeed once is tried again."""
+"""A duty that has to succeed once is tried again after so long."""
 
 Duty = Callable[[], None]
 
 
 class Duties:
-    """The duties of one connector; `label` says in the log whose they are."""
+    """The duties of one connector; `label` names it in the log."""
 
     def __init__(self, label: str) -> None:
         self.stopping = StopToken()
@@ -51,24 +51,24 @@ class Duties:
                 with suppress(JobLookupError):
                     self._scheduler.remove_job(what)
 
-        # Not a job with a date: the scheduler stumbles where it is stopped while it removes one.
+        # Not a job with a date: the scheduler fails if it is stopped while it removes one.
         now = datetime.now(UTC)
         self._scheduler.add_job(attempt, "interval", seconds=_AGAIN_S, next_run_time=now, id=what)
 
     def every(self, seconds: int, what: str, duty: Duty, at_once: bool = False) -> None:
-        """Do this every so many seconds, first now (`at_once`) or after them; never where these are below 0."""
+        """Do this every so many seconds, first now (`at_once`) or after them; never if they are below 0."""
         if seconds < 0:
             return
         first = {"next_run_time": datetime.now(UTC)} if at_once else {}
         self._scheduler.add_job(lambda: self._done(what, duty), "interval", seconds=max(1, seconds), **first)
 
     def stop(self) -> None:
-        """End them; one that runs ends by itself, soon."""
+        """End the duties; one that runs ends by itself, soon."""
         self.stopping.set()
         self._scheduler.shutdown(wait=False)
 
     def _done(self, what: str, duty: Duty) -> bool:
-        """Whether the duty succeeded."""
+        """Do the duty; True if it succeeded."""
         if self.stopping.is_set():
             return True
         try:

@@ -1,10 +1,10 @@
-"""Which topics, consumer groups and topic settings are replicated: MirrorMaker 2's filters.
+"""Chooses the topics, consumer groups and topic settings to replicate, by MirrorMaker 2's filters.
 
-The regular expressions of a list are joined by `|` and have to match a whole name; what is excluded wins over what is
-included; an empty list matches nothing.
+The regular expressions of a list are joined by `|` and have to match a whole name; exclusions win; an empty list
+matches nothing.
 
-Decided: there are the filters that Apache ships, and no others, because they cover what is asked for by two lists;
-loses: a filter class in Java is refused.
+Decided: there are the filters that Apache ships, and no others, because two lists cover the requests; loses: a filter
+class in Java is refused.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _ADVICE: Final = (
 
 
 class NamePattern:
-    """The expressions of a setting, of which one has to match a whole name; none matches nothing."""
+    """The expressions of a setting, one of which has to match a whole name; none matches nothing."""
 
     def __init__(self, setting: str, expressions: Sequence[str]) -> None:
         """Errors: ConfigError that names the setting."""
@@ -36,7 +36,7 @@ class NamePattern:
             raise ConfigError(Problem(setting, ",".join(expressions), message, _ADVICE)) from None
 
     def matches(self, name: str) -> bool:
-        """Whether one of them matches the whole name."""
+        """True if one of them matches the whole name."""
         return self._pattern is not None and self._pattern.match(name) is not None
 
 
@@ -47,36 +47,36 @@ class NameFilter(NamedTuple):
     excluded: NamePattern
 
     def passes(self, name: str) -> bool:
-        """Whether it is replicated."""
+        """True if it is replicated."""
         return self.included.matches(name) and not self.excluded.matches(name)
 
 
 class ConfigPropertyFilter(NamedTuple):
-    """Says which settings of a topic are copied to the other cluster."""
+    """Chooses the settings of a topic that are copied to the other cluster."""
 
     excluded: NamePattern
     defaults_from_source: bool
-    """Whether a setting that is not set at the source is set to the source's default, and not left to the target's."""
+    """True if a setting that is unset at the source gets the source's default, not the target's."""
 
     def passes(self, name: str) -> bool:
-        """Whether this setting is copied where it is set."""
+        """True if this setting is copied if it is set."""
         return not self.excluded.matches(name)
 
 
 def topic_filter(config: Mapping[str, str]) -> NameFilter:
-    """The filter of topics that a connector's config asks for. Errors: ConfigError."""
+    """The filter of topics in a connector's config. Errors: ConfigError."""
     _only_ours(config, "topic.filter.class", "DefaultTopicFilter", "topics and topics.exclude")
     return NameFilter(_pattern(config, "topics"), _pattern(config, "topics.exclude"))
 
 
 def group_filter(config: Mapping[str, str]) -> NameFilter:
-    """The filter of consumer groups that a connector's config asks for. Errors: ConfigError."""
+    """The filter of consumer groups in a connector's config. Errors: ConfigError."""
     _only_ours(config, "group.filter.class", "DefaultGroupFilter", "groups and groups.exclude")
     return NameFilter(_pattern(config, "groups"), _pattern(config, "groups.exclude"))
 
 
 def config_property_filter(config: Mapping[str, str]) -> ConfigPropertyFilter:
-    """The filter of topic settings that a connector's config asks for. Errors: ConfigError."""
+    """The filter of topic settings in a connector's config. Errors: ConfigError."""
     setting = "config.property.filter.class"
     _only_ours(config, setting, "DefaultConfigPropertyFilter", "config.properties.exclude and use.defaults.from")
     excluded = _pattern(config, "config.properties.exclude")

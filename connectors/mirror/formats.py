@@ -1,9 +1,9 @@
 """The records of heartbeats, checkpoints and offset syncs, in MirrorMaker's binary formats.
 
-Each is Kafka's own types, big-endian, a string with its length in two bytes before it. The values of heartbeats and of
-checkpoints begin with a version, 0; offset syncs have none.
+Fields are Kafka's own types, big-endian; a string has its length in two bytes before it. The values of heartbeats and
+of checkpoints begin with a version, 0; offset syncs have none.
 
-Errors: `of` raises FormatError for bytes that are not of its kind; as in Java, more bytes after the last field are not.
+Errors: `of` raises FormatError for bytes of another kind. As in Java, bytes after the last field are ignored.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ _VERSION: Final = 0
 
 
 class FormatError(ValueError):
-    """Bytes that are no record of the kind that was expected."""
+    """Bytes that are no record of the expected kind."""
 
 
 @dataclass(frozen=True)
 class Heartbeat:
-    """The flow from source to target was alive then."""
+    """A sign that the flow from source to target was alive at a time."""
 
     source: str
     """The alias of the source cluster."""
@@ -121,7 +121,6 @@ class _Fields:
         return number
 
     def string(self) -> str:
-        """A string."""
         length = self.number("h")
         if length < 0:
             raise self._error()
@@ -131,7 +130,7 @@ class _Fields:
             raise self._error() from e
 
     def version(self) -> None:
-        """Errors: FormatError for a version that is not known."""
+        """Check the version. Errors: FormatError for an unknown one."""
         if (version := self.number("h")) != _VERSION:
             raise FormatError(f"a {self._kind} of version {version}, which is not known here")
 

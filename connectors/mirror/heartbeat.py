@@ -1,7 +1,6 @@
-"""MirrorHeartbeatConnector: a record every second into the target cluster, by which others see that the flow is alive.
+"""MirrorHeartbeatConnector: writes a record every second into the target cluster, as a sign that the flow is alive.
 
-The heartbeats topic is replicated onwards, so that in each cluster it shows which clusters are upstream of it, and how
-many flows away.
+The heartbeats topic is replicated onwards. In each cluster it shows the clusters upstream, and their distance in flows.
 """
 
 from __future__ import annotations
@@ -45,7 +44,7 @@ from headrace.plugins.contracts import (
 from headrace.plugins.records import Records
 
 _WAIT_S: Final = 0.5
-"""How long a plan waits for the next heartbeat to be due, at most."""
+"""The longest wait of a plan for the next heartbeat."""
 
 
 class MirrorHeartbeatTask(SourceTask):
@@ -57,7 +56,7 @@ class MirrorHeartbeatTask(SourceTask):
     offset_type = OFFSET_TYPE
 
     def start(self, config: Mapping[str, str], context: TaskContext) -> None:
-        """Gets ready; the first heartbeat is due at once. Errors: ConfigError."""
+        """Prepares; the first heartbeat is due at once. Errors: ConfigError."""
         settings = HEARTBEAT.parse(config)
         self._source: str = settings["source.cluster.alias"]
         self._target: str = settings["target.cluster.alias"]
@@ -75,7 +74,7 @@ class MirrorHeartbeatTask(SourceTask):
         return ()
 
     def plan(self, after: Sequence[SourceOffset | None], limit: Limit) -> Plan | None:
-        """One heartbeat, where it is due."""
+        """One heartbeat, if it is due."""
         if (early_s := self._due - time.monotonic()) > 0:
             self._stopping.wait(min(early_s, _WAIT_S))
             return None
@@ -93,13 +92,13 @@ class MirrorHeartbeatTask(SourceTask):
         return byte_records(frame, self._topic)
 
     def delivered(self, reached: Sequence[PartitionResult]) -> None:
-        """Lets the next heartbeat be due; one that was not delivered is made anew, with the time that it is then."""
+        """Makes the next heartbeat due; an undelivered one is made anew, with the time of then."""
         if any(one.written or one.dropped or one.bad for one in reached):
             self._due = max(self._due + self._interval_s, time.monotonic())
 
 
 class MirrorHeartbeatConnector(Connector):
-    """One task that writes heartbeats; as in MirrorMaker whatever `enabled` says."""
+    """Plans one task that writes heartbeats, whatever `enabled` says, as in MirrorMaker."""
 
     settings = HEARTBEAT
     undeclared = ("",)
@@ -131,14 +130,14 @@ class MirrorHeartbeatConnector(Connector):
         duties.once("creating the heartbeats topic", lambda: topic.ensure(admin, timeout_s, duties.stopping))
 
     def task_configs(self, max_tasks: int) -> list[dict[str, str]]:
-        """One with the connector's config; none where heartbeats are disabled."""
+        """One config, the connector's; none if heartbeats are disabled."""
         return [dict(self._config)] if self._emits else []
 
     def check_offsets(self, config: Mapping[str, str], offsets: Mapping[str, Any]) -> bool:
-        """True where every offset is 0, or null, for a flow between two clusters. Errors: OffsetError."""
+        """Accepts an offset of 0, or null, for a flow between two clusters. Errors: OffsetError."""
         return check_offsets(offsets, ("sourceClusterAlias", "targetClusterAlias"), has_partition=False)
 
     def stop(self) -> None:
-        """Ends what it does beside its task."""
+        """Ends the duties."""
         if self._duties is not None:
             self._duties.stop()

@@ -1,4 +1,4 @@
-"""The topics that replication keeps its state in: heartbeats, checkpoints, offset syncs."""
+"""The topics of the replication's state: heartbeats, checkpoints, offset syncs."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import logging
 from typing import Final, NamedTuple
 
 from confluent_kafka import KafkaError, KafkaException
-from confluent_kafka.cimpl import NewTopic
+from confluent_kafka.admin import NewTopic
 
 from headrace.config.kafka.client_config import ClientConfig
 from headrace.config.problems import ConfigError, Problem
@@ -29,12 +29,13 @@ class InternalTopic(NamedTuple):
     name: str
     replication_factor: int
     setting: str
-    """The setting that gives the replication factor."""
+    """The setting of the replication factor."""
 
     def ensure(self, client: ClientConfig, timeout_s: float, stopping: StopToken) -> None:
-        """Create the topic where it is not there; one that is there is taken as it is.
+        """Create the topic if it is missing; an existing one is taken as it is.
 
-        A cluster that does not let it be created is left to have it made by others.
+        If the cluster refuses, others are left to create it.
+
         Errors: ConfigError for a replication factor that the cluster cannot have; RetriableError; StoppedError.
         """
         wanted = NewTopic(

@@ -1,7 +1,7 @@
-"""The metrics of replication, by MirrorMaker's names as Strimzi's dashboard has them.
+"""The metrics of replication, by MirrorMaker's names in Strimzi's dashboard.
 
-All are gauges, as Strimzi's rules make them of Apache's MBeans. Times come from the records whose offsets are told of a
-batch, not from each record.
+All are gauges, as Strimzi's rules make them of Apache's MBeans. Times come from the records whose offsets a batch
+reports, not from each record.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ class Latency:
         self._window = Window(_SAMPLE_S, _SAMPLES, now)
 
     def record(self, value: float, now: float) -> None:
-        """A value."""
+        """Record a value."""
         self._last = value
         self._window.record(value, now)
 
     def samples(self, name: str, labels: Mapping[str, str], now: float) -> Iterator[Sample]:
-        """All four."""
+        """The samples of all four."""
         window = self._window
         figures = {"_min": window.minimum(now), "_max": window.maximum(now), "_avg": window.average(now)}
         for suffix, value in {"": self._last, **figures}.items():
@@ -43,7 +43,7 @@ class Latency:
 
 
 class PartitionMetrics:
-    """Of one partition of the target cluster; any thread may call."""
+    """The metrics of one partition of the target cluster; any thread may call."""
 
     def __init__(self, labels: Mapping[str, str], clock: Callable[[], float] = time.monotonic) -> None:
         """`labels`: source, target, topic (of the target cluster), partition."""
@@ -56,7 +56,7 @@ class PartitionMetrics:
         self._age, self._latency = Latency(now), Latency(now)
 
     def copied(self, records: int, size: int, timestamp_ms: int, read_at_ms: float) -> None:
-        """So many records have arrived, the last one with this timestamp; they were read at that time."""
+        """Record that so many records have arrived, the last with this timestamp; they were read at that time."""
         with self._lock:
             now = self._clock()
             self._records += records
@@ -68,7 +68,7 @@ class PartitionMetrics:
                 self._latency.record(time.time() * 1000 - timestamp_ms, now)
 
     def samples(self) -> list[Sample]:
-        """All of them."""
+        """The samples of all its metrics."""
         with self._lock:
             now = self._clock()
             figures = {
@@ -90,11 +90,11 @@ class PartitionMetrics:
 
 
 def lag(client_id: str, topic: str, partition: int, records: int | None) -> Sample:
-    """The lag of the consumer of a source partition, as Kafka's clients show it."""
+    """The lag of a source partition's consumer, under the name of Kafka's clients."""
     labels = {"clientid": _as_jmx(client_id), "topic": topic, "partition": str(partition)}
     return Sample("kafka_consumer_fetch_manager_records_lag", labels, math.nan if records is None else records)
 
 
 def _as_jmx(value: str) -> str:
-    """The value as JMX shows it: quoted where it is no plain name, which Strimzi's dashboard counts on."""
+    """The value as JMX shows it: quoted unless it is a plain name; Strimzi's dashboard counts on that."""
     return value if _PLAIN.fullmatch(value) else f'"{value}"'

@@ -1,7 +1,7 @@
 """The names of topics on the other cluster: replication policies, as MirrorMaker 2 has them.
 
-Another policy is a subclass of `ReplicationPolicy` in the entry point group `headrace.replication_policy`; the entry's
-name is what `replication.policy.class` says:
+Another policy is a subclass of `ReplicationPolicy` in the entry point group `headrace.replication_policy`;
+`replication.policy.class` names the entry:
 
     [project.entry-points."headrace.replication_policy"]
     "org.example.MyPolicy" = "my_package:MyPolicy"
@@ -39,15 +39,15 @@ class ReplicationPolicy(ABC):
 
     @abstractmethod
     def format_remote_topic(self, alias: str, topic: str) -> str:
-        """Return the name on the target of a topic of the cluster with this alias."""
+        """Return the target's name for a topic of the cluster with this alias."""
 
     @abstractmethod
     def topic_source(self, topic: str) -> str | None:
-        """Return the alias of the cluster that this topic was copied from; None where it is no remote topic."""
+        """Return the alias of the cluster that this topic was copied from; None if it is no remote topic."""
 
     @abstractmethod
     def upstream_topic(self, topic: str) -> str | None:
-        """Return the topic's name on the cluster that it was copied from; None where it is no remote topic."""
+        """Return the topic's name on the cluster that it was copied from; None if it is no remote topic."""
 
     def original_topic(self, topic: str) -> str:
         """Return the topic's name on the first of the clusters that it went through."""
@@ -55,11 +55,11 @@ class ReplicationPolicy(ABC):
         return topic if upstream is None or upstream == topic else self.original_topic(upstream)
 
     def heartbeats_topic(self) -> str:
-        """Return the topic that heartbeats are written to."""
+        """Return the topic of heartbeats."""
         return "heartbeats"
 
     def offset_syncs_topic(self, alias: str) -> str:
-        """Return the topic of offset syncs; `alias` is the flow's other cluster, seen from where the topic is."""
+        """Return the topic of offset syncs; `alias` is the flow's other cluster, seen from the topic's own."""
         return f"mm2-offset-syncs.{alias}.internal"
 
     def checkpoints_topic(self, alias: str) -> str:
@@ -67,19 +67,19 @@ class ReplicationPolicy(ABC):
         return f"{alias}.checkpoints.internal"
 
     def is_heartbeats_topic(self, topic: str) -> bool:
-        """Whether it is the heartbeats of some cluster."""
+        """True for the heartbeats of some cluster."""
         return self.original_topic(topic) == self.heartbeats_topic()
 
     def is_checkpoints_topic(self, topic: str) -> bool:
-        """Whether it holds the checkpoints of some cluster."""
+        """True for the checkpoints of some cluster."""
         return topic.endswith(".checkpoints.internal")
 
     def is_mm2_internal_topic(self, topic: str) -> bool:
-        """Whether the replication itself keeps its state in it."""
+        """True for topics with the replication's own state."""
         return (topic.startswith("mm2") and topic.endswith(".internal")) or self.is_checkpoints_topic(topic)
 
     def is_internal_topic(self, topic: str) -> bool:
-        """Whether it is never copied: Kafka's own topics, hidden ones, and those of the replication."""
+        """True for topics that are never copied: Kafka's own, hidden ones, and those of the replication."""
         return topic.startswith(("__", ".")) or self.is_mm2_internal_topic(topic)
 
 
@@ -131,9 +131,9 @@ class DefaultReplicationPolicy(ReplicationPolicy):
 
 
 class IdentityReplicationPolicy(DefaultReplicationPolicy):
-    """Leaves names as they are; only heartbeats are renamed, as `DefaultReplicationPolicy` does.
+    """Keeps names; only heartbeats are renamed, as by `DefaultReplicationPolicy`.
 
-    No name tells where a topic came from: all are said to come from `source.cluster.alias`.
+    No name tells a topic's origin: all count as topics from `source.cluster.alias`.
     """
 
     def __init__(self) -> None:
@@ -164,10 +164,7 @@ def policies() -> Mapping[str, type[ReplicationPolicy]]:
 
 
 def policy_of(config: Mapping[str, str]) -> ReplicationPolicy:
-    """The policy that the config names, by its full or simple class name, configured.
-
-    Errors: ConfigError, which names those there are.
-    """
+    """The config's policy, by its full or simple class name, configured. Errors: ConfigError that names the choices."""
     name = config.get(POLICY, _DEFAULT).strip()
     named = [cls for full, cls in policies().items() if name in (full, full.rpartition(".")[2])]
     if len(set(named)) != 1:

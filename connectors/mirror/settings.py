@@ -1,6 +1,6 @@
 """The settings of the three mirror connectors, by MirrorMaker's names, types and defaults (4.3.1).
 
-As Apache's, each connector declares the framework's settings of connectors too, so that `GET
+As Apache's, each connector declares the framework's settings of connectors, too, so that `GET
 /connector-plugins/<class>/config` names them first.
 
 Source: the recorded answers of Apache's 4.3.1 in tests/compat/vectors/plugin_configs.json.
@@ -21,7 +21,7 @@ _JAVA: Final = "org.apache.kafka.connect.mirror."
 _FORWARDING_ADMIN: Final = "org.apache.kafka.clients.admin.ForwardingAdmin"
 
 TASK_INDEX: Final = "task.index"
-"""In a task's config: its number, which its clients' ids show."""
+"""The number of a task, in its config; its clients' ids show it."""
 
 
 def _set(
@@ -36,7 +36,7 @@ def _set(
 
 
 def _periodic(name: str, seconds: int, what: str, enabled: bool = True) -> tuple[Setting, Setting]:
-    """A periodic duty: whether it is done, and how often."""
+    """The settings of a periodic duty: its switch and its interval."""
     return (
         _set(f"{name}.enabled", Type.BOOLEAN, enabled, f"Whether {what}."),
         _set(f"{name}.interval.seconds", Type.LONG, seconds, f"How often {what}, in seconds."),

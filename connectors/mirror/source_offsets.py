@@ -1,4 +1,4 @@
-"""Checks the offsets that an operator wants to set for a mirror connector, in Apache's words."""
+"""Checks the offsets that an operator sets for a mirror connector, in Apache's words."""
 
 from __future__ import annotations
 
@@ -17,11 +17,10 @@ class OffsetError(ValueError):
 def check_offsets(
     offsets: Mapping[str, Any], texts: Sequence[str], has_partition: bool = True, only_zero: bool = True
 ) -> bool:
-    """True: these are offsets of the connector, given as in the body of `PATCH /connectors/{name}/offsets`.
+    """Checks offsets, given as in the body of `PATCH /connectors/{name}/offsets`; returns True. Errors: OffsetError.
 
-    `texts` names the members of a source partition that are strings; `has_partition` says whether it has a partition's
-    number, too; `only_zero` whether an offset can only be 0. A null offset is free to any source partition.
-    Errors: OffsetError.
+    `texts`: the members of a source partition that are strings; `has_partition`: true if it has a partition's number,
+    too; `only_zero`: true if an offset can only be 0. A null offset is free to any source partition.
     """
     for item in offsets.get("offsets") or ():
         partition, offset = item.get("partition"), item.get("offset")
@@ -77,7 +76,7 @@ def _is_integer(value: Any) -> bool:
 
 
 def _shown(members: Mapping[str, Any]) -> str:
-    """As Java prints a map."""
+    """Prints a map as Java does."""
     return "{" + ", ".join(f"{name}={_value(value)}" for name, value in members.items()) + "}"
 
 

@@ -7,7 +7,7 @@ from typing import Final
 from uuid import UUID
 
 NO_ID: Final = UUID(int=0)
-"""The value that brokers before Kafka 2.8 give in place of a topic id."""
+"""Brokers before Kafka 2.8 give this in place of a topic id."""
 
 
 def parsed(text: str | None) -> UUID | None:

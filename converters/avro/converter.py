@@ -15,7 +15,7 @@ import json
 import logging
 import math
 import time
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Final
 
@@ -90,12 +90,6 @@ class AvroConverter(Converter, QuickDecoding, TopicEncoding):
     def check(self) -> None:
         """Checks that a schema registry is at the URL. Errors: ConfigError."""
         self._registry.check()
-
-    @property
-    def recipe(self) -> Hashable:
-        """The settings, and the schemas that were looked up."""
-        known = ((identity, schema_text(reader.tree), topic) for identity, (reader, topic) in self._readers.items())
-        return self._options, tuple(known)
 
     def identify(self, data: Column) -> Column:
         """The first five bytes."""

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
-from functools import lru_cache
+from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, Final
 
 from pyspark.sql import Column
@@ -122,7 +121,6 @@ class JsonConverter(Converter, QuickDecoding):
         self._writer = JsonWriter(self._replace_nulls, self._numeric)
         self._content = self._parse_content(parsed["schema.content"])
         self.most_schemas = parsed["schemas.cache.size"]
-        self._resolve = lru_cache(maxsize=max(self.most_schemas, 1))(_resolve)
 
     def _parse_content(self, content: str | None) -> Schema | None:
         if not (content and self._schemas_enabled):
@@ -132,11 +130,6 @@ class JsonConverter(Converter, QuickDecoding):
         except (DataError, ValueError, RecursionError) as e:
             remedy = 'Give a schema as Connect writes it in JSON, such as {"type":"string","optional":false}.'
             raise ConfigError(Problem("schema.content", content, str(e), remedy)) from e
-
-    @property
-    def recipe(self) -> Hashable:
-        """The settings."""
-        return self._schemas_enabled, self._replace_nulls, self._numeric, self._content
 
     @property
     def constant_identity(self) -> bytes | None:
@@ -195,7 +188,7 @@ class JsonConverter(Converter, QuickDecoding):
     def resolve(self, identity: bytes, topic: str) -> Schema | None:
         """The schema written in the identity."""
         try:
-            schema = self._content if identity == _ALL else self._resolve(identity)
+            schema = self._content if identity == _ALL else _resolve(identity)
             why = refusal(schema)
         except RecursionError:
             why = TOO_LARGE.format(MOST_PARTS)

@@ -1,6 +1,6 @@
 """Python functions over Arrow batches in the middle of a frame's expressions.
 
-`frame.mapInArrow(function, schema)` makes a Spark job of a plan. With an `ArrowFunction` it need not be one: *here* the
+`frame.mapInArrow(function, schema)` makes a Spark job of a plan. With an `ArrowFunction` it need not be one: inline the
 worker finds the function by its name in the plan and calls it itself, between the expressions below and those above.
 """
 

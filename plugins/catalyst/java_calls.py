@@ -11,23 +11,16 @@ from __future__ import annotations
 from typing import Any, Final
 from weakref import WeakKeyDictionary
 
-from py4j.protocol import Py4JJavaError
-from pyspark import SparkContext
-from pyspark.errors.exceptions.captured import CapturedException
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 
-from headrace.plugins.catalyst.internals import catalyst_of, scala_object
+from headrace.plugins.catalyst.spark_internals import active_context, catalyst_of, jvm_of, thrown_in_java
 
 _UTF8: Final = "com.google.common.base.Utf8"
 _ARRAYS: Final = "org.apache.commons.lang3.ArrayUtils"
 _JACKSON: Final = "com.fasterxml.jackson."
 _ENCODER: Final = f"{_JACKSON}core.io.JsonStringEncoder"
 _MAPPER: Final = f"{_JACKSON}databind.ObjectMapper"
-_SPARK_TYPES: Final = {"int": "IntegerType", "long": "LongType", "boolean": "BooleanType", "byte[]": "BinaryType"}
-
-JAVA_ERRORS: Final = (CapturedException, Py4JJavaError)
-"""The errors of calls into the JVM; PySpark has classes of its own for some of Java's exceptions."""
 
 
 class JavaCalls:
@@ -39,23 +32,18 @@ class JavaCalls:
     """
 
     def __init__(self, jvm: Any) -> None:
-        self._spark, self._types, self._class = catalyst_of(jvm), jvm.org.apache.spark.sql.types, jvm.java.lang.Class
-        self._expressions = jvm.org.apache.spark.sql.catalyst.expressions
-        self._known_types = {name: scala_object(self._types, spark) for name, spark in _SPARK_TYPES.items()}
-        self._spark_string = scala_object(self._types, "StringType")
+        self._spark = catalyst_of(jvm)
         # An encoder cannot be sent to where a plan runs, a mapper can.
         self.encoder = self.static(_ENCODER, "getInstance", self.type(_ENCODER))
         self.mapper = self.constant(jvm.com.fasterxml.jackson.databind.ObjectMapper(), _MAPPER)
 
     def type(self, name: str) -> Any:
         """Spark's name for a type of Java's."""
-        if name not in self._known_types:
-            self._known_types[name] = self._types.ObjectType(self._class.forName(name))
-        return self._known_types[name]
+        return self._spark.type(name)
 
     def value(self, column: Column) -> Any:
         """A column's number, boolean, decimal or bytes."""
-        return self._spark.to_expression(column._jc)
+        return self._spark.expression(column)
 
     def string(self, text: Column) -> Any:
         """A column's text as Java's String."""
@@ -63,17 +51,15 @@ class JavaCalls:
 
     def constant(self, made: Any, class_name: str) -> Any:
         """An object of the driver's."""
-        return self._expressions.Literal(made, self.type(class_name))
+        return self._spark.constant(made, self.type(class_name))
 
     def new(self, class_name: str, *arguments: Any) -> Any:
         """A new object for each row."""
-        of, seq, spark = self._class.forName(class_name), self._spark.seq(arguments), self._spark
-        return self._expressions.objects.NewInstance(of, seq, spark.nothing, True, self.type(class_name), spark.none)
+        return self._spark.new(class_name, arguments)
 
     def call(self, on: Any, method: str, returns: str, *arguments: Any) -> Any:
         """The result of a method."""
-        seq, nothing = self._spark.seq(arguments), self._spark.nothing
-        return self._expressions.objects.Invoke(on, method, self.type(returns), seq, nothing, True, True, True)
+        return self._spark.call(on, method, self.type(returns), arguments)
 
     def attempt(self, expression: Any) -> Any:
         """The same; null where it raises."""
@@ -81,34 +67,27 @@ class JavaCalls:
 
     def static(self, class_name: str, method: str, returns: Any, *arguments: Any) -> Any:
         """The result of a static method; `returns` is a type of Spark's."""
-        of, seq, spark = self._class.forName(class_name), self._spark.seq(arguments), self._spark
-        made = self._expressions.objects.StaticInvoke
-        return made(of, returns, method, seq, spark.nothing, True, True, True, spark.none)
+        return self._spark.static(class_name, method, returns, arguments)
 
     def column(self, expression: Any) -> Column:
         """The column of a number, a boolean or bytes."""
-        return Column(self._spark.to_column(expression))
+        return self._spark.column(expression)
 
     def text(self, string: Any) -> Column:
         """The column of Java's Strings."""
-        return self.column(
-            self.static("org.apache.spark.unsafe.types.UTF8String", "fromString", self._spark_string, string)
-        )
+        return self.column(self._spark.spark_string(string))
+
+    def as_hive_directory(self, string: Any) -> Column:
+        """The column of Java's Strings, escaped as Hive escapes them in the name of a directory."""
+        return self.text(self._spark.as_hive_directory(string))
 
 
 _known: WeakKeyDictionary[Any, JavaCalls] = WeakKeyDictionary()
 
 
-def active_context() -> Any:
-    """The context of the Spark session that runs."""
-    context = SparkContext._active_spark_context
-    assert context is not None, "columns are made while Spark runs"
-    return context
-
-
 def java_calls() -> JavaCalls:
     """The calls of the JVM that runs."""
-    jvm = active_context()._jvm
+    jvm = jvm_of(active_context())
     if jvm not in _known:
         _known[jvm] = JavaCalls(jvm)
     return _known[jvm]
@@ -116,7 +95,7 @@ def java_calls() -> JavaCalls:
 
 def java_message(error: BaseException) -> str:
     """The message of Java's exception in one of `JAVA_ERRORS`."""
-    thrown = error.java_exception if isinstance(error, Py4JJavaError) else getattr(error, "_origin", None)
+    thrown = thrown_in_java(error)
     return str(error if thrown is None else thrown.getMessage())
 
 

@@ -7,7 +7,7 @@ is copied once more by each. Within one select the program would grow with the s
 
 from __future__ import annotations
 
-from collections.abc import Collection, Hashable, Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Final, NamedTuple, cast
@@ -19,7 +19,6 @@ from headrace.config.problems import ConfigError
 from headrace.plugins.contracts import Converter, Decoded, HeaderConverter
 from headrace.plugins.conversion.quick import Parts, QuickDecoding
 from headrace.plugins.errors import DataError, RetriableError
-from headrace.plugins.recipes import recipe_of, together
 from headrace.plugins.records import Records, error, first_error
 from headrace.plugins.schema import Schema, sendable, spark_type
 
@@ -60,12 +59,6 @@ class ConverterBinding:
     """More of them, all with one reason."""
     thorough: frozenset[bytes] = frozenset()
     """Identities of which bytes were met that the converter does not read quickly; `LOOK`: it could not name some."""
-
-    @property
-    def recipe(self) -> Hashable | None:
-        """What `to_records` and `to_bytes` make of this side depends on this only; None: nobody knows."""
-        met = self.known, self.hopeless, self.rest, self.thorough
-        return together(recipe_of(self.converter), self.class_name, *met)
 
     def learned(self, met: Collection[tuple[bytes, str]]) -> ConverterBinding:
         """This side, able to read the bytes that it called unknown: `met` are identities and the topics they are from.

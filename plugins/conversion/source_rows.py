@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from inspect import getattr_static
 from typing import Final
 
 import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
-from pyspark.sql.pandas.types import to_arrow_schema
-from pyspark.sql.types import IntegerType, StringType, StructField, StructType
+from pyspark.sql.types import IntegerType, StructField, StructType
 
+from headrace.plugins.catalyst.spark_internals import arrow_schema_of
 from headrace.plugins.contracts import RowsOfSeveralTypes, SourceTask
 from headrace.plugins.records import Records
 
@@ -32,23 +33,22 @@ def numbered_type(task: SourceTask, shape: str) -> StructType:
     return StructType([*reader_type(task, shape).fields, StructField("split", IntegerType())])
 
 
-def bearing_type(task: SourceTask, shape: str) -> StructType:
-    """Return the columns of numbered rows once each bears the task's constants, too."""
-    constants = (StructField(name, StringType()) for name in task.constants())
-    return StructType([*numbered_type(task, shape).fields, *constants])
+def topic_of(task: SourceTask) -> str | None:
+    """Return the topic that a static `records` finds in its frame; None if it finds none."""
+    is_static = isinstance(getattr_static(task, "records", None), staticmethod)
+    if not is_static or isinstance(task, RowsOfSeveralTypes) or "topic" in task.row_type.names:
+        return None
+    topics = task.topics()
+    return topics[0] if len(topics) == 1 else None
 
 
 def records_of(task: SourceTask, rows: DataFrame, shape: str) -> Records:
-    """Make records of rows of this shape, whether they bear the task's constants or not.
-
-    Errors: TypeError for a constant with the name of a column that the task's readers yield.
-    """
-    if constants := task.constants():
-        if twice := sorted(constants.keys() & set(numbered_type(task, shape).names)):
-            raise TypeError(f"constants() of {type(task).__name__} has names of its reader's columns: {twice}")
-        if not constants.keys() <= set(rows.columns):
-            rows = rows.withColumns({name: F.lit(value) for name, value in constants.items()})
-    return task.records_of(rows, shape) if isinstance(task, RowsOfSeveralTypes) else task.records(rows)
+    """Make records of rows of this shape, whether they bear their topic or not."""
+    if isinstance(task, RowsOfSeveralTypes):
+        return task.records_of(rows, shape)
+    if "topic" not in rows.columns and (topic := topic_of(task)) is not None:
+        rows = rows.withColumn("topic", F.lit(topic))
+    return task.records(rows)
 
 
 class DeclaredRows:
@@ -57,7 +57,7 @@ class DeclaredRows:
     def __init__(self, task: SourceTask, shape: str) -> None:
         self._owner = type(task).__name__
         self._member = f"row_type_of({shape!r})" if isinstance(task, RowsOfSeveralTypes) else "row_type"
-        self._declared = to_arrow_schema(reader_type(task, shape), timezone="UTC")
+        self._declared = arrow_schema_of(reader_type(task, shape))
         self._accepted: pa.Schema | None = None
 
     def checked(self, rows: pa.RecordBatch) -> pa.RecordBatch:

@@ -2,20 +2,20 @@
 
 Begin with `scanning`; `locations` says which folders and jars are plugins, `manifests` reads `META-INF/services`,
 `class_files` reads what classes extend and implement, `kinds` knows Connect's own types. `sync` writes manifests.
-`chains` has what a Java task applies of its connector's transforms.
+`java_stage` has the transforms and converters of a connector that run in Java.
 """
 
-from headrace.plugins.jars.chains import NO_JAVA_CHAIN, ConfiguredJar, JavaChain, JavaLink
+from headrace.plugins.jars.java_stage import NO_JAVA_STAGE, ConfiguredJar, JavaStage, JavaStep
 from headrace.plugins.jars.locations import archives_of, plugin_locations
 from headrace.plugins.jars.scanning import DiscoveryMode, JarPlugin, connects_own, scan, scan_location
 
 __all__ = [
-    "NO_JAVA_CHAIN",
+    "NO_JAVA_STAGE",
     "ConfiguredJar",
     "DiscoveryMode",
     "JarPlugin",
-    "JavaChain",
-    "JavaLink",
+    "JavaStage",
+    "JavaStep",
     "archives_of",
     "connects_own",
     "plugin_locations",

@@ -1,8 +1,8 @@
 """Java's SimpleDateFormat: timestamps printed and texts read by its patterns, in UTC, by the JVM's own formatter.
 
 Decided: Java's own class, called from expressions, because it is exact and faster than the same in Spark's functions
-(measured *here* on two shared cores, ns a value, theirs and Java's: ISO printed 1,044 and 448, read 2,500 and 485, read
-in other spellings 20,175 and 1,256; names of time zones read 76,433 and 3,267; *there* Java takes 4 to 53 % of their
+(measured inline on two shared cores, ns a value, theirs and Java's: ISO printed 1,044 and 448, read 2,500 and 485, read
+in other spellings 20,175 and 1,256; names of time zones read 76,433 and 3,267; in a job Java takes 4 to 53 % of their
 time); loses: it needs classic Spark.
 
 Decided: names are English and weeks those of the United States, because Java's depend on the machine's locale, and
@@ -19,7 +19,8 @@ from typing import Any, Final
 
 from pyspark.sql import Column
 
-from headrace.plugins.catalyst.java_calls import JavaCalls, active_context, java_calls
+from headrace.plugins.catalyst.java_calls import JavaCalls, java_calls
+from headrace.plugins.catalyst.spark_internals import active_context, java_strings, jvm_of
 from headrace.plugins.schema import sendable
 
 LETTERS: Final = "GyYMLwWDdFEuaHkKhmsSzZX"
@@ -65,13 +66,10 @@ def parsed_ms(text: Column, pattern: str) -> Column:
 def _formatter(java: JavaCalls, pattern: str, names_zones: bool = False) -> Any:
     """A formatter of this pattern; the names of all the world's time zones make 4 KB of it 46, for each task to get."""
     context = active_context()
-    jvm = context._jvm
+    jvm = jvm_of(context)
     symbols = jvm.java.text.DateFormatSymbols(jvm.java.util.Locale.US)
     if not names_zones:
-        zones = context._gateway.new_array(jvm.java.lang.String, 1, len(_UTC))
-        for number, name in enumerate(_UTC):
-            zones[0][number] = name
-        symbols.setZoneStrings(zones)
+        symbols.setZoneStrings(java_strings(context, [_UTC]))
     made = jvm.java.text.SimpleDateFormat(sendable(pattern), symbols)
     made.setTimeZone(jvm.java.util.TimeZone.getTimeZone("UTC"))
     return java.constant(made, _FORMAT)

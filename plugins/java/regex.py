@@ -17,7 +17,8 @@ from pyspark.sql import functions as F
 
 from headrace.config.problems import ConfigError, Problem
 from headrace.config.values import invalid
-from headrace.plugins.catalyst.java_calls import JAVA_ERRORS, JavaCalls, active_context, java_calls, java_message
+from headrace.plugins.catalyst.java_calls import JavaCalls, java_calls, java_message
+from headrace.plugins.catalyst.spark_internals import JAVA_ERRORS, active_context, jvm_of
 
 _REGEX: Final = "java.util.regex."
 _compiled: WeakKeyDictionary[JavaCalls, dict[str, Any]] = WeakKeyDictionary()
@@ -121,7 +122,7 @@ class JavaRegex:
         known = _compiled.setdefault(java, {})
         try:
             if pattern not in known:
-                known[pattern] = active_context()._jvm.java.util.regex.Pattern.compile(pattern)
+                known[pattern] = _compile(pattern)
         except JAVA_ERRORS as error:
             message = invalid(setting, pattern, f"Invalid regex: {java_message(error)}")
             raise ConfigError(Problem(setting, pattern, message, "Correct the expression.")) from None
@@ -140,9 +141,7 @@ class JavaRegex:
         """
         try:
             # Also finds an empty text, in front of which the replacement is then judged.
-            active_context()._jvm.java.util.regex.Pattern.compile(f"|{self._pattern}").matcher("").replaceFirst(
-                replacement
-            )
+            _compile(f"|{self._pattern}").matcher("").replaceFirst(replacement)
         except JAVA_ERRORS as error:
             raise ValueError(java_message(error)) from None
         string = self._java.string(F.lit(replacement))
@@ -151,3 +150,8 @@ class JavaRegex:
 
     def _matcher(self, text: Column) -> Any:
         return self._java.call(self._constant, "matcher", f"{_REGEX}Matcher", self._java.string(text))
+
+
+def _compile(pattern: str) -> Any:
+    """Java's own pattern. Errors: `JAVA_ERRORS`."""
+    return jvm_of(active_context()).java.util.regex.Pattern.compile(pattern)

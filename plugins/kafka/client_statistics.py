@@ -79,6 +79,11 @@ class ClientStatistics:
         """Watch the known brokers of confluent-kafka's client, which must live whenever a report comes."""
         self._brokers = KnownBrokers.of(client, self._config)
 
+    @property
+    def is_cut_off(self) -> bool:
+        """True if the last report tells of no connection; False before the first one."""
+        return self._figures.traffic is not _NONE and not self._figures.traffic.connections
+
     def end(self) -> None:
         """Note that the client was closed, although something may still refer to it."""
         self._finalizer()

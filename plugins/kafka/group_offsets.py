@@ -8,11 +8,14 @@ for its handle's own group, of which a producer has none, and the process ends w
 (confluentinc/librdkafka issue 5040). Loses: this module knows C structs, and an address inside confluent-kafka's
 object; each configuration has a consumer, which joins nothing; to remove offsets wants brokers from 2.4 on.
 Decided: time limits are kept here, because librdkafka ends the process (`eonce->refcnt > 0`, issue 4605) if its own
-time limit for a request to a group's coordinator has passed before that broker is back; loses: a process that has asked
-in vain ends if the broker is back after more than an hour, which is the longest limit that librdkafka takes.
+time limit for a request to a group's coordinator has passed before that broker is back; loses: a process that asked as
+the brokers went ends if they are back after more than an hour, which is the longest limit that librdkafka takes. Once
+the client's statistics tell that no broker is connected, nothing is asked until one is.
 Decided: a change is sent once the coordinator has told the group's offsets, because a change that waits for its broker
 cannot be taken back, and would overwrite what was set meanwhile; loses: one more request for each change; a change that
 is on its way as the broker goes may still be made within the hour.
+Decided: offsets that nobody has told for some seconds are asked for once more, because in one of four cases librdkafka
+never sends a request that came while its client knew no broker; loses: librdkafka keeps the former request for an hour.
 
 Source: the comments of librdkafka's rdkafka.h.
 """
@@ -26,14 +29,14 @@ import threading
 import time
 import weakref
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from ctypes import POINTER, c_char_p, c_int, c_int32, c_int64, c_size_t, c_void_p
+from ctypes import POINTER, c_char_p, c_int, c_int32, c_size_t, c_void_p
 from typing import Any, Final, NamedTuple
 
 from confluent_kafka import Consumer, KafkaError, KafkaException
 
 from headrace.plugins.kafka.client_key import client_key
 from headrace.plugins.kafka.client_statistics import ClientStatistics
-from headrace.plugins.kafka.handle import functions, handle_of
+from headrace.plugins.kafka.librdkafka_internals import Partition, Partitions, functions, handle_of
 
 _CHECK_EVERY_S: Final = 0.1
 _ANY_REQUEST: Final = 0
@@ -42,9 +45,13 @@ _EARLY: Final = frozenset(
         KafkaError.NOT_COORDINATOR,
         KafkaError.COORDINATOR_NOT_AVAILABLE,
         KafkaError.COORDINATOR_LOAD_IN_PROGRESS,
+        KafkaError._DESTROY_BROKER,
     }
 )
+"""Errors of a broker that does not know the group yet, and of one that the client has just forgotten."""
 _PAUSE_S: Final = 0.1
+_AGAIN_S: Final = 5.0
+"""The first wait for offsets, after which they are asked for once more; each next one is twice as long."""
 _LONGEST_MS: Final = 3_600_000
 """The longest time limit that librdkafka takes."""
 _WHY_BYTES: Final = 512
@@ -61,27 +68,6 @@ class GroupOffset(NamedTuple):
     """Why Kafka's answer says nothing else of the partition."""
 
 
-class _Partition(ctypes.Structure):
-    """rd_kafka_topic_partition_t."""
-
-    _fields_ = (
-        ("topic", c_char_p),
-        ("partition", c_int32),
-        ("offset", c_int64),
-        ("metadata", c_void_p),
-        ("metadata_size", c_size_t),
-        ("opaque", c_void_p),
-        ("err", c_int),
-        ("_private", c_void_p),
-    )
-
-
-class _Partitions(ctypes.Structure):
-    """rd_kafka_topic_partition_list_t."""
-
-    _fields_ = (("count", c_int), ("size", c_int), ("elements", POINTER(_Partition)))
-
-
 class _Request(NamedTuple):
     """One of librdkafka's requests about groups."""
 
@@ -96,7 +82,7 @@ class _Request(NamedTuple):
 
     def signatures(self) -> dict[str, tuple[Any, ...]]:
         """Its functions."""
-        given = (POINTER(_Partitions),) if self.names_partitions else ()
+        given = (POINTER(Partitions),) if self.names_partitions else ()
         return {
             f"{self.of_one}_new": (c_void_p, c_char_p, *given),
             f"{self.of_one}_destroy": (None, c_void_p),
@@ -119,12 +105,12 @@ _c: Final = functions(
         "AdminOptions_set_request_timeout": (c_int, c_void_p, c_int, c_char_p, c_size_t),
         "AdminOptions_set_require_stable_offsets": (c_void_p, c_void_p, c_int),
         "AdminOptions_destroy": (None, c_void_p),
-        "topic_partition_list_new": (POINTER(_Partitions), c_int),
-        "topic_partition_list_add": (POINTER(_Partition), POINTER(_Partitions), c_char_p, c_int32),
-        "topic_partition_list_destroy": (None, POINTER(_Partitions)),
+        "topic_partition_list_new": (POINTER(Partitions), c_int),
+        "topic_partition_list_add": (POINTER(Partition), POINTER(Partitions), c_char_p, c_int32),
+        "topic_partition_list_destroy": (None, POINTER(Partitions)),
         "mem_malloc": (c_void_p, c_void_p, c_size_t),
         "group_result_error": (c_void_p, c_void_p),
-        "group_result_partitions": (POINTER(_Partitions), c_void_p),
+        "group_result_partitions": (POINTER(Partitions), c_void_p),
         "error_code": (c_int, c_void_p),
         "error_string": (c_char_p, c_void_p),
         "queue_new": (c_void_p, c_void_p),
@@ -176,6 +162,7 @@ class GroupOffsets:
             self._config["error_cb"] = failures
         self._lock = threading.Lock()
         self._client: Any = None
+        self._statistics: ClientStatistics | None = None
 
     def committed(
         self,
@@ -208,6 +195,11 @@ class GroupOffsets:
         if self._client is not None:
             self._client.poll(0)
 
+    @property
+    def is_cut_off(self) -> bool:
+        """True if no broker was connected a moment ago; a consumer connects to its group's by itself."""
+        return self._statistics is not None and self._statistics.is_cut_off
+
     def handle(self, group: str) -> c_void_p:
         """librdkafka's client.
 
@@ -217,10 +209,10 @@ class GroupOffsets:
         with self._lock:
             if self._client is None:
                 own = {**self._config, "group.id": group}
-                statistics = ClientStatistics("admin-client", own)
+                self._statistics = ClientStatistics("admin-client", own)
                 client_log = logging.getLogger(f"{__name__}.client")
-                self._client = Consumer({**own, **statistics.settings()}, logger=client_log)
-                statistics.watch(self._client)
+                self._client = Consumer({**own, **self._statistics.settings()}, logger=client_log)
+                self._statistics.watch(self._client)
         if (handle := handle_of(self._client)) is None:
             raise ImportError(
                 "This confluent-kafka keeps librdkafka's client elsewhere than 2.16 does, so the offsets of groups "
@@ -251,9 +243,19 @@ class Answer:
         self._group = group
         self._steps = list(steps)
         self._ends = time.monotonic() + timeout_s
-        self._queue = _c["queue_new"](self._handle)
-        weakref.finalize(self, _c["queue_destroy"], self._queue).atexit = False
-        self._steps[0].send(self._handle, group, self._queue)
+        self._again_s, self._ask_again_at = _AGAIN_S, 0.0
+        self._queue = self._new_queue()
+        if not client.is_cut_off:
+            self._send()
+
+    def _new_queue(self) -> int:
+        queue: int = _c["queue_new"](self._handle)
+        weakref.finalize(self, _c["queue_destroy"], queue).atexit = False
+        return queue
+
+    def _send(self) -> None:
+        self._steps[0].send(self._handle, self._group, self._queue)
+        self._ask_again_at = time.monotonic() + self._again_s
 
     def result(self, timeout_s: float | None = None) -> list[GroupOffset]:
         """The last step's answer for each partition, waited for so long.
@@ -275,10 +277,10 @@ class Answer:
                 del self._steps[0]
             finally:
                 _c["event_destroy"](event)
-            self._steps[0].send(self._handle, self._group, self._queue)
+            self._send()
 
     def _may_ask_again(self, error: KafkaException) -> bool:
-        """True if offsets were asked of a broker that does not know its groups yet, as a new one, and time is left."""
+        """True if offsets were asked for in vain as one of `_EARLY` says, and time is left."""
         is_early = error.args[0].code() in _EARLY and self._steps[0].request is _LIST
         return is_early and time.monotonic() + _PAUSE_S < self._ends
 
@@ -292,6 +294,11 @@ class Answer:
                 return event
             if time.monotonic() > self._ends:
                 raise KafkaException(KafkaError(KafkaError._TIMED_OUT, self._steps[0].request.in_vain))
+            is_late = self._steps[0].request is _LIST and time.monotonic() > self._ask_again_at
+            if is_late and not self._client.is_cut_off:
+                self._queue = self._new_queue()  # that of the former request may get its answer late
+                self._send()
+                self._again_s *= 2
             if left_s <= 0:
                 raise TimeoutError("Kafka has not answered yet")
 
@@ -325,7 +332,7 @@ def _listed(offsets: Sequence[GroupOffset], at_end: contextlib.ExitStack) -> Any
     return listed
 
 
-def _offset(of: _Partition) -> GroupOffset:
+def _offset(of: Partition) -> GroupOffset:
     metadata = ctypes.string_at(of.metadata, of.metadata_size) if of.metadata else b""
     error = KafkaError(of.err) if of.err else None
     return GroupOffset(_text(of.topic), of.partition, of.offset, _text(metadata), error)

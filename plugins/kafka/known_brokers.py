@@ -18,7 +18,7 @@ from collections.abc import Callable, Mapping
 from ctypes import c_char_p, c_int, c_int32, c_void_p
 from typing import Any, Final, Self
 
-from headrace.plugins.kafka.handle import functions, handle_of
+from headrace.plugins.kafka.librdkafka_internals import functions, handle_of
 
 log = logging.getLogger(__name__)
 

@@ -27,12 +27,12 @@ import httpx
 import jwt
 from cryptography.hazmat.primitives.serialization import load_pem_private_key
 from kafka import errors
-from kafka.net.sasl.oauth import AbstractTokenProvider
 
 from headrace.config.files import read_file
 from headrace.config.kafka.client_config import ClientConfig
 from headrace.config.kafka.client_oauth import JWT_BEARER, Assertion, OAuth
 from headrace.config.kafka.msk_iam import MskIam
+from headrace.plugins.kafka.kafka_python_internals import AbstractTokenProvider
 
 log = logging.getLogger(__name__)
 

@@ -14,8 +14,8 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
-from pyspark.sql.pandas.types import to_arrow_schema
 
+from headrace.plugins.catalyst.spark_internals import arrow_schema_of
 from headrace.plugins.contracts import ArrowReader, Connector, FrameReader, Limit, Place, Plan, SourceTask
 from headrace.plugins.conversion.source_rows import numbered_type, reader_type, records_of
 from headrace.plugins.offsets import SourceOffset
@@ -177,7 +177,7 @@ class SourceContract:
         plan = drive.plan()
         assert plan is not None
         batch = next(drive.reader(plan).read(0))
-        declared = to_arrow_schema(reader_type(drive.task, plan.splits[0].shape))
+        declared = arrow_schema_of(reader_type(drive.task, plan.splits[0].shape))
         assert batch.schema.names == declared.names
         assert [str(f.type) for f in batch.schema] == [str(f.type) for f in declared]
         assert drive.rows(plan)[-1][2].keys() == set(drive.task.offset_type.names)
@@ -259,7 +259,7 @@ class SourceOnSparkContract:
 
 
 def frame_of(spark: SparkSession, drive: SourceDrive, plan: Plan) -> DataFrame:
-    """The rows of a plan of one shape as the frame that `records_of` gets, read *there* where its place allows it."""
+    """The rows of a plan of one shape as the frame that `records_of` gets, read in a job where its place allows it."""
     shape = numbered_type(drive.task, plan.splits[0].shape)
     reader = drive.task.reader(plan)
     splits = len(plan.splits)

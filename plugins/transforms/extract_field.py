@@ -44,7 +44,6 @@ class ExtractField(KeyOrValue):
         ),
     )
     version: ClassVar[str] = CONNECT_VERSION
-    is_pure = True
 
     def configure(self, config: Mapping[str, str]) -> None:
         """Ready. Errors: ConfigError."""

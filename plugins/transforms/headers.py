@@ -45,7 +45,6 @@ class DropHeaders(Transform):
         Setting("headers", Type.LIST, REQUIRED, ListOf(empty=False), Importance.HIGH, "The keys of these headers.")
     )
     version: ClassVar[str] = CONNECT_VERSION
-    is_pure = True
 
     def configure(self, config: Mapping[str, str]) -> None:
         """Ready. Errors: ConfigError."""
@@ -71,7 +70,6 @@ class InsertHeader(Transform):
         ),
     )
     version: ClassVar[str] = CONNECT_VERSION
-    is_pure = True
 
     def configure(self, config: Mapping[str, str]) -> None:
         """Ready. Errors: ConfigError."""
@@ -119,7 +117,6 @@ class HeaderFrom(Transform):
         REPLACE_NULLS,
     )
     version: ClassVar[str] = CONNECT_VERSION
-    is_pure = True
 
     def configure(self, config: Mapping[str, str]) -> None:
         """Ready. Errors: ConfigError."""

@@ -24,7 +24,6 @@ class HoistField(KeyOrValue):
         Setting("field", Type.STRING, REQUIRED, None, Importance.MEDIUM, "The name of the one field.")
     )
     version: ClassVar[str] = CONNECT_VERSION
-    is_pure = True
 
     def configure(self, config: Mapping[str, str]) -> None:
         """Ready. Errors: ConfigError."""

@@ -80,7 +80,6 @@ class InsertField(KeyOrValue):
         REPLACE_NULLS,
     )
     version: ClassVar[str] = CONNECT_VERSION
-    is_pure = True
 
     def configure(self, config: Mapping[str, str]) -> None:
         """Ready. Errors: ConfigError."""

@@ -214,7 +214,6 @@ class ExtractNewRecordState(Transform):
         ),
     )
     version: ClassVar[str] = DEBEZIUM_VERSION
-    is_pure = True
 
     def configure(self, config: Mapping[str, str]) -> None:
         """Ready. Errors: ConfigError."""

@@ -30,7 +30,6 @@ class TopicNameMatches(Predicate):
         )
     )
     version: ClassVar[str] = CONNECT_VERSION
-    is_pure = True
 
     def configure(self, config: Mapping[str, str]) -> None:
         """Ready. Errors: ConfigError."""
@@ -48,7 +47,6 @@ class HasHeaderKey(Predicate):
         Setting("name", Type.STRING, REQUIRED, NonEmpty(), Importance.MEDIUM, "The header's key.")
     )
     version: ClassVar[str] = CONNECT_VERSION
-    is_pure = True
 
     def configure(self, config: Mapping[str, str]) -> None:
         """Ready. Errors: ConfigError."""
@@ -65,7 +63,6 @@ class RecordIsTombstone(Predicate):
 
     settings: ClassVar[Settings] = Settings()
     version: ClassVar[str] = CONNECT_VERSION
-    is_pure = True
 
     def test(self, records: Records) -> Column:
         """By the value that the row's own schema names."""

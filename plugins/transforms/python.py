@@ -34,13 +34,12 @@ import pyarrow as pa
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 from pyspark.sql import types as spark
-from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
 
 from headrace.config.problems import ConfigError, Problem
 from headrace.config.settings import Importance, Setting, Settings, Type
 from headrace.config.validators import Check
 from headrace.plugins.catalyst.arrow_functions import ArrowFunction
-from headrace.plugins.catalyst.internals import attempted
+from headrace.plugins.catalyst.spark_internals import arrow_schema_of, attempted, struct_of
 from headrace.plugins.contracts import Transform
 from headrace.plugins.records import HEADERS, Records
 from headrace.plugins.schema import Schema, SchemaType, spark_type
@@ -66,6 +65,10 @@ def _reference(name: str, value: Any) -> str | None:
     if all(part.isidentifier() for part in (*module.split("."), *function.split("."))):
         return None
     return f"Invalid value {value} for configuration {name}: it has to be of the form module:function"
+
+
+def _module(reference: str) -> str:
+    return reference.partition(":")[0]
 
 
 def _known(name: str, value: Any) -> str | None:
@@ -111,6 +114,11 @@ class Python(Transform):
     version = "1.0.0"
     undeclared = ("",)
 
+    def validate(self, config: Mapping[str, str]) -> list[Problem]:
+        """Return that the worker does not allow the module, if so."""
+        problem = self._objection(config["function"], _module(config["function"]))
+        return [] if problem is None else [problem]
+
     def configure(self, config: Mapping[str, str]) -> None:
         """The function is imported. Errors: ConfigError where it cannot or may not be."""
         parsed = SETTINGS.parse(config)
@@ -118,7 +126,7 @@ class Python(Transform):
         self._ddl: str | None = parsed["schema"]
         self._metadata: list[str] = parsed["metadata"]
         self._settings = {key: value for key, value in config.items() if key not in SETTINGS}
-        self._refuse_module(self._reference.partition(":")[0])
+        self._refuse_module(_module(self._reference))
         try:
             self._function = loaded(self._reference)
         except (Exception, SystemExit) as error:
@@ -139,7 +147,7 @@ class Python(Transform):
         given = records.frame.withColumn(GROUP, _group_of(groups, records))
         types = [spark.StructField(group.column, _answer(group.gives)) for group in groups]
         made = spark.StructType([*given.schema.fields, *types])
-        batches = Batches(self._reference, self._settings, tuple(groups), to_arrow_schema(made, timezone="UTC"))
+        batches = Batches(self._reference, self._settings, tuple(groups), arrow_schema_of(made))
         function = ArrowFunction(batches)
         self._kept = [*self._kept[-8:], function]  # found by name as long as somebody has it
         done = records.with_frame(given.mapInArrow(function, made))
@@ -160,12 +168,16 @@ class Python(Transform):
         return changed.with_frame(changed.frame.drop(GROUP, *(group.column for group in groups)))
 
     def _refuse_module(self, module: str) -> None:
+        if (problem := self._objection(self._reference, module)) is not None:
+            raise ConfigError(problem)
+
+    def _objection(self, reference: str, module: str) -> Problem | None:
         allowed = self.worker.get("python.transforms.allowed", [])
-        if not any(one == "*" or module == one or module.startswith(f"{one}.") for one in allowed):
-            raise self._refused(
-                f"This worker allows no functions of the module {module}.",
-                f"Its operator may allow them with python.transforms.allowed={module} in the worker's properties.",
-            )
+        if any(one == "*" or module == one or module.startswith(f"{one}.") for one in allowed):
+            return None
+        message = f"This worker allows no functions of the module {module}."
+        remedy = f"Its operator may allow them with python.transforms.allowed={module} in the worker's properties."
+        return Problem("function", reference, message, remedy)
 
     def _refused(self, message: str, remedy: str) -> ConfigError:
         return ConfigError(Problem("function", self._reference, message, remedy))
@@ -200,7 +212,7 @@ class Python(Transform):
             return None
         try:
             kind = spark.StructType.fromDDL(given) if isinstance(given, str) else given
-            kind = from_arrow_schema(kind) if isinstance(kind, pa.Schema) else kind
+            kind = struct_of(kind) if isinstance(kind, pa.Schema) else kind
             if not isinstance(kind, spark.StructType):
                 raise TypeError(f"{type(given).__name__} is none")
         except Exception as error:

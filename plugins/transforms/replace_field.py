@@ -63,7 +63,6 @@ class ReplaceField(KeyOrValue):
         REPLACE_NULLS,
     )
     version: ClassVar[str] = CONNECT_VERSION
-    is_pure = True
 
     def configure(self, config: Mapping[str, str]) -> None:
         """Ready. Errors: ConfigError."""

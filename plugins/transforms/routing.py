@@ -46,7 +46,6 @@ class RegexRouter(Transform):
         ),
     )
     version: ClassVar[str] = CONNECT_VERSION
-    is_pure = True
 
     def configure(self, config: Mapping[str, str]) -> None:
         """Ready. Errors: ConfigError."""
@@ -90,7 +89,6 @@ class TimestampRouter(Transform):
         ),
     )
     version: ClassVar[str] = CONNECT_VERSION
-    is_pure = True
 
     def configure(self, config: Mapping[str, str]) -> None:
         """Ready. Errors: ConfigError."""
@@ -122,7 +120,6 @@ class Filter(Transform):
 
     settings: ClassVar[Settings] = Settings()
     version: ClassVar[str] = CONNECT_VERSION
-    is_pure = True
 
     def apply(self, records: Records) -> Records:
         """No records."""

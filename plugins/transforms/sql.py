@@ -35,8 +35,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping, Sequence
 from functools import reduce
-from typing import Final, NamedTuple
-from weakref import WeakKeyDictionary
+from typing import Any, Final, NamedTuple
 
 from pyspark.sql import Column, SparkSession
 from pyspark.sql import functions as F
@@ -44,13 +43,14 @@ from pyspark.sql import types as spark
 
 from headrace.config.problems import ConfigError, Problem
 from headrace.config.settings import Importance, Setting, Settings, Type
-from headrace.config.validators import NonEmpty
-from headrace.plugins.catalyst.internals import attempted
+from headrace.config.validators import All, Check, NonEmpty
+from headrace.plugins.catalyst.spark_internals import attempted
 from headrace.plugins.contracts import Transform
 from headrace.plugins.records import Records
 from headrace.plugins.schema import OPTIONAL_STRING, Schema
 from headrace.plugins.transforms.derived_schema import derived_schema
 from headrace.plugins.transforms.outcomes import OWN, MadeColumn, Outcome, parts_of, with_outcomes, without_null_values
+from headrace.plugins.transforms.sql_functions import aggregate_in
 from headrace.plugins.transforms.sql_inputs import (
     PARSED,
     Shape,
@@ -64,11 +64,18 @@ from headrace.plugins.transforms.sql_select import RefusedError, Select, Selecte
 
 log = logging.getLogger(__name__)
 
+
+def _aggregates(name: str, value: Any) -> str | None:
+    found = aggregate_in(value or "")
+    why = f"{found} is an aggregate, which needs more than one record"
+    return None if found is None else f"Invalid value {value} for configuration {name}: {why}"
+
+
 SETTINGS: Final = Settings(
     Setting(
         "sql",
         Type.STRING,
-        validator=NonEmpty(),
+        validator=All(NonEmpty(), Check(_aggregates, "without aggregates")),
         importance=Importance.HIGH,
         documentation="SELECT … FROM records [WHERE …] in Spark's SQL, over one record at a time: what is selected is "
         "the new value; columns named _topic, _partition, _timestamp, _headers, _key and _value set those.",
@@ -89,11 +96,12 @@ class Sql(Transform):
 
     settings = SETTINGS
     version = "1.0.0"
+    _select: tuple[SparkSession, Select] | None = None
+    """The SELECT as the last session has parsed it."""
 
     def configure(self, config: Mapping[str, str]) -> None:
         """Ready; whether the SELECT can be is known when Spark runs. Errors: ConfigError."""
         self._sql: str = SETTINGS.parse(config)["sql"]
-        self._selects = WeakKeyDictionary[SparkSession, Select]()
 
     def apply(self, records: Records) -> Records:
         """Errors: ConfigError where the SELECT is no SELECT, or needs more than one record."""
@@ -128,9 +136,9 @@ class Sql(Transform):
         return self._finished(given, made, messages, set(parsed))
 
     def _parsed(self, session: SparkSession) -> Select:
-        if session not in self._selects:
-            self._selects[session] = Select(session, self._sql)
-        return self._selects[session]
+        if self._select is None or self._select[0] is not session:
+            self._select = session, Select(session, self._sql)
+        return self._select[1]
 
     def _made(self, records: Records, select: Select, shape: Shape, number: int) -> _SelectedShape | None:
         """The columns that these rows get; None: the rows stay as they are."""

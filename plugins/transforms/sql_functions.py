@@ -14,12 +14,13 @@ can be judged before Spark evaluates them; loses: options that are computed or g
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 from pyspark.sql import SparkSession
 
-from headrace.plugins.catalyst.internals import each
+from headrace.plugins.catalyst.spark_internals import each, functions_known
 
 
 def _names(text: str) -> frozenset[str]:
@@ -36,57 +37,63 @@ cardinality cast cbrt ceil ceiling char char_length character_length chr coalesc
 contains conv convert_timezone cos cosh cot crc32 csc date date_add date_diff date_format date_from_unix_date
 date_part date_sub date_trunc dateadd datediff datepart day dayname dayofmonth dayofweek dayofyear decimal decode
 degrees div double e element_at elt encode endswith equal_null exists exp expm1 extract factorial filter find_in_set
-flatten float floor forall format_number format_string from_avro from_csv from_json from_unixtime from_utc_timestamp
-from_xml get get_json_object getbit greatest hash hex hll_sketch_estimate hll_union hour hypot if ifnull ilike in
-initcap instr int is_valid_utf8 is_valid_variant is_variant_null isnan isnotnull isnull json_array_length
-json_object_keys kll_sketch_get_n_bigint kll_sketch_get_n_double kll_sketch_get_n_float
-kll_sketch_get_quantile_bigint kll_sketch_get_quantile_double kll_sketch_get_quantile_float
+flatten float floor forall format_number format_string from_avro from_base32 from_csv from_json from_unixtime
+from_utc_timestamp from_xml get get_json_object getbit greatest hash hex hll_sketch_estimate hll_union hmac hour hypot
+if ifnull ilike in initcap instr int is_valid_utf8 is_valid_variant is_variant_null isnan isnotnull isnull
+jaro_winkler_similarity json_array_length json_object_keys kll_sketch_get_n_bigint kll_sketch_get_n_double
+kll_sketch_get_n_float kll_sketch_get_quantile_bigint kll_sketch_get_quantile_double kll_sketch_get_quantile_float
 kll_sketch_get_rank_bigint kll_sketch_get_rank_double kll_sketch_get_rank_float kll_sketch_merge_bigint
 kll_sketch_merge_double kll_sketch_merge_float kll_sketch_to_string_bigint kll_sketch_to_string_double
-kll_sketch_to_string_float last_day lcase least left len length levenshtein like ln locate log log10 log1p log2
-lower lpad ltrim luhn_check make_date make_dt_interval make_interval make_time make_timestamp make_timestamp_ltz
+kll_sketch_to_string_float last_day lcase least left len length levenshtein like ln locate log log10 log1p log2 lower
+lpad ltrim luhn_check make_date make_dt_interval make_interval make_time make_timestamp make_timestamp_ltz
 make_timestamp_ntz make_valid_utf8 make_ym_interval map map_concat map_contains_key map_entries map_filter
 map_from_arrays map_from_entries map_keys map_values map_zip_with mask md5 minute mod month monthname months_between
 named_struct nanvl negative next_day not nullif nullifzero nvl nvl2 octet_length or overlay parse_json parse_url pi
 pmod position positive pow power printf quarter quote radians raise_error reduce regexp regexp_count regexp_extract
-regexp_extract_all regexp_instr regexp_like regexp_replace regexp_substr repeat replace reverse right rint rlike
-round rpad rtrim schema_of_avro schema_of_csv schema_of_json schema_of_variant schema_of_xml sec second sentences
-sequence sha sha1 sha2 shiftleft shiftright shiftrightunsigned sign signum sin sinh size slice smallint sort_array
-soundex space split split_part sqrt st_asbinary st_geogfromwkb st_geomfromwkb st_setsrid st_srid startswith
-str_to_map string struct substr substring substring_index tan tanh theta_difference theta_intersection
-theta_sketch_estimate theta_union time time_bucket time_diff time_from_micros time_from_millis time_from_seconds
-time_to_micros time_to_millis time_to_seconds time_trunc timestamp timestamp_micros timestamp_millis
-timestamp_seconds tinyint to_avro to_binary to_char to_csv to_date to_json to_number to_time to_timestamp
-to_timestamp_ltz to_timestamp_ntz to_unix_timestamp to_utc_timestamp to_varchar to_variant_object to_xml transform
-transform_keys transform_values translate trim trunc try_add try_aes_decrypt try_divide try_element_at
-try_make_interval try_make_timestamp try_make_timestamp_ltz try_make_timestamp_ntz try_mod try_multiply
-try_parse_json try_parse_url try_subtract try_to_binary try_to_date try_to_number try_to_time try_to_timestamp
-try_url_decode try_validate_utf8 try_variant_get tuple_difference_double tuple_difference_integer
-tuple_difference_theta_double tuple_difference_theta_integer tuple_intersection_double tuple_intersection_integer
-tuple_intersection_theta_double tuple_intersection_theta_integer tuple_sketch_estimate_double
-tuple_sketch_estimate_integer tuple_sketch_summary_double tuple_sketch_summary_integer tuple_sketch_theta_double
-tuple_sketch_theta_integer tuple_union_double tuple_union_integer tuple_union_theta_double tuple_union_theta_integer
-typeof ucase unbase64 unhex unix_date unix_micros unix_millis unix_seconds unix_timestamp upper url_decode
-url_encode validate_utf8 variant_get vector_avg vector_cosine_similarity vector_inner_product vector_l2_distance
-vector_norm vector_normalize vector_sum weekday weekofyear when width_bucket xxhash64 year zeroifnull zip_with | ~
+regexp_extract_all regexp_instr regexp_like regexp_replace regexp_substr repeat replace reverse right rint rlike round
+rpad rtrim schema_of_avro schema_of_csv schema_of_json schema_of_variant schema_of_xml sec second sentences sequence
+sha sha1 sha2 shiftleft shiftright shiftrightunsigned sign signum sin sinh size slice smallint sort_array soundex
+space split split_part sqrt st_asbinary st_geogfromwkb st_geomfromwkb st_setsrid st_srid startswith str_to_map string
+struct substr substring substring_index tan tanh theta_difference theta_intersection theta_sketch_estimate theta_union
+time time_bucket time_diff time_from_micros time_from_millis time_from_seconds time_to_micros time_to_millis
+time_to_seconds time_trunc timestamp timestamp_micros timestamp_millis timestamp_nanos timestamp_seconds tinyint
+to_avro to_base32 to_binary to_char to_csv to_date to_json to_number to_time to_timestamp to_timestamp_ltz
+to_timestamp_ntz to_unix_timestamp to_utc_timestamp to_varchar to_variant_object to_xml transform transform_keys
+transform_values translate trim trunc try_add try_aes_decrypt try_divide try_element_at try_make_interval
+try_make_timestamp try_make_timestamp_ltz try_make_timestamp_ntz try_mod try_multiply try_parse_json try_parse_url
+try_subtract try_to_binary try_to_date try_to_number try_to_time try_to_timestamp try_url_decode try_validate_utf8
+try_variant_array_append try_variant_get try_variant_insert try_variant_set tuple_difference_double
+tuple_difference_integer tuple_difference_theta_double tuple_difference_theta_integer tuple_intersection_double
+tuple_intersection_integer tuple_intersection_theta_double tuple_intersection_theta_integer
+tuple_sketch_estimate_double tuple_sketch_estimate_integer tuple_sketch_summary_double tuple_sketch_summary_integer
+tuple_sketch_theta_double tuple_sketch_theta_integer tuple_union_double tuple_union_integer tuple_union_theta_double
+tuple_union_theta_integer typeof ucase unbase64 unhex unix_date unix_micros unix_millis unix_nanos unix_seconds
+unix_timestamp upper url_decode url_encode validate_utf8 variant_array_append variant_delete variant_get
+variant_insert variant_set variant_strip_nulls vector_avg vector_cosine_similarity vector_inner_product
+vector_l2_distance vector_norm vector_normalize vector_sum weekday weekofyear when width_bucket xxhash64 year
+zeroifnull zip_with | ~
 """)
 """Functions of one record, which touch nothing but their arguments."""
 
-JUDGED_LATER: Final = _names("""
+AGGREGATES: Final = _names("""
 any any_value approx_count_distinct approx_percentile approx_top_k approx_top_k_accumulate approx_top_k_combine
 array_agg avg bit_and bit_or bit_xor bitmap_and_agg bitmap_construct_agg bitmap_or_agg bool_and bool_or collect_list
-collect_set corr count count_if count_min_sketch covar_pop covar_samp cume_dist curdate current_date current_time
-current_timestamp current_timezone current_user dense_rank every explode explode_outer first first_value grouping
-grouping_id histogram_numeric hll_sketch_agg hll_union_agg inline inline_outer json_tuple kll_merge_agg_bigint
-kll_merge_agg_double kll_merge_agg_float kll_sketch_agg_bigint kll_sketch_agg_double kll_sketch_agg_float kurtosis
-lag last last_value lead listagg localtimestamp max max_by mean measure median min min_by mode
-monotonically_increasing_id now nth_value ntile percent_rank percentile percentile_approx percentile_cont
-percentile_disc posexplode posexplode_outer rand randn random randstr rank regr_avgx regr_avgy regr_count
-regr_intercept regr_r2 regr_slope regr_sxx regr_sxy regr_syy row_number schema_of_variant_agg session_user
-session_window shuffle skewness some spark_partition_id stack std stddev stddev_pop stddev_samp string_agg sum
-theta_intersection_agg theta_sketch_agg theta_union_agg try_avg try_sum tuple_intersection_agg_double
-tuple_intersection_agg_integer tuple_sketch_agg_double tuple_sketch_agg_integer tuple_union_agg_double
-tuple_union_agg_integer uniform user uuid var_pop var_samp variance window window_time
+collect_set collect_union corr count count_if count_min_sketch covar_pop covar_samp every first first_value grouping
+grouping_id histogram_numeric hll_sketch_agg hll_union_agg kll_merge_agg_bigint kll_merge_agg_double
+kll_merge_agg_float kll_sketch_agg_bigint kll_sketch_agg_double kll_sketch_agg_float kurtosis last last_value listagg
+max max_by mean measure median min min_by mode percentile percentile_approx percentile_cont percentile_disc regr_avgx
+regr_avgy regr_count regr_intercept regr_r2 regr_slope regr_sxx regr_sxy regr_syy schema_of_variant_agg skewness some
+std stddev stddev_pop stddev_samp string_agg sum theta_intersection_agg theta_sketch_agg theta_union_agg try_avg
+try_sum tuple_intersection_agg_double tuple_intersection_agg_integer tuple_sketch_agg_double tuple_sketch_agg_integer
+tuple_union_agg_double tuple_union_agg_integer var_pop var_samp variance
+""")
+"""Functions of several records."""
+
+JUDGED_LATER: Final = AGGREGATES | _names("""
+counter_diff cume_dist curdate current_date current_time current_timestamp current_timezone current_user dense_rank
+explode explode_outer inline inline_outer json_tuple lag lead localtime localtimestamp monotonically_increasing_id now
+nth_value ntile percent_rank posexplode posexplode_outer rand randn random randstr rank row_number session_user
+session_window shuffle spark_partition_id stack uniform user uuid window window_time
 """)
 """Functions that the analysed SELECT shows to need more than one record, or to be another with each attempt."""
 
@@ -98,12 +105,28 @@ xpath_double xpath_float xpath_int xpath_long xpath_number xpath_short xpath_str
 """Functions that reach files, servers or Java, or that say something of the worker and nothing of the record."""
 
 
+_NO_CALLS: Final = re.compile(
+    r"""(?isx) (?<!\w)r'[^']*' | (?<!\w)r"[^"]*" | '(?:[^'\\]|\\.)*' | "(?:[^"\\]|\\.)*" | `[^`]*`
+    | --[^\n]* | /\*.*?\*/ | \bi?like\s+(?:all|any|some)\b"""
+)
+"""Texts, quoted names and comments; and words that are functions elsewhere."""
+_CALL: Final = re.compile(r"\b(\w+)\s*\(")
+_GROUPS: Final = re.compile(r"(?i)\bgroup\s+by\b")
+
+
+def aggregate_in(sql: str) -> str | None:
+    """An aggregate that a SELECT has, found without Spark; some, as a window, only Spark finds."""
+    bare = _NO_CALLS.sub(" '' ", sql)
+    called = (name for name in _CALL.findall(bare) if name.lower() in AGGREGATES)
+    return next(called, "GROUP BY" if _GROUPS.search(bare) else None)
+
+
 class Options(NamedTuple):
     """The options of one of Spark's formats."""
 
     allowed: frozenset[str]
     refused: frozenset[str] = frozenset()
-    """Those that name a file or a server; the test over Spark's own list needs them."""
+    """Those that name a file or a server, or make several rows of one; the test over Spark's own list needs them."""
 
 
 JSON: Final = Options(
@@ -113,7 +136,8 @@ allowUnquotedControlChars allowUnquotedFieldNames charset columnNameOfCorruptRec
 dropFieldIfAllNull enableDateTimeParsingFallback encoding ignoreNullFields inferTimestamp lineSep locale mode
 multiLine prefersDecimal pretty primitivesAsString samplingRatio singleVariantColumn sortKeys timeFormat
 timestampFormat timestampNTZFormat timeZone useUnsafeRow writeNonAsciiCharacterAsCodePoint
-""")
+"""),
+    frozenset({"explodeEmbeddedArray"}),
 )
 CSV: Final = Options(
     _names("""
@@ -218,7 +242,7 @@ def _written_out(argument: Any) -> Sequence[str] | None:
 
 def drop_others(session: SparkSession) -> None:
     """Take all functions that are not allowed from this session, however a SELECT may come by their names."""
-    registry = session._jsparkSession.sessionState().functionRegistry()
+    registry = functions_known(session)
     identifiers = registry.listFunction()
     for index, name in enumerate(identifiers.mkString("\n").splitlines()):
         if name.rpartition(".")[2] not in ALLOWED | JUDGED_LATER:

@@ -2,7 +2,7 @@
 
 Spark's own parser and analyser do the work, in a session of their own where names are compared without their case.
 The analysed plan is a chain of Project and Filter over the record; its expressions are collapsed into one list, and
-their attributes replaced by what stands in the frame. So rows stay in place, and everything runs *here*.
+their attributes replaced by what stands in the frame. So rows stay in place, and everything runs inline.
 
 The record's own columns (`topic`, …) are hidden columns to Spark, as a file's metadata are: they can be named, and `*`
 leaves them out.
@@ -21,7 +21,14 @@ from pyspark.errors import PySparkException
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import types as spark
 
-from headrace.plugins.catalyst.internals import Catalyst, catalyst, each
+from headrace.plugins.catalyst.spark_internals import (
+    Catalyst,
+    analyzed,
+    catalyst,
+    each,
+    empty_frame,
+    frame_of,
+)
 from headrace.plugins.schema import Schema
 from headrace.plugins.transforms.sql_functions import drop_others, refusals
 
@@ -112,12 +119,11 @@ class Select:
         leaf = self._leaf(inputs)
         plan = self._plan if only is None else self._without_others(only)
         try:
-            made = self._spark.dataset.ofRows(self._session._jsparkSession, self._with_relation(plan, leaf, inputs))
+            analysed = analyzed(frame_of(self._session, self._with_relation(plan, leaf, inputs)))
         except PySparkException as error:
             raise UnfitError(_first_line(error)) from error
         except Py4JJavaError as error:  # Spark has no message for some cases
             raise UnfitError(str(error.java_exception.getMessage())) from error
-        analysed = made.queryExecution().analyzed()
         self._refuse(analysed)
         columns, conditions = self._collapsed(analysed, leaf)
         types = spark.StructType.fromJson(json.loads(analysed.schema().json()))
@@ -178,10 +184,7 @@ class Select:
             spark.StructField(one.name, one.kind, one.optional, None if one.shown else {_HIDDEN: one.name})
             for one in inputs
         ]
-        jsession: Any = self._session._jsparkSession
-        rows = self._session.sparkContext._jsc.emptyRDD()
-        made = jsession.createDataFrame(rows, jsession.parseDataType(spark.StructType(fields).json()))
-        return made.queryExecution().analyzed()
+        return analyzed(empty_frame(self._session, spark.StructType(fields)))
 
     def _with_relation(self, plan: Any, leaf: Any, inputs: Sequence[Input]) -> Any:
         attributes = list(zip(inputs, each(leaf.output()), strict=True))
@@ -234,7 +237,7 @@ class _Given:
     def __init__(self, classes: Catalyst, leaf: Any, inputs: Sequence[Input], frame: DataFrame) -> None:
         self._spark = classes
         self._inputs = inputs
-        columns = frame.select(*(one.column.alias(one.name) for one in inputs))._jdf.queryExecution().analyzed()
+        columns = analyzed(frame.select(*(one.column.alias(one.name) for one in inputs)))
         self._ids: list[int] = []
         lower = []
         for attribute, named in zip(each(leaf.output()), each(columns.projectList()), strict=True):
@@ -254,7 +257,7 @@ class _Given:
     def column(self, expression: Any) -> Column:
         """The expression over the frame's columns."""
         named = self._spark.seq([self._spark.named(expression, "column")])
-        return Column(self._spark.to_column(self._spark.inlined(named, self._lower).apply(0).child()))
+        return self._spark.column(self._spark.inlined(named, self._lower).apply(0).child())
 
     def text(self, expression: Any) -> str:
         """The expression for people."""

@@ -81,7 +81,6 @@ class TimestampConverter(KeyOrValue):
         REPLACE_NULLS,
     )
     version: ClassVar[str] = CONNECT_VERSION
-    is_pure = True
 
     def configure(self, config: Mapping[str, str]) -> None:
         """Ready. Errors: ConfigError."""

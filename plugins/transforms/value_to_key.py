@@ -30,7 +30,6 @@ class ValueToKey(Transform):
         REPLACE_NULLS,
     )
     version: ClassVar[str] = CONNECT_VERSION
-    is_pure = True
 
     def configure(self, config: Mapping[str, str]) -> None:
         """Ready. Errors: ConfigError."""

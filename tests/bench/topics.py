@@ -7,8 +7,7 @@ from typing import Any
 from uuid import uuid4
 
 from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
-from confluent_kafka.admin import AdminClient
-from confluent_kafka.cimpl import NewTopic
+from confluent_kafka.admin import AdminClient, NewTopic
 
 from tests.bench.processes import Failed
 

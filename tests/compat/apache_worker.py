@@ -8,9 +8,9 @@ from typing import Any, ClassVar, Self
 
 import httpx
 
-from headrace.worker.machine.processes import free_port
 from tests.bench.sides import JSON
 from tests.compat.apache_process import ApacheProcess
+from tests.held_ports import held_port
 from tests.integration.worker_process import eventually
 
 
@@ -20,7 +20,7 @@ class ApacheWorker(ApacheProcess):
     main: ClassVar = "org.apache.kafka.connect.cli.ConnectDistributed"
 
     def __init__(self, directory: Path, bootstrap: str, group: str, settings: Mapping[str, str] | None = None) -> None:
-        self.port = free_port()
+        self.port = held_port()
         self.url = f"http://127.0.0.1:{self.port}"
         worker = {
             "bootstrap.servers": bootstrap,

@@ -79,7 +79,7 @@ def test_texts_are_read_as_java_reads_them(spark: SparkSession, chains: Chains) 
         read_alike(spark, chains, patterns, [text for pattern in patterns for text in USUAL[pattern]])
 
 
-@settings(max_examples=3, derandomize=True, suppress_health_check=list(HealthCheck))
+@settings(max_examples=3, suppress_health_check=list(HealthCheck))
 @given(st.lists(st.text("0123456789-:T. \tZ+", min_size=8, max_size=26), min_size=100, max_size=150), st.randoms())
 def test_any_text_is_read_as_java_reads_it(spark: SparkSession, chains: Chains, texts: list[str], random: Any) -> None:
     usual = [text for texts in USUAL.values() for text in texts]

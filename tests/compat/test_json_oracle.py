@@ -225,7 +225,7 @@ def test_values_are_written_alike(spark: SparkSession, apache: Apache, kind: str
 
 
 @pytest.mark.long
-@settings(max_examples=8, derandomize=True, suppress_health_check=list(HealthCheck))
+@settings(max_examples=8, suppress_health_check=list(HealthCheck))
 @given(st.lists(st.text(st.characters(exclude_categories=["Cs"])), min_size=60, max_size=80))
 def test_any_text_goes_both_ways(spark: SparkSession, apache: Apache, texts: list[str]) -> None:
     schema = {"type": "string", "optional": False}

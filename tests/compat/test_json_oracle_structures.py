@@ -26,8 +26,6 @@ from tests.spark.converting import KAFKA_ROW, compiled, configured, kafka_rows, 
 pytestmark = pytest.mark.spark
 
 OF_EXAMPLES: Final[dict[str, Any]] = {
-    "derandomize": True,
-    "database": None,
     "suppress_health_check": list(HealthCheck),
     "phases": [Phase.generate],
 }

@@ -12,9 +12,9 @@ from headrace.worker.embedded.kafka_broker import Broker
 from headrace.worker.errors import ConnectError
 from headrace.worker.herder.rest_client import RestClient
 from headrace.worker.herder.rest_paths import flow_path
-from headrace.worker.machine.processes import free_port
 from headrace.worker.signing import SessionKey
 from tests.compat.apache_mirror_maker import ApacheMirrorMaker
+from tests.held_ports import held_port
 from tests.integration.mirror_process import MirrorProcess, last_values, two_clusters
 from tests.integration.worker_process import eventually
 
@@ -47,7 +47,7 @@ def test_java_takes_our_requests_and_we_take_its_connectors_over_as_they_are(
     settings: dict[str, str], tmp_path: Path
 ) -> None:
     target = settings["B.bootstrap.servers"]
-    url = f"http://127.0.0.1:{free_port()}"
+    url = f"http://127.0.0.1:{held_port()}"
     with ApacheMirrorMaker(tmp_path / "java", {**settings, "listeners": url}) as java:
         wanted = {"session-key", f"task-{HEARTBEAT}-0", *(f"connector-{name}" for name in CONNECTORS)}
         eventually(lambda: wanted <= last_values(target, CONFIGS).keys(), 120, lambda: java.log[-3000:], every_s=0.5)

@@ -13,9 +13,9 @@ from typing import Any
 import httpx
 import pytest
 
-from headrace.worker.machine.processes import free_port
 from tests.compat import client_tools
 from tests.compat.rest_worker import RestWorker
+from tests.held_ports import held_port
 from tests.integration.worker_process import eventually
 
 
@@ -140,7 +140,7 @@ def test_kafka_connect_cli(worker: RestWorker, tmp_path: Path) -> None:
 
 
 def test_kafka_connect_healthcheck(worker: RestWorker) -> None:
-    port = free_port()
+    port = held_port()
     worker_id = worker.url.removeprefix("http://").upper()  # it compares them in any case
     arguments = ["--port", str(port), "--connect-url", worker.url, "--connect-worker-id", worker_id]
     with running("kafka-connect-healthcheck", "kafka-connect-healthcheck", *arguments):

@@ -11,9 +11,9 @@ from typing import Final
 
 import pytest
 
-from headrace.worker.machine.processes import free_port
 from tests.compat import client_tools
 from tests.compat.test_rest_clients import asked, running
+from tests.held_ports import held_port
 from tests.integration.worker_process import eventually
 from tests.unit.rest.conftest import Worker
 
@@ -96,7 +96,7 @@ def test_kafka_connect_cli(worker: Worker) -> None:
 
 @pytest.mark.parametrize(("password", "status"), [("bob-secret", 200), ("wrong", 503)])
 def test_kafka_connect_healthcheck(worker: Worker, password: str, status: int) -> None:
-    port = free_port()
+    port = held_port()
     where = ["--port", str(port), "--connect-url", worker.url, "--connect-worker-id", worker.url[len("http://") :]]
     with running("kafka-connect-healthcheck", "kafka-connect-healthcheck", *where, "--basic-auth", f"bob:{password}"):
         health = eventually(lambda: asked(port), 60)

@@ -144,7 +144,7 @@ KINDS: Final = list(SETTINGS)
 
 
 @pytest.mark.parametrize("kinds", [KINDS[0::3], KINDS[1::3], KINDS[2::3]], ids="-".join)
-@settings(max_examples=2, derandomize=True, database=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=2, suppress_health_check=list(HealthCheck))
 @given(data=st.data())
 def test_any_values_and_settings(chains: Chains, kinds: list[str], data: st.DataObject) -> None:
     value, key = data.draw(structs()), data.draw(structs())

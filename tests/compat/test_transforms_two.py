@@ -237,7 +237,7 @@ def split(path: str) -> tuple[tuple[str, ...] | None, str]:
         return None, str(error)
 
 
-@settings(max_examples=3, derandomize=True, suppress_health_check=list(HealthCheck))
+@settings(max_examples=3, suppress_health_check=list(HealthCheck))
 @given(st.lists(st.text("ab.`\\", min_size=1, max_size=9), min_size=40, max_size=60))
 def test_paths_have_the_steps_that_connect_sees(chains: Chains, paths: list[str]) -> None:
     for path in paths:

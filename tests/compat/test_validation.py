@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from headrace.config.connector.validation import ConnectorValidator, plugin_config
+from headrace.config.connector.validation import plugin_config
+from headrace.config.connector.validator import ConnectorValidator
 from headrace.config.settings import ConfigError
 from headrace.config.worker.config import WorkerConfig
 from tests.compat import rest_steps

@@ -9,7 +9,7 @@ Documents are compared byte for byte, but for the order of members that Java's H
 payloads of schemas that have maps.
 
 Ours run over a local relation, whose projections Spark's optimizer evaluates itself: no job, and no code generated for
-each chain, which would take seconds. `here=True` runs them *here*, compiled, as a worker does: once per transform.
+each chain, which would take seconds. `here=True` runs them inline, compiled, as a worker does: once per transform.
 """
 
 from __future__ import annotations

@@ -22,7 +22,7 @@ from tests.integration.worker_process import (
 pytestmark = [pytest.mark.kafka, pytest.mark.spark]
 
 MANY = 70_000
-"""So much backlog goes *there*."""
+"""So much backlog is a job."""
 SIZES = pytest.mark.parametrize("size", [20, MANY], ids=["here", "there"])
 
 

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import base64
 import os
 import signal
 import time
-import uuid
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-import javaproperties
 import pytest
 
 from headrace.config.kafka.client_config import ClientConfig
@@ -19,40 +16,20 @@ from headrace.connectors.mirror.copy.link import Copied, Link, Range
 from headrace.plugins.errors import RetriableError
 from headrace.plugins.offsets import TopicPartition
 from headrace.plugins.stopping import StopToken
-from headrace.worker.embedded.kafka_broker import Broker, cluster_id
+from headrace.worker.embedded.kafka_broker import Broker
+from tests.brokers_apart import BrokerApart
 from tests.integration.copied_topics import create, new_name, numbered, records_of, write
 from tests.integration.worker_process import eventually
 
 pytestmark = [pytest.mark.kafka, pytest.mark.long]
 
 
-class SecondBroker(Broker):
-    """Another broker of a cluster, without a controller."""
-
-    def __init__(self, data_dir: Path, first: Broker) -> None:
-        super().__init__(data_dir)
-        self._first = first
-
-    def _write_configs(self, port: int) -> None:
-        super()._write_configs(port)
-        cluster = cluster_id(self._first.bootstrap_servers, 60)
-        folder = base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
-        meta = self.data_dir / "data" / "meta.properties"
-        meta.parent.mkdir()
-        meta.write_text(f"version=1\nnode.id=2\ncluster.id={cluster}\ndirectory.id={folder}\n", encoding="ascii")
-        file, first = self.data_dir / "server.properties", self._first.data_dir / "server.properties"
-        own = {"process.roles": "broker", "node.id": "2", "listeners": f"PLAINTEXT://127.0.0.1:{port}"}
-        own["controller.quorum.voters"] = javaproperties.loads(first.read_bytes())["controller.quorum.voters"]
-        properties = javaproperties.loads(file.read_bytes()) | own
-        file.write_text(javaproperties.dumps(properties, timestamp=False), encoding="ascii")
-
-
 @pytest.fixture
-def two_brokers(tmp_path: Path) -> Iterator[tuple[Broker, SecondBroker]]:
+def two_brokers(tmp_path: Path) -> Iterator[tuple[Broker, BrokerApart]]:
     # A broker that is away keeps its partitions for as long as the test lasts.
     first = Broker(tmp_path / "first", settings={"broker.session.timeout.ms": "60000"})
     first.start()
-    second = SecondBroker(tmp_path / "second", first)
+    second = BrokerApart(tmp_path / "second", first)
     second.start()
     yield first, second
     second.kill()
@@ -71,7 +48,7 @@ def begun(copy: Callable[[], list[Copied]]) -> tuple[list[Copied], float]:
 
 
 def test_what_live_brokers_lead_is_copied_while_another_says_nothing(
-    broker: str, two_brokers: tuple[Broker, SecondBroker]
+    broker: str, two_brokers: tuple[Broker, BrokerApart]
 ) -> None:
     first, second = two_brokers
     topic = create(broker, new_name("dead"), 2)

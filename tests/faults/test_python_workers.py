@@ -15,7 +15,7 @@ from pyspark.sql.types import LongType, StringType, StructType
 from headrace.plugins.conversion.source_rows import DeclaredRows
 from headrace.worker.pipeline.executors import ReadFrom, WriteTo
 from headrace.worker.pipeline.job_answer import ANSWER
-from headrace.worker.pipeline.sink_prefix import CONTROL
+from headrace.worker.pipeline.partition_gate import CONTROL
 
 pytestmark = [pytest.mark.spark, pytest.mark.long]
 

@@ -1,4 +1,4 @@
-"""A server that is away when a task starts: the task comes back by itself once it is there, and says so meanwhile."""
+"""Tasks that come back: by themselves once their server is there, and made again beside a former one that hangs."""
 
 from __future__ import annotations
 
@@ -14,9 +14,12 @@ from prometheus_client.parser import text_string_to_metric_families
 from headrace.worker.embedded.kafka_broker import Broker
 from tests.held_ports import held_port
 from tests.integration.cluster_worker import ClusterWorker, new_cluster
-from tests.integration.worker_process import Topic, WorkerProcess, envelope, eventually
+from tests.integration.stranger_plugins import CHOOSY, choosy, installed
+from tests.integration.worker_process import Topic, WorkerProcess, envelope, eventually, lines_of
 
 pytestmark = [pytest.mark.kafka, pytest.mark.spark]
+
+TEXT = "org.apache.kafka.connect.storage.StringConverter"
 
 
 class Server:
@@ -49,14 +52,9 @@ def worker(
     request: pytest.FixtureRequest, broker_process: Broker, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[WorkerProcess]:
     folder = tmp_path_factory.mktemp("restarts")
-    plugin = folder / "plugins" / "sockets"
-    (plugin / "sockets-1.0.dist-info").mkdir(parents=True)
-    (plugin / "socket_plugin.py").write_bytes((Path(__file__).parent / "socket_plugin.py").read_bytes())
-    (plugin / "sockets-1.0.dist-info" / "METADATA").write_text("Metadata-Version: 2.1\nName: sockets\nVersion: 1.0\n")
-    (plugin / "sockets-1.0.dist-info" / "entry_points.txt").write_text(
-        "[headrace.sink]\norg.example.SocketSinkConnector = socket_plugin:SocketSinkConnector\n"
-    )
-    settings = {"plugin.path": str(folder / "plugins"), "task.restart.backoff.ms": "200"}
+    sockets = {"sink": {"org.example.SocketSinkConnector": "SocketSinkConnector"}}
+    plugins = installed(choosy(folder / "plugins"), Path(__file__).with_name("socket_plugin.py"), sockets)
+    settings = {"plugin.path": str(plugins), "task.restart.backoff.ms": "200"}
     bootstrap = broker_process.bootstrap_servers
     alone = request.param == "standalone"
     with (
@@ -119,3 +117,26 @@ def test_a_connector_may_switch_it_off(worker: WorkerProcess, broker: str) -> No
     worker.wait_states(name, "FAILED")
     assert "Attempt" not in worker.trace(name)
     assert f"{name}-0, attempt" not in worker.log()
+
+
+def test_a_sink_made_again_under_its_name_waits_for_no_batch_that_hangs(
+    worker: WorkerProcess, broker: str, tmp_path: Path
+) -> None:
+    """Were the former task not removed from its group, it would keep its partitions for half an hour."""
+    topic, files = Topic(broker, "hangs"), [tmp_path / "former.txt", tmp_path / "later.txt"]
+    values = [b"ok 1", b"hangs x", b"ok 2"]
+    topic.send(values)
+    long = {f"consumer_override_{what}_ms": "1800000" for what in ("session_timeout", "max_poll_interval")}
+    config = {"connector_class": CHOOSY, "topics": topic.name, "value_converter": TEXT, **long}
+    worker.create(topic.name, file=str(files[0]), **config)
+    eventually(Path(f"{files[0]}.x.hangs").exists, 60, worker.log)
+    worker.request("DELETE", f"/connectors/{topic.name}")
+    Path(f"{files[1]}.x").touch()
+    worker.create(topic.name, file=str(files[1]), **config)
+    eventually(lambda: lines_of(files[1]) == values, 90, worker.log)
+    Path(f"{files[0]}.x").touch()
+    eventually(lambda: lines_of(files[0]) == values, 60, worker.log)
+    topic.send([b"ok 3"])  # what the former one held ends, and takes no partition away
+    eventually(lambda: lines_of(files[1]) == [*values, b"ok 3"], 60, worker.log)
+    worker.wait_states(topic.name, "RUNNING")
+    worker.request("DELETE", f"/connectors/{topic.name}")

@@ -6,10 +6,12 @@ A value `<how> <name>` is a line of its file; how:
     named    refused alone: RecordsFailed names it
     hidden   its batch is refused, without a word on which record is to blame
     slow     its batch fails on what may pass, until the file `<file>.<name>` is there
+    hangs    its batch does not end until then; `<file>.<name>.hangs` is there from its begin on
 """
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -49,6 +51,8 @@ class ChoosyWriter:
         if "hidden" in hows:
             raise RecordsFailed("a record is not to my taste")
         for line in self._lines:
+            if line.startswith("hangs "):
+                self._wait(line[6:])
             if line.startswith("slow ") and not Path(f"{self._file}.{line[5:]}").exists():
                 raise RetriableError(f"not ready for {line[5:]}")
         taken = [line for line, how in zip(self._lines, hows, strict=True) if how != "named"]
@@ -58,6 +62,12 @@ class ChoosyWriter:
             failures = [RecordFailure(row, "I do not take this") for row, how in enumerate(hows) if how == "named"]
             raise RecordsFailed("some were not taken", failures)
         return b""
+
+    def _wait(self, name: str) -> None:
+        """Wait for the file, as what hears of no end does."""
+        Path(f"{self._file}.{name}.hangs").touch()
+        while not Path(f"{self._file}.{name}").exists():
+            time.sleep(0.05)
 
     def abort(self) -> None:
         """Nothing is open."""

@@ -24,6 +24,7 @@ from sqlalchemy.exc import OperationalError
 from sqlalchemy.pool import NullPool
 
 from headrace.worker.machine import processes as child
+from tests.held_ports import held_port
 from tests.integration.debian_packages import installed, program_path
 
 USER = "headrace"
@@ -82,7 +83,7 @@ class Server:
     def __init__(self, *, durable: bool = False, options: Sequence[str] = ()) -> None:
         self.durable = durable
         self.options = options
-        self.port = child.free_port()
+        self.port = held_port()
         # Not pytest's folder: that one only its owner can enter.
         self.folder = Path(tempfile.mkdtemp(prefix=f"headrace-{self.kind}-"))
         self.data = self.folder / "data"

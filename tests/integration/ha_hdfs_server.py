@@ -8,7 +8,7 @@ import urllib.request
 from functools import partial
 from pathlib import Path
 
-from headrace.worker.machine import processes
+from tests.held_ports import held_port
 from tests.integration.hdfs_server import DATA_NODE, NAME_NODE, QUICK, Node, finds_room, java, run, write_conf
 
 SERVICE = "lake"
@@ -30,8 +30,8 @@ class HaHdfsServer:
         """For `hadoop.conf.dir`; says where WebHDFS is."""
         self.rpc_conf_dir = folder / "rpc-conf"
         """For `hadoop.conf.dir`; knows of no WebHDFS."""
-        self._web = {name: f"127.0.0.1:{processes.free_port()}" for name in _NAMES}
-        self._rpc = {name: f"127.0.0.1:{processes.free_port()}" for name in _NAMES}
+        self._web = {name: f"127.0.0.1:{held_port()}" for name in _NAMES}
+        self._rpc = {name: f"127.0.0.1:{held_port()}" for name in _NAMES}
         self._nodes = {name: self._name_node(name) for name in _NAMES}
         self._data_node = Node(java(self.conf_dir, DATA_NODE), folder, "data-node", self._finds_room)
         self.active = _NAMES[0]
@@ -104,7 +104,7 @@ class HaHdfsServer:
             **{f"dfs.namenode.name.dir.{SERVICE}.{name}": str(self._folder / f"name-{name}") for name in _NAMES},
             "dfs.ha.fencing.methods": "shell(/bin/true)",
             "dfs.datanode.data.dir": str(self._folder / "data"),
-            **{f"dfs.datanode.{kind}address": f"127.0.0.1:{processes.free_port()}" for kind in ("", "http.", "ipc.")},
+            **{f"dfs.datanode.{kind}address": f"127.0.0.1:{held_port()}" for kind in ("", "http.", "ipc.")},
             **QUICK,
         }
         core = {"fs.defaultFS": self.url, "fs.trash.interval": "0"}

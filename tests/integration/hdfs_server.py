@@ -19,6 +19,7 @@ from xml.sax.saxutils import escape
 
 from headrace.worker.machine import processes
 from headrace.worker.machine.jars import fetch, find_java
+from tests.held_ports import held_port
 from tests.short_jvms import ONLY_C1
 
 USER = getpass.getuser()
@@ -99,7 +100,7 @@ class HdfsServer:
         """`settings` of hdfs-site.xml, beside those of places and ports."""
         self._folder = folder
         self._more = settings
-        self.rpc_port, self.http_port, *self._data_ports = (processes.free_port() for _ in range(5))
+        self.rpc_port, self.http_port, *self._data_ports = (held_port() for _ in range(5))
         self._data_port = self._data_ports[0]
         self.name_node = Node(self._java(NAME_NODE), folder, "name-node", self._has_name_node)
         self.data_node = Node(self._java(DATA_NODE), folder, "data-node", self._has_data_node)

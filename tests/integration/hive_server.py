@@ -6,8 +6,8 @@ import importlib.util
 import socket
 from pathlib import Path
 
-from headrace.worker.machine import processes
 from headrace.worker.machine.jars import find_java
+from tests.held_ports import held_port
 from tests.integration.hdfs_server import LOG4J, Node, write_settings
 from tests.short_jvms import ONLY_C1
 
@@ -18,7 +18,7 @@ class HiveServer(Node):
     """One metastore on one data folder; its port and tables stay the same over restarts."""
 
     def __init__(self, folder: Path) -> None:
-        self.port = processes.free_port()
+        self.port = held_port()
         folder.mkdir(exist_ok=True)
         (folder / "log4j2.properties").write_text(LOG4J, encoding="ascii")
         write_settings(

@@ -6,6 +6,7 @@ import os
 from pathlib import Path
 
 from headrace.worker.machine import processes
+from tests.held_ports import held_port
 from tests.integration.debian_packages import installed, program_path
 from tests.integration.hdfs_server import Node, run
 
@@ -20,7 +21,7 @@ class Kdc(Node):
 
     def __init__(self, folder: Path) -> None:
         folder.mkdir(parents=True, exist_ok=True)
-        self._port = processes.free_port()
+        self._port = held_port()
         self.conf = folder / "krb5.conf"
         """For Java's property `java.security.krb5.conf`."""
         self._keytabs = folder

@@ -18,6 +18,7 @@ from botocore.session import Session
 from headrace.config.values import Password
 from headrace.connectors.hdfs.stores.settings import S3Settings
 from headrace.worker.machine import processes
+from tests.held_ports import held_port
 
 REGION = "eu-central-1"
 
@@ -36,7 +37,7 @@ class S3Server:
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._log = folder / "s3.log"
-        self.port = processes.free_port()
+        self.port = held_port()
         self._process: subprocess.Popen[bytes] | None = None
         self.access_key = self.secret_key = ""
         self.reader = ("", "")

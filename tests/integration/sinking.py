@@ -1,4 +1,4 @@
-"""Drives a JDBC sink's task by the worker's own pipeline: records in JSON, decoded *here*, into a real database."""
+"""Drives a JDBC sink's task by the worker's own pipeline: records in JSON, decoded inline, into a real database."""
 
 from __future__ import annotations
 
@@ -25,10 +25,12 @@ from headrace.worker.engine.admission import Admission
 from headrace.worker.engine.driver import Spark
 from headrace.worker.engine.inline import Program, ProjectionPool
 from headrace.worker.engine.programs import Engine
+from headrace.worker.outcome import Outcome
 from headrace.worker.pipeline.decoding import Decoding
+from headrace.worker.pipeline.executor import PolledRows
+from headrace.worker.pipeline.partition_gate import PartitionGate
 from headrace.worker.pipeline.sink import SinkPipeline
 from headrace.worker.pipeline.sink_expressions import SinkExpressions
-from headrace.worker.pipeline.sink_prefix import WritablePrefix
 from headrace.worker.pipeline.transforms import Transforms
 from tests.integration.databases import Database
 from tests.spark.converting import configured
@@ -127,7 +129,7 @@ class Sinking:
         Errors: RetriableError, and what else fails a task.
         """
         rows = self.rows(*records)
-        reached = self._there(rows) if there else self.pipeline.here(rows)
+        reached = list(self._in_a_job(rows) if there else self.pipeline.run(PolledRows(rows)))
         for one in reached:
             assert one.partition is not None
             if one.upto is not None:
@@ -159,26 +161,26 @@ class Sinking:
             )
         return pa.RecordBatch.from_pylist(made, schema=_ROW)
 
-    def _there(self, rows: pa.RecordBatch) -> list[PartitionResult]:
+    def _in_a_job(self, rows: pa.RecordBatch) -> Outcome[TopicPartition]:
         decoded = self.pipeline.decoding.run(rows)
         live = self.task._sink
         packed = pickle.dumps(self.task.writer("attempt"))
         sink_transactions._LIVE.pop(live.name)
         writer = pickle.loads(packed)
         live.keep()
-        prefix = WritablePrefix(writer, tolerate=False)
+        gate = PartitionGate(writer, tolerate=False)
         try:
             for part in decoded:
-                prefix.write(part)
-            part = prefix.finish()
+                gate.write(part)
+            part = gate.finish()
         except BaseException:
             writer.abort()
             raise
         self.task.commit([part])
-        return prefix.reached()
+        return gate.reached()
 
     def compiled(self) -> bool:
-        """Whether what was needed last runs *here* without a Spark job."""
+        """Whether what was needed last runs inline without a Spark job."""
         return isinstance(self.pipeline.decoding.usual_program(), Program)
 
     def restarted(self) -> None:

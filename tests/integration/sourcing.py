@@ -50,7 +50,7 @@ class Sourcing:
         return plan
 
     def read(self, plan: Plan) -> list[dict[str, Any]]:
-        """The plan's rows *here*, with the names of their columns; they count as delivered, and their offsets are
+        """The plan's rows inline, with the names of their columns; they count as delivered, and their offsets are
         stored."""
         reached, rows = [], []
         reader = self.task.reader(plan)

@@ -23,6 +23,7 @@ import pyspark
 
 from headrace.worker.engine.driver import DEFAULTS
 from headrace.worker.machine import processes
+from tests.held_ports import held_port
 from tests.short_jvms import ONLY_C1
 
 SECRET = "known-to-the-cluster-alone"
@@ -65,7 +66,7 @@ class SparkCluster:
         """`cores`: of each worker."""
         self.folder = folder
         self.python = python
-        self.port, self._web_port, self._ui_port = (processes.free_port() for _ in range(3))
+        self.port, self._web_port, self._ui_port = (held_port() for _ in range(3))
         self.events = folder / "events"
         self._workers, self._cores = workers, cores
         self._mark = uuid.uuid4().hex

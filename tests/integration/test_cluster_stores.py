@@ -9,7 +9,7 @@ from itertools import count
 import pytest
 from confluent_kafka import Consumer, Producer
 from confluent_kafka import TopicPartition as KafkaPartition
-from confluent_kafka.cimpl import NewTopic
+from confluent_kafka.admin import NewTopic
 
 from headrace.config.worker.config import WorkerConfig
 from headrace.plugins.contracts import TopicPartition

@@ -10,8 +10,7 @@ from typing import Literal
 
 import pytest
 from confluent_kafka import Producer
-from confluent_kafka.admin._config import ConfigResource
-from confluent_kafka.cimpl import NewTopic
+from confluent_kafka.admin import ConfigResource, NewTopic
 
 from headrace.config.problems import ConfigError
 from headrace.config.worker.config import WorkerConfig

@@ -10,7 +10,7 @@ from functools import partial
 from pathlib import Path
 
 import pytest
-from confluent_kafka.cimpl import NewTopic
+from confluent_kafka.admin import NewTopic
 
 from headrace.config.worker.config import WorkerConfig
 from headrace.worker.model import TargetState

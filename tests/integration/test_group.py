@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import time
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from uuid import uuid4
 
 import pytest
@@ -13,6 +14,7 @@ from headrace.worker.embedded.kafka_broker import Broker
 from headrace.worker.group.membership import Assigned, Lost
 from headrace.worker.group.session import Timing
 from headrace.worker.model import TaskId
+from tests.brokers_apart import fenced_broker
 from tests.integration.group_member import FAST, Config, GroupMember, Ledger
 from tests.integration.worker_process import eventually
 
@@ -60,19 +62,24 @@ class Team:
 
 
 @pytest.fixture
-def team(broker: str) -> Iterator[Callable[..., Team]]:
+def teams() -> Iterator[list[Team]]:
+    """The teams of a test, which are gone at its end."""
     teams: list[Team] = []
-
-    def made(**connectors: int) -> Team:
-        teams.append(Team(broker, Config(**connectors)))
-        return teams[-1]
-
-    yield made
+    yield teams
     for one in teams:
         for member in one.members:
             member.frozen.clear()
             with contextlib.suppress(Exception):
                 member.leave(1)
+
+
+@pytest.fixture
+def team(teams: list[Team], broker: str) -> Callable[..., Team]:
+    def made(**connectors: int) -> Team:
+        teams.append(Team(broker, Config(**connectors)))
+        return teams[-1]
+
+    return made
 
 
 def test_one_member_gets_everything_and_leads(team: Callable[..., Team]) -> None:
@@ -210,6 +217,21 @@ def test_a_broker_that_was_away(team: Callable[..., Team], broker_process: Broke
     broker_process.start()
     two.settled(120)
     assert first.membership.trouble is None
+
+
+def test_a_broker_that_was_fenced(teams: list[Team], tmp_path: Path) -> None:
+    """Its connections stay open, and for a moment after its silence it answers that there are no brokers."""
+    with fenced_broker(tmp_path) as fenced:
+        teams.append(two := Team(fenced.bootstrap_servers, Config(a=2, b=2)))
+        members = [two.join("w1"), two.join("w2")]
+        two.settled()
+        with fenced.silent():
+            for member in members:
+                eventually(lambda member=member: any(isinstance(e, Lost) for e in member.events), 60)
+                assert not member.membership.is_current()
+            assert not two.ledger.held()
+        two.settled(120)
+        assert [member.membership.trouble for member in members] == [None, None]
 
 
 def test_a_group_of_others_is_named(team: Callable[..., Team], broker: str) -> None:

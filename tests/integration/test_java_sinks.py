@@ -386,3 +386,23 @@ def test_a_put_that_never_returns_keeps_nobody_waiting(worker: WorkerProcess, to
         worker.request("DELETE", f"/connectors/{other.name}")
     worker.request("PUT", f"/connectors/{topic.name}/stop")
     worker.wait_states(topic.name, within_s=60)
+    worker.request("DELETE", f"/connectors/{topic.name}")
+    wait_puts(trouble(worker, topic, "note"), texts(0, 1), worker)
+
+
+@pytest.mark.long
+def test_a_sink_that_is_paused_resumed_and_stopped_at_once_is_stopped(worker: WorkerProcess, topic: Topic) -> None:
+    """Its tasks are gone each time, so that its offsets can be changed."""
+    topic.send(rows(0, 5))
+    trouble(worker, topic, "note")
+    wait_committed(worker, topic, 5)
+    place = {"kafka_topic": topic.name, "kafka_partition": 0}
+    for number in range(12):
+        for change in ("pause", "resume", "stop"):
+            worker.request("PUT", f"/connectors/{topic.name}/{change}")
+        worker.wait_states(topic.name)
+        assert worker.get(f"/connectors/{topic.name}/status")["connector"]["state"] == "STOPPED"
+        offsets = [{"partition": place, "offset": {"kafka_offset": number % 6}}]
+        worker.request("PATCH", f"/connectors/{topic.name}/offsets", {"offsets": offsets})
+        worker.request("PUT", f"/connectors/{topic.name}/resume")
+        worker.wait_states(topic.name, "RUNNING")

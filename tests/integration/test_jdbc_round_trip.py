@@ -18,8 +18,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
-from confluent_kafka.admin import AdminClient
-from confluent_kafka.cimpl import NewTopic
+from confluent_kafka.admin import AdminClient, NewTopic
 from sqlalchemy.exc import DBAPIError
 
 from tests.integration.databases import Database, MariadbServer, PostgresqlServer, sqlite_database

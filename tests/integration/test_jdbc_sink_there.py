@@ -37,7 +37,7 @@ def test_a_job_knows_the_layouts_that_came_after_the_first(shared: Engine, broke
         (reached,) = sink.pipeline.job({place: (begin, end)}, 200, None).run()
         return reached.upto
 
-    sink.pipeline.decoding.run(sink.rows(*records([0])))  # as a batch *here* has met them
+    sink.pipeline.decoding.run(sink.rows(*records([0])))  # as a batch inline has met them
     assert [there(0, 50), there(50, 100)] == [49, 99], "a plan that is used again"
     assert there(100, 150) is None, "of this schema it knows nothing yet"
     sink.pipeline.decoding.run(sink.rows(*records([0], "note"), *records([0])))

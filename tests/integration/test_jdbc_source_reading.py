@@ -1,4 +1,4 @@
-"""Reading by the JVM, *here* and *there*: the same rows, whatever their types; large tables in pieces."""
+"""Reading by the JVM, inline and in a job: the same rows, whatever their types; large tables in pieces."""
 
 from __future__ import annotations
 

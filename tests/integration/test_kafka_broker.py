@@ -18,8 +18,8 @@ from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient
 
 from headrace.worker.embedded.kafka_broker import Broker, cluster_id
-from headrace.worker.machine import processes
 from headrace.worker.machine.jars import Unavailable
+from tests.held_ports import held_port
 from tests.integration.partitions import messages
 from tests.integration.worker_process import eventually
 
@@ -116,7 +116,7 @@ def daemon_folder(tmp_path: Path) -> Iterator[Path]:
 
 
 def test_the_daemon_from_start_to_stop(daemon_folder: Path) -> None:
-    port = processes.free_port()
+    port = held_port()
     started = command("kafka", "start", "--port", port, "--daemon", "--set", "num.partitions=3", state=daemon_folder)
     assert (started.returncode, started.stderr) == (0, "")
     assert f"127.0.0.1:{port}" in started.stdout
@@ -150,7 +150,7 @@ def foreground(folder: Path, port: int) -> subprocess.Popen[str]:
 
 @pytest.mark.long
 def test_ctrl_c_stops_the_foreground_broker_cleanly(tmp_path: Path) -> None:
-    started = foreground(tmp_path, processes.free_port())
+    started = foreground(tmp_path, held_port())
     started.send_signal(signal.SIGINT)
     # The broker has 60 s to end before it is killed, which the log would show.
     said, _ = started.communicate(timeout=120)
@@ -163,7 +163,7 @@ def test_ctrl_c_stops_the_foreground_broker_cleanly(tmp_path: Path) -> None:
 @pytest.mark.long
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells children that their parent has died")
 def test_the_broker_ends_when_its_owner_was_killed(tmp_path: Path) -> None:
-    started = foreground(tmp_path, processes.free_port())
+    started = foreground(tmp_path, held_port())
     found = Broker.running_on(tmp_path)
     assert found is not None
     started.kill()

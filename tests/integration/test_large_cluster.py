@@ -21,8 +21,7 @@ from typing import Any, Final
 import psutil
 import pytest
 from confluent_kafka import Producer
-from confluent_kafka.admin import AdminClient
-from confluent_kafka.cimpl import NewTopic
+from confluent_kafka.admin import AdminClient, NewTopic
 
 from headrace.plugins.java.jackson import java_json
 from tests.integration.cluster_worker import ClusterWorker, cluster_settings, new_cluster

@@ -47,7 +47,7 @@ def test_a_cluster_under_apaches_login(broker: str, tmp_path: Path, monkeypatch:
             worker.create(f"src{number}", connector_class=SOURCE, file=file, topic=topic.name, tasks_max="1")
         wait_balanced(first, among=2, items=4)
         eventually(lambda: topic.values() == [envelope("one")] * 2, 60)
-        unsigned = [httpx.post(f"{one.url}/connectors/src0/tasks", json=[]) for one in (first, second)]
+        unsigned = [httpx.post(f"{one.url}/connectors/src0/tasks", json=[], timeout=60) for one in (first, second)]
         assert [(one.status_code, one.json()["message"]) for one in unsigned] == [
             (400, "Internal request missing required signature")
         ] * 2

@@ -25,7 +25,7 @@ from tests.unit.rest.conftest import Worker
 
 pytestmark = pytest.mark.long
 
-LIMITS: Final = settings(max_examples=15, derandomize=True, database=None, suppress_health_check=list(HealthCheck))
+LIMITS: Final = settings(max_examples=15, suppress_health_check=list(HealthCheck))
 FEW: Final = settings(LIMITS, max_examples=3)
 ANSWER_SECONDS: Final = 60
 KNOWN: Final = {"connector.class": "FileStreamSource", "file": "f", "topic": "t"}

@@ -24,7 +24,7 @@ from headrace.converters.avro.references import standing_alone
 from headrace.converters.registry.client import RegistryError, SchemaRegistry
 from headrace.plugins.contracts import DataError, RetriableError
 from headrace.worker.embedded.registry_server import Registry
-from headrace.worker.machine import processes
+from tests.held_ports import held_port
 from tests.unit.converters.registry.scripted_registry import forwarding, identity, scripted
 
 QUICK = {"max.retries": "2", "retries.wait.ms": "5", "retries.max.wait.ms": "10"}
@@ -208,7 +208,7 @@ def daemon_folder(tmp_path: Path) -> Iterator[Path]:
 
 
 def test_the_daemon_from_start_to_stop(daemon_folder: Path) -> None:
-    port = processes.free_port()
+    port = held_port()
     started = command("start", "--port", port, "--daemon", state=daemon_folder)
     assert started.returncode == 0, started.stderr
     url = f"http://127.0.0.1:{port}/apis/ccompat/v7"

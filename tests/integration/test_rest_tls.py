@@ -107,7 +107,7 @@ def test_workers_ask_each_other_with_the_certificates_of_the_day(
     for client, worker in zip(before, workers, strict=True):
         client.close()
         with (
-            httpx.Client(base_url=worker.url, verify=known_to(authority, tmp_path)) as old,
+            httpx.Client(base_url=worker.url, verify=known_to(authority, tmp_path), timeout=60) as old,
             pytest.raises(httpx.ConnectError, match="certificate"),
         ):
             old.get("/connectors")

@@ -14,8 +14,8 @@ import pytest
 from headrace.worker.cli import secure_init
 from headrace.worker.cli.secure_init import SecureSet
 from headrace.worker.embedded.kafka_broker import Broker
-from headrace.worker.machine.processes import free_port
 from tests import short_jvms
+from tests.held_ports import held_port
 from tests.integration.worker_process import WorkerProcess, eventually, lines_of, properties
 
 SOURCE = {"connector.class": "FileStreamSource", "tasks.max": "1", "topic": "secure-lines"}
@@ -28,7 +28,7 @@ class SecureWorker(WorkerProcess):
 
     def __init__(self, folder: Path, bootstrap: str) -> None:
         super().__init__(folder / "run", bootstrap)
-        self.made: SecureSet = secure_init.write(folder / "secure", bootstrap, (), free_port(), free_port())
+        self.made: SecureSet = secure_init.write(folder / "secure", bootstrap, (), held_port(), held_port())
         self.worker_file = self.made.worker_file
         with open(self.worker_file, "a", encoding="utf-8") as file:
             file.write("\n" + properties(short_jvms.of_spark()))
@@ -75,9 +75,9 @@ def test_who_has_not_logged_in_is_told_nothing(worker: SecureWorker) -> None:
         for path in ("/connectors", "/connectors/secure/config", "/health", "/metrics"):
             assert nobody.get(path).status_code == 401
         assert nobody.get("/connectors", auth=("admin", "wrong")).status_code == 401
-    with httpx.Client(trust_env=False) as stranger, pytest.raises(httpx.ConnectError, match="certificate"):
+    with httpx.Client(trust_env=False, timeout=60) as stranger, pytest.raises(httpx.ConnectError, match="certificate"):
         stranger.get(f"{worker.url}/connectors")
-    with httpx.Client(trust_env=False) as plain, pytest.raises(httpx.HTTPError):
+    with httpx.Client(trust_env=False, timeout=60) as plain, pytest.raises(httpx.HTTPError):
         plain.get(worker.url.replace("https", "http") + "/connectors")
 
 

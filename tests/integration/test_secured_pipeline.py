@@ -179,7 +179,7 @@ def test_a_file_goes_as_avro_into_a_database_while_certificates_and_passwords_ch
 def test_a_user_sees_what_the_rights_give(shop: Shop) -> None:
     context = ssl.create_default_context(cadata=shop.authority.pem)
     for worker in shop.workers:
-        with httpx.Client(base_url=worker.url, verify=context, auth=READER) as rita:
+        with httpx.Client(base_url=worker.url, verify=context, auth=READER, timeout=60) as rita:
             assert rita.get("/connectors").json() == ["from-file"]
             assert rita.get("/connectors/from-file/status").status_code == 200
             for method, path in (
@@ -210,4 +210,4 @@ def _serial(worker: ClusterWorker, authority: Authority) -> int | None:
 
 def _status(worker: ClusterWorker, shop: Shop, login: tuple[str, str]) -> int:
     context = ssl.create_default_context(cadata=shop.authority.pem)
-    return httpx.get(f"{worker.url}/connectors", auth=login, verify=context).status_code
+    return httpx.get(f"{worker.url}/connectors", auth=login, verify=context, timeout=60).status_code

@@ -328,6 +328,23 @@ def test_executors_come_and_go_by_dynamic_allocation(
     assert database.rows("SELECT count(*), count(DISTINCT id) FROM now_and_then") == [(rows, rows)]
 
 
+def test_executors_that_cannot_start_are_told_of_with_the_reason(
+    cluster: SparkCluster, broker_process: Broker, tmp_path: Path
+) -> None:
+    """The master removes such an application, of which Spark's errors say only that it is stopped."""
+    settings = {**cluster.settings(), "spark.ui.enabled": "false", "spark.executorEnv.JAVA_HOME": "/nonexistent"}
+    why = 'Cannot run program "/nonexistent/bin/java": error=2, No such file or directory'
+    with WorkerProcess(tmp_path, broker_process.bootstrap_servers, settings=settings) as worker:
+        worker.wait_ready(120)
+        eventually(lambda: why in worker.get("/health")["message"], 120, worker.log)
+        assert why in worker.log()
+        ended = ("Spark could not be started", "Spark's driver was lost")
+        eventually(lambda: any(one in worker.log() for one in ended), 120, worker.log)
+        assert why in worker.get("/health")["message"]
+        assert "An error occurred while calling" not in worker.log()
+        assert worker.stop() == 0
+
+
 def _is_python_of(process: psutil.Process, cluster: SparkCluster) -> bool:
     try:
         return str(cluster.python) in process.cmdline()

@@ -111,7 +111,7 @@ def test_the_classic_demo(broker: str, tmp_path: Path) -> None:
 
 
 MANY = 70_000
-"""So much backlog goes *there*."""
+"""So much backlog is a job."""
 
 
 class Pipes(WorkerProcess):

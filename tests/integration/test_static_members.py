@@ -22,7 +22,7 @@ from headrace.plugins.offsets import TopicPartition
 from headrace.plugins.stopping import StopToken
 from headrace.worker.kafka.group_member import expel
 from headrace.worker.kafka.topic_ids import AskedIds, TopicIds
-from headrace.worker.tasks import sink_consumer
+from headrace.worker.tasks import membership
 from headrace.worker.tasks.positions import Positions
 from headrace.worker.tasks.sink_consumer import SinkConsumer
 from headrace.worker.tasks.static_member import LEAVE_S, Fenced, named_by_topics
@@ -101,7 +101,7 @@ class Member:
             config = dict(named_by_topics(config, lambda: subscription.signature(AdminClient(kafka))))
         self._positions = Positions(reset)
         self._consumer = SinkConsumer(
-            config, subscription, TopicIds(kafka), self._positions, self.owner, self.owner, 1 << 20
+            config, subscription, TopicIds(kafka), self._positions, self.owner, self.owner, self.owner, 1 << 20
         )
         self._ends = threading.Event()
         self._thread = threading.Thread(target=self._run, daemon=True)
@@ -114,14 +114,14 @@ class Member:
                     self.read.append((message.partition(), message.offset()))
                     at = TopicPartition(message.topic(), message.partition())
                     self._positions.go_on({at: message.offset() + 1})
-                self.assigned = list(self._consumer.assigned)
+                self.assigned = list(self._consumer.partitions.assigned)
                 if self._hangs_in_batch and self.assigned:
                     self._hang()
         except Fenced as error:
             self.fenced = error
         except Exception as error:
             self.failed = error
-        self.assigned = list(self._consumer.assigned)
+        self.assigned = list(self._consumer.partitions.assigned)
 
     def _hang(self) -> dict[TopicPartition, int]:
         self.hung.set()
@@ -131,13 +131,13 @@ class Member:
     @property
     def place(self) -> GroupMember:
         """Its place in the group."""
-        assert self._consumer.joined_as is not None
-        return self._consumer.joined_as
+        assert self._consumer.membership.joined_as is not None
+        return self._consumer.membership.joined_as
 
     @property
     def doubts(self) -> bool:
-        """Whether its topic is not there."""
-        return bool(self._consumer._doubted)
+        """True if its topic is not there."""
+        return bool(self._consumer.offsets.doubted)
 
     def close(self) -> None:
         """An orderly end, on the test's thread."""
@@ -325,7 +325,7 @@ def _done(answer: object) -> Future[object]:
 @pytest.mark.parametrize("times", [2, 5])
 def test_a_consumer_whose_request_for_metadata_fails_joins_soon(monkeypatch: pytest.MonkeyPatch, times: int) -> None:
     """By itself librdkafka asks again after 5 minutes."""
-    monkeypatch.setattr(sink_consumer, "_JOINS_S", 1.0)
+    monkeypatch.setattr(membership, "_JOINS_S", 1.0)
     monkeypatch.setattr(sys.modules[__name__], "TopicIds", SameIds)
     mock = MockCluster()
     mock.create("t")

@@ -281,7 +281,7 @@ def test_unfinished_bodies_leave_room_for_others(shared: Shared) -> None:
 def _unfinished(worker: ClusterWorker, headers: Mapping[str, str]) -> socket.socket:
     """A connection that has sent most of a body, if it was read, and not the rest."""
     host, _, port = worker.url.removeprefix("http://").rpartition(":")
-    made = socket.create_connection((host, int(port)), timeout=20)
+    made = socket.create_connection((host, int(port)), timeout=60)
     fields = {"Host": host, "Content-Type": "application/json", "Content-Length": str(MOST_BYTES), **headers}
     head = "".join(f"{name}: {value}\r\n" for name, value in fields.items())
     with contextlib.suppress(ConnectionError):  # it was refused meanwhile
@@ -328,6 +328,6 @@ def test_the_session_key_alone_makes_nobody_admin(shared: Shared) -> None:
     for worker in shared.workers:
         target = "/connectors/victim?forward=true"
         forged = headers_for(Principal("ada"), "DELETE", target, key)
-        answer = httpx.delete(f"{worker.url}{target}", headers=forged)
+        answer = httpx.delete(f"{worker.url}{target}", headers=forged, timeout=60)
         assert answer.status_code == 403
         assert worker.http.get("/connectors/victim").status_code == 200

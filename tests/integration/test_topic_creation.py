@@ -8,8 +8,7 @@ from typing import Any
 
 import pytest
 from confluent_kafka import Consumer, KafkaException, TopicCollection, TopicPartition
-from confluent_kafka.admin import AdminClient, ConfigResource, ResourceType
-from confluent_kafka.cimpl import NewTopic
+from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic, ResourceType
 
 from headrace.worker.embedded.kafka_broker import Broker
 from tests.integration.worker_process import SINK, SOURCE, Topic, WorkerProcess, eventually

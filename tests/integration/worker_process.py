@@ -17,8 +17,7 @@ from typing import Any, ClassVar, Self
 import httpx
 import psutil
 from confluent_kafka import Producer
-from confluent_kafka.admin import AdminClient
-from confluent_kafka.cimpl import NewTopic
+from confluent_kafka.admin import AdminClient, NewTopic
 
 from tests import short_jvms
 from tests.held_ports import held_port

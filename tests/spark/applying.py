@@ -1,4 +1,4 @@
-"""Runs transforms over records that a test makes up, *here* and in a job, and says what became of each."""
+"""Runs transforms over records that a test makes up, inline and in a job, and says what became of each."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def applied(
     keys: Sequence[Schema | None] = (),
     in_job: bool = True,
 ) -> list[Became]:
-    """What `apply` makes of these records of a sink; the same *here* and, if `in_job`, in a job."""
+    """What `apply` makes of these records of a sink; the same inline and, if `in_job`, in a job."""
     made: list[Records] = []
 
     def build(frame: DataFrame) -> DataFrame:

@@ -1,4 +1,4 @@
-"""AvroConverter over Spark's codec, against fastavro; each as a job, and compiled *here*."""
+"""AvroConverter over Spark's codec, against fastavro; each as a job, and compiled inline."""
 
 from __future__ import annotations
 
@@ -282,7 +282,7 @@ def test_what_the_converter_cannot_carry_is_refused_for_all_bytes_of_a_schema(sp
 
 
 def test_types_within_types_are_read_up_to_a_depth(spark: SparkSession) -> None:
-    """*Here* as well, where a program is compiled."""
+    """Inline as well, where a program is compiled."""
     converter = avro()
     schema: Any = "int"
     for _ in range(MOST_DEPTH):

@@ -1,4 +1,4 @@
-"""Converters over hostile values, each as a Spark job and compiled *here*."""
+"""Converters over hostile values, each as a Spark job and compiled inline."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ LONG = "x\\" * 1_000_000
 
 
 def encoded(spark: SparkSession, converter: Converter, schema: Schema | None, values: list[Any]) -> list[Any]:
-    """The bytes, or the error's text, as a job gives them; *here* must give the same."""
+    """The bytes, or the error's text, as a job gives them; inline must give the same."""
     row = StructType([StructField("n", StringType()), StructField("v", spark_type(schema))])
     made = converter.encode(F.col("v"), schema)
     columns = [F.col("n"), made.value.alias("data"), F.when(made.value.isNull(), made.error).alias("error")]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Sequence
 from types import SimpleNamespace
 from typing import Any, ClassVar
 
@@ -282,25 +282,33 @@ def test_half_a_character_in_a_schema_costs_its_record_at_most(shared: Engine, s
     assert column(made.run(batch([*values, envelope(0, '"a"')])), "_stop")[-1] is None
 
 
-def test_tasks_share_what_depends_on_nothing_else_than_they_tell(shared: Engine) -> None:
+def test_tasks_with_equal_keys_share_a_program(shared: Engine) -> None:
     built: list[int] = []
 
     def counted(records: Records) -> list[Column]:
         built.append(len(records.values))
         return texts(records)
 
-    def task(value: JsonConverter, recipe: Hashable | None = "texts", **parts: Any) -> Decoding:
+    class Ours:
+        columns = staticmethod(counted)
+
+    class Strangers(Ours):
+        def columns(self, records: Records) -> list[Column]:  # type: ignore[override]
+            return counted(records)
+
+    counted.__module__ = "headrace.of_a_test"
+
+    def task(value: JsonConverter, to: Any = Ours, **parts: Any) -> Decoding:
         string = configured(StringConverter())
         key = ConverterBinding(string, "StringConverter", ((b"", string.resolve(b"", "")),))
-        to: Any = SimpleNamespace(columns=counted)
-        expressions = SinkExpressions(to, Transforms(**parts), recipe)
+        expressions = SinkExpressions(to(), Transforms(**parts))
         return Decoding(task_scope(shared), expressions, key, ConverterBinding(value, "JsonConverter"))
 
     def json(**settings: str) -> JsonConverter:
         return configured(JsonConverter(), {key.replace("_", "."): value for key, value in settings.items()})
 
-    class Silent(JsonConverter):
-        recipe = None
+    class StrangersConverter(JsonConverter):
+        """Makes the same, but nobody knows of what."""
 
     def program(made: Decoding) -> Any:
         assert column(made.run(batch([envelope(0, '"a"'), envelope(1, '"b"')])), "v") == ["a", "b"]
@@ -314,10 +322,9 @@ def test_tasks_share_what_depends_on_nothing_else_than_they_tell(shared: Engine)
     assert built == [0, 2]
     others = [
         task(json(replace_null_with_default="false")),
-        task(json(), recipe="others"),
-        task(json(), recipe=None),
-        task(configured(Silent())),
-        task(json(), headers_recipe=None),
+        task(json(), Strangers),
+        task(configured(StrangersConverter())),
+        task(json(), headers_key=None),
     ]
     for number, other in enumerate(others, 2):
         program(other)

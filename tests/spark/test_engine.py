@@ -1,4 +1,4 @@
-"""What cannot run *here* runs as a job, over the same batch, with the same answer: a row for a row, in order."""
+"""What cannot run inline runs as a job, over the same batch, with the same answer: a row for a row, in order."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def test_projections_run_here(shared: Engine) -> None:
     made = program(shared, lambda rows: rows.select(F.upper("v").alias("u")))
     assert isinstance(made, Program)
     assert made.run(numbers(3))["u"].to_pylist() == ["V0", "V1", "V2"]
-    assert (shared.projections.rows, shared.rows_there) == (3, 0)
+    assert (shared.projections.rows, shared.rows_by_jobs) == (3, 0)
 
 
 def test_a_python_function_runs_in_a_job(shared: Engine) -> None:
@@ -59,7 +59,7 @@ def test_a_python_function_runs_in_a_job(shared: Engine) -> None:
     assert given["n"].to_pylist() == list(range(count))
     assert given["b"].to_pylist() == [f"v{n}"[::-1] for n in range(count)]
     assert made.run(numbers(0)).num_rows == 0
-    assert (shared.projections.rows, shared.rows_there) == (0, count)
+    assert (shared.projections.rows, shared.rows_by_jobs) == (0, count)
 
 
 def test_the_clock_goes_on_between_batches(shared: Engine) -> None:

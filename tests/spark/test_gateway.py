@@ -12,6 +12,7 @@ import pytest
 
 from headrace.worker.engine import gateway
 from headrace.worker.engine.driver import DEFAULTS, Spark
+from headrace.worker.engine.spark_internals import gateway_main
 from headrace.worker.machine.jars import find_java
 
 pytestmark = pytest.mark.spark
@@ -19,7 +20,7 @@ pytestmark = pytest.mark.spark
 
 def test_the_driver_is_started_without_spark_submit(engine: Spark) -> None:
     jvm: Any = engine.session()._jvm
-    assert jvm.java.lang.System.getProperty("sun.java.command") == gateway._MAIN
+    assert jvm.java.lang.System.getProperty("sun.java.command") == gateway_main()
     assert "spark-mllib_" not in jvm.java.lang.System.getProperty("java.class.path")
 
 

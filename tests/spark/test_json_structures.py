@@ -1,4 +1,4 @@
-"""JSON arrays, maps and structs: what is read quickly, what thoroughly, what never; compiled *here* and as a job."""
+"""JSON arrays, maps and structs: what is read quickly, what thoroughly, what never; compiled inline and as a job."""
 
 from __future__ import annotations
 

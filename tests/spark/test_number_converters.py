@@ -1,4 +1,4 @@
-"""Numbers and booleans as big-endian bytes, compiled *here*."""
+"""Numbers and booleans as big-endian bytes, compiled inline."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which directory records go to, of several schemas side by side; the same *here* and in a job."""
+"""Which directory records go to, of several schemas side by side; the same inline and in a job."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`headrace.transforms.Python`: a user's function in the middle of the expressions, *here* and in a job."""
+"""`headrace.transforms.Python`: a user's function in the middle of the expressions, inline and in a job."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from headrace.plugins.records import Records
 from headrace.plugins.schema import OPTIONAL_STRING, STRING, Field, Schema, SchemaType
 from headrace.plugins.transforms.python import Python
 from headrace.plugins.transforms.sql import Sql
-from headrace.worker.engine.compiled import NotHere
+from headrace.worker.engine.compiled import NotProjectable
 from headrace.worker.engine.driver import Spark
 from headrace.worker.engine.inline import ProjectionPool
 from tests.spark import arrow_users
@@ -103,7 +103,7 @@ def test_without_schema_the_value_keeps_its_own(run: Run) -> None:
         (["id", "name"], [1, 3, 6]),
         (["id", "more"], [7]),
     ]
-    assert {process for process, _ in arrow_users.CALLS} == {os.getpid()}  # *here*; a job's calls are elsewhere
+    assert {process for process, _ in arrow_users.CALLS} == {os.getpid()}  # inline; a job's calls are elsewhere
 
 
 def test_a_declared_schema_a_mask_settings_and_the_records_own(run: Run) -> None:
@@ -229,5 +229,5 @@ def test_functions_between_projections_cut_a_program(pool: ProjectionPool) -> No
     assert pool.rows == before + 2  # through two programs, and yet two rows
     assert program.run(rows.slice(0, 0)).num_rows == 0
     assert program.run(rows.slice(1)).to_pylist() == [{"u": None, "odd": 5}]
-    with pytest.raises(NotHere):
+    with pytest.raises(NotProjectable):
         pool.compile(schema, lambda frame: frame.mapInArrow(lambda batches: batches, frame.schema))

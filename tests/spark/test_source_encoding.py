@@ -1,10 +1,10 @@
-"""Sources that tell equal recipes share programs; what differs between them their rows bear."""
+"""Sources with equal expression keys share programs; their rows bear their topics."""
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Mapping
 from types import MappingProxyType
-from typing import Any
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 import pytest
@@ -37,30 +37,33 @@ SHIPPED = Plugins.shipped()
 
 
 class Lines(FileStreamSourceTask):
-    """Lines that end with a suffix; counts how often their expressions are made."""
-
-    made = 0
-    recipe: Hashable | None
-
-    def __init__(self, topic: str, suffix: str = "") -> None:
-        self._topic, self._suffix = topic, suffix
-        self.recipe = (suffix,)
-
-    def records(self, frame: DataFrame) -> Records:
-        type(self).made += 1
-        return source_records(frame, F.col("topic"), F.concat("value", F.lit(self._suffix)), STRING)
-
-
-class Silent(Lines):
-    recipe: Hashable | None = None
+    """Lines, of whose task nothing but the topic is known."""
 
     def __init__(self, topic: str) -> None:
-        self._topic, self._suffix = topic, ""
+        self._topic = topic
 
 
-@pytest.fixture(autouse=True)
-def none_made() -> None:
-    Lines.made = Silent.made = 0
+class Strangers(Lines):
+    """Makes the same, but nobody knows of what."""
+
+    @staticmethod
+    def records(frame: DataFrame) -> Records:
+        return source_records(frame, F.col("topic"), F.upper("value"), STRING)
+
+
+class Own(Lines):
+    """Sees its task."""
+
+    def records(self, frame: DataFrame) -> Records:  # type: ignore[override]
+        return source_records(frame, F.lit(self._topic), F.upper("value"), STRING)
+
+
+class Encoded(NamedTuple):
+    """Topics and values of two lines, and the program that they went through."""
+
+    values: list[tuple[str, bytes]]
+    program: Any
+    is_shared: bool
 
 
 def side(converter: Converter | None = None) -> ConverterBinding:
@@ -73,69 +76,53 @@ def encoded(
     value: Converter | None = None,
     before: KeptRecords | None = None,
     config: Mapping[str, str] = MappingProxyType({}),
-) -> list[tuple[str, bytes]]:
-    """Topics and values of two lines."""
+) -> Encoded:
     header_bytes: Any = None
     transforms = Transforms.of(config, SHIPPED, header_bytes)
-    expressions = SourceExpressions(task, side(), side(value), transforms, before)
+    encoding = SourceEncoding(task_scope(engine), SourceExpressions(task, side(), side(value), transforms, before))
     offset = {"position": 2, "line": 1, "_generation": 0, "_head": 0}
     lines = pa.RecordBatch.from_pylist([{"value": line, "source_offset": offset} for line in ("a", "b")], schema=SCHEMA)
-    answer = SourceEncoding(task_scope(engine), expressions).encode(with_split(lines, 3), "")
+    answer = encoding.encode(with_split(lines, 3), "")
     assert answer.column("split").to_pylist() == [3, 3]
     assert answer.column("source_offset").to_pylist() == [offset, offset]
-    return list(zip(answer.column("topic").to_pylist(), answer.column("value").to_pylist(), strict=True))
+    values = list(zip(answer.column("topic").to_pylist(), answer.column("value").to_pylist(), strict=True))
+    program: Any = encoding._programs.of("")
+    return Encoded(values, getattr(program, "program", program), hasattr(program, "program"))
 
 
-def test_tasks_share_what_they_tell_and_have_their_own_topics(shared: Engine) -> None:
-    assert encoded(shared, Lines("t")) == [("t", b"a"), ("t", b"b")]
-    assert encoded(shared, Lines("u")) == [("u", b"a"), ("u", b"b")]
+def json() -> JsonConverter:
+    return configured(JsonConverter(), {"schemas.enable": "false"})
+
+
+def test_tasks_share_a_program_and_have_their_own_topics(shared: Engine) -> None:
     hoisted = {"transforms": "h", "transforms.h.type": HOIST, "transforms.h.field": "f"}
-    for topic in ("t", "u", "v"):
-        values = encoded(shared, Lines(topic), configured(JsonConverter(), {"schemas.enable": "false"}), config=hoisted)
-        assert values == [(topic, b'{"f":"a"}'), (topic, b'{"f":"b"}')]
-    assert Lines.made == 2
+    plain = [encoded(shared, Lines(topic)) for topic in ("t", "u")]
+    others = [encoded(shared, Lines(topic), json(), config=hoisted) for topic in ("t", "u")]
+    assert [one.values for one in plain] == [[(topic, b"a"), (topic, b"b")] for topic in ("t", "u")]
+    assert [one.values for one in others] == [[(t, b'{"f":"a"}'), (t, b'{"f":"b"}')] for t in ("t", "u")]
+    assert plain[0].program is plain[1].program
+    assert others[0].program is others[1].program
+    assert plain[0].program is not others[0].program
 
 
-def test_others_are_made_anew(shared: Engine) -> None:
-    json = JsonConverter()
-    assert encoded(shared, Lines("t")) == [("t", b"a"), ("t", b"b")]
-    assert encoded(shared, Lines("t", "!")) == [("t", b"a!"), ("t", b"b!")]
-    assert encoded(shared, Lines("t"), configured(JsonConverter(), {"schemas.enable": "false"})) == [
-        ("t", b'"a"'), ("t", b'"b"'),
-    ]  # fmt: skip
-    kept = KeptRecords(configured(json))
-    for _ in range(2):  # what dead letters are made of is not shared
-        encoded(shared, Lines("t"), before=kept)
-    assert Lines.made == 5
-    for topic in ("t", "u"):
-        assert encoded(shared, Silent(topic)) == [(topic, b"a"), (topic, b"b")]
-    assert Silent.made == 2
-
-
-def test_a_class_that_extends_another_shares_nothing_unless_it_tells_anew(shared: Engine) -> None:
-    class Loud(Lines):
-        def __init__(self, topic: str) -> None:
-            self._topic = topic
-
-        def records(self, frame: DataFrame) -> Records:
-            return source_records(frame, F.lit(self._topic), F.upper("value"), STRING)
-
-    for topic in ("t", "u"):
-        assert encoded(shared, Loud(topic)) == [(topic, b"A"), (topic, b"B")]
-
-
-def test_a_constant_is_no_column_of_the_reader(shared: Engine) -> None:
-    class Twice(Lines):
-        def constants(self) -> Mapping[str, str]:
-            return {"value": "v"}
-
-    with pytest.raises(TypeError, match=r"constants\(\) of Twice has names of its reader's columns: \['value'\]"):
-        encoded(shared, Twice("t"))
+def test_what_differs_is_not_shared(shared: Engine) -> None:
+    first = encoded(shared, Lines("t"))
+    assert first.is_shared
+    differs = encoded(shared, Lines("t"), json())
+    assert differs.values == [("t", b'"a"'), ("t", b'"b"')]
+    assert differs.program is not first.program
+    assert not encoded(shared, Lines("t"), before=KeptRecords(configured(JsonConverter()))).is_shared
+    for strange in (Strangers, Own):
+        for topic in ("t", "u"):
+            own = encoded(shared, strange(topic))
+            assert own.values == [(topic, b"A"), (topic, b"B")]
+            assert not own.is_shared
 
 
 def test_an_expression_that_reads_the_topic_has_it_as_a_constant(shared: Engine) -> None:
     routed = {"transforms": "r", "transforms.r.type": ROUTER, "transforms.r.regex": "(.*)"}
     routed["transforms.r.replacement"] = "$1-x"
     for topic in ("t", "u", "v"):
-        assert encoded(shared, Lines(topic), config=routed) == [(f"{topic}-x", b"a"), (f"{topic}-x", b"b")]
-    assert Lines.made == 4  # once for all, in vain
+        made = encoded(shared, Lines(topic), config=routed)
+        assert made.values == [(f"{topic}-x", b"a"), (f"{topic}-x", b"b")]
+        assert not made.is_shared

@@ -1,4 +1,4 @@
-"""What a row says about itself on Spark is what `WritablePrefix` makes of it."""
+"""What a row says about itself on Spark is what `PartitionGate` makes of it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pyspark.sql.types import BinaryType, LongType, StructType
 
 from headrace.plugins.contracts import PartitionResult, Stop, TopicPartition
 from headrace.plugins.records import ERROR, HEADERS
-from headrace.worker.pipeline.sink_prefix import Reports, WritablePrefix, stop_of
+from headrace.worker.pipeline.partition_gate import PartitionGate, Reports, stop_of
 
 pytestmark = pytest.mark.long
 
@@ -59,10 +59,10 @@ def test_why_a_row_stops_its_partition(
         stop_of(F.col("e"), F.col("k"), F.col("v")).alias("_stop"),
         F.lit("x").alias("line"),
     )
-    prefix = WritablePrefix(Nothing(), tolerate=False)
+    gate = PartitionGate(Nothing(), tolerate=False)
     for batch in rows.toArrow().to_batches():
-        prefix.write(batch)
-    assert prefix.reached() == [PartitionResult(TopicPartition("t", 0), None, stop=stop, reason=reason)]
+        gate.write(batch)
+    assert list(gate.reached()) == [PartitionResult(TopicPartition("t", 0), None, stop=stop, reason=reason)]
 
 
 def test_a_bad_row_brings_its_own_bytes_where_they_are_wanted(spark: SparkSession) -> None:
@@ -84,10 +84,10 @@ def test_a_bad_row_brings_its_own_bytes_where_they_are_wanted(spark: SparkSessio
         )
     )
     failed: list[dict[str, Any]] = []
-    prefix = WritablePrefix(Lines(), tolerate=True, reports=Reports(lambda batch: failed.extend(batch.to_pylist())))
+    gate = PartitionGate(Lines(), tolerate=True, reports=Reports(lambda batch: failed.extend(batch.to_pylist())))
     for batch in rows.toArrow().to_batches():
-        prefix.write(batch)
-    assert prefix.reached() == [PartitionResult(TopicPartition("t", 0), 7, written=1, bad=2)]
+        gate.write(batch)
+    assert list(gate.reached()) == [PartitionResult(TopicPartition("t", 0), 7, written=1, bad=2)]
     own = [{"key": "h", "value": b"\xff" * 100}, {"key": "n", "value": None}, {"key": "n", "value": b""}]
     assert [(row["timestamp"], row["headers"], row["key"], row["value"]) for row in failed] == [
         (5, own, b"\x00" * 100, None),

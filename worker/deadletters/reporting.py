@@ -1,6 +1,6 @@
 """Reports of records that failed: a line in the log, and a dead letter that Kafka has acknowledged.
 
-The same code runs in the worker (*here*) and in Spark's Python workers (*there*), where the log lines travel back to
+The same code runs in the worker (inline) and in Spark's Python workers (in a job), where the log lines travel back to
 the worker with what was reached.
 
     [topic, partition, offset, headers, key, value] as they came  +  __connect.errors.* headers  ->  dead letter topic

@@ -33,6 +33,7 @@ import org.apache.arrow.vector.ipc.ReadChannel;
 import org.apache.arrow.vector.ipc.WriteChannel;
 import org.apache.arrow.vector.ipc.message.ArrowRecordBatch;
 import org.apache.arrow.vector.ipc.message.MessageSerializer;
+import org.apache.arrow.vector.types.pojo.Schema;
 import org.apache.commons.lang3.SerializationUtils;
 import org.apache.spark.sql.SparkSession;
 import org.apache.spark.sql.catalyst.InternalRow;
@@ -40,7 +41,6 @@ import org.apache.spark.sql.catalyst.expressions.Expression;
 import org.apache.spark.sql.catalyst.expressions.InterpretedUnsafeProjection;
 import org.apache.spark.sql.catalyst.expressions.UnsafeProjection;
 import org.apache.spark.sql.execution.arrow.ArrowWriter;
-import org.apache.spark.sql.types.StructType;
 import org.apache.spark.sql.util.ArrowUtils;
 import org.apache.spark.sql.vectorized.ArrowColumnVector;
 import org.apache.spark.sql.vectorized.ColumnVector;
@@ -54,6 +54,8 @@ import scala.collection.immutable.Seq;
  * that both ends share: Arrow record batches without their schema. An answer is its length in bytes, whether it stands
  * there, and one record batch; or a negative length after an error, which `rethrow` throws. A request without batches
  * ends a program.
+ *
+ * The classes of Spark that it names are private to Spark; seen in 4.2.1 and 4.3.0.
  */
 public final class Lane implements Runnable {
     /** The most that is kept of each buffer for the next request. */
@@ -107,11 +109,16 @@ public final class Lane implements Runnable {
         }
     }
 
-    /** Knows a program: bound expressions that make of rows of one type those of the other. */
-    public void add(int number, StructType reads, StructType gives, String zone, List<Seq<Expression>> bound,
-            int interpretedRows) {
+    /** Knows a program: bound expressions that make of rows of one Arrow schema those of the other. */
+    public void add(int number, byte[] reads, byte[] gives, List<Seq<Expression>> bound, int interpretedRows)
+            throws IOException {
         Projections projections = new Projections(bound, interpretedRows, session);
-        programs.put(number, new Program(reads, gives, zone, projections, allocator, this));
+        programs.put(number, new Program(schema(reads), schema(gives), projections, allocator, this));
+    }
+
+    /** Arrow's schema, as Arrow writes it at the begin of a stream. */
+    private static Schema schema(byte[] written) throws IOException {
+        return MessageSerializer.deserializeSchema(new ReadChannel(new Bytes(ByteBuffer.wrap(written))));
     }
 
     /** Throws the error of the last request. */
@@ -381,9 +388,8 @@ public final class Lane implements Runnable {
 
     /** A program, and the memory for the rows that it reads and gives. */
     static final class Program {
-        private final StructType reads;
-        private final StructType gives;
-        private final String zone;
+        private final Schema reads;
+        private final Schema gives;
         private final Projections projections;
         private final BufferAllocator allocator;
         private final Lane lane;
@@ -394,11 +400,9 @@ public final class Lane implements Runnable {
         private ArrowWriter writer;
         private VectorUnloader unloader;
 
-        Program(StructType reads, StructType gives, String zone, Projections projections, BufferAllocator allocator,
-                Lane lane) {
+        Program(Schema reads, Schema gives, Projections projections, BufferAllocator allocator, Lane lane) {
             this.reads = reads;
             this.gives = gives;
-            this.zone = zone;
             this.projections = projections;
             this.allocator = allocator;
             this.lane = lane;
@@ -434,11 +438,11 @@ public final class Lane implements Runnable {
         }
 
         private void open() {
-            input = VectorSchemaRoot.create(ArrowUtils.toArrowSchema(reads, zone, false, false), allocator);
+            input = VectorSchemaRoot.create(reads, allocator);
             loader = new VectorLoader(input);
             rows = new ColumnarBatch(
                 input.getFieldVectors().stream().map(ArrowColumnVector::new).toArray(ColumnVector[]::new));
-            output = VectorSchemaRoot.create(ArrowUtils.toArrowSchema(gives, zone, false, false), allocator);
+            output = VectorSchemaRoot.create(gives, allocator);
             output.getFieldVectors().forEach(vector -> vector.setInitialCapacity(64));
             writer = ArrowWriter.create(output);
             unloader = new VectorUnloader(output);

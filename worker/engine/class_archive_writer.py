@@ -56,7 +56,7 @@ def _prune(folder: Path) -> None:
 
 
 def _exercise(spark: Spark, projections: ProjectionPool) -> None:
-    """Load the classes that a worker loads: expressions *here*, a job with Python on both sides *there*."""
+    """Load the classes that a worker loads: expressions inline, and a job with Python on both sides."""
     schema = StructType([StructField("text", StringType()), StructField("data", BinaryType())])
     text = F.col("data").cast("string")
     program = projections.compile(

@@ -1,11 +1,11 @@
 """Executors on other hosts: what they need is sent to them, they are checked, and their loss is noticed.
 
-Jobs run *there* once a probe has found the executors equal to the worker; until then batches run *here*. A job that
+Jobs run once a probe has found the executors equal to the worker; until then batches run inline. A job that
 fails for what an executor lacks, which may have come later than the probe, has them probed again.
 
     session starts -> archive of Headrace and plugins -> probe -> archive of the packages that differ -> probe -> jobs
 
-Decided: what keeps executors from running jobs is one error in the log, and work goes on *here*, because a pipe that
+Decided: what keeps executors from running jobs is one error in the log, and work goes on inline, because a pipe that
 flows slowly is worth more than one that has failed; loses: who does not read the log sees only a busy worker.
 """
 
@@ -24,13 +24,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from py4j.protocol import Py4JError
 
 from headrace.plugins.backoff import Backoff
 from headrace.worker.engine.executor_archives import Archive, packages_archive, product_archive, versions_needed
 from headrace.worker.engine.executor_probe import Look, differences, look
+from headrace.worker.engine.spark_internals import scala_context
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -53,6 +54,13 @@ _SIGNS: Final = tuple(
     for sign in (r"\[PYTHON_VERSION_MISMATCH\].*", r"Cannot run program.*", r"\w*ImportError:.*|ModuleNotFoundError:.*")
 )
 """Signs of what an executor's host lacks, in the text of a failed job."""
+_ENDED: Final = re.compile(r"Executor updated: \S+ is now (?:FAILED|LOST|EXITED)(?: \((.*)\))? \(org\.apache\S+$")
+_FOLDER: Final = re.compile(r" \(in directory \"[^\"]*\"\)")
+"""The executor's own folder, another one each time."""
+_LAUNCH_REMEDY: Final = (
+    "See stderr of the application below the work folder of a Spark worker, and that worker's log; JAVA_HOME there and "
+    "the settings spark.executor.* decide how executors start."
+)
 _REMEDY: Final = (
     "Executors need the worker's versions of Python and Spark: set spark.pyspark.python to such a Python on their "
     "hosts, or send one by spark.archives (docs/spark-cluster.md#what-executors-need). Until then batches run in this "
@@ -107,6 +115,8 @@ class Cluster:
         self._none_since: float | None = None
         self.trouble: str | None = None
         """The reason that executors cannot run jobs, as logged last; None if none is known."""
+        self.ended: str | None = None
+        """The reason that the last executor ended as it started; None if executors have run jobs since."""
 
     @property
     def is_ready(self) -> bool:
@@ -117,7 +127,7 @@ class Cluster:
     def begin(self, session: SparkSession) -> None:
         """Equip and check the executors of this session; returns at once."""
         self._checked, self._had_executors, self._none_since = _Checked(session), False, None
-        self.trouble = None
+        self.trouble = self.ended
         self._start_check(self._checked)
 
     def end(self) -> None:
@@ -125,11 +135,26 @@ class Cluster:
         if self._checked is not None:
             self._checked.over.set()
 
+    def takes(self, line: str) -> bool:
+        """Take a line of the driver's log that tells of an executor's end; False if it does not.
+
+        A stand-alone master removes an application whose executors have ended ten times, and Spark's errors then tell
+        of the removal alone.
+        """
+        if (found := _ENDED.search(line)) is None:
+            return False
+        if not self.is_ready:
+            why = f"Spark's executors end as they start: {_FOLDER.sub('', found[1] or found[0])}. {_LAUNCH_REMEDY}"
+            if why != self.ended:
+                self.ended = self.trouble = why
+                log.error("%s", why)
+        return True
+
     def doubt(self, text: str) -> str:
         """Check the executors again if this text of a failed job says that one lacks something.
 
         Answers what it lacks; empty: the job failed for another reason. The check begins later with each doubt, so that
-        a job which fails although the executors are well is not tried again at once: its batches run *here* meanwhile.
+        a job which fails although the executors are well is not tried again at once: its batches run inline meanwhile.
         """
         found, checked = _sign(text), self._checked
         if not found or checked is None:
@@ -160,7 +185,7 @@ class Cluster:
         """
         if not _master(session).startswith("spark://"):
             return None
-        context: Any = session.sparkContext._jsc.sc()
+        context = scala_context(session)
         # Not those with a block manager: one may be left of an executor that was lost while it registered.
         executors: int = context.getExecutorIds().size()
         self._had_executors |= executors > 0
@@ -186,11 +211,11 @@ class Cluster:
             if over.is_set():
                 return
             if not why:
-                self.trouble = None
+                self.trouble = self.ended = None
                 checked.ready.set()
                 return
             attempts += 1
-            if why != said:
+            if why != said and self.ended is None:
                 self.trouble = f"The executors of {_master(session)} cannot run Headrace's jobs: {why}. {_REMEDY}"
                 log.error("%s", self.trouble)
                 said = why
@@ -243,7 +268,7 @@ class Cluster:
             warning.cancel()
 
     def _warn(self, session: SparkSession) -> None:
-        if self._checked is None or self._checked.over.is_set():
+        if self._checked is None or self._checked.over.is_set() or self.ended is not None:
             return
         with contextlib.suppress(Py4JError):  # of a session that has ended
             self.trouble = f"{self._waits_for(session)}. Until then batches run in this worker."
@@ -252,7 +277,7 @@ class Cluster:
     @staticmethod
     def _waits_for(session: SparkSession) -> str:
         """Tell why the probe waits: executors have not answered it, or there are none."""
-        context: Any = session.sparkContext._jsc.sc()
+        context = scala_context(session)
         running = context.getExecutorIds().size()
         if running:
             return (

@@ -15,18 +15,15 @@ from typing import Any, Final, NamedTuple
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
 from headrace.plugins.catalyst.arrow_functions import ArrowFunction, function_named
-from headrace.plugins.catalyst.internals import Catalyst, catalyst, each
+from headrace.plugins.catalyst.spark_internals import Catalyst, analyzed, arrow_schema_of, catalyst, each
 
-ZONE: Final = "UTC"
-"""The time zone that Arrow's timestamps name, as the session's does (`spark.DEFAULTS`)."""
 _numbers: Final = itertools.count(1)
 
 
-class NotHere(Exception):
+class NotProjectable(Exception):
     """The expressions are not a chain of projections: they can only run in a Spark job."""
 
 
@@ -46,17 +43,15 @@ class Compiled:
     projections: list[tuple[Any, Any]]
     reads: pa.Schema
     """The columns that the projections need; batches on their way into the JVM have no others."""
-    reads_java: Any
     gives: pa.Schema
-    gives_java: Any
     number: int = field(default_factory=_numbers.__next__)
     """Its name in every lane."""
 
 
 def refuse_clock(session: SparkSession, frame: DataFrame) -> None:
-    """Errors: NotHere where an expression asks what time it is (or who asks): the optimizer answers it for good."""
-    if frame._jdf.queryExecution().analyzed().containsPattern(catalyst(session).clock):
-        raise NotHere("the current time, date or user is another with each batch, which needs a Spark job")
+    """Errors: NotProjectable if an expression asks for the time or the user, which the optimizer would fix for good."""
+    if analyzed(frame).containsPattern(catalyst(session).clock):
+        raise NotProjectable("the current time, date or user is another with each batch, which needs a Spark job")
 
 
 def names_of(plan: Any) -> list[str]:
@@ -65,15 +60,15 @@ def names_of(plan: Any) -> list[str]:
 
 
 def chain_of(plan: Any) -> tuple[list[Any], Any]:
-    """The projections of a plan from the leaf upward, and the leaf. Errors: NotHere."""
+    """The projections of a plan from the leaf upward, and the leaf. Errors: NotProjectable."""
     nodes: list[Any] = []
     while (kind := plan.nodeName()) == "Project":
         nodes.insert(0, plan)
         plan = plan.child()
     if kind not in ("LogicalRDD", "Scan ExistingRDD") and function_of(plan) is None:
-        raise NotHere(f"a plan with {kind} needs a Spark job")
+        raise NotProjectable(f"a plan with {kind} needs a Spark job")
     if any(not node.deterministic() or node.subqueries().nonEmpty() for node in nodes):
-        raise NotHere("an expression that is not deterministic, or a subquery, needs a Spark job")
+        raise NotProjectable("an expression that is not deterministic, or a subquery, needs a Spark job")
     return nodes, plan
 
 
@@ -83,26 +78,21 @@ def function_of(node: Any) -> ArrowFunction | None:
 
 
 def compiled(session: SparkSession, frame: DataFrame, plan: Any) -> Compiled:
-    """The program of a frame, whose optimized plan this is. Errors: NotHere."""
-    jvm: Any = session._jvm
+    """The program of a frame, whose optimized plan this is. Errors: NotProjectable."""
     spark = catalyst(session)
     nodes, _ = chain_of(plan)
     columns = [_output(nodes, i, name) for i, name in enumerate(names_of(plan))]
     if all(column.passes for column in columns):
-        return Compiled(columns, [], pa.schema([]), None, pa.schema([]), None)
+        return Compiled(columns, [], pa.schema([]), pa.schema([]))
     chain = _pruned(spark, nodes, [i for i, column in enumerate(columns) if not column.passes])
     leaf, needed = list(each(nodes[0].child().output())), chain[0].references()
     # Of constants only, some column must say how many rows there are.
     kept = [one for one in leaf if needed.contains(one)] or leaf[:1]
     inputs = [spark.seq(kept), *(node.output() for node in chain[:-1])]
     bound = [(node.projectList(), given) for node, given in zip(chain, inputs, strict=True)]
-    types: Any = jvm.org.apache.spark.sql.catalyst.types.DataTypeUtils
-    reads_java = types.fromAttributes(spark.seq(kept))
-    reads = to_arrow_schema(StructType.fromJson(json.loads(reads_java.json())), timezone=ZONE)
+    reads = arrow_schema_of(StructType.fromJson(json.loads(spark.type_of(kept).json())))
     fields = [field for field, column in zip(frame.schema.fields, columns, strict=True) if not column.passes]
-    computed = StructType(fields)
-    gives_java = frame.sparkSession._jsparkSession.parseDataType(computed.json())
-    return Compiled(columns, bound, reads, reads_java, to_arrow_schema(computed, timezone=ZONE), gives_java)
+    return Compiled(columns, bound, reads, arrow_schema_of(StructType(fields)))
 
 
 def _pruned(spark: Catalyst, nodes: list[Any], positions: Collection[int]) -> list[Any]:

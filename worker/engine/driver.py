@@ -35,6 +35,13 @@ from headrace.worker.engine.gateway import installed_spark
 from headrace.worker.engine.gateway import opened as opened_gateway
 from headrace.worker.engine.python_workers import LOOK_SECONDS, PythonWorkers
 from headrace.worker.engine.silence import Silence
+from headrace.worker.engine.spark_internals import (
+    accumulator_server,
+    end_jvm,
+    forget_session,
+    new_context,
+    scala_context,
+)
 from headrace.worker.redaction import passed_on
 from headrace.worker.vital_threads import VitalThread
 
@@ -228,7 +235,7 @@ class Spark:
         if process is None or session is None:
             return
         with contextlib.suppress(Py4JError, OSError):
-            session._jvm.java.lang.System.exit(0)  # type: ignore[union-attr]
+            end_jvm(session)
         process.wait(timeout=180)
 
     def stop(self) -> None:
@@ -283,7 +290,9 @@ class Spark:
                 if not self._stopping.is_set():
                     what = "watched any longer" if began else "started"
                     pause_s = _BACKOFF.pause(failures)
-                    log.error("Spark could not be %s (again in %.0f s): %s", what, pause_s, error, exc_info=True)
+                    cause = self._cluster.ended if self._cluster is not None else None
+                    said = "Spark could not be %s (again in %.0f s): %s"
+                    log.error(said, what, pause_s, cause or error, exc_info=cause is None)
             self._ready.clear()
             if began:
                 self.restarts += not self._stopping.is_set()
@@ -309,21 +318,16 @@ class Spark:
             paths = [*self._python_path, *filter(None, [os.environ.get("PYTHONPATH")])]
             os.environ["PYTHONPATH"] = os.pathsep.join(dict.fromkeys(paths))
         launch = {key: value for key, value in self._conf.items() if key.startswith(_AT_LAUNCH)}
-        with passed_on(sys.stderr, without=_INCUBATOR) as output:
+        with passed_on(sys.stderr, self._takes) as output:
             gateway = opened_gateway(launch, Path(self._home.name), output)
         self._process = gateway.proc  # first: what fails from here on ends it
-        from pyspark import SparkConf, SparkContext
         from pyspark.sql import SparkSession
 
         if self._stopping.is_set():
             raise EngineLost("the worker is stopping")
-        conf = SparkConf(loadDefaults=False, _jvm=gateway.jvm)
-        for key, value in self._conf.items():
-            conf.set(key, value)
-        context = SparkContext(gateway=gateway, conf=conf)
+        context = new_context(gateway, self._conf)
         context.setLogLevel("ERROR")
-        self._updates = context._accumulatorServer
-        self._updates.handle_error = lambda *_: None  # when its JVM ends it would print a traceback
+        self._updates = accumulator_server(context)
         session = SparkSession(context)
         with self._lock:
             self._session = session
@@ -336,6 +340,10 @@ class Spark:
         self._ready.set()
         log.info("Spark %s is ready after %.1f s (%s)", session.version, time.monotonic() - began, context.master)
         self._tell(True)
+
+    def _takes(self, line: str) -> bool:
+        """Take a line of the driver's output that is not to be shown."""
+        return line.startswith(_INCUBATOR) or (self._cluster is not None and self._cluster.takes(line))
 
     def _watch(self) -> str:
         """Return why the session is lost, once it is."""
@@ -372,7 +380,7 @@ class Spark:
             if session is None:
                 return
             try:
-                self._ended = session.sparkContext._jsc.sc().isStopped()
+                self._ended = scala_context(session).isStopped()
                 self._executors_lost = None if self._cluster is None else self._cluster.lost(session)
             except (Py4JError, OSError):
                 return
@@ -409,7 +417,7 @@ class Spark:
                 if process is not None:
                     self._bury(process)
             finally:
-                _forget()
+                forget_session()
 
     def _bury(self, process: subprocess.Popen[bytes]) -> None:
         process.wait()
@@ -459,22 +467,6 @@ def _logging(java_options: str) -> str:
 def _works(session: SparkSession) -> bool:
     """Whether the driver answers, and will take jobs."""
     try:
-        return not session.sparkContext._jsc.sc().isStopped()
+        return not scala_context(session).isStopped()
     except (Py4JError, OSError):
         return False
-
-
-def _forget() -> None:
-    """Clear pyspark's module state: `getOrCreate` and `SparkContext` would else go on using the dead gateway."""
-    from pyspark import SparkContext
-    from pyspark.sql import SparkSession
-
-    context: Any = SparkContext
-    gateway = context._gateway
-    if gateway is not None:
-        with contextlib.suppress(Exception):
-            gateway.shutdown()
-    context._gateway = context._jvm = context._active_spark_context = context._next_accum_id = None
-    context._next_accum_id = 0
-    session: Any = SparkSession
-    session._instantiatedSession = session._activeSession = None

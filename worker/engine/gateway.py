@@ -4,8 +4,8 @@ Decided: on the worker's own cores the JVM is started by the command that spark-
 that spark-submit's own would end in, because what lies between finds that command in a JVM of its own and prepares what
 only a cluster or Ivy needs. So the JVM also begins without Spark's machine learning, whose functions made each session
 wait 0.7 s. spark-submit starts it where there is something for it to do: on a cluster, with settings that it alone
-knows, with files in Spark's configuration folder. Loses: a list of options that Spark keeps for its JVM (`_MODULES`),
-which a test compares; `pyspark.ml` in Python transforms on the worker's own cores.
+knows, with files in Spark's configuration folder. Loses: a list of options that Spark keeps for its JVM
+(`spark_internals`), which a test compares; `pyspark.ml` in Python transforms on the worker's own cores.
 
 Decided: pyspark is imported once the JVM is launched, here and in `driver`, because the JVM boots on another core
 meanwhile (0.2 s); loses: imports in functions.
@@ -13,24 +13,28 @@ meanwhile (0.2 s); loses: imports in functions.
 
 from __future__ import annotations
 
-import contextlib
-import importlib
 import importlib.util
 import os
 import shlex
-import struct
 import subprocess
 import tempfile
-import threading
 import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
 from headrace.worker.engine.cluster import is_local
+from headrace.worker.engine.spark_internals import (
+    address_told,
+    connected,
+    gateway_main,
+    import_pyspark,
+    jvm_options,
+    submitted,
+    telling_address,
+)
 from headrace.worker.machine.jars import java_command
 
-_MAIN: Final = "org.apache.spark.api.python.PythonGatewayServer"
 _MEMORY: Final = "spark.driver.memory"
 _OPTIONS: Final = "spark.driver.extraJavaOptions"
 _CLASS_PATH: Final = "spark.driver.extraClassPath"
@@ -42,28 +46,8 @@ _FOR_SUBMIT: Final = (
 """Settings, or how they begin, that spark-submit acts on."""
 _FILES_FOR_SUBMIT: Final = ("spark-env.sh", "spark-defaults.conf", "java-opts")
 _VARIABLES_FOR_SUBMIT: Final = ("PYSPARK_SUBMIT_ARGS", "SPARK_SUBMIT_OPTS", "PYSPARK_GATEWAY_PORT")
-_OPENED: Final = (
-    *("java.base/java.lang", "java.base/java.lang.invoke", "java.base/java.lang.reflect", "java.base/java.io"),
-    *("java.base/java.net", "java.base/java.nio", "java.base/java.util", "java.base/java.util.concurrent"),
-    *("java.base/java.util.concurrent.atomic", "java.base/jdk.internal.ref", "java.base/sun.nio.ch"),
-    *("java.base/sun.nio.cs", "java.base/sun.security.action", "java.base/sun.util.calendar"),
-    "java.security.jgss/sun.security.krb5",
-)
-_MODULES: Final = (
-    "-XX:+IgnoreUnrecognizedVMOptions",
-    "--add-modules=jdk.incubator.vector",
-    *(f"--add-opens={package}=ALL-UNNAMED" for package in _OPENED),
-    "-Dio.netty.tryReflectionSetAccessible=true",
-    "-Dio.netty.allocator.type=pooled",
-    "-Dio.netty.handler.ssl.defaultEndpointVerificationAlgorithm=NONE",
-    "--sun-misc-unsafe-memory-access=allow",
-    "--enable-native-access=ALL-UNNAMED",
-    "-Dderby.connection.requireAuthentication=false",
-)
 _WITHOUT: Final = "spark-mllib_"
-_PORT, _SECRET = "PYSPARK_GATEWAY_PORT", "PYSPARK_GATEWAY_SECRET"
 _LOOK_S: Final = 0.005
-_connecting: Final = threading.Lock()
 
 
 def installed_spark() -> Path:
@@ -81,31 +65,22 @@ def opened(conf: Mapping[str, str], folder: Path, output: int) -> Any:
     descriptor for what it prints. Errors: OSError, and what pyspark raises, where it does not start.
     """
     popen: dict[str, Any] = {"cwd": folder, "start_new_session": True, "stdout": output, "stderr": output}
-    return _started(conf, folder, popen) if _is_plain(conf) else _submitted(conf, popen)
-
-
-def _submitted(conf: Mapping[str, str], popen: Mapping[str, Any]) -> Any:
-    """By spark-submit."""
+    if _is_plain(conf):
+        return _started(conf, folder, popen)
     import_pyspark()
-    from pyspark import SparkConf
-    from pyspark.java_gateway import launch_gateway
-
-    launch = SparkConf(loadDefaults=False)
-    for key, value in conf.items():
-        launch.set(key, value)
-    return launch_gateway(launch, popen)  # type: ignore[no-untyped-call]
+    return submitted(conf, popen)
 
 
 def _started(conf: Mapping[str, str], folder: Path, popen: Mapping[str, Any]) -> Any:
     """Without spark-submit."""
     with tempfile.TemporaryDirectory(prefix="gateway-", dir=folder) as scratch:
         said = Path(scratch, "address")
-        env = {**os.environ, "SPARK_CONNECT_MODE": "0", "_PYSPARK_DRIVER_CONN_INFO_PATH": str(said)}
-        process = subprocess.Popen([*command(conf), _MAIN], stdin=subprocess.PIPE, env=env, **popen)
+        env = {**os.environ, **telling_address(said)}
+        process = subprocess.Popen([*command(conf), gateway_main()], stdin=subprocess.PIPE, env=env, **popen)
         try:
             import_pyspark()  # while the JVM starts
             port, secret = _address(process, said)
-            gateway = _connected(port, secret)
+            gateway = connected(port, secret)
         except BaseException:
             _end(process)
             raise
@@ -118,32 +93,12 @@ def _end(process: subprocess.Popen[bytes]) -> None:
     process.wait()
 
 
-def import_pyspark() -> None:
-    """Import pyspark, and the module in which its first call into a JVM looks whether numpy is there.
-
-    Decided: without pandas, whose version that module wants to know for Spark's own tests, because to import it took a
-    starting worker 0.8 s; loses: a name inside pyspark, which a test looks for.
-    """
-    importlib.import_module("pyspark.sql.functions")  # its modules keep the function that is hidden next
-    utils: Any = importlib.import_module("pyspark.sql.pandas.utils")
-    known = utils.require_minimum_pandas_version
-    utils.require_minimum_pandas_version = _no_pandas
-    try:
-        importlib.import_module("pyspark.testing.utils")
-    finally:
-        utils.require_minimum_pandas_version = known
-
-
-def _no_pandas() -> None:
-    raise ImportError("pandas is not asked for")
-
-
 def command(conf: Mapping[str, str]) -> list[str]:
     """The command of the driver's JVM, up to its main class."""
     more = [os.environ.get(name, "") for name in ("HADOOP_CONF_DIR", "YARN_CONF_DIR", "SPARK_DIST_CLASSPATH")]
     class_path = [conf.get(_CLASS_PATH, ""), str(_conf_dir()), *_jars(), *more]
     options = shlex.split(conf.get(_OPTIONS, ""))
-    return [java_command(), "-cp", ":".join(filter(None, class_path)), f"-Xmx{conf[_MEMORY]}", *options, *_MODULES]
+    return [java_command(), "-cp", ":".join(filter(None, class_path)), f"-Xmx{conf[_MEMORY]}", *options, *jvm_options()]
 
 
 def _jars() -> list[str]:
@@ -172,20 +127,4 @@ def _address(process: subprocess.Popen[bytes], said: Path) -> tuple[int, str]:
         if process.poll() is not None:
             raise OSError(f"the JVM of Spark's driver ended with {process.returncode}; the log has what it printed")
         time.sleep(_LOOK_S)
-    data = said.read_bytes()
-    port, length = struct.unpack_from(">ii", data)
-    return port, data[8 : 8 + length].decode()
-
-
-def _connected(port: int, secret: str) -> Any:
-    """pyspark's gateway to a JVM that runs; it takes the address from the environment."""
-    from pyspark.java_gateway import launch_gateway
-
-    with _connecting:
-        os.environ[_PORT], os.environ[_SECRET] = str(port), secret
-        try:
-            return launch_gateway()  # type: ignore[no-untyped-call]
-        finally:
-            for name in (_PORT, _SECRET):
-                with contextlib.suppress(KeyError):
-                    del os.environ[name]
+    return address_told(said.read_bytes())

@@ -1,4 +1,4 @@
-"""*Here*: Spark's own compiled expressions, applied to Arrow batches inside the driver's JVM without a Spark job.
+"""Inline: Spark's own compiled expressions, applied to Arrow batches inside the driver's JVM without a Spark job.
 
 A plan for a batch of one record costs Spark 16-30 ms; twenty trickling tasks would drown in it. So the expressions are
 compiled once, to the projections that Spark's executors would run, and from then on a batch goes through them directly:
@@ -42,15 +42,14 @@ from concurrent.futures import Future
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import Any, Final, NamedTuple
-from weakref import WeakSet
+from typing import Final, NamedTuple
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
 from headrace.plugins.catalyst.arrow_functions import ArrowFunction
-from headrace.plugins.catalyst.internals import frame_of, optimized
+from headrace.plugins.catalyst.spark_internals import empty_frame, frame_of, optimized
 from headrace.plugins.errors import StoppedError
 from headrace.plugins.scratch import scratch_folder
 from headrace.worker.engine.admission import Admission
@@ -60,7 +59,6 @@ from headrace.worker.engine.compiled import (
     chain_of,
     compiled,
     function_of,
-    names_of,
     refuse_clock,
 )
 from headrace.worker.engine.driver import EngineLost, Spark
@@ -86,12 +84,11 @@ TOGETHER_BYTES = 16 << 20
 class Program:
     """Expressions compiled for one input schema; rows out are rows in, in order."""
 
-    def __init__(self, pool: ProjectionPool, plan: Any, made: Compiled, before: _FirstPass | None = None) -> None:
+    def __init__(self, pool: ProjectionPool, made: Compiled, before: _FirstPass | None = None) -> None:
         self._pool = pool
         self._before = before
         self.compiled = made
         self._computes = not all(column.passes for column in made.columns)
-        self.plan = plan
         self.generation = pool.spark.generation
         self.is_slow = False
         """True if its last batch was slow."""
@@ -192,7 +189,6 @@ class ProjectionPool:
         self._waiting: list[_Call] = []
         self._lock = threading.Lock()
         self._inputs: dict[tuple[int, str], DataFrame] = {}
-        self._programs: dict[tuple[int, int], WeakSet[Program]] = {}
         self._warm: set[tuple[int, str]] = set()
         self._home = scratch_folder("projections")
         self._names = itertools.count()
@@ -211,23 +207,23 @@ class ProjectionPool:
         self,
         schema: StructType,
         build: Callable[[DataFrame], DataFrame],
-        recipe: Hashable | None = None,
+        key: Hashable | None = None,
         bounds: Bounds = UNBOUND,
     ) -> Program:
-        """The program that does what `build` does to a frame of this schema; equal ones are one while somebody has it.
+        """The program that does what `build` does to a frame of this schema.
 
-        Of equal recipes only the first is built. Constant expressions are computed now.
+        Of equal keys only the first is built. Constant expressions are computed now.
 
-        Errors: NotHere if it is more than projections; EngineLost, StoppedError, TooSlow.
+        Errors: NotProjectable if it is more than projections; EngineLost, StoppedError, TooSlow.
         """
         patient = replace(bounds, limit_s=max(bounds.limit_s, COMPILED_WITHIN_S))
         look = partial(patient.check, what="what is constant")
-        return patient.call(partial(self._compile, schema, build, recipe), look, self._left)
+        return patient.call(partial(self._compile, schema, build, key), look, self._left)
 
-    def _compile(self, schema: StructType, build: Callable[[DataFrame], DataFrame], recipe: Hashable | None) -> Program:
+    def _compile(self, schema: StructType, build: Callable[[DataFrame], DataFrame], key: Hashable | None) -> Program:
         with self.spark.using() as session:
             given = self._input(session, schema)
-            return shared(given, recipe, lambda: self._built(session, build(given)))
+            return shared(given, key, lambda: self._built(session, build(given)))
 
     def _left(self, compiling: Future[Program]) -> None:
         self.given_up.add(lambda: not compiling.done())
@@ -239,19 +235,10 @@ class ProjectionPool:
     def _program(self, session: SparkSession, frame: DataFrame) -> Program:
         plan = optimized(frame)
         _, leaf = chain_of(plan)
+        before = None
         if (function := function_of(leaf)) is not None:
             before = _FirstPass(self._program(session, frame_of(session, leaf.child())), function)
-            return Program(self, plan, compiled(session, frame, plan), before)
-        names, key = names_of(plan), (self.spark.generation, plan.semanticHash())
-        with self._lock:
-            alike = list(self._programs.get(key, ()))
-        for program in alike:
-            if plan.sameResult(program.plan) and program.names == names:
-                return program
-        program = Program(self, plan, compiled(session, frame, plan))
-        with self._lock:
-            self._programs.setdefault(key, WeakSet()).add(program)
-        return program
+        return Program(self, compiled(session, frame, plan), before)
 
     def is_first(self, what: str) -> bool:
         """Whether nobody asked for this in this Spark session before: a cold JVM is worth warming up once."""
@@ -329,15 +316,12 @@ class ProjectionPool:
         self._home.cleanup()
 
     def _input(self, session: SparkSession, schema: StructType) -> DataFrame:
-        """An empty frame of this schema, the same one each time: plans over it can be compared."""
+        """An empty frame of this schema, the same one each time, so that what is made of it is shared."""
         key = (self.spark.generation, schema.json())
         with self._lock:
             known = self._inputs.get(key)
         if known is None:  # the first of a session takes 0.4 s, in which others may use the pool
-            jsession: Any = session._jsparkSession
-            # Not `createDataFrame`: its rows go through an encoder, which is compiled first and never used.
-            rdd = session.sparkContext._jsc.emptyRDD().rdd()
-            made = DataFrame(jsession.internalCreateDataFrame(rdd, jsession.parseDataType(key[1]), False), session)
+            made = empty_frame(session, schema)
             with self._lock:
                 self._inputs = {one: frame for one, frame in self._inputs.items() if one[0] == key[0]}
                 known = self._inputs.setdefault(key, made)

@@ -5,11 +5,12 @@ from __future__ import annotations
 import contextlib
 import itertools
 import re
-from collections.abc import Iterator
-from typing import Any, Final
+from typing import Final
 
 from py4j.protocol import Py4JError
 from pyspark.sql import SparkSession
+
+from headrace.worker.engine.spark_internals import cancel_jobs, jvm_thread, sql_metrics, thread_dumps
 
 _DRIVER: Final = "driver"
 """Spark's id of the driver among the executors."""
@@ -34,8 +35,7 @@ class JobGroup:
 
     def begin(self) -> None:
         """Count the jobs that this thread starts from now on among the group's."""
-        jvm: Any = self._session._jvm
-        self._planner = str(jvm.java.lang.Thread.currentThread().getId())
+        self._planner = jvm_thread(self._session)
         self._session.sparkContext.setJobGroup(self._name, self._about, interruptOnCancel=True)
 
     def end(self) -> None:
@@ -45,8 +45,7 @@ class JobGroup:
     def cancel(self) -> None:
         """End its jobs soon, also those that have not begun. Nothing is done if the driver is gone."""
         with contextlib.suppress(Py4JError, OSError):
-            # PySpark's cancelJobGroup has no effect on a job that is still being planned.
-            self._context.cancelJobGroupAndFutureJobs(self._name)
+            cancel_jobs(self._session, self._name)
 
     def runs(self) -> bool:
         """True while threads of executors work for it, also for a job that has been cancelled."""
@@ -60,28 +59,18 @@ class JobGroup:
 
     def rows(self) -> int:
         """A number that grows with each row that executors have told of. They do so with each heartbeat."""
-        store: Any = self._session._jsparkSession
-        store, rows = store.sharedState().statusStore(), 0
-        for job in self._jobs():
-            execution = self._context.statusStore().jobWithAssociatedSql(job)._2()
-            if execution.isDefined():
-                metrics = store.executionMetrics(execution.get()).mkString(";").split(";")  # such as 12 -> 3,400
-                values = [metric.rpartition("-> ")[2].replace(",", "") for metric in metrics]
-                rows += sum(int(value) for value in values if value.isdigit())  # the others have units
-        return rows
+        told = [metric for job in self._jobs() for metric in sql_metrics(self._session, job)]  # such as 12 -> 3,400
+        values = [metric.rpartition("-> ")[2].replace(",", "") for metric in told]
+        return sum(int(value) for value in values if value.isdigit())  # the others have units
 
     def computes(self) -> bool:
         """True if a thread that plans it or runs its tasks computes now, and waits for nothing."""
         names = tuple(f" in stage {number}." for number in self._stages())
         return any(
             any(name in thread["name"] for name in names) or (executor == _DRIVER and thread["id"] == self._planner)
-            for executor, threads in self._thread_dumps()
+            for executor, threads in thread_dumps(self._session)
             for thread in _COMPUTING.finditer(threads)
         )
-
-    @property
-    def _context(self) -> Any:
-        return self._session.sparkContext._jsc.sc()
 
     def _jobs(self) -> list[int]:
         return list(self._session.sparkContext.statusTracker().getJobIdsForGroup(self._name))
@@ -89,13 +78,3 @@ class JobGroup:
     def _stages(self) -> list[int]:
         tracker = self._session.sparkContext.statusTracker()
         return [stage for number in self._jobs() if (job := tracker.getJobInfo(number)) for stage in job.stageIds]
-
-    def _thread_dumps(self) -> Iterator[tuple[str, str]]:
-        """Each executor's id and the stacks of its threads, the driver's among them."""
-        jvm: Any = self._session._jvm
-        executors = self._context.statusStore().executorList(True).iterator()
-        while executors.hasNext():
-            executor = executors.next().id()
-            dump = self._context.getExecutorThreadDump(executor)
-            if dump.isDefined():
-                yield executor, jvm.scala.runtime.ScalaRunTime.stringOf(dump.get())

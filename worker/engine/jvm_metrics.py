@@ -15,10 +15,11 @@ import json
 import logging
 import threading
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Final
+from typing import Final
 
 from pyspark.sql import SparkSession
 
+from headrace.plugins.catalyst.spark_internals import jvm_of
 from headrace.plugins.samples import Sample
 from headrace.worker.engine.driver import EngineLost, Spark
 
@@ -81,7 +82,7 @@ class _Beans:
 
     def __init__(self, session: SparkSession, generation: int) -> None:
         self.generation = generation
-        java: Any = session._jvm
+        java = jvm_of(session)
         metrics = java.com.codahale.metrics
         self._registry = metrics.MetricRegistry()
         self._registry.registerAll("memory", metrics.jvm.MemoryUsageGaugeSet())

@@ -34,15 +34,17 @@ import weakref
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import pyarrow as pa
 from py4j.protocol import Py4JError
 from pyspark.sql import SparkSession
 
+from headrace.plugins.catalyst.spark_internals import java_session, jvm_of
 from headrace.worker.engine.bounds import LOOK_S
-from headrace.worker.engine.compiled import ZONE, Compiled
+from headrace.worker.engine.compiled import Compiled
 from headrace.worker.engine.driver import EngineLost
+from headrace.worker.engine.spark_internals import Binder
 
 INTERPRETED_ROWS = 2_000
 """After so many rows a lane compiles a program; before, it interprets it."""
@@ -73,11 +75,8 @@ class Lane:
         """Whether it can take another batch: not after it failed with half an answer."""
         self._added: weakref.WeakSet[Compiled] = weakref.WeakSet()
         self._ended: deque[int] = deque()
-        jvm: Any = session._jvm
-        expressions = jvm.org.apache.spark.sql.catalyst.expressions
-        self._bind = expressions.BindReferences.bindReferences
-        self._attributes = getattr(expressions, "package$AttributeSeq")
-        self._clone = jvm.org.apache.commons.lang3.SerializationUtils.clone
+        jvm = jvm_of(session)
+        self._binder = Binder(jvm)
         self._java = jvm.headrace.Lane()
         with contextlib.ExitStack() as on_error, _pipe(home / f"{name}-in") as to, _pipe(home / f"{name}-out") as back:
             self._answers = _opened(back, os.O_RDONLY | os.O_NONBLOCK, on_error)
@@ -85,7 +84,7 @@ class Lane:
             with contextlib.ExitStack() as until_open:
                 _opened(to, os.O_RDWR, until_open)
                 self._shared, file = until_open.enter_context(_shared_memory())
-                self._java.open(session._jsparkSession, str(to), str(back), file)
+                self._java.open(java_session(session), str(to), str(back), file)
                 self._requests = _opened(to, os.O_WRONLY, on_error)
             os.set_blocking(self._answers, True)
             self._answered = select.poll()
@@ -147,8 +146,9 @@ class Lane:
         while self._ended:
             self._send(_REQUEST.pack(self._ended.popleft(), 0, 0, False))
         if program not in self._added:
-            bound = [self._bind(self._clone(made), self._attributes(given)) for made, given in program.projections]
-            self._java.add(program.number, program.reads_java, program.gives_java, ZONE, bound, INTERPRETED_ROWS)
+            bound = [self._binder.bound(made, given) for made, given in program.projections]
+            schemas = (one.serialize().to_pybytes() for one in (program.reads, program.gives))
+            self._java.add(program.number, *schemas, bound, INTERPRETED_ROWS)
             self._added.add(program)
             weakref.finalize(program, self._ended.append, program.number).atexit = False
 

@@ -15,9 +15,8 @@ from typing import Any, Final, NamedTuple
 
 import pyarrow as pa
 from pyspark.sql import DataFrame
-from pyspark.sql.pandas.types import to_arrow_schema
 
-from headrace.plugins.catalyst.internals import catalyst, each, frame_of, optimized
+from headrace.plugins.catalyst.spark_internals import analyzed, arrow_schema_of, catalyst, each, frame_of, optimized
 
 
 @dataclass(frozen=True)
@@ -107,7 +106,7 @@ def _over(made: _Made, rows: DataFrame) -> DataFrame:
     """Do to these rows what was done to the frame that was given."""
     session = rows.sparkSession
     spark = catalyst(session)
-    plan, names = _plan(rows), each(_plan(made.given).output())
+    plan, names = analyzed(rows), each(analyzed(made.given).output())
     columns = zip(each(plan.output()), names, strict=True)
     plan = spark.project(spark.seq([spark.named(now, then.name(), then.exprId()) for now, then in columns]), plan)
     plan.setAnalyzed()
@@ -123,12 +122,12 @@ def _added(given: DataFrame, changed: DataFrame) -> list[Any] | None:
     None where they are no chain, or mean something else each time: they have a clock, a seed or a query within an
     expression.
     """
-    spark, plan = catalyst(given.sparkSession), _plan(changed)
+    spark, plan = catalyst(given.sparkSession), analyzed(changed)
     if plan.containsPattern(spark.clock) or plan.containsPattern(spark.subquery):
         return None
     nodes = list(_chain(plan))
-    count = len(nodes) - len(list(_chain(_plan(given))))
-    if count < 0 or not nodes[count].fastEquals(_plan(given)) or not all(n.deterministic() for n in nodes[:count]):
+    count = len(nodes) - len(list(_chain(analyzed(given))))
+    if count < 0 or not nodes[count].fastEquals(analyzed(given)) or not all(n.deterministic() for n in nodes[:count]):
         return None
     return nodes[:count]
 
@@ -142,7 +141,7 @@ def _chain(plan: Any) -> Iterator[Any]:
 
 
 def _whole(given: DataFrame, frame: DataFrame) -> Whole:
-    constants, types = {}, to_arrow_schema(frame.schema, timezone="UTC")
+    constants, types = {}, arrow_schema_of(frame.schema)
     for name, literal in _literals(frame):
         value = literal.value()
         if pa.types.is_string(types.field(name).type) and value is not None:
@@ -167,7 +166,7 @@ def _literals(frame: DataFrame) -> Iterator[tuple[str, Any]]:
 
 def _sources(given: DataFrame, frame: DataFrame) -> Iterator[tuple[str, tuple[int, ...]]]:
     """The columns that are another name of a lower one, at most of one that was given; its id in each part."""
-    names = {one.exprId().id() for one in each(_plan(given).output())}
+    names = {one.exprId().id() for one in each(analyzed(given).output())}
     for column in _columns(frame):
         ids = [_source(part, one, names) for part, one in column]
         if None not in ids:
@@ -216,7 +215,3 @@ def _unread(frame: DataFrame) -> frozenset[str]:
         else:
             there |= {one.name() for one in each(node.output())}
     return frozenset(there - used)
-
-
-def _plan(frame: DataFrame) -> Any:
-    return frame._jdf.queryExecution().analyzed()

@@ -1,4 +1,4 @@
-"""The engine that all tasks of a process share: programs *here*, turns for jobs *there*, memory for batches."""
+"""The engine that all tasks of a process share: programs for inline batches, turns for jobs, memory for batches."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from headrace.plugins.contracts import Place
 from headrace.plugins.offsets import PartitionResult
 from headrace.worker.engine.admission import Admission
 from headrace.worker.engine.bounds import Bounds
-from headrace.worker.engine.compiled import NotHere
+from headrace.worker.engine.compiled import NotProjectable
 from headrace.worker.engine.inline import UNBOUND, Program, ProjectionPool, batch_of
 from headrace.worker.engine.job_group import JobGroup
 
@@ -31,10 +31,10 @@ class Engine:
     jobs: Admission
     memory: Admission
     """Bytes of batches that are in memory at once."""
-    rows_there: int = 0
-    """Rows that jobs have moved; `projections.rows` are those *here*. A test counts that together they are all."""
+    rows_by_jobs: int = 0
+    """Rows that jobs have moved; `projections.rows` are the inline ones. A test counts that together they are all."""
     rows_copied: int = 0
-    """Rows that were copied *here* as they are."""
+    """Rows that were copied inline as they are."""
     _counting: threading.Lock = field(default_factory=threading.Lock)
 
     def say_if_bound(self, about: str, place: Place) -> None:
@@ -43,7 +43,7 @@ class Engine:
             bound = "this host's files or databases" if place is Place.WORKER_HOST else "this worker's process"
             log.info("%s: all batches run in this worker and not on the Spark cluster: it uses %s", about, bound)
 
-    def may_go_there(self, place: Place) -> bool:
+    def may_be_job(self, place: Place) -> bool:
         """Whether a task of this place may run in Spark's executors."""
         spark = self.projections.spark
         return spark.takes_jobs and (place is Place.ANYWHERE or (place is Place.WORKER_HOST and spark.is_local))
@@ -58,15 +58,15 @@ class Engine:
         build: Callable[[DataFrame], DataFrame],
         about: str,
         bounds: Bounds,
-        recipe: Hashable | None = None,
+        key: Hashable | None = None,
     ) -> Program | JobProgram:
-        """The program that does to batches of this schema what `build` does to a frame, *here* where that can be.
+        """The program that does to batches of this schema what `build` does to a frame, inline if that can be.
 
-        Equal recipes build the same. Errors: EngineLost, StoppedError, TooSlow.
+        Equal keys build the same. Errors: EngineLost, StoppedError, TooSlow.
         """
         try:
-            return self.projections.compile(schema, build, recipe, bounds)
-        except NotHere as why:
+            return self.projections.compile(schema, build, key, bounds)
+        except NotProjectable as why:
             log.info("%s: each batch, however small, costs a Spark job: %s", about, why)
             return JobProgram(self, schema, build)
 
@@ -80,16 +80,16 @@ class Engine:
     def count(self, rows: int) -> None:
         """Count rows that went through a job."""
         with self._counting:
-            self.rows_there += rows
+            self.rows_by_jobs += rows
 
     def copied(self, reached: Iterable[PartitionResult]) -> None:
-        """Count rows that were copied *here*."""
+        """Count rows that were copied inline."""
         with self._counting:
             self.rows_copied += sum(one.written for one in reached)
 
     def stop(self) -> None:
         """End the threads that run expressions; no program runs any more."""
-        counts = ((self.projections.rows, "inline"), (self.rows_there, "in jobs"), (self.rows_copied, "as a copy"))
+        counts = ((self.projections.rows, "inline"), (self.rows_by_jobs, "in jobs"), (self.rows_copied, "as a copy"))
         if moved := ", ".join(f"{rows:,} {how}" for rows, how in counts if rows):
             log.info("Rows moved: %s", moved)
         self.projections.stop()

@@ -1,23 +1,20 @@
 """kafka-python's side of a group's member: one client, one coordinator, and their callbacks.
 
 kafka-python runs its requests and heartbeats on a thread of its own. It calls `CoordinatorCallbacks` there: they must
-neither wait nor fail, and replace the snapshots that other threads read. This module depends on kafka-python's
-internals, so its version is pinned.
+neither wait nor fail, and replace the snapshots that other threads read.
 """
 
 from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Mapping, Sequence
-from typing import Any, Final, Protocol, cast
+from collections.abc import Mapping
+from typing import Any, Final, Protocol
 
-from kafka.coordinator.base import BaseCoordinator, Generation
-from kafka.errors import KafkaError, RebalanceInProgressError
-from kafka.net.compat import KafkaNetClient
-from kafka.protocol.consumer import DEFAULT_GENERATION_ID, UNKNOWN_MEMBER_ID
+from kafka.errors import KafkaError
 from kafka.structs import MemberState
 
+from headrace.plugins.kafka.kafka_python_internals import GroupClient, GroupCoordinator
 from headrace.worker.group.session import Timing
 
 log = logging.getLogger(__name__)
@@ -60,11 +57,11 @@ class CoordinatorCallbacks(Protocol):
         """Called when it has to look whether it must join again."""
 
 
-class Coordinator(BaseCoordinator):  # type: ignore[misc]  # kafka-python has no types
+class Coordinator(GroupCoordinator):
     """The group as one member sees it."""
 
     def __init__(
-        self, client: KafkaNetClient, group_id: str, timing: Timing, callbacks: CoordinatorCallbacks, **config: Any
+        self, client: GroupClient, group_id: str, timing: Timing, callbacks: CoordinatorCallbacks, **config: Any
     ) -> None:
         self._callbacks = callbacks
         self._away_ms = timing.heartbeat_ms
@@ -78,25 +75,20 @@ class Coordinator(BaseCoordinator):  # type: ignore[misc]  # kafka-python has no
             **config,
         )
 
-    @property
-    def member_id(self) -> str:
-        """The member's id; empty before the broker gave it one."""
-        return cast(str, self._generation.member_id)
-
     def protocol_type(self) -> str:
         return PROTOCOL_TYPE
 
     def group_protocols(self) -> list[tuple[str, bytes]]:
         return [(PROTOCOL, self._callbacks.subscription())]
 
-    def _perform_assignment(self, leader_id: str, protocol: str, members: Sequence[Any]) -> Mapping[str, bytes]:
-        subscriptions = {member.member_id: bytes(member.metadata) for member in members}
-        return self._callbacks.assignments(leader_id, self._generation.generation_id, subscriptions)
+    def assigned(self, leader: str, generation: int, subscriptions: Mapping[str, bytes]) -> Mapping[str, bytes]:
+        return self._callbacks.assignments(leader, generation, subscriptions)
 
-    async def _on_join_complete_async(
-        self, generation: int, member_id: str, protocol: str, member_assignment_bytes: bytes
-    ) -> None:
-        self._callbacks.joined(generation, member_id, bytes(member_assignment_bytes))
+    def joined(self, generation: int, member_id: str, assignment: bytes) -> None:
+        self._callbacks.joined(generation, member_id, assignment)
+
+    def proved(self, at: float) -> None:
+        self._callbacks.proved(at)
 
     async def ensure_coordinator_ready_async(self, timeout_ms: float | None = None) -> bool:
         # Without a limit a join would wait for a broker for ever, and its worker would run what others have.
@@ -114,7 +106,7 @@ class Coordinator(BaseCoordinator):  # type: ignore[misc]  # kafka-python has no
         finally:
             self._leaving = ""
 
-    def reset_generation(self, member_id: str = UNKNOWN_MEMBER_ID) -> None:
+    def reset_generation(self, member_id: str = "") -> None:
         super().reset_generation(member_id)
         self._callbacks.expelled(
             self._leaving or "the group went on without this worker, which it had not heard in time"
@@ -124,19 +116,6 @@ class Coordinator(BaseCoordinator):  # type: ignore[misc]  # kafka-python has no
     def request_rejoin(self) -> None:
         super().request_rejoin()
         self._callbacks.wake()
-
-    def _process_sync_group_response(self, response: Any, send_time: float) -> Any:
-        assignment = super()._process_sync_group_response(response, send_time)
-        self._callbacks.proved(send_time)
-        return assignment
-
-    def _handle_heartbeat_response(self, response: Any, send_time: float) -> None:
-        try:
-            super()._handle_heartbeat_response(response, send_time)
-        except RebalanceInProgressError:
-            self._callbacks.proved(send_time)
-            raise
-        self._callbacks.proved(send_time)
 
 
 class Connection:
@@ -156,31 +135,24 @@ class Connection:
         Errors: KafkaError where none answered in time, or none lets this worker in.
         """
         self._closed = False
-        self._client = KafkaNetClient(**settings)
-        self._client._net.start()
+        self._client = GroupClient(**settings)
         try:
-            self._client._manager.bootstrap(timeout_ms)
+            version = self._client.connect(timeout_ms)
             config = {key: settings[key] for key in ("request_timeout_ms", "retry_backoff_ms") if key in settings}
-            version = self._client._manager.broker_version
             self.coordinator = Coordinator(self._client, group_id, timing, callbacks, api_version=version, **config)
         except BaseException:
-            self._stop()
+            self._client.end(_STOP_MS)
             raise
         # As a new member it would have to wait until the old one's session has ended.
-        self.coordinator._generation = Generation(DEFAULT_GENERATION_ID, member_id, None)
+        self.coordinator.come_back_as(member_id)
 
     def close(self) -> None:
         """Close the client; calls that wait for it fail, and the group's thread then closes it once more."""
         if self._closed:
             return
         self._closed = True
-        self.coordinator._close_heartbeat()
-        self._stop()
-
-    def _stop(self) -> None:
-        self._client._manager.close()
-        self._client._net.stop(_STOP_MS)
-        self._client._net.close()
+        self.coordinator.end_heartbeats()
+        self._client.end(_STOP_MS)
 
 
 class _Nobody:

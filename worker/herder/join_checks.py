@@ -14,7 +14,7 @@ from typing import Final, NamedTuple
 
 from headrace.config.connector.config import unserved
 from headrace.config.connector.enrichment import PluginLookup, version_key, version_objection
-from headrace.config.connector.java_chain import split_chain
+from headrace.config.connector.java_stage import split_chain
 from headrace.config.connector.settings import CONVERTER_KINDS
 from headrace.config.problems import ConfigError, Problem
 from headrace.config.settings import Type

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from headrace.config.connector.enrichment import version_objection
 from headrace.config.connector.plugin_versions import of_version
-from headrace.config.connector.validation import ConnectorValidator, Validation, plugin_config
+from headrace.config.connector.validation import Validation, plugin_config
+from headrace.config.connector.validator import ConnectorValidator
 from headrace.config.problems import ConfigError
 from headrace.config.values import Type, read
 from headrace.config.variables import NO_VARIABLES, UnresolvedError, Variables

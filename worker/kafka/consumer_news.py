@@ -18,7 +18,7 @@ import threading
 from ctypes import c_int, c_size_t, c_void_p
 from typing import Any, Final, Self
 
-from headrace.plugins.kafka.handle import functions, handle_of
+from headrace.plugins.kafka.librdkafka_internals import functions, handle_of
 
 _ONE: Final = (1).to_bytes(8, "little")
 _WOKEN: Final = 1 << 32

@@ -10,8 +10,7 @@ from dataclasses import dataclass
 from typing import Any, Final, Literal, TypeVar
 
 from confluent_kafka import KafkaError, KafkaException, TopicCollection
-from confluent_kafka.admin._config import ConfigResource
-from confluent_kafka.cimpl import NewTopic
+from confluent_kafka.admin import ConfigResource, NewTopic
 
 from headrace.config.connector import clients
 from headrace.config.kafka.client_config import ClientConfig

@@ -8,7 +8,7 @@ therefore meet an interpreter that ends, or a callback that is gone.
 
 Decided: not `confluent_kafka.Producer`, because its dictionaries and per-message state cost three times what all else
 here costs: 2,000,000 values of 105 bytes to one partition took 1.7 s of this thread's CPU there and 0.6 s here;
-loses: 200 lines that know C structs (rd_kafka_message_t, rd_kafka_vu_t; part of librdkafka's stable ABI).
+loses: 200 lines, and the structs of `librdkafka_internals`.
 
 Source: the comments of librdkafka's rdkafka.h.
 """
@@ -27,15 +27,23 @@ from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
-from confluent_kafka import KafkaError, KafkaException, cimpl
+from confluent_kafka import KafkaError, KafkaException
 
 from headrace.config.kafka.client_failures import ClientFailures
 from headrace.plugins.kafka.client_statistics import INTERVAL_MS, ClientStatistics
-from headrace.plugins.kafka.handle import functions
 from headrace.plugins.kafka.known_brokers import KnownBrokers
+from headrace.plugins.kafka.librdkafka_internals import (
+    Numbers,
+    error_of,
+    functions,
+    offset_of,
+    opaques_and_offsets,
+    partition_of,
+    topic_of,
+)
 from headrace.plugins.offsets import Deliveries
 from headrace.worker.kafka.distinct import distinct
-from headrace.worker.kafka.message_arrays import ANY_PARTITION, COPY, Numbers, arguments_of, bytes_of, messages_of
+from headrace.worker.kafka.message_arrays import ANY_PARTITION, COPY, arguments_of, bytes_of, messages_of
 from headrace.worker.kafka.receipts import Receipts
 
 _FUNCTIONS: Final[Mapping[str, tuple[Any, ...]]] = {  # result, arguments
@@ -91,7 +99,7 @@ _FUNCTIONS: Final[Mapping[str, tuple[Any, ...]]] = {  # result, arguments
 
 
 _c: Final = functions(_FUNCTIONS)
-_produceva_with_the_gil: Final = functions(_FUNCTIONS, ctypes.PyDLL(cimpl.__file__))["produceva"]
+_produceva_with_the_gil: Final = functions(_FUNCTIONS, keeps_lock=True)["produceva"]
 _SMALL_BYTES: Final = 2048
 """Records that are smaller, on average, are sent with Python's lock kept.
 
@@ -102,17 +110,12 @@ of a piece (`AT_ONCE`) are copied, some 2 ms, which with larger records would be
 
 _PRODUCER, _PURGE_ALL = 0, 0x1 | 0x2
 _DELIVERY, _LOG, _ERROR, _STATISTICS, _TOKEN_DUE = 0x1, 0x4, 0x8, 0x40, 0x100
-_TOPIC_AT, _PARTITION_AT, _OFFSET_AT, _OPAQUE_AT = 8, 16, 56, 64
-"""Where rd_kafka_message_t has them in a delivery report."""
 _FEW: Final = 4
 """So many rows are sent by a call for each: one takes 4 us, four take 8; with arrays of their addresses 12 us."""
 _PREPARED_ROWS: Final = 10_000
 """So many rows are made ready to be sent one by one: where the queue is full, the rest was not for nothing."""
 _ARRIVAL_TIME: Final = 2
 """rd_kafka_timestamp_type_t: the broker gave the timestamp."""
-_FIRST: Final = 8
-_MEMORY: Final = np.frombuffer(memoryview((c_int64 * (1 << 45)).from_address(_FIRST)), np.int64)
-"""All addresses that processes have, from the first one after that of no object."""
 
 _LEVELS: Final = (logging.CRITICAL,) * 3 + (logging.ERROR, logging.WARNING, logging.INFO, logging.INFO, logging.DEBUG)
 """Python's levels for syslog's 0 to 7."""
@@ -363,21 +366,17 @@ class Producer:
         messages = (c_void_p * count)()
         _c["event_message_array"](event, messages, count)
         last = messages[count - 1] or 0
-        if c_int32.from_address(last).value:
-            self.refusals += [KafkaError(c_int32.from_address(message or 0).value) for message in messages]
+        if error_of(last):
+            self.refusals += [KafkaError(error_of(message or 0)) for message in messages]
             return
-        topic = _c["topic_name"](c_void_p.from_address(last + _TOPIC_AT).value).decode()
-        partition = c_int32.from_address(last + _PARTITION_AT).value
+        topic, partition = _c["topic_name"](topic_of(last)).decode(), partition_of(last)
         if self.receipts is None:
-            if c_int64.from_address((messages[0] or 0) + _OFFSET_AT).value < 0:
+            if offset_of(messages[0] or 0) < 0:
                 self.arrivals.pop((topic, partition), None)
             else:
-                self.arrivals[topic, partition] = c_int64.from_address(last + _OFFSET_AT).value
+                self.arrivals[topic, partition] = offset_of(last)
             return
-        # Decided: fields of many messages are read by one look-up of numpy's in all memory, because a call of ctypes
-        # for each costs as much as sending it; loses: nothing checks the addresses, which are librdkafka's.
-        addresses = np.frombuffer(messages, np.int64)
-        numbers, offsets = (_MEMORY[(addresses + at - _FIRST) >> 3] for at in (_OPAQUE_AT, _OFFSET_AT))
+        numbers, offsets = opaques_and_offsets(messages)
         kind = c_int()
 
         def timestamp(index: int) -> tuple[int, bool]:

@@ -1,8 +1,6 @@
 """Rows as librdkafka's C structs: what `rd_kafka_produce_batch` and `rd_kafka_produceva` are given.
 
 numpy fills arrays with addresses inside the rows' buffers, which have to outlive the calls.
-
-Source: the comments of librdkafka's rdkafka.h.
 """
 
 from __future__ import annotations
@@ -18,9 +16,15 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from headrace.plugins.kafka.librdkafka_internals import (
+    ARGUMENT_BYTES,
+    Argument,
+    Numbers,
+    arguments_in,
+    new_messages,
+)
 from headrace.worker.kafka.distinct import is_uniform
 
-Numbers: TypeAlias = npt.NDArray[np.uint64]
 TopicOf: TypeAlias = Callable[[str], int | None]
 """The handle of a topic; None where no topic can have the name."""
 
@@ -29,35 +33,21 @@ COPY: Final = 0x2
 """librdkafka copies a message before the call returns."""
 AT_ONCE: Final = 8000
 """So many arguments are in memory: they stay in the processor's cache."""
-_MESSAGE: Final = np.dtype(
-    {
-        "names": ["err", "payload", "len", "key", "key_len", "opaque"],
-        "formats": ["i4", "u8", "u8", "u8", "u8", "u8"],
-        "offsets": [0, 24, 32, 40, 48, 64],
-        "itemsize": 72,
-    }
+_ARGUMENTS: Final = (
+    Argument.TOPIC,
+    Argument.PARTITION,
+    Argument.VALUE,
+    Argument.KEY,
+    Argument.TIMESTAMP,
+    Argument.FLAGS,
+    Argument.OPAQUE,
 )
-"""rd_kafka_message_t, of it what `rd_kafka_produce_batch` reads and sets."""
-_ARGUMENT: Final = np.dtype(
-    {
-        "names": ["type", "at", "size", "header_at", "header_size"],
-        "formats": ["i4", "u8", "u8", "u8", "u8"],
-        "offsets": [0, 8, 16, 16, 24],
-        "itemsize": 72,
-    }
-)
-"""rd_kafka_vu_t: what one argument of `rd_kafka_produceva` is, its value or address, its size.
-
-A header's name stands at `at`, its value at `header_at`.
-"""
-_UNKNOWN, _TOPIC_NAME, _TOPIC, _PARTITION, _VALUE, _KEY, _OPAQUE, _FLAGS, _TIMESTAMP, _HEADER = range(10)
-_ARGUMENTS: Final = (_TOPIC, _PARTITION, _VALUE, _KEY, _TIMESTAMP, _FLAGS, _OPAQUE)
 """Those that each row has, before its headers."""
 
 
 def messages_of(rows: pa.RecordBatch, numbers: Numbers | None) -> npt.NDArray[Any]:
     """A message for each row, of its key and value; with its number, if there are any. Errors: TypeError."""
-    messages = np.zeros(len(rows), _MESSAGE)
+    messages = new_messages(len(rows))
     messages["payload"], messages["len"] = _addresses(rows["value"])
     messages["key"], messages["key_len"] = _addresses(rows["key"])
     if numbers is not None:
@@ -76,7 +66,7 @@ def arguments_of(
     width = len(_ARGUMENTS) + headers.most
     at_once = max(1, min(len(rows), AT_ONCE // width))
     arguments, addresses = _slots.of(at_once, width)
-    arguments["type"] = [*_ARGUMENTS, *[_HEADER] * headers.most]
+    arguments["type"] = [*_ARGUMENTS, *[Argument.HEADER] * headers.most]
     differing = []
     for argument, member, given in _own_arguments(rows, topic_of, numbers):
         index = _ARGUMENTS.index(argument)
@@ -101,18 +91,18 @@ def _own_arguments(
     topics = np.array([topic_of(name) or 0 for name in names], np.uint64)
     if not topics.all():
         # No topic can have such a name: librdkafka refuses the record, which without a topic it would not survive.
-        yield _TOPIC, "type", np.where(topics, _TOPIC, _TOPIC_NAME)[which]
-    yield _TOPIC, "at", int(topics[0]) if len(topics) == 1 else topics[which]
-    yield _PARTITION, "at", _integers(rows["partition"], ANY_PARTITION)
-    for argument, column in ((_VALUE, rows["value"]), (_KEY, rows["key"])):
+        yield Argument.TOPIC, "type", np.where(topics, Argument.TOPIC, Argument.TOPIC_NAME)[which]
+    yield Argument.TOPIC, "at", int(topics[0]) if len(topics) == 1 else topics[which]
+    yield Argument.PARTITION, "at", _integers(rows["partition"], ANY_PARTITION)
+    for argument, column in ((Argument.VALUE, rows["value"]), (Argument.KEY, rows["key"])):
         if column.null_count < len(column):
             at, size = _addresses(column)
             yield argument, "at", at
             yield argument, "size", size
-    yield _TIMESTAMP, "at", _integers(rows["timestamp"], int(time.time() * 1000))
-    yield _FLAGS, "at", COPY
+    yield Argument.TIMESTAMP, "at", _integers(rows["timestamp"], int(time.time() * 1000))
+    yield Argument.FLAGS, "at", COPY
     if numbers is not None:
-        yield _OPAQUE, "at", numbers
+        yield Argument.OPAQUE, "at", numbers
 
 
 class _Slots(threading.local):
@@ -129,14 +119,14 @@ class _Slots(threading.local):
         """Arguments, all zero, for so many rows, and where those of each row stand; valid until the next call."""
         if width != self._width or rows > len(self._addresses):
             self._made(rows, width)
-        self._bytes[: rows * width * _ARGUMENT.itemsize] = 0
+        self._bytes[: rows * width * ARGUMENT_BYTES] = 0
         return self._arguments[:rows], self._addresses[:rows]
 
     def _made(self, rows: int, width: int) -> None:
         self._width = width
-        self._bytes = np.empty(rows * width * _ARGUMENT.itemsize, np.uint8)
-        self._arguments = self._bytes.view(_ARGUMENT).reshape(rows, width)
-        begin, size = self._bytes.ctypes.data, width * _ARGUMENT.itemsize
+        self._bytes = np.empty(rows * width * ARGUMENT_BYTES, np.uint8)
+        self._arguments = arguments_in(self._bytes).reshape(rows, width)
+        begin, size = self._bytes.ctypes.data, width * ARGUMENT_BYTES
         self._addresses = [c_void_p.from_param(begin + size * row) for row in range(rows)]
 
 
@@ -163,7 +153,9 @@ class _Headers:
         self._value_addresses, self._value_sizes = _addresses(self._values)
         names, which = _numbered(pairs.field("key").fill_null(""))
         encoded = [name.encode() for name in names]
-        self._types = np.array([_UNKNOWN if b"\0" in name else _HEADER for name in encoded], np.int32)[which]
+        self._types = np.array([Argument.UNKNOWN if b"\0" in name else Argument.HEADER for name in encoded], np.int32)[
+            which
+        ]
         self._names = np.frombuffer(b"".join(name + b"\0" for name in encoded), np.uint8)
         begins = np.cumsum([0, *(len(name) + 1 for name in encoded)])[:-1] + self._names.ctypes.data
         self._name_addresses = begins.astype(np.uint64)[which]

@@ -12,8 +12,7 @@ from collections.abc import Collection, Mapping
 from typing import Any, Final
 
 from confluent_kafka import KafkaError, KafkaException
-from confluent_kafka.admin._config import ConfigResource
-from confluent_kafka.cimpl import NewTopic
+from confluent_kafka.admin import ConfigResource, NewTopic
 
 from headrace.config.connector.topic_creation import TopicCreation, TopicGroup
 from headrace.config.worker.internal_topics import InternalTopics

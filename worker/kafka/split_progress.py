@@ -9,23 +9,22 @@ import pyarrow.compute as pc
 
 from headrace.plugins.offsets import PartitionResult, Stop
 from headrace.worker.kafka.distinct import distinct
+from headrace.worker.outcome import Progress
 
 log = logging.getLogger(__name__)
 
 
-class SplitProgress:
+class SplitProgress(Progress):
     """How far one split got, by the `source_offset` of its rows."""
 
-    def __init__(self, offsets_repeat: bool = False) -> None:
-        """`offsets_repeat`: rows with equal offsets count only together."""
-        self._offsets_repeat = offsets_repeat
+    def __init__(self, rows_share_offsets: bool = False) -> None:
+        """`rows_share_offsets`: rows with equal offsets count only together."""
+        super().__init__()
+        self._rows_share_offsets = rows_share_offsets
         self._before: pa.Scalar | None = None
-        self.stop: Stop | None = None
-        self._reason: str | None = None
         self._end: pa.Scalar | None = None
         self._last: pa.Scalar | None = None
         self._met: tuple[Stop, str] | None = None
-        self._written = self._dropped = self._bad = 0
         self._sure: tuple[int, pa.Scalar | None, pa.Scalar | None, Stop | None, str | None] = 0, None, None, None, None
         self.topics: set[str] = set()
         self.last_sent: pa.Scalar | None = None
@@ -41,7 +40,7 @@ class SplitProgress:
                 first = pc.index(bad, True).as_py()
                 error = rows["error"][first].as_py()
                 self._met = Stop.FATAL, f"{error['stage']} ({error['class']}): {error['message']}"
-                self.stop, self._reason = self._met
+                self.stop, self.reason = self._met
                 rows, bad = rows.slice(0, first), None
         else:
             bad = None
@@ -49,12 +48,12 @@ class SplitProgress:
             self._pass(rows["source_offset"])
             self._end = self._last
         if bad is not None:
-            self._bad += bad.true_count
+            self.bad += bad.true_count
             rows = rows.filter(pc.invert(bad))
         if dropped := rows["drop"].true_count:
-            self._dropped += dropped
+            self.dropped += dropped
             rows = rows.filter(pc.invert(rows["drop"]))
-        self._written += rows.num_rows
+        self.written += rows.num_rows
         self.topics.update(distinct(rows["topic"]))
         return rows
 
@@ -67,58 +66,50 @@ class SplitProgress:
 
     def mark(self) -> None:
         """Mark all rows sent so far as settled, for good."""
-        self._sure = self._written, self._before, self._last, self.stop, self._reason
+        self._sure = self.written, self._before, self._last, self.stop, self.reason
 
     def restart(self) -> None:
         """Go back to the mark: rows sent since then may not have arrived, and come again one by one."""
-        self._written, self._before, self._last, self.stop, self._reason = self._sure
+        self.written, self._before, self._last, self.stop, self.reason = self._sure
 
     def sent(self, row: pa.RecordBatch) -> None:
-        self._written += row.num_rows
+        self.written += row.num_rows
         self._pass(row["source_offset"])
 
     def refuse(self, row: pa.RecordBatch, why: str, tolerate: bool) -> None:
         if tolerate:
             log.warning("Left out: %s", why)
-            self._bad += 1
+            self.bad += 1
             self._pass(row["source_offset"])
         else:
-            self.stop, self._reason = Stop.FATAL, why
+            self.stop, self.reason = Stop.FATAL, why
 
     def settled(self) -> None:
         """End the resending: rows that were left out after the last of them are passed, too."""
         if self.stop is None:
             self._pass_to_the_end()
             if self._met:
-                self.stop, self._reason = self._met
+                self.stop, self.reason = self._met
 
     def retry(self, why: str) -> None:
         self.restart()
-        self.stop, self._reason = Stop.RETRY, why
+        self.stop, self.reason = Stop.RETRY, why
 
     def end(self, why: str) -> None:
         """End the split after the rows taken so far, which count."""
         if self.stop is None:
-            self.stop, self._reason = Stop.RETRY, why
+            self.stop, self.reason = Stop.RETRY, why
             self._met = self.stop, why
 
     def reached(self) -> PartitionResult:
         # Invariant 5: the offset is that of the last row passed; where offsets repeat, rows to come may have it, too.
-        upto = self._before if self._offsets_repeat and self.stop is not None else self._last
-        return PartitionResult(
-            source_offset=None if upto is None else upto.as_py(),
-            topics=tuple(sorted(self.topics)),
-            written=self._written,
-            dropped=self._dropped,
-            bad=self._bad,
-            stop=self.stop,
-            reason=self._reason,
-        )
+        upto = self._before if self._rows_share_offsets and self.stop is not None else self._last
+        return self.result(source_offset=None if upto is None else upto.as_py(), topics=tuple(sorted(self.topics)))
 
     def _pass(self, offsets: pa.Array) -> None:
         """Rows with these offsets are passed; where some repeat, `_before` is the last that differs from `_last`."""
         end = offsets[-1]
-        if self._offsets_repeat:
+        if self._rows_share_offsets:
             low, high = 0, len(offsets) - 1  # equal ones stand side by side: those of the end begin somewhere here
             while low < high:
                 middle = (low + high) // 2

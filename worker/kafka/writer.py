@@ -1,6 +1,6 @@
 """Records to Kafka: Arrow batches in, the reached offsets out.
 
-The same writer runs in the worker (*here*) and in Spark's Python workers (*there*). Records of a partition keep their
+The same writer runs in the worker (inline) and in Spark's Python workers (in a job). Records of a partition keep their
 order: the producer is idempotent, and after a failure nothing after the failed record counts as reached.
 
 A record that its topic may refuse for its size is sent alone, once all earlier records have arrived: librdkafka would
@@ -116,7 +116,7 @@ class KafkaWriter:
     """Sends the rows of one batch.
 
     Shape: rows have `topic, partition, timestamp, headers, key, value, error, drop, source_offset, split`, and may have
-    `unknown_topic`: a split ends before a row where that is set, and goes on *here*.
+    `unknown_topic`: a split ends before a row where that is set, and goes on inline.
     """
 
     def __init__(
@@ -127,11 +127,11 @@ class KafkaWriter:
         may_go_to: Callable[[Collection[str]], bool] = lambda _: True,
         most_bytes: int = MOST_BYTES,
         report: Callable[[pa.RecordBatch, str | None], None] | None = None,
-        offsets_repeat: bool = False,
+        rows_share_offsets: bool = False,
         stop: StopToken | None = None,
         atomic: bool = False,
     ) -> None:
-        """`exact`: when the broker refuses a batch, find the record (*here*); else answer RETRY (*there*).
+        """`exact`: when the broker refuses a batch, find the record (inline); else answer RETRY (a job).
 
         `atomic`: the rows are of a transaction, which nothing that Kafka refused can be a part of: ProduceError.
 
@@ -139,9 +139,9 @@ class KafkaWriter:
         `most_bytes`: the largest record batch that the topics take.
         `report` is called with rows before they are left out or stop their split: bad ones, or one that Kafka refused,
         with the reason.
-        `offsets_repeat`: as of the source's task. `stop`: None where only the end of the process ends it.
+        `rows_share_offsets`: as of the source's task. `stop`: None where only the end of the process ends it.
         """
-        self._offsets_repeat = offsets_repeat
+        self._rows_share_offsets = rows_share_offsets
         self._alone_bytes = max(1, most_bytes - OVERHEAD_BYTES)
         self._producer = producer
         self._tolerate = tolerate
@@ -166,7 +166,7 @@ class KafkaWriter:
         if rows.num_rows == 0:
             return
         for split, part in _by_split(rows):
-            progress = self._progress.setdefault(split, SplitProgress(self._offsets_repeat))
+            progress = self._progress.setdefault(split, SplitProgress(self._rows_share_offsets))
             known = _up_to_unknown(part)
             size = known["key"].nbytes + known["value"].nbytes
             for piece, alone in self._pieces(known, size):
@@ -374,7 +374,7 @@ _kept = _Kept()
 
 
 def kept_producer(config: Mapping[str, Any], deliveries: Deliveries = Deliveries.NONE) -> Producer:
-    """This thread's producer of that config: a Python worker keeps it from one batch *there* to the next."""
+    """This thread's producer of that config: a Python worker keeps it from one job to the next."""
     key = _key(config)
     if key not in _kept.producers:
         _kept.producers[key] = open_producer(config, deliveries)

@@ -222,7 +222,7 @@ def _why(missing: Sequence[str], output: Sequence[str], folder: Path) -> str:
 
 def _run_ivy(jar_set: str, wanted: Sequence[Jar], ivy: Path, lock: IO[str]) -> list[str]:
     """Ivy's output; its success is judged by what it left in its cache, not by its exit code."""
-    command = ivy_command(ivy, _SETTINGS, _module(jar_set, wanted))
+    command = ivy_command(ivy, SETTINGS, _module(jar_set, wanted))
     lines: list[str] = []
     with (
         # The lock goes along: an Ivy that outlives a killed parent still keeps others out of its cache.
@@ -242,7 +242,7 @@ def _run_ivy(jar_set: str, wanted: Sequence[Jar], ivy: Path, lock: IO[str]) -> l
     return lines
 
 
-_SETTINGS: Final = """<ivysettings>
+SETTINGS: Final = """<ivysettings>
 <settings defaultResolver="central"/>
 <timeout-constraints>
 <timeout-constraint name="bounded" connectionTimeout="10000" readTimeout="60000"/>

@@ -1,4 +1,4 @@
-"""A job *there* on a thread of its own, so that the thread that owns a consumer can poll on."""
+"""A sink's Spark job on a thread of its own, so that the thread that owns a consumer can poll on."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from collections.abc import Mapping
 from time import monotonic
 from typing import Final, Protocol
 
-from headrace.plugins.offsets import PartitionResult, TopicPartition
+from headrace.plugins.offsets import TopicPartition
+from headrace.worker.outcome import Outcome
 
 Ranges = Mapping[TopicPartition, tuple[int, int]]
 """Offsets `[from, to)` of partitions."""
@@ -23,8 +24,8 @@ class Work(Protocol):
     ranges: Ranges
     """The offsets that it reads."""
 
-    def run(self) -> list[PartitionResult]:
-        """How far each partition got."""
+    def run(self) -> Outcome[TopicPartition]:
+        """Move the ranges."""
 
     def cancel(self) -> None:
         """End `run` soon."""
@@ -37,18 +38,18 @@ class BackgroundJob:
         self.ranges = work.ranges
         self.began = monotonic()
         self._work = work
-        self._reached: list[PartitionResult] = []
+        self._outcome = Outcome[TopicPartition]()
         self._error: BaseException | None = None
         # In its task's context: the log's lines say whose job it is.
         run = contextvars.copy_context().run
-        self._thread = threading.Thread(target=run, args=(self._run,), name="there", daemon=True)
+        self._thread = threading.Thread(target=run, args=(self._run,), name="sink-job", daemon=True)
 
     def start(self) -> None:
         """Begin; called once."""
         self._thread.start()
 
     def done(self) -> bool:
-        """Whether the job has ended."""
+        """True once the job has ended."""
         return not self._thread.is_alive()
 
     def cancel(self) -> None:
@@ -67,19 +68,19 @@ class BackgroundJob:
             self._thread.join(_CANCEL_S)
 
     def did_all(self) -> bool:
-        """Whether the job, once it has ended, did the whole of its ranges."""
+        """True if the job, once it has ended, did the whole of its ranges."""
         self._thread.join()
-        return self._error is None and all(one.stop is None for one in self._reached)
+        return self._error is None and not self._outcome.stops
 
-    def result(self) -> list[PartitionResult]:
-        """Wait until the job has ended; returns what it reached. Errors: those of the job."""
+    def result(self) -> Outcome[TopicPartition]:
+        """Wait until the job has ended; returns its outcome. Errors: those of the job."""
         self._thread.join()
         if self._error is not None:
             raise self._error
-        return self._reached
+        return self._outcome
 
     def _run(self) -> None:
         try:
-            self._reached = self._work.run()
+            self._outcome = self._work.run()
         except BaseException as error:
             self._error = error

@@ -1,4 +1,4 @@
-"""A sink's rows decoded *here*, by as many programs as their schemas need.
+"""A sink's rows decoded inline, by as many programs as their schemas need.
 
 The identity of a schema, its name in the bytes, is met in the rows themselves: a program marks identities that it was
 not compiled with as unknown, these are resolved, and their rows go through the program that knows them.
@@ -15,7 +15,7 @@ import json
 import logging
 import time
 from collections import OrderedDict, defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import NamedTuple
@@ -30,9 +30,9 @@ from headrace.plugins.offsets import PartitionResult, Stop
 from headrace.worker.engine.inline import Program
 from headrace.worker.engine.plan_cache import CachedPlan
 from headrace.worker.engine.programs import JobProgram
+from headrace.worker.pipeline.partition_gate import unknown_of
 from headrace.worker.pipeline.scope import TaskScope
 from headrace.worker.pipeline.sink_expressions import SinkExpressions
-from headrace.worker.pipeline.sink_prefix import unknown_of
 
 log = logging.getLogger(__name__)
 
@@ -47,14 +47,14 @@ _REST = -1
 """The part of a side that knows its `rest`."""
 
 
-class _Which(NamedTuple):
+class ProgramKey(NamedTuple):
     """A program, by the parts of what is known of keys and of values that it was compiled with."""
 
     key: int
     value: int
 
 
-class _Kept(NamedTuple):
+class CachedProgram(NamedTuple):
     """A program, and what of keys and of values it was made of."""
 
     sides: tuple[ConverterBinding, ConverterBinding]
@@ -81,10 +81,10 @@ class Decoding:
         self._sides = {"key": key, "value": value}
         self._place: dict[str, dict[bytes, int]] = {name: _places(side) for name, side in self._sides.items()}
         self._begun = dict(self._sides)
-        self._programs: OrderedDict[_Which, _Kept] = OrderedDict()
+        self._programs: OrderedDict[ProgramKey, CachedProgram] = OrderedDict()
         self._cached_plan: tuple[ConverterBinding, ConverterBinding, CachedPlan] | None = None
         self._asked_s = time.monotonic()
-        self._usual = _Which(0, 0)
+        self._usual = ProgramKey(0, 0)
         self._several = False
 
     @property
@@ -126,8 +126,8 @@ class Decoding:
             self._several = False
             return [given]
         decoded: list[tuple[pa.Array, pa.RecordBatch]] = []
-        handled: dict[_Which, int] = defaultdict(int)
-        index, todo = pa.array(range(rows.num_rows), pa.int64()), dict[_Which, pa.Array]()
+        handled: dict[ProgramKey, int] = defaultdict(int)
+        index, todo = pa.array(range(rows.num_rows), pa.int64()), dict[ProgramKey, pa.Array]()
         while True:
             for then, chosen in self._by_program(given, which):
                 its = index.take(chosen)
@@ -146,7 +146,7 @@ class Decoding:
         self._several = len(handled) > 1 or len(usual) < len(handled)
         return in_order(decoded)
 
-    def learn(self, reached: Sequence[PartitionResult]) -> None:
+    def learn(self, reached: Iterable[PartitionResult]) -> None:
         """Resolve the schemas that stopped partitions in a job. Errors: as `ConverterBinding.learned`."""
         met = {(*unknown_of(r.reason), r.partition.topic) for r in reached if r.stop is Stop.UNKNOWN and r.partition}
         self._resolve({(side, identity): topic for side, identity, topic in met})
@@ -177,7 +177,7 @@ class Decoding:
             self._place[name] = _places(self._sides[name])
         return any(self._sides[name].known != side.known for name, side in before.items())
 
-    def _by_program(self, given: pa.RecordBatch, which: _Which) -> Iterator[tuple[_Which | None, pa.Array]]:
+    def _by_program(self, given: pa.RecordBatch, which: ProgramKey) -> Iterator[tuple[ProgramKey | None, pa.Array]]:
         """The rows that are decoded (None), and those that another program can decode."""
         marks = given["_stop"].dictionary_encode()
         unknown: dict[int, tuple[str, bytes]] = {}
@@ -195,7 +195,7 @@ class Decoding:
                 if self._where(which, side, identity) == which
             }
         )
-        targets: dict[_Which | None, list[int | None]] = defaultdict(list)
+        targets: dict[ProgramKey | None, list[int | None]] = defaultdict(list)
         for number in range(len(marks.dictionary)):
             then = self._where(which, *unknown[number]) if number in unknown else None
             if then == which and self._parts(which) == known:
@@ -217,32 +217,32 @@ class Decoding:
                 self._sides[name] = side = side.learned(met)
                 self._place[name] = _places(side)
 
-    def _where(self, which: _Which, side: str, identity: bytes) -> _Which:
+    def _where(self, which: ProgramKey, side: str, identity: bytes) -> ProgramKey:
         """The program that knows this identity, and of the other side what this one does."""
         place = self._place[side].get(identity)
         return which if place is None else which._replace(**{side: place})
 
-    def _parts(self, which: _Which) -> tuple[ConverterBinding, ConverterBinding]:
+    def _parts(self, which: ProgramKey) -> tuple[ConverterBinding, ConverterBinding]:
         return _part(self._sides["key"], which.key), _part(self._sides["value"], which.value)
 
-    def _program(self, which: _Which) -> Program | JobProgram:
+    def _program(self, which: ProgramKey) -> Program | JobProgram:
         sides, kept = (self._sides["key"], self._sides["value"]), self._programs.get(which)
         if kept is None or not kept.is_of(*sides) or kept.program.generation != self._generation:
-            kept = self._programs[which] = _Kept(sides, *self._compiled(which, kept))
+            kept = self._programs[which] = CachedProgram(sides, *self._compiled(which, kept))
             if len(self._programs) > PROGRAMS:
                 self._programs.popitem(last=False)
         self._programs.move_to_end(which)
         return kept.program
 
     def _compiled(
-        self, which: _Which, kept: _Kept | None
+        self, which: ProgramKey, kept: CachedProgram | None
     ) -> tuple[tuple[ConverterBinding, ConverterBinding], Program | JobProgram]:
         """The parts of a program, and the one that is `kept` where it was made of equal ones."""
         key, value = parts = self._parts(which)
         if kept is not None and kept.parts == parts and kept.program.generation == self._generation:
             return parts, kept.program
         decoded = partial(self._expressions.decoded, key=key, value=value)
-        return parts, self._scope.program(KAFKA_ROW, decoded, self._expressions.recipe(key, value))
+        return parts, self._scope.program(KAFKA_ROW, decoded, self._expressions.expression_key(key, value))
 
     @property
     def _generation(self) -> int:

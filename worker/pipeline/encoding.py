@@ -1,8 +1,8 @@
-"""Encodes a source's rows: its expressions, compiled for *here* and cached as plans for jobs, by the shape of rows.
+"""Encodes a source's rows: its expressions by the shape of rows, compiled inline and cached as plans of jobs.
 
-Tasks whose plugins tell equal recipes share what is compiled for *here* (`engine/shared.py`): their rows then bear what
-differs between them, such as the topic, which the expressions pass on. Where one reads it, as that of RegexRouter, each
-task has a program of its own, in which it is a constant: Spark's optimizer does that work once, and not for each row.
+Tasks with equal expression keys share what is compiled inline (`engine/shared.py`): their rows then bear the topic,
+which the expressions pass on. If one reads it, as that of RegexRouter, each task has a program of its own, in which it
+is a constant: Spark's optimizer does that work once, and not for each row.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from typing import Final
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import DataFrame
-from pyspark.sql.types import StructType
+from pyspark.sql.types import StringType, StructType
 
 from headrace.plugins.conversion.encode import UNKNOWN_TOPIC, learn_topics, refresh_topics
-from headrace.plugins.conversion.source_rows import DeclaredRows, bearing_type
+from headrace.plugins.conversion.source_rows import DeclaredRows, numbered_type, topic_of
 from headrace.plugins.offsets import SourcePartition
 from headrace.plugins.records import Records
 from headrace.worker.engine.bounds import Bounds
-from headrace.worker.engine.compiled import NotHere
+from headrace.worker.engine.compiled import NotProjectable
 from headrace.worker.engine.inline import Program
 from headrace.worker.engine.plan_cache import CachedPlan, Whole
 from headrace.worker.pipeline.scope import TaskScope, asking_converters
@@ -56,8 +56,8 @@ class SourceEncoding:
         A converter that has to learn of a topic first does.
         Errors: ConverterAway, EngineLost, StoppedError; ValueError for a converter that does not learn.
         """
-        if self._expressions.section is not None:
-            rows, shape = self._expressions.section.run(rows, shape, partition)
+        if self._expressions.java_stage is not None:
+            rows, shape = self._expressions.java_stage.run(rows, shape, partition)
         encoded = self._programs.of(shape).run(rows, self._scope.bounds)
         while unknown := _unknown_topics(encoded):
             with asking_converters():
@@ -102,7 +102,7 @@ class SourceEncoding:
 
     def warm_up(self) -> None:
         """Compile the program that is needed first, where no other source has warmed the JVM up; nothing waits yet."""
-        known = hasattr(self._expressions.task, "row_type") and self._expressions.section is None
+        known = hasattr(self._expressions.task, "row_type") and self._expressions.java_stage is None
         pool = self._scope.engine.projections
         if known and pool.spark.is_ready and pool.is_first("source"):
             self._programs.of("")
@@ -113,15 +113,17 @@ class SourceEncoding:
         return self._shared(shape, build) or self._scope.program(self._expressions.row_type(shape), build)
 
     def _shared(self, shape: str, build: Callable[[DataFrame], DataFrame]) -> RowProgram | None:
-        task, recipe = self._expressions.task, self._expressions.recipe(shape)
-        if recipe is None:
+        task, key = self._expressions.task, self._expressions.expression_key
+        if key is None:
             return None
-        row_type = bearing_type(task, shape)
+        row_type, constants = numbered_type(task, shape), {}
+        if (topic := topic_of(task)) is not None:
+            row_type = row_type.add("topic", StringType())
+            constants["topic"] = pa.scalar(topic, pa.string())
         try:
-            program = self._scope.engine.projections.compile(row_type, build, recipe, self._scope.bounds)
-        except NotHere:
+            program = self._scope.engine.projections.compile(row_type, build, key, self._scope.bounds)
+        except NotProjectable:
             return None  # a program of its own meets that, too, and logs why
-        constants = {name: pa.scalar(value, pa.string()) for name, value in task.constants().items()}
         return (
             _Bearing(program, Whole(constants, tuple(row_type.names))) if program.reads.isdisjoint(constants) else None
         )
@@ -134,7 +136,7 @@ class SourceEncoding:
 
 @dataclass(frozen=True)
 class _Bearing:
-    """A program that tasks share, for rows of one that get its constants here."""
+    """A program that tasks share, for rows of one that get their topic here."""
 
     program: Program
     whole: Whole

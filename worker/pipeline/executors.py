@@ -33,7 +33,7 @@ from headrace.worker.kafka.writer import (
 from headrace.worker.kept_memory import keep_freed_memory
 from headrace.worker.logs import set_up_child
 from headrace.worker.pipeline.job_answer import answer
-from headrace.worker.pipeline.sink_prefix import Reports, WritablePrefix
+from headrace.worker.pipeline.partition_gate import PartitionGate, Reports
 
 LOGS_OF: Final = "headrace.log.context"
 """The local property of a job that names the task whose lines its Python workers log."""
@@ -69,7 +69,7 @@ class ProduceTo:
     """The librdkafka configuration."""
     tolerate: bool
     topics: frozenset[str] | None = None
-    """Those that exist for certain; rows to others are left to *here*. None: all may be written to."""
+    """Those that exist for certain; rows to others are left to an inline batch. None: all may be written to."""
     closed: InternalTopics = ALL_OPEN
     """The topics that no row may go to."""
     most_bytes: int = MOST_BYTES
@@ -79,7 +79,7 @@ class ProduceTo:
     partitions: tuple[SourcePartition, ...] = ()
     """The source partition of each split."""
     whole: Whole = NOTHING_LEFT_OUT
-    offsets_repeat: bool = False
+    rows_share_offsets: bool = False
     wants_deliveries: Deliveries = Deliveries.NONE
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -93,7 +93,7 @@ class ProduceTo:
             may_go_to=self._may_go_to,
             most_bytes=self.most_bytes,
             report=None if reporter is None else partial(report_rows, reporter, self.partitions),
-            offsets_repeat=self.offsets_repeat,
+            rows_share_offsets=self.rows_share_offsets,
         )
         current = 0
         try:
@@ -131,14 +131,14 @@ class WriteTo:
         """Shape: `ANSWER`, a row a Kafka partition; the first one carries the staged part."""
         _begin()
         reporter = None if self.reporting is None else Reporter(self.reporting)
-        prefix, first = WritablePrefix(self.writer, self.tolerate, Reports(reporter)), None
+        gate, first = PartitionGate(self.writer, self.tolerate, Reports(reporter)), None
         try:
             for rows in batches:
                 first = rows["_offset"][0].as_py() if first is None and rows.num_rows else first
-                prefix.write(self.whole.rows(rows))
-            part: bytes | None = prefix.finish()
+                gate.write(self.whole.rows(rows))
+            part: bytes | None = gate.finish()
         except (RetriableError, RecordsFailed, DeadLetterError) as error:
-            # Which records failed is for *here* to find out, where all of them are at hand.
+            # An inline batch finds out which records failed: it has all of them at hand.
             self.writer.abort()
             stop = Stop.FATAL if isinstance(error, DeadLetterError) else Stop.RETRY
             yield answer(PartitionResult(stop=stop, reason=str(error)), reporter)
@@ -146,7 +146,7 @@ class WriteTo:
         except BaseException:
             self.writer.abort()
             raise
-        for reached in prefix.reached():
+        for reached in gate.reached():
             yield answer(reached, reporter, part=part, first=first)
             part = reporter = None
 

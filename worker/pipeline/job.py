@@ -1,4 +1,4 @@
-"""*There*: a batch as a Spark job, for more than about half a second of work.
+"""A batch as a Spark job, for more than about half a second of work.
 
     source_job.py:  plan's splits -> reader -> records, transforms, encode -> Kafka writer
     sink_job.py:    Kafka's offsets -> decode, transforms, project -> the sink's writer

@@ -1,4 +1,4 @@
-"""How large the next batch of a task is, and where it runs: *here*, in the worker, or *there*, as a Spark job."""
+"""How large the next batch of a task is, and where it runs: inline, in the worker, or as a Spark job."""
 
 from __future__ import annotations
 
@@ -8,26 +8,26 @@ from headrace.plugins.contracts import Limit, Place, Plan, SinkTask, SourceTask
 from headrace.worker.engine.programs import Engine
 from headrace.worker.pipeline.job_size import JobSize
 
-THERE_BYTES = 8 << 20
-"""From here on a batch is a Spark job: about half a second of work *here*, where a job costs about a third."""
-THERE_ROWS = 50_000
+JOB_BYTES = 8 << 20
+"""From here on a batch is a Spark job: about half a second of work inline, where a job costs about a third."""
+JOB_ROWS = 50_000
 SMALL: Final = Limit(rows=20_000, bytes=2 << 20)
-"""The most that is taken at once where each record has to be looked at, and of what can only be read *here*."""
-LARGEST_HERE: Final = Limit(THERE_ROWS, THERE_BYTES)
-"""The most of what could be a job and may not: of exactly-once sources, and of chains with a part in Java.
+"""The most that is taken at once where each record has to be looked at, and of what can only be read inline."""
+LARGEST_INLINE: Final = Limit(JOB_ROWS, JOB_BYTES)
+"""The most of what could be a job and may not: of exactly-once sources, and of chains with a Java stage.
 
 Decided: four times `SMALL`, because each batch of an exactly-once source is a transaction: with a quarter of it a file
 took a fifth more time, and more of a core; loses: a transaction has to send 8 MiB within its timeout.
 """
 FEW: Final = Limit(rows=100, bytes=64 << 10)
 """A batch of no more than this costs hardly more than one of a single row."""
-_MOST_HERE: Final = 64
-"""So many batches of a sink run *here* before a job is tried again, at most."""
+_MOST_INLINE: Final = 64
+"""So many batches of a sink run inline before a job is tried again, at most."""
 
 
 def is_worth_a_job(rows: int, size: float) -> bool:
-    """Whether so many rows, or so many bytes, are more than half a second of work *here*."""
-    return rows >= THERE_ROWS or size >= THERE_BYTES
+    """Whether so many rows, or so many bytes, are more than half a second of work inline."""
+    return rows >= JOB_ROWS or size >= JOB_BYTES
 
 
 def is_few(rows: int, size: int) -> bool:
@@ -38,12 +38,12 @@ def is_few(rows: int, size: int) -> bool:
 class SourcePlacement:
     """Decides for a source; its batches are small after one was refused, or its job failed, then grow again."""
 
-    def __init__(self, engine: Engine, task: SourceTask, stays_here: bool = False) -> None:
-        """`stays_here`: no batch may be a job, whatever the task's place."""
+    def __init__(self, engine: Engine, task: SourceTask, stays_inline: bool = False) -> None:
+        """`stays_inline`: no batch may be a job, whatever the task's place."""
         self._engine = engine
         self._task = task
-        self._stays_here = stays_here
-        self._size = JobSize(THERE_ROWS)
+        self._stays_inline = stays_inline
+        self._size = JobSize(JOB_ROWS)
         self._careful: Limit | None = None
 
     @property
@@ -53,18 +53,18 @@ class SourcePlacement:
             return self._careful
         if self._task.place is Place.WORKER_PROCESS:
             return SMALL
-        if self._stays_here or self._engine.awaits_executors(self._task.place):  # the latter: soon there may be jobs
-            return LARGEST_HERE
+        if self._stays_inline or self._engine.awaits_executors(self._task.place):  # the latter: soon there may be jobs
+            return LARGEST_INLINE
         return self._size.limit
 
     @property
     def _place(self) -> Place:
-        return Place.WORKER_PROCESS if self._stays_here else self._task.place
+        return Place.WORKER_PROCESS if self._stays_inline else self._task.place
 
-    def is_there(self, plan: Plan) -> bool:
+    def is_job(self, plan: Plan) -> bool:
         """Whether this plan runs as a job."""
         large = is_worth_a_job(plan.rows, plan.bytes) and self._careful != SMALL
-        return large and self._engine.may_go_there(self._place)
+        return large and self._engine.may_be_job(self._place)
 
     def job_done(self, rows: int, seconds: float) -> None:
         """Note that a job moved so many rows in this time."""
@@ -72,7 +72,7 @@ class SourcePlacement:
 
     def job_failed(self, plan: Plan) -> None:
         """Note that a job failed: with executors that are lost again and again only shorter ones end."""
-        self._careful = Limit(max(THERE_ROWS, plan.rows // 2), max(THERE_BYTES, plan.bytes // 2))
+        self._careful = Limit(max(JOB_ROWS, plan.rows // 2), max(JOB_BYTES, plan.bytes // 2))
 
     def batch_done(self) -> None:
         """Note that Kafka took all of a batch."""
@@ -86,34 +86,34 @@ class SourcePlacement:
 
 
 class SinkPlacement:
-    """Decides for a sink; after a job failed some batches run *here*, twice as many with each failure in a row."""
+    """Decides for a sink; after a job failed some batches run inline, twice as many with each failure in a row."""
 
-    def __init__(self, engine: Engine, task: SinkTask, is_readable_there: bool = True) -> None:
-        """`is_readable_there`: Spark can log in at the brokers, and do all of the chain."""
+    def __init__(self, engine: Engine, task: SinkTask, spark_can_read: bool = True) -> None:
+        """`spark_can_read`: Spark can log in at the brokers, and do all of the chain."""
         self._engine = engine
         self._task = task
-        self._is_readable_there = is_readable_there
-        self._stay_here = 0
+        self._spark_can_read = spark_can_read
+        self._inline_batches = 0
         self._penalty = 1
 
     @property
-    def may_go_there(self) -> bool:
+    def may_be_job(self) -> bool:
         """Whether the next batch may be a job."""
-        can = self._is_readable_there and self._engine.may_go_there(self._task.place)
-        return can and not self._stay_here
+        can = self._spark_can_read and self._engine.may_be_job(self._task.place)
+        return can and not self._inline_batches
 
-    def batch_done_here(self) -> None:
-        """Note that a batch was written *here*."""
-        self._stay_here = max(0, self._stay_here - 1)
+    def batch_done_inline(self) -> None:
+        """Note that a batch was written inline."""
+        self._inline_batches = max(0, self._inline_batches - 1)
 
     def job_done(self) -> None:
         """Note that a job succeeded."""
         self._penalty = 1
 
     def job_failed(self) -> None:
-        """Note that a job failed: *here* each record can be looked at."""
-        self._stay_here, self._penalty = self._penalty, min(2 * self._penalty, _MOST_HERE)
+        """Note that a job failed: inline each record can be looked at."""
+        self._inline_batches, self._penalty = self._penalty, min(2 * self._penalty, _MOST_INLINE)
 
     def job_met_unknown_schema(self) -> None:
-        """Note that a job stopped at a schema it did not know: one batch *here* learns all that are nearby."""
-        self._stay_here = 1
+        """Note that a job stopped at a schema it did not know: one batch inline learns all that are nearby."""
+        self._inline_batches = 1

@@ -44,10 +44,10 @@ class TaskScope:
         return self.reporting.handling.tolerate
 
     def program(
-        self, schema: StructType, build: Callable[[DataFrame], DataFrame], recipe: Hashable | None = None
+        self, schema: StructType, build: Callable[[DataFrame], DataFrame], key: Hashable | None = None
     ) -> Program | JobProgram:
         """As `Engine.program`, for this task."""
-        return self.engine.program(schema, build, self.about, self.bounds, recipe)
+        return self.engine.program(schema, build, self.about, self.bounds, key)
 
 
 @contextlib.contextmanager

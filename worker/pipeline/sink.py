@@ -2,12 +2,12 @@
 
     fetch → decode → transform → write → commit offsets
 
-`SinkPipeline.here` takes rows that the task has fetched, decodes and transforms them by one set of expressions
-(`sink_expressions.py`), as many times compiled as their schemas need (`decoding.py`), and writes them. `job` makes the
-Spark job (`sink_job.py`) that does the same with a range of offsets, for a backlog. A chain with a part in Java goes on
-in `section.py`, and its batches are always *here*. What either place returns is durable; the task then commits its
-offsets (`tasks/sink.py`, Invariant 1). Beside it: which of the two places (`placement.py`), the rows of a partition
-that may be written (`sink_prefix.py`), the search for records to blame (`sink_writing.py`).
+`SinkPipeline` is the inline executor: it takes rows that the task has polled, decodes and transforms them by one set
+of expressions (`sink_expressions.py`), as many times compiled as their schemas need (`decoding.py`), and writes them.
+`job` makes the Spark job (`sink_job.py`) that does the same with a range of offsets, for a backlog. A chain with a Java
+stage goes on in `java_stage.py`, and its batches are always inline. What the outcome of either counts is durable; the
+task then commits its offsets (`tasks/sink.py`, Invariant 1). Beside it: which of the two places (`placement.py`), the
+rows of a partition that may be written (`partition_gate.py`), the search for records to blame (`sink_writing.py`).
 """
 
 from __future__ import annotations
@@ -21,15 +21,17 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from headrace.plugins.contracts import SinkTask
-from headrace.plugins.offsets import PartitionResult, TopicPartition
+from headrace.plugins.offsets import TopicPartition
 from headrace.worker.deadletters.retry_topic import RetryTopic
 from headrace.worker.kafka.writer import discard_producer
+from headrace.worker.outcome import Outcome
 from headrace.worker.pipeline.background_job import BackgroundJob, Ranges
 from headrace.worker.pipeline.decoding import Decoding
+from headrace.worker.pipeline.executor import PolledRows
+from headrace.worker.pipeline.java_stage import SinkStage
 from headrace.worker.pipeline.kafka_frames import KafkaReaders
 from headrace.worker.pipeline.placement import SinkPlacement
 from headrace.worker.pipeline.scope import TaskScope, asking_converters
-from headrace.worker.pipeline.section import SinkSection
 from headrace.worker.pipeline.sink_job import SinkJob, SinkJobParts
 from headrace.worker.pipeline.sink_writing import Piece, SinkWriting
 from headrace.worker.pipeline.trace import trace_records
@@ -47,8 +49,8 @@ class SinkPipeline:
     placement: SinkPlacement
     jobs: SinkJobParts
     retry: RetryTopic | None = None
-    section: SinkSection | None = None
-    """The Java part of the chain, and what comes after it."""
+    java_stage: SinkStage | None = None
+    """The Java stage, and what comes after it."""
 
     @classmethod
     def of(
@@ -59,50 +61,49 @@ class SinkPipeline:
         put_class: str,
         kafka_options: Mapping[str, str] | None,
         retry: RetryTopic | None = None,
-        section: SinkSection | None = None,
+        java_stage: SinkStage | None = None,
     ) -> SinkPipeline:
         """`put_class`: the sink's class, as errors name it; `kafka_options`: of Spark's Kafka source, None if it cannot
         log in."""
         attempts = map(f"{scope.about}-{{}}".format, itertools.count(1))
-        placement = SinkPlacement(scope.engine, task, kafka_options is not None and section is None)
+        placement = SinkPlacement(scope.engine, task, kafka_options is not None and java_stage is None)
         writing = SinkWriting(scope, task, put_class, attempts)
         jobs = SinkJobParts(scope, task, decoding, placement, attempts, KafkaReaders(kafka_options or {}))
-        return cls(scope, decoding, writing, placement, jobs, retry, section)
+        return cls(scope, decoding, writing, placement, jobs, retry, java_stage)
 
-    # -- here: decode and transform, write -----------------------------------------------------------------------------
+    # -- inline: decode and transform, write ---------------------------------------------------------------------------
 
-    def here(self, rows: pa.RecordBatch, failed_before: bool = False) -> list[PartitionResult]:
-        """Write this batch; rows are left where a partition stopped for good, or a search took too long.
+    def run(self, work: PolledRows) -> Outcome[TopicPartition]:
+        """Write this batch in the worker; rows are left if a partition stopped for good, or a search took too long.
 
-        `failed_before`: it failed with a retriable error, so records to blame may go to the retry topic, if there is
-        one. Errors: those of every step.
+        Errors: those of every step.
         """
+        if work.rows is None:
+            return self.writing.write([])
+        with self._batch(work.rows, work.failed_before):
+            if work.are_retried:
+                return self._retried(work.rows)
+            outcome = self._written(work.rows, work.failed_before)
+        self.placement.batch_done_inline()
+        return outcome
+
+    def _written(self, rows: pa.RecordBatch, failed_before: bool) -> Outcome[TopicPartition]:
         trace_records(log, rows)
         later = None if self.retry is None else self.retry.later({})
-        with self._batch(rows, failed_before):
-            pieces = self._decoded(rows)
-            if failed_before and later is not None:
-                reached = self.writing.write_closely(pieces, later, leave_rest=False)
-            else:
-                reached = self.writing.write(pieces, later)
-        self.placement.batch_done_here()
-        return reached
+        pieces = self._decoded(rows)
+        if failed_before and later is not None:
+            return self.writing.write_closely(pieces, later, leave_rest=False)
+        return self.writing.write(pieces, later)
 
-    def again(self, rows: pa.RecordBatch, failed_before: bool = False) -> list[PartitionResult]:
-        """Try these rows of the retry topic again; those that fail with a retriable error wait there once more."""
+    def _retried(self, rows: pa.RecordBatch) -> Outcome[TopicPartition]:
+        """Write rows of the retry topic; those that fail with a retriable error wait there once more."""
         assert self.retry is not None
         originals, attempts = self.retry.originals(rows)
-        later = self.retry.later(attempts)
-        with self._batch(rows, failed_before):
-            return self.writing.write_closely(self._decoded(originals), later, leave_rest=True)
-
-    def without_rows(self) -> list[PartitionResult]:
-        """A batch without rows: what a `HoldingSink` holds may be due. Errors: those of its writer."""
-        return self.writing.write([])
+        return self.writing.write_closely(self._decoded(originals), self.retry.later(attempts), leave_rest=True)
 
     @property
     def held(self) -> Mapping[TopicPartition, int]:
-        """The first offset that the sink holds since the last batch *here*, by partition."""
+        """The first offset that the sink holds since the last inline batch, by partition."""
         return self.writing.held
 
     @contextlib.contextmanager
@@ -119,19 +120,19 @@ class SinkPipeline:
         """The rows decoded and transformed, each part with the same records as they came. Errors: ConverterAway."""
         with asking_converters():
             decoded = self.decoding.run(rows)
-        if self.section is not None:
-            decoded = [self.section.run(part) for part in decoded]
+        if self.java_stage is not None:
+            decoded = [self.java_stage.run(part) for part in decoded]
         if len(decoded) == 1:
             return [(decoded[0], rows)]
         begins = itertools.accumulate((part.num_rows for part in decoded), initial=0)
         return [(part, rows.slice(begin, part.num_rows)) for part, begin in zip(decoded, begins, strict=False)]
 
-    # -- there: the same steps as a Spark job --------------------------------------------------------------------------
+    # -- the same steps as a Spark job ---------------------------------------------------------------------------------
 
     @property
-    def may_go_there(self) -> bool:
-        """Whether a job can do what the last batch needed: one program, and a place among the executors."""
-        return self.placement.may_go_there and self.decoding.alone is not None
+    def may_be_job(self) -> bool:
+        """True if a job can do what the last batch needed: one program, and a place among the executors."""
+        return self.placement.may_be_job and self.decoding.alone is not None
 
     def job(self, ranges: Ranges, row_bytes: int, ahead: BackgroundJob | None) -> SinkJob:
         """The job that moves these offsets, after the one ahead; it has not begun.

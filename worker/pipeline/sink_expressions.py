@@ -10,10 +10,10 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from headrace.plugins.conversion.decode import ConverterBinding, to_records
-from headrace.plugins.recipes import together
 from headrace.plugins.records import Records
 from headrace.worker.engine.shared import shared
-from headrace.worker.pipeline.sink_prefix import stop_of
+from headrace.worker.pipeline.expression_keys import key_of_function, key_of_side, together
+from headrace.worker.pipeline.partition_gate import stop_of
 from headrace.worker.pipeline.transforms import Transforms
 
 _ORIGIN: Final = ("topic", "partition", "offset")
@@ -22,7 +22,7 @@ _RAW: Final = ("timestamp", "headers", "key", "value")
 
 
 class Projection(Protocol):
-    """Knows the columns that it takes of records: a sink's task, or a Java part of the chain before it."""
+    """Knows the columns that it takes of records: a sink's task, or a Java stage before it."""
 
     def columns(self, records: Records) -> Sequence[Column]:
         """The columns, by expressions over the records' frame."""
@@ -30,23 +30,22 @@ class Projection(Protocol):
 
 @dataclass(frozen=True)
 class SinkExpressions:
-    """The expressions of one sink task, up to the Java part of its chain, if there is one."""
+    """The expressions of one sink task, up to the Java stage of its chain, if there is one."""
 
     to: Projection
     transforms: Transforms
-    columns_recipe: Hashable | None = None
-    """What the columns of `to` depend on besides the records; None where that is not known."""
 
-    def recipe(self, key: ConverterBinding, value: ConverterBinding) -> Hashable | None:
-        """What `decoded` depends on, but for `raw`; None where a part does not tell."""
-        return together(key.recipe, value.recipe, self.transforms.recipe, self.columns_recipe)
+    def expression_key(self, key: ConverterBinding, value: ConverterBinding) -> Hashable | None:
+        """Return all that `decoded` depends on, but for `raw`; None if that is not settled."""
+        columns = key_of_function(self.to, "columns")
+        return together(key_of_side(key), key_of_side(value), self.transforms.expression_key, columns)
 
     def decoded(self, rows: DataFrame, key: ConverterBinding, value: ConverterBinding, raw: bool = False) -> DataFrame:
-        """Kafka's rows as `WritablePrefix` takes them; `raw`: a bad record brings its own bytes."""
-        recipe = None if raw else together(key.recipe, value.recipe)
+        """Kafka's rows as `PartitionGate` takes them; `raw`: a bad record brings its own bytes."""
+        both = None if raw else together(key_of_side(key), key_of_side(value))
         if raw:
             rows = rows.withColumns({f"_raw_{name}": F.col(name) for name in _RAW})
-        decoded = self.transforms.headers_read(shared(rows, recipe, lambda: to_records(rows, key, value)))
+        decoded = self.transforms.headers_read(shared(rows, both, lambda: to_records(rows, key, value)))
         # A transform may send a record elsewhere; the offset it counts for stays that of where it came from.
         origin = {f"_{name}": F.col(name) for name in _ORIGIN}
         records = self.transforms.apply(decoded.with_frame(decoded.frame.withColumns(origin)))

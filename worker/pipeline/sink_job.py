@@ -1,6 +1,6 @@
 """A sink's batch as a Spark job.
 
-    Kafka source -> decode, transforms, project -> mapInArrow(WritablePrefix over the sink's writer) -> commit
+    Kafka source -> decode, transforms, project -> mapInArrow(PartitionGate over the sink's writer) -> commit
 
 A job may be planned and, where its sink stages, write before the job ahead of it is committed. It is seen only after
 all ahead of it was done (Invariant 4); where that failed or stopped, the job is discarded and its rows come again.
@@ -16,12 +16,13 @@ from typing import Any, NamedTuple
 
 from pyspark.sql import DataFrame, SparkSession
 
-from headrace.plugins.contracts import ArrowWriter, HoldingSink, SinkTask
+from headrace.plugins.contracts import ArrowWriter, BufferingSink, SinkTask
 from headrace.plugins.errors import RetriableError, StoppedError
-from headrace.plugins.offsets import PartitionResult, Stop, TopicPartition, not_held
+from headrace.plugins.offsets import Stop, TopicPartition
 from headrace.worker.deadletters.reporting import DeadLetterError
 from headrace.worker.engine.driver import EngineLost
 from headrace.worker.engine.plan_cache import CachedPlan
+from headrace.worker.outcome import Outcome, hold, read_to
 from headrace.worker.pipeline.background_job import BackgroundJob, Ranges
 from headrace.worker.pipeline.decoding import Decoding
 from headrace.worker.pipeline.executors import WriteTo
@@ -48,9 +49,9 @@ class SinkJobParts:
 
 
 class Written(NamedTuple):
-    """The outcome of a job before it is committed."""
+    """What a job wrote, before it is committed."""
 
-    reached: list[PartitionResult]
+    outcome: Outcome[TopicPartition]
     parts: list[bytes]
     """The parts that its writers staged."""
     in_vain: Sequence[bytes] = ()
@@ -75,8 +76,8 @@ class SinkJob(Job):
         self._turn.set()
         super().cancel()
 
-    def run(self) -> list[PartitionResult]:
-        """How far each partition got. Errors: JobCancelled where this job is discarded; else those of its steps.
+    def run(self) -> Outcome[TopicPartition]:
+        """Move the ranges. Errors: JobCancelled if this job is discarded; else those of its steps.
 
         A discarded job fails because it was cancelled, or as the job ahead did, whose retry covers both.
         """
@@ -94,7 +95,7 @@ class SinkJob(Job):
         finally:
             self._ahead = None  # or each job would keep all before it
 
-    def _run(self) -> list[PartitionResult]:
+    def _run(self) -> Outcome[TopicPartition]:
         overtakes = self._may_overtake
         if not overtakes:
             self._wait_for_job_ahead()
@@ -105,10 +106,9 @@ class SinkJob(Job):
             self._wait_for_job_ahead()
         if written.in_vain:
             self._parts.task.discard(written.in_vain)
-        held = self._parts.task.commit(written.parts)
-        reached = not_held(written.reached, held or {})
-        self._learn(reached)
-        return reached
+        hold(written.outcome, self._parts.task.commit(written.parts) or {})
+        self._learn(written.outcome)
+        return written.outcome
 
     # -- the steps -----------------------------------------------------------------------------------------------------
 
@@ -135,17 +135,17 @@ class SinkJob(Job):
             raise kind(failed.reason or "a writer failed")
         return written(self.ranges, rows)
 
-    def _learn(self, reached: list[PartitionResult]) -> None:
+    def _learn(self, outcome: Outcome[TopicPartition]) -> None:
         """Let the next batch know the schemas that stopped this job, and the task how the job went."""
         placement = self._parts.placement
-        self.scope.engine.ran(self.scope.about, reached)
+        self.scope.engine.ran(self.scope.about, outcome)
         placement.job_done()
-        if any(one.stop is Stop.UNKNOWN for one in reached):
+        if Stop.UNKNOWN in outcome.stops:
             placement.job_met_unknown_schema()
         try:
-            self._parts.decoding.learn(reached)
+            self._parts.decoding.learn(outcome)
         except RetriableError as error:
-            # What was reached counts; the next batch, here, asks again and knows how long to.
+            # What was reached counts; the next batch, inline, asks again and knows how long to.
             log.warning("The schemas that stopped the job cannot be learned yet: %s", error)
             placement.job_failed()
 
@@ -154,7 +154,7 @@ class SinkJob(Job):
     def _frame(self, session: SparkSession) -> DataFrame:
         # A partition that can be written in parts keeps all cores busy.
         task, cores = self._parts.task, session.sparkContext.defaultParallelism
-        step = task.job_step() if isinstance(task, HoldingSink) else None
+        step = task.job_step() if isinstance(task, BufferingSink) else None
         cut = [self.ranges] if step is None else in_parts(self.ranges, step, cores)
         options = self._parts.readers.options(rows_at_once(self._row_bytes))
         if self._write_to.staged:
@@ -186,24 +186,14 @@ class SinkJob(Job):
 
 def written(ranges: Ranges, rows: list[Any]) -> Written:
     """How far each partition got, to its first part that stopped, and what was staged. Shape of `rows`: `ANSWER`."""
-    together: dict[TopicPartition, PartitionResult] = {}
+    outcome = Outcome[TopicPartition](by_job=True)
     parts: list[bytes] = []
     in_vain: list[bytes] = []
     for row in sorted(rows, key=lambda row: (row.topic, row.partition, row.first)):
-        now = reached_of(row)
-        assert now.partition is not None
-        before = together.get(now.partition)
-        together[now.partition] = now if before is None else before.then(now)
+        partition = TopicPartition(row.topic, row.partition)
         if row.part is not None:
+            before = outcome.of.get(partition)
             (parts if before is None or before.stop is None else in_vain).append(bytes(row.part))
-    ends = [_to_the_end(partition, end, together.get(partition)) for partition, (_, end) in ranges.items()]
-    return Written(ends, parts, in_vain)
-
-
-def _to_the_end(partition: TopicPartition, end: int, reached: PartitionResult | None) -> PartitionResult:
-    """A partition that did not stop was read to its end: after its last row there are only gaps and markers."""
-    if reached is None:
-        return PartitionResult(partition, end - 1)
-    if reached.stop is not None:
-        return reached
-    return replace(reached, upto=end - 1)
+        outcome.add(partition, reached_of(row))
+    read_to(outcome, {partition: end for partition, (_, end) in ranges.items()})
+    return Written(outcome, parts, in_vain)

@@ -11,7 +11,8 @@ import time
 from collections.abc import Mapping
 from typing import Final
 
-from headrace.plugins.offsets import PartitionResult, TopicPartition
+from headrace.plugins.offsets import TopicPartition
+from headrace.worker.outcome import Outcome
 from headrace.worker.pipeline.background_job import BackgroundJob
 from headrace.worker.pipeline.job_size import JobSize
 from headrace.worker.pipeline.sink_job import SinkJob
@@ -58,15 +59,14 @@ class SinkJobs:
         self._jobs.append(running)  # before it starts: what is cancelled from another thread is found here
         running.start()
 
-    def take(self) -> list[PartitionResult]:
-        """Take the first job out and answer what it reached, once it has ended. Errors: those of the job."""
+    def take(self) -> Outcome[TopicPartition]:
+        """Take the first job out and answer its outcome, once it has ended. Errors: those of the job."""
         running = self._jobs.pop(0)
-        reached = running.result()
-        rows = sum(one.rows for one in reached)
+        outcome = running.result()
         now = time.monotonic()
-        self.size.took(rows, now - max(running.began, self._last_ended))
+        self.size.took(outcome.rows, now - max(running.began, self._last_ended))
         self._last_ended = now
-        return reached
+        return outcome
 
     def cancel(self, first_after_s: float = 0) -> None:
         """Wait until all have ended, the first one by itself if it does within the time."""

@@ -1,4 +1,4 @@
-"""The last step of a sink's batch *here*: written by the sink's writer, whole or in ever smaller parts.
+"""The last step of a sink's batch inline: written by the sink's writer, whole or in ever smaller parts.
 
 It is written in parts where the sink says that some records are to blame but not which, and, with a retry topic, where
 a batch failed again with a retriable error: one slow record then does not hold up all others.
@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 
 import pyarrow as pa
@@ -26,14 +26,15 @@ import pyarrow.compute as pc
 
 from headrace.plugins.contracts import ArrowWriter, SinkTask
 from headrace.plugins.errors import RecordFailure, RecordsFailed, RetriableError
-from headrace.plugins.offsets import PartitionResult, Stop, TopicPartition, not_held
+from headrace.plugins.offsets import Stop, TopicPartition
 from headrace.worker.deadletters.reporting import NotSentYet, Reporter
 from headrace.worker.engine.driver import EngineLost
+from headrace.worker.outcome import Outcome, hold, leave_out
+from headrace.worker.pipeline.partition_gate import PartitionGate, Reports
 from headrace.worker.pipeline.scope import TaskScope
-from headrace.worker.pipeline.sink_prefix import Reports, WritablePrefix
 
 Piece = tuple[pa.RecordBatch, pa.RecordBatch]
-"""Rows as `WritablePrefix` wants them, and the same records as they came from Kafka."""
+"""Rows as `PartitionGate` wants them, and the same records as they came from Kafka."""
 Later = Callable[[pa.RecordBatch], pa.RecordBatch]
 
 MOST_TRIES = 64
@@ -68,7 +69,7 @@ class SinkWriting:
         if not again:
             self._told.clear()
 
-    def write(self, pieces: Sequence[Piece], later: Later | None = None) -> list[PartitionResult]:
+    def write(self, pieces: Sequence[Piece], later: Later | None = None) -> Outcome[TopicPartition]:
         """Write these rows; where the sink does not say which records are to blame, search for them.
 
         `later` takes records that may succeed later. Where the search takes too long, rows after the reached ones are
@@ -79,7 +80,7 @@ class SinkWriting:
         except RecordsFailed as error:
             return _Bisection(self, later).run(pieces, error)
 
-    def write_closely(self, pieces: Sequence[Piece], later: Later, leave_rest: bool) -> list[PartitionResult]:
+    def write_closely(self, pieces: Sequence[Piece], later: Later, leave_rest: bool) -> Outcome[TopicPartition]:
         """As `write`, for a batch that has failed with a retriable error before: records to blame are tried later.
 
         `leave_rest`: where the search is given up, all rows that are not written are tried later, too.
@@ -92,25 +93,23 @@ class SinkWriting:
         later: Later | None,
         writer: ArrowWriter,
         stopped: Collection[TopicPartition] = (),
-    ) -> list[PartitionResult]:
+    ) -> Outcome[TopicPartition]:
         put_off = None if later is None else partial(self._put_off, later)
         reports = Reports(self._report if self.scope.reporting.wanted else None, put_off, self.put_class)
-        prefix = WritablePrefix(writer, self.scope.tolerate, reports, stopped)
+        gate = PartitionGate(writer, self.scope.tolerate, reports, stopped)
         try:
             for decoded, raw in pieces:
-                prefix.write(decoded, raw)
-            part = prefix.finish()
+                gate.write(decoded, raw)
+            part = gate.finish()
         except BaseException:
             writer.abort()
             raise
-        left_out: Mapping[TopicPartition, int] = {}
+        outcome = gate.reached()
         if not isinstance(writer, _Refusing):
             self.held = self.task.commit([part]) or {}
-            left_out = self.task.left_out()
-        reached = prefix.reached()
-        if left_out:
-            reached = [_without(one, left_out) for one in reached]
-        return not_held(reached, self.held)
+            leave_out(outcome, self.task.left_out())
+        hold(outcome, self.held)
+        return outcome
 
     def _report(self, failed: pa.RecordBatch) -> None:
         self.reporter(self._untold(failed))
@@ -126,12 +125,6 @@ class SinkWriting:
         return failed.filter(pa.array([place not in self._told for place in _places(failed)], pa.bool_()))
 
 
-def _without(one: PartitionResult, left_out: Mapping[TopicPartition, int]) -> PartitionResult:
-    """The result, in which rows that the sink left out count as dropped."""
-    count = min(one.written, left_out.get(one.partition, 0)) if one.partition is not None else 0
-    return replace(one, written=one.written - count, dropped=one.dropped + count)
-
-
 @dataclass
 class _Bisection:
     """Halves rows that cannot be written until single records are left."""
@@ -139,17 +132,17 @@ class _Bisection:
     of: SinkWriting
     later: Later | None
     leave_rest: bool = False
-    together: dict[TopicPartition, PartitionResult] = field(default_factory=dict)
+    outcome: Outcome[TopicPartition] = field(default_factory=Outcome)
     tries: int = 0
     written: bool = False
     slow: list[tuple[list[Piece], RetriableError]] = field(default_factory=list)
     """Parts that failed with a retriable error."""
     began: float = field(default_factory=time.monotonic)
 
-    def run(self, pieces: Sequence[Piece], failed: RecordsFailed | None = None) -> list[PartitionResult]:
+    def run(self, pieces: Sequence[Piece], failed: RecordsFailed | None = None) -> Outcome[TopicPartition]:
         """How far each partition got; `failed`: how the rows failed already, given to a writer all together."""
         todo = [list(pieces)] if failed is None else self._parts(pieces, failed)
-        while todo and not (self.together and self._is_late):
+        while todo and not (self.outcome.of and self._is_late):
             self.of.scope.stop.raise_if_set("looking for the records that keep a batch from being written")
             part = todo.pop()
             try:
@@ -167,7 +160,7 @@ class _Bisection:
             raise self.slow[0][1]
         for part, why in self.slow:
             self._refuse(part, why)
-        return list(self.together.values())
+        return self.outcome
 
     def _parts(self, part: Sequence[Piece], error: RecordsFailed) -> list[list[Piece]]:
         """The parts to try next, of a part in which the sink names no record."""
@@ -199,20 +192,10 @@ class _Bisection:
         self._take(part, _Refusing(str(error), isinstance(error, RetriableError)))
 
     def _take(self, part: Sequence[Piece], writer: ArrowWriter) -> None:
-        stopped = [partition for partition, one in self.together.items() if one.stop is Stop.FATAL]
-        for now in self.of._write(part, self.later, writer, stopped):
-            assert now.partition is not None
-            before = self.together.get(now.partition)
-            self.together[now.partition] = now if before is None else _together(before, now)
+        stopped = [partition for partition, one in self.outcome.of.items() if one.stop is Stop.FATAL]
+        for partition, now in self.of._write(part, self.later, writer, stopped).of.items():
+            self.outcome.add(partition, now)
             self.written = self.written or now.written > 0
-
-
-def _together(before: PartitionResult, now: PartitionResult) -> PartitionResult:
-    """Both; slow records are refused last, although they lie before rows that were written."""
-    both = before.then(now)
-    if now.stop is None and before.upto is not None and both.upto is not None:
-        return replace(both, upto=max(before.upto, both.upto))
-    return both
 
 
 @dataclass
@@ -255,10 +238,10 @@ def _halves(pieces: Sequence[Piece]) -> tuple[list[Piece], list[Piece]]:
     rest: list[Piece] = []
     left = _count(pieces) // 2
     for decoded, raw in pieces:
-        here = min(left, decoded.num_rows)
-        if here:
-            first.append((decoded.slice(0, here), raw.slice(0, here)))
-        if here < decoded.num_rows:
-            rest.append((decoded.slice(here), raw.slice(here)))
-        left -= here
+        taken = min(left, decoded.num_rows)
+        if taken:
+            first.append((decoded.slice(0, taken), raw.slice(0, taken)))
+        if taken < decoded.num_rows:
+            rest.append((decoded.slice(taken), raw.slice(taken)))
+        left -= taken
     return first, rest

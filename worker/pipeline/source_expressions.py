@@ -9,14 +9,14 @@ from typing import NamedTuple
 from pyspark.sql import DataFrame
 from pyspark.sql.types import StructType
 
-from headrace.plugins.contracts import SourceTask, TopicEncoding
+from headrace.plugins.contracts import RowsOfSeveralTypes, SourceTask, TopicEncoding
 from headrace.plugins.conversion.decode import ConverterBinding
 from headrace.plugins.conversion.encode import to_bytes
 from headrace.plugins.conversion.source_rows import DeclaredRows, numbered_type, records_of
-from headrace.plugins.recipes import recipe_of, together
 from headrace.plugins.records import Records
 from headrace.worker.deadletters.source_records import KeptRecords, unkept
-from headrace.worker.pipeline.section import SourceSection
+from headrace.worker.pipeline.expression_keys import key_of_function, key_of_side, together
+from headrace.worker.pipeline.java_stage import SourceStage
 from headrace.worker.pipeline.transforms import Transforms
 
 
@@ -38,26 +38,29 @@ class SourceExpressions:
     transforms: Transforms
     before: KeptRecords | None = None
     """Keeps what dead letters are made of; None where there are none."""
-    section: SourceSection | None = None
-    """What comes before, up to the Java part of the chain; then shapes are those of its rows."""
+    java_stage: SourceStage | None = None
+    """The Java stage, and what comes before it; then shapes are those of its rows."""
 
     @property
     def keep_bytes(self) -> bool:
         """Whether rows of bytes reach Kafka as they are, and none is kept for dead letters."""
         converters = self.key.converter.keeps_bytes and self.value.converter.keeps_bytes
-        return converters and not self.transforms.links and self.before is None and self.section is None
+        return converters and not self.transforms.steps and self.before is None and self.java_stage is None
 
-    def recipe(self, shape: str) -> Hashable | None:
-        """What `encoded` depends on, for rows that bear the task's constants; None where that is not known."""
-        learns = any(isinstance(side.converter, TopicEncoding) for side in (self.key, self.value))
-        if learns or self.before is not None or self.section is not None:
+    @property
+    def expression_key(self) -> Hashable | None:
+        """Return all that `encoded` depends on, for rows that bear their topic; None if that is not settled."""
+        if self.before is not None or self.java_stage is not None or isinstance(self.task, RowsOfSeveralTypes):
             return None
-        return together(recipe_of(self.task), shape, self.transforms.recipe, self.key.recipe, self.value.recipe)
+        if any(isinstance(side.converter, TopicEncoding) for side in (self.key, self.value)):
+            return None  # it learns from the task's own records
+        records = key_of_function(self.task, "records")
+        return together(records, self.transforms.expression_key, key_of_side(self.key), key_of_side(self.value))
 
     def row_type(self, shape: str) -> StructType:
         """The type of rows of this shape, each with its offset and the number of its split."""
-        if self.section is not None:
-            return self.section.row_type(shape)
+        if self.java_stage is not None:
+            return self.java_stage.row_type(shape)
         return numbered_type(self.task, shape)
 
     def declared(self, shape: str) -> DeclaredRows:
@@ -72,8 +75,8 @@ class SourceExpressions:
         return EncodedRows(encoded if before is None else before.show(encoded), records)
 
     def _records(self, rows: DataFrame, shape: str) -> tuple[Records, KeptRecords | None]:
-        if self.section is not None:
-            return self.section.records(rows, shape)
+        if self.java_stage is not None:
+            return self.java_stage.records(rows, shape)
         records = records_of(self.task, rows, shape)
         if self.before is None:
             return unkept(records), None

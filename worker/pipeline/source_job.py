@@ -6,22 +6,27 @@ range(splits) -> mapInArrow(reader) -> records, transforms, encode -> mapInArrow
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import reduce
-from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from headrace.plugins.contracts import ArrowReader, FrameReader, Plan
-from headrace.plugins.offsets import PartitionResult
+from headrace.plugins.contracts import ArrowReader, FrameReader, Plan, SourceTask
+from headrace.plugins.errors import RetriableError
+from headrace.worker.engine.driver import EngineLost
 from headrace.worker.engine.plan_cache import Rows
+from headrace.worker.outcome import Outcome
 from headrace.worker.pipeline.encoding import SourceEncoding
+from headrace.worker.pipeline.executor import PlannedBatch
 from headrace.worker.pipeline.executors import ProduceTo, ReadFrom
-from headrace.worker.pipeline.job import Job
+from headrace.worker.pipeline.job import Job, JobCancelled
 from headrace.worker.pipeline.job_answer import ANSWER, reached_of
+from headrace.worker.pipeline.placement import SourcePlacement
 from headrace.worker.pipeline.scope import TaskScope
+from headrace.worker.pipeline.source_producer import SourceProducer
 
 
 class SourceJob(Job):
@@ -36,9 +41,12 @@ class SourceJob(Job):
         self._encoding = encoding
         self._to = to
 
-    def run(self) -> dict[int, PartitionResult]:
-        """How far each split got. Errors: JobCancelled, EngineLost, RetriableError; whatever Spark raises."""
-        return by_split(self._answers(self._plan.bytes // max(1, self._plan.rows)))
+    def run(self) -> Outcome[int]:
+        """Move the splits. Errors: JobCancelled, EngineLost, RetriableError; whatever Spark raises."""
+        outcome = Outcome[int](by_job=True)
+        for row in self._answers(self._plan.bytes // max(1, self._plan.rows)):  # in the order of Spark's partitions
+            outcome.add(row.split, reached_of(row))
+        return outcome
 
     def _frame(self, session: SparkSession) -> DataFrame:
         encoded = self._encoded(session)
@@ -70,10 +78,55 @@ class SourceJob(Job):
         return self._reader.translate_error(error) if isinstance(self._reader, FrameReader) else error
 
 
-def by_split(rows: list[Any]) -> dict[int, PartitionResult]:
-    """How far each split got: what its parts, in their order, reached together up to the first that stopped."""
-    together: dict[int, PartitionResult] = {}
-    for row in rows:  # collected in the order of Spark's partitions
-        before, now = together.get(row.split), reached_of(row)
-        together[row.split] = now if before is None else before.then(now)
-    return together
+class SourceJobs:
+    """Runs the large batches of one source task as Spark jobs, one at a time; any thread may call `cancel`."""
+
+    def __init__(
+        self,
+        scope: TaskScope,
+        task: SourceTask,
+        encoding: SourceEncoding,
+        producer: SourceProducer,
+        placement: SourcePlacement,
+    ) -> None:
+        self._scope = scope
+        self._task = task
+        self._encoding = encoding
+        self._producer = producer
+        self._placement = placement
+        self._job: SourceJob | None = None
+
+    def run(self, work: PlannedBatch) -> Outcome[int]:
+        """Move the plan's splits side by side. Errors: as `SourceJob.run`; StoppedError."""
+        scope = self._scope
+        self._job = job = SourceJob(scope, work.plan, work.reader, self._encoding, self._produce_to(work.plan))
+        with scope.engine.jobs.take(1, scope.stop):
+            scope.stop.raise_if_set("waiting for a turn")
+            began = time.monotonic()
+            try:
+                outcome = job.run()
+            except RetriableError as error:
+                if not isinstance(error, EngineLost | JobCancelled):
+                    self._placement.job_failed(work.plan)
+                raise
+        self._placement.job_done(scope.engine.ran(scope.about, outcome), time.monotonic() - began)
+        return outcome
+
+    def cancel(self) -> None:
+        """End the job that runs, if any, soon."""
+        if self._job is not None:
+            self._job.cancel()
+
+    def _produce_to(self, plan: Plan) -> ProduceTo:
+        settings, reporting = self._producer.settings(self._task.topics()), self._scope.reporting
+        return ProduceTo(
+            settings.config,
+            self._scope.tolerate,
+            self._producer.topics.known,
+            self._producer.topics.closed,
+            settings.most_bytes,
+            reporting if reporting.wanted else None,
+            tuple(split.partition for split in plan.splits),
+            rows_share_offsets=self._task.rows_share_offsets,
+            wants_deliveries=self._task.wants_deliveries,
+        )

@@ -1,4 +1,4 @@
-"""The producer of a source task: open *here* from one batch to the next, sized for the topics that it writes to."""
+"""The producer of a source task: open inline from one batch to the next, sized for the topics that it writes to."""
 
 from __future__ import annotations
 

@@ -15,22 +15,22 @@ from headrace.config.settings import Type
 from headrace.config.values import read
 from headrace.plugins.contracts import Decoded, Predicate, Transform
 from headrace.plugins.discovery import Plugins
-from headrace.plugins.recipes import together
 from headrace.plugins.records import Records
 from headrace.plugins.schema import Schema
+from headrace.worker.pipeline.expression_keys import key_of, together
 
 _FRAMEWORK = ("type", "predicate", "negate", "plugin.version")
 """The settings of a transform that are not its own class's."""
 
 
 @dataclass(frozen=True)
-class _Link:
+class _Step:
     transform: Transform
     class_name: str
     predicate: Predicate | None
     negate: bool
-    recipe: Hashable | None
-    """What it depends on: all settings; None where that is not known."""
+    key: Hashable | None
+    """All that its expressions depend on; None if that is not settled."""
 
     def apply(self, records: Records) -> Records:
         applies = None
@@ -45,12 +45,12 @@ class _Link:
 class Transforms:
     """Changes records between their source or sink and the converters."""
 
-    links: tuple[_Link, ...] = ()
+    steps: tuple[_Step, ...] = ()
     header_bytes: Callable[[Column, Schema | None], Decoded] | None = None
     headers_read: Callable[[Records], Records] = lambda records: records
     """Marks records of a sink whose headers their converter cannot read; comes before the transforms."""
-    headers_recipe: Hashable | None = ()
-    """What `headers_read` and `header_bytes` depend on; None where that is not known."""
+    headers_key: Hashable | None = ()
+    """All that `headers_read` and `header_bytes` depend on; None if that is not settled."""
 
     @classmethod
     def of(
@@ -72,7 +72,7 @@ class Transforms:
         predicates = _made(
             "predicates", "predicate", [one for one in named if only is None or one in used], connector, plugins, worker
         )
-        links = []
+        steps = []
         found = _made("transforms", "transformation", chosen, connector, plugins, worker)
         for alias, (made, class_name, own) in found.items():
             predicate = own.get("predicate")
@@ -86,25 +86,23 @@ class Transforms:
                 )
                 raise ConfigError(problem)
             negate = read(f"transforms.{alias}.negate", Type.BOOLEAN, own.get("negate", "false"))
-            test, _, tested = (None, "", {}) if predicate is None else predicates[predicate]
-            recipe = None
-            if made.is_pure and (test is None or test.is_pure):
-                recipe = type(made), frozenset(own.items()), type(test), frozenset(tested.items())
-            links.append(_Link(made, class_name, test, negate, recipe))
-        return cls(tuple(links), header_bytes)
+            test = None if predicate is None else predicates[predicate][0]
+            key = together(key_of(made), class_name, () if test is None else key_of(test), negate)
+            steps.append(_Step(made, class_name, test, negate, key))
+        return cls(tuple(steps), header_bytes)
 
     @property
-    def recipe(self) -> Hashable | None:
-        """What the expressions depend on; None where that is not known."""
-        return together(self.headers_recipe, *(link.recipe for link in self.links))
+    def expression_key(self) -> Hashable | None:
+        """All that the expressions depend on; None if that is not settled."""
+        return together(self.headers_key, *(step.key for step in self.steps))
 
     def apply(self, records: Records) -> Records:
         """The records as all of them leave them."""
-        if not self.links:
+        if not self.steps:
             return records
         done = replace(records, header_bytes=self.header_bytes)
-        for link in self.links:
-            done = link.apply(done)
+        for step in self.steps:
+            done = step.apply(done)
         return done
 
 

@@ -44,7 +44,7 @@ from confluent_kafka import (
     Producer,
     TopicPartition,
 )
-from confluent_kafka.admin._listoffsets import OffsetSpec
+from confluent_kafka.admin import OffsetSpec
 
 from headrace.plugins.errors import RetriableError
 from headrace.plugins.kafka.admin_clients import admin_client

@@ -21,7 +21,7 @@ from headrace.plugins.offsets import TopicPartition
 from headrace.worker.engine.driver import EngineLost
 from headrace.worker.pipeline.background_job import BackgroundJob, Ranges
 from headrace.worker.pipeline.job import JobCancelled, OutOfMemory
-from headrace.worker.pipeline.placement import THERE_ROWS
+from headrace.worker.pipeline.placement import JOB_ROWS
 from headrace.worker.pipeline.sink import SinkPipeline
 from headrace.worker.pipeline.sink_jobs import AHEAD, SinkJobs
 from headrace.worker.tasks.held_rows import HeldRows
@@ -50,7 +50,7 @@ class Backlog:
         self._held = held
         self._load = load
         # A job of a sink that holds rows ends before its range does, so that none can be planned after it.
-        self._jobs = SinkJobs(THERE_ROWS, most=1 if held.may_be else AHEAD)
+        self._jobs = SinkJobs(JOB_ROWS, most=1 if held.may_be else AHEAD)
         self._must_recover = False
         self._inline_to: dict[TopicPartition, int] = {}
         """The ends of the ranges of jobs that ran out of memory, or that the engine was lost with."""
@@ -75,16 +75,16 @@ class Backlog:
         finally:
             self._drop()
             if begun and not self._host.stop.is_set():
-                consumer.seek()
+                consumer.partitions.seek()
 
     def recover(self, consumer: SinkConsumer, positions: Positions) -> None:
         """After a job failed: go on after the rows that it made durable all the same; nothing is written before."""
         if not self._must_recover:
             return
-        mine = set(consumer.assigned)
+        mine = set(consumer.partitions.assigned)
         known = self._plugin.recover()
         positions.go_on_at_least({p: offset for p, offset in known.items() if p in mine})
-        consumer.seek()
+        consumer.partitions.seek()
         self._must_recover = False
 
     def end(self, lost: bool) -> None:
@@ -121,7 +121,7 @@ class Backlog:
                 break
             if ranges is None:
                 break
-            consumer.hold()
+            consumer.partitions.hold()
             self._held.drop()
             self._jobs.begin(self._pipeline.job(ranges, self._load.large_bytes, self._jobs.last))
         return bool(self._jobs)
@@ -131,35 +131,39 @@ class Backlog:
 
         Errors: RetriableError.
         """
-        if not self._pipeline.may_go_there or not self._host.spark.is_ready:
+        if not self._pipeline.may_be_job or not self._host.spark.is_ready:
             return None
         begins = self._begins(consumer)
         if any(begin < self._inline_to.get(p, begin) for p, begin in begins.items()):
             return None
-        waiting = {p: high - begin for p, begin in begins.items() if (high := consumer.high(p)) > begin}
+        waiting = {p: high - begin for p, begin in begins.items() if (high := consumer.partitions.high(p)) > begin}
         total, again = sum(waiting.values()), self._held.repeated(begins)
         # What the sink holds comes again with a job: worth it only if at least as much is new.
         if not self._load.is_worth_a_job(total - again) or total < 2 * again:
             return None
         limit = self._jobs.size.limit
         most = max(1, int(min(limit.rows, limit.bytes / self._load.mean_bytes)) // max(1, len(waiting)))
-        if consumer.restart_remade({partition.topic for partition in waiting}):
+        if consumer.offsets.restart_remade({partition.topic for partition in waiting}):
             return None
         ranges = {}
         for partition in waiting:
-            low, high = consumer.watermarks(partition)
+            low, high = consumer.partitions.watermarks(partition)
             begin = positions.in_topic(partition, begins[partition], low, high)
             if high > begin:
                 ranges[partition] = begin, min(high, begin + most)
         if ranges and self._held.may_be:
-            return self._held.job_ranges(ranges, {p: consumer.high(p) for p in ranges}) or None
+            return self._held.job_ranges(ranges, {p: consumer.partitions.high(p) for p in ranges}) or None
         return ranges or None
 
     def _begins(self, consumer: SinkConsumer) -> dict[TopicPartition, int]:
         """The offsets at which the next job begins. Errors: RetriableError."""
         taken = self._jobs.ends
         retry = None if self._pipeline.retry is None else self._pipeline.retry.name
-        known = {p: taken[p] if p in taken else consumer.begin(p) for p in consumer.assigned if p.topic != retry}
+        known = {
+            p: taken[p] if p in taken else consumer.partitions.begin(p)
+            for p in consumer.partitions.assigned
+            if p.topic != retry
+        }
         return {partition: begin for partition, begin in known.items() if begin is not None}
 
     def _await(self, consumer: SinkConsumer, running: BackgroundJob) -> None:
@@ -176,11 +180,11 @@ class Backlog:
         if not self._jobs:
             return
         try:
-            reached = self._jobs.take()
+            outcome = self._jobs.take()
         except JobCancelled:
             return
         self._host.retry_budget.succeeded()
-        self._loop.reached_by_job(reached)
+        self._loop.reached(outcome)
 
     def _drop(self) -> None:
         """End all jobs; one that ended before it could be cancelled counts."""

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Final
 
-from confluent_kafka.cimpl import NewTopic
+from confluent_kafka.admin import NewTopic
 
 from headrace.config.connector import clients
 from headrace.config.connector.config import ConverterConfig, converter_config
@@ -23,12 +23,10 @@ from headrace.config.worker.allowed_files import check_files
 from headrace.config.worker.allowed_hosts import ALLOWED_HOSTS, EVERYWHERE, HostUnknown, check_hosts
 from headrace.config.worker.config import WorkerConfig
 from headrace.config.worker.internal_topics import InternalTopics
-from headrace.plugins.contracts import Converter, HeaderConverter, HoldingSink, Place, SinkTask, SourceTask
+from headrace.plugins.contracts import BufferingSink, Converter, HeaderConverter, Place, SinkTask, SourceTask
 from headrace.plugins.conversion.decode import ConverterBinding, with_headers_read
 from headrace.plugins.discovery import Plugins
 from headrace.plugins.errors import RetriableError, StoppedError
-from headrace.plugins.java_section import JavaSection
-from headrace.plugins.recipes import recipe_of, together
 from headrace.worker.deadletters.reporting import Reporting
 from headrace.worker.deadletters.retry_topic import RetryTopic
 from headrace.worker.deadletters.source_records import KeptRecords
@@ -40,15 +38,16 @@ from headrace.worker.kafka.transactions import Transactions
 from headrace.worker.kafka.writer import CLIENT_BYTES
 from headrace.worker.pipeline.decoding import Decoding
 from headrace.worker.pipeline.encoding import SourceEncoding
-from headrace.worker.pipeline.java_part import SplitTransforms
+from headrace.worker.pipeline.expression_keys import key_of, together
+from headrace.worker.pipeline.java_stage import RunningStage, SinkStage, SourceStage, running_stage
 from headrace.worker.pipeline.placement import SourcePlacement
 from headrace.worker.pipeline.scope import TaskScope
-from headrace.worker.pipeline.section import SinkSection, SourceSection, java_section
 from headrace.worker.pipeline.sink import SinkPipeline
 from headrace.worker.pipeline.sink_expressions import Projection, SinkExpressions
 from headrace.worker.pipeline.source import SourcePipeline
 from headrace.worker.pipeline.source_expressions import SourceExpressions
 from headrace.worker.pipeline.source_producer import ProducerSettings, SourceProducer, producer_config
+from headrace.worker.pipeline.split_transforms import SplitTransforms
 from headrace.worker.pipeline.transforms import Transforms
 from headrace.worker.tasks.host import TaskHost
 
@@ -141,22 +140,22 @@ class PipelineBuilder:
         scope = self._scope()
         self.engine.say_if_bound(scope.about, self._place(task))
         before = KeptRecords(self._envelope()) if self.handling.dead_letters else None
-        section: SourceSection | None = None
-        if (java := self._section(is_source=True)) is not None:
-            section = SourceSection(scope, task, java, self._transforms(self.split.before), before)
+        java_stage: SourceStage | None = None
+        if (java := self._java_stage(is_source=True)) is not None:
+            java_stage = SourceStage(scope, task, java, self._transforms(self.split.before), before)
         key, value = self._conversion("key"), self._conversion("value")
-        transforms = self._transforms(self.split.on_spark if section is None else self.split.after)
-        return SourcePipeline(
+        transforms = self._transforms(self.split.on_spark if java_stage is None else self.split.after)
+        return SourcePipeline.of(
             scope,
             task,
-            SourceEncoding(scope, SourceExpressions(task, key, value, transforms, before, section)),
+            SourceEncoding(scope, SourceExpressions(task, key, value, transforms, before, java_stage)),
             SourceProducer(
                 output.producer,
                 SourceTopics(output.creation, output.admin, scope.stop, self._closed),
                 task.wants_deliveries,
                 output.transactions,
             ),
-            SourcePlacement(self.engine, task, stays_here=section is not None or output.transactions is not None),
+            SourcePlacement(self.engine, task, stays_inline=java_stage is not None or output.transactions is not None),
         )
 
     def sink(self, task: SinkTask) -> SinkPipeline:
@@ -164,31 +163,30 @@ class PipelineBuilder:
         scope, handling = self._scope(), self.handling
         self.engine.say_if_bound(scope.about, self._place(task))
         to: Projection = task
-        recipe = recipe_of(task)
-        section: SinkSection | None = None
-        if (java := self._section(is_source=False)) is not None:
-            section, to, recipe = SinkSection(scope, task, java, self._transforms(self.split.after)), java, None
+        java_stage: SinkStage | None = None
+        if (java := self._java_stage(is_source=False)) is not None:
+            java_stage, to = SinkStage(scope, task, java, self._transforms(self.split.after)), java
         key, value = self._conversion("key"), self._conversion("value")
-        transforms = self._transforms(self.split.on_spark if section is None else self.split.before)
+        transforms = self._transforms(self.split.on_spark if java_stage is None else self.split.before)
         consumer = clients.sink_consumer(self.worker, self.connector, self.host.id.task)
-        # Decided: with a login by tokens records are read *here* only, because the URLs that Kafka's Java client may
+        # Decided: with a login by tokens records are read inline only, because the URLs that Kafka's Java client may
         # fetch tokens from are properties of a JVM, the executors' too, which begin before any connector; loses: what
         # executors would read.
         options = None if consumer.login.is_by_token else consumer.spark()
         retry = None
         if handling.retry_topic:
-            if isinstance(task, HoldingSink):
+            if isinstance(task, BufferingSink):
                 why = "This sink has one outcome for all records of a file, so that single ones cannot be tried later"
                 raise ConfigError(Problem(RETRY_TOPIC, handling.retry_topic, why, "Remove the setting."))
             retry = RetryTopic(self.host.id.connector, handling, self.letters_producer, scope.stop)
         return SinkPipeline.of(
             scope,
             task,
-            Decoding(scope, SinkExpressions(to, transforms, recipe), key, value),
+            Decoding(scope, SinkExpressions(to, transforms), key, value),
             self.host.config["task.class"],
             options,
             retry,
-            section,
+            java_stage,
         )
 
     def create_topics(self) -> None:
@@ -229,7 +227,7 @@ class PipelineBuilder:
 
     def _conversion(self, side: str) -> ConverterBinding:
         named = converter_config(side, self.connector, self.worker.originals)
-        if side in self.split.in_java.converters:
+        if side in self.split.java_stage.converters:
             named = ConverterConfig(_BYTES, {})
         found = self.plugins.find("converter", named.class_name)
         converter: Converter = found.load()()
@@ -262,15 +260,15 @@ class PipelineBuilder:
         return replace(closed, keeps_checkpoints=self.host.config.get("task.class") == _CHECKPOINTS)
 
     def _place(self, task: SourceTask | SinkTask) -> Place:
-        return Place.WORKER_PROCESS if self.split.is_section else task.place
+        return Place.WORKER_PROCESS if self.split.comes_back else task.place
 
-    def _section(self, is_source: bool) -> JavaSection | None:
-        """The part of the chain in Java beside a connector that runs here, started; None where there is none."""
-        if not self.split.is_section:
+    def _java_stage(self, is_source: bool) -> RunningStage | None:
+        """The Java stage beside a connector that runs here, started; None if there is none."""
+        if not self.split.comes_back:
             return None
-        made = java_section()
+        made = running_stage()
         self.host.at_end.on_close(made.stop)
-        made.start(self.split.in_java, self.host.context, is_source)
+        made.start(self.split.java_stage, self.host.context, is_source)
         self.host.resources.on_close(made.end_waits)
         return made
 
@@ -278,7 +276,7 @@ class PipelineBuilder:
         """Those on Spark of these aliases."""
         named = converter_config("header", self.connector, self.worker.originals)
         found = self.plugins.find("header_converter", named.class_name)
-        if found.from_jar or (self.split.in_java.converters and not self.split.is_section):
+        if found.from_jar or (self.split.java_stage.converters and not self.split.comes_back):
             return Transforms()  # all run in Java, which reads and writes headers, too
         converter: HeaderConverter = found.load()()
         converter.configure(named.props, False)
@@ -287,5 +285,4 @@ class PipelineBuilder:
         settings = {"python.transforms.allowed": self.worker["python.transforms.allowed"]}
         made = Transforms.of(self.connector, self.plugins, converter.encode, settings, aliases)
         read = partial(with_headers_read, converter=converter, class_name=found.class_name)
-        recipe = together(recipe_of(converter), found.class_name)
-        return replace(made, headers_read=read, headers_recipe=recipe)
+        return replace(made, headers_read=read, headers_key=together(key_of(converter), found.class_name))

@@ -9,7 +9,7 @@ bytes of one. So an answer is small, unless the user's settings say how large it
 
 Decided: 16 KiB, because its worst is then half a GB of zstd, less than the one batch that has to be taken anyway (of
 gzip, 1 MB may become 1 GB), and from near brokers it is no slower (measured: batches of 300 bytes, 16 KB and 1 MB);
-loses: from brokers that are far away *here* gets 16 KiB, or one batch, for each way there and back. A backlog is read
+loses: from brokers that are far away inline gets 16 KiB, or one batch, for each way there and back. A backlog is read
 by jobs, whose Kafka client decompresses record by record.
 """
 
@@ -45,13 +45,12 @@ class Cut(NamedTuple):
 
 
 class Fetched(NamedTuple):
-    """What a sink takes at once."""
+    """A judgement of what a sink takes at once."""
 
-    messages: Sequence[Any]
     are_few: bool
-    """Whether they are a small batch: then they are without those that were handled already."""
+    """True for a small batch."""
     is_full: bool
-    """Whether many more are likely."""
+    """True if many more are likely."""
 
 
 class Sizes(NamedTuple):

@@ -1,10 +1,10 @@
-"""The rows that a sink has taken and not yet made durable, as a `HoldingSink` does; other sinks hold none."""
+"""The rows that a sink has taken and not yet made durable, as a `BufferingSink` does; other sinks hold none."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 
-from headrace.plugins.contracts import HoldingSink, SinkTask
+from headrace.plugins.contracts import BufferingSink, SinkTask
 from headrace.plugins.offsets import TopicPartition
 from headrace.worker.pipeline.background_job import Ranges
 
@@ -13,7 +13,7 @@ class HeldRows:
     """The progress of partitions with held rows; for the task's own thread."""
 
     def __init__(self, sink: SinkTask) -> None:
-        self._sink = sink if isinstance(sink, HoldingSink) else None
+        self._sink = sink if isinstance(sink, BufferingSink) else None
         self._taken: dict[TopicPartition, int] = {}
         """The next record to fetch."""
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -18,6 +18,8 @@ from headrace.plugins.offsets import PartitionResult, TopicPartition
 from headrace.worker.deadletters.converter_retry import ConverterAway
 from headrace.worker.deadletters.retry_topic import RetryTopic
 from headrace.worker.engine.driver import EngineLost
+from headrace.worker.outcome import Outcome
+from headrace.worker.pipeline.executor import PolledRows
 from headrace.worker.pipeline.sink import SinkPipeline
 from headrace.worker.tasks.held_rows import HeldRows
 from headrace.worker.tasks.host import TaskHost
@@ -58,21 +60,21 @@ class InlineBatches:
                 return True
             retry = self._pipeline.retry
             if retry is None:
-                return self._write(rows, self._pipeline.here)
+                return self._write(rows)
             rows, again = retry.split(rows)
-            if rows.num_rows and not self._write(rows, self._pipeline.here):
+            if rows.num_rows and not self._write(rows):
                 return False
             return again is None or not again.num_rows or self._write_again(retry, self._still_mine(again))
         except RetriableError:
             self._held.drop()
-            self._consumer.seek()
+            self._consumer.partitions.seek()
             raise
 
     def _write_due(self) -> None:
         """Let a sink that holds rows make durable what is due without new ones."""
         if (due_s := self._held.due_s()) is not None and due_s <= 0:
             with self._host.metrics.attempt():
-                self._loop.reached(self._pipeline.without_rows())
+                self._loop.reached(self._pipeline.run(PolledRows(None)))
             self._go_on_held({})
 
     def _go_on_held(self, taken: Mapping[TopicPartition, int]) -> None:
@@ -80,13 +82,13 @@ class InlineBatches:
         if done := self._held.took(taken, self._pipeline.held):
             self._loop.go_on(done)
 
-    def _write(self, rows: pa.RecordBatch, work: Callable[[pa.RecordBatch, bool], list[PartitionResult]]) -> bool:
-        """Have `work` write these rows until nothing of them is left; False if the task was asked to stop before."""
+    def _write(self, rows: pa.RecordBatch, are_retried: bool = False) -> bool:
+        """Write these rows until nothing of them is left; False if the task was asked to stop before."""
         loop, failures = self._loop, 0
         while not self._host.stop.is_set():
             try:
                 with self._host.metrics.attempt():
-                    reached = work(rows, failures > 0)
+                    outcome = self._pipeline.run(PolledRows(rows, failures > 0, are_retried))
             except EngineLost:
                 if loop.is_lent:
                     raise
@@ -101,12 +103,15 @@ class InlineBatches:
                 loop.recovered(failures)
                 failures = 0
                 self._host.retry_budget.succeeded()
-                loop.reached(reached)
-                rows = self._left(rows, reached)
+                if are_retried:  # their own offsets are long committed
+                    loop.count(outcome)
+                    break
+                loop.reached(outcome)
+                rows = self._left(rows, outcome)
                 if not rows.num_rows:
                     break
                 loop.commit_when_due()
-                self._consumer.hold()
+                self._consumer.partitions.hold()
                 self._consumer.stay(0)
             rows = self._still_mine(rows)
             if not rows.num_rows:
@@ -114,16 +119,16 @@ class InlineBatches:
         else:
             return False
         if not loop.is_paused:
-            self._consumer.release()
+            self._consumer.partitions.release()
         return True
 
-    def _left(self, rows: pa.RecordBatch, reached: list[PartitionResult]) -> pa.RecordBatch:
+    def _left(self, rows: pa.RecordBatch, outcome: Outcome[TopicPartition]) -> pa.RecordBatch:
         """The rows that are left: a search for bad ones that took too long leaves some."""
         if self._held.may_be:
             self._go_on_held(ends(rows))
             return rows.slice(rows.num_rows)
         # Each kernel costs a part of what a small batch does, and most are handled as a whole.
-        if not reached or sum(one.rows for one in reached) == rows.num_rows:
+        if not outcome.of or outcome.rows == rows.num_rows:
             return rows.slice(rows.num_rows)
         return self._positions.not_handled(rows)
 
@@ -134,23 +139,18 @@ class InlineBatches:
             log.warning("%d records in %s are other connectors'; a retry topic should be one's own", others, retry.name)
             self._host.metrics.moved([PartitionResult(dropped=others)])
         handled = ends(rows) | {partition: rest.offset for partition, rest in rests.items()}
-        if due.num_rows and not self._write(due, self._try_again):
+        if due.num_rows and not self._write(due, are_retried=True):
             return False
-        kept = self._consumer.kept
+        kept = self._consumer.partitions.kept
         self._positions.go_on({p: end for p, end in handled.items() if p in kept and not self._loop.abandoned})
         for partition, rest in rests.items():
             if partition in kept:
-                self._consumer.rest(partition, time.monotonic() + (rest.until_ms - retry.clock_ms()) / 1000)
+                self._consumer.partitions.rest(partition, time.monotonic() + (rest.until_ms - retry.clock_ms()) / 1000)
         return True
-
-    def _try_again(self, rows: pa.RecordBatch, failed_before: bool) -> list[PartitionResult]:
-        """Write these rows of the retry topic; nothing is reached, because their own offsets are long committed."""
-        self._loop.count(self._pipeline.again(rows, failed_before))
-        return []
 
     def _still_mine(self, rows: pa.RecordBatch) -> pa.RecordBatch:
         """Rows of partitions that the task has kept since they were fetched; others come again."""
         mine = pa.array([False] * len(rows), pa.bool_())
-        for topic, partition in self._consumer.kept:
+        for topic, partition in self._consumer.partitions.kept:
             mine = pc.or_(mine, pc.and_(pc.equal(rows["topic"], topic), pc.equal(rows["partition"], partition)))
         return rows.filter(mine)

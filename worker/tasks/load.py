@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from headrace.worker.pipeline.placement import FEW, THERE_ROWS, is_few, is_worth_a_job
+from headrace.worker.pipeline.placement import FEW, JOB_ROWS, is_few, is_worth_a_job
 from headrace.worker.tasks.fetched import Fetched, sizes
 
 FETCH_ROWS: Final = 10_000
@@ -46,10 +46,10 @@ class Load:
         self.large_bytes = max(largest, int(0.9 * self.large_bytes))
         if len(messages) >= _MEASURED_ROWS or taken >= _MEASURED_BYTES:
             self.mean_bytes = 0.8 * self.mean_bytes + 0.2 * (taken / len(messages) + _ROW_BYTES)
-        full = len(messages) >= min(most, THERE_ROWS // 20) or taken >= FETCH_BYTES
+        full = len(messages) >= min(most, JOB_ROWS // 20) or taken >= FETCH_BYTES
         # From brokers that are far away little comes at once, however much waits.
         full = full or self.is_worth_a_job(self.lag)
-        return Fetched(messages, is_few(len(messages), taken), full)
+        return Fetched(is_few(len(messages), taken), full)
 
     def is_worth_a_job(self, count: int) -> bool:
         """Say whether so many of these records are worth a Spark job."""

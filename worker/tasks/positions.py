@@ -1,6 +1,6 @@
 """Where a sink task goes on in each of its partitions, and what of that its group has committed.
 
-Offsets are of the next record to read, as Kafka commits them. Nothing here asks Kafka; `sink_consumer` does.
+Offsets are of the next record to read, as Kafka commits them. Nothing here asks Kafka; the consumer's parts do.
 """
 
 from __future__ import annotations

@@ -32,6 +32,7 @@ from dataclasses import dataclass, field
 from enum import Enum, auto
 from typing import Final, NamedTuple
 
+from headrace.plugins.contracts import SinkTask
 from headrace.worker.kafka.consumer_news import ConsumerNews
 from headrace.worker.model import TaskId
 
@@ -73,6 +74,11 @@ class Next(Enum):
 
 
 Step = Callable[[], Next]
+
+
+def may_lend(task: SinkTask) -> bool:
+    """True if this task's steps may be taken on a thread that it shares: it stages, so others call it anyway."""
+    return type(task).staging_writer is not SinkTask.staging_writer
 
 
 @dataclass(eq=False)

@@ -12,8 +12,8 @@ from typing import Any
 from headrace.plugins.contracts import GroupMember
 from headrace.worker.kafka.topic_ids import TopicIds
 from headrace.worker.model import TaskId
+from headrace.worker.tasks.group_offsets import StableOffsets
 from headrace.worker.tasks.positions import Positions
-from headrace.worker.tasks.sink_consumer import StableOffsets
 from headrace.worker.tasks.subscription import TopicSubscription
 
 log = logging.getLogger(__name__)

@@ -16,6 +16,7 @@ from headrace.worker.deadletters.converter_retry import ConverterAway
 from headrace.worker.engine.driver import EngineLost
 from headrace.worker.errors import ConnectError, RecordError
 from headrace.worker.model import State
+from headrace.worker.outcome import Outcome
 from headrace.worker.pipeline.placement import is_few
 from headrace.worker.pipeline.source import SourceBatch, SourcePipeline
 from headrace.worker.storage.offset_file import SourceOffsets
@@ -63,7 +64,7 @@ class SourceTaskRunner(Task):
         self._storing = threading.Lock()
         self.records = 0
 
-    def _begin(self) -> None:
+    def begin(self) -> None:
         self._builder.check_reach()
         self._until_done(self._output.open_transactions)  # before offsets are read, which an older one may yet commit
         self._until_done(self._offsets.refresh)  # a plugin may ask for stored offsets as it starts
@@ -95,18 +96,18 @@ class SourceTaskRunner(Task):
             super().abandon()
             self._release()
 
-    def _loop(self) -> None:
+    def loop(self) -> None:
         with self._poll_interval.source() as pace:
             self._ask(pace)
 
     def _ask(self, pace: Pace) -> None:
         assert self._pipeline is not None
         failures, idle_s = 0, FIRST_S
-        while not self.stop.is_set():
+        while not self._host.stop.is_set():
             self._commit_if_due()
             self._confirm()
             self._pipeline.listen()
-            if self._paused:
+            if self.is_paused:
                 self._commit()
                 self._set(State.PAUSED)
                 self.wait(1.0)
@@ -123,7 +124,7 @@ class SourceTaskRunner(Task):
                 self.wait(0.2)
                 continue
             except RetriableError as error:
-                if self.stop.is_set():
+                if self._host.stop.is_set():
                     log.info("The stop broke off what the task was doing: %s", error)
                     break
                 failures += 1
@@ -134,9 +135,9 @@ class SourceTaskRunner(Task):
             self._host.retry_budget.succeeded()
             if batch is not None:
                 idle_s = FIRST_S
-                if self._plugin.gathers and is_few(batch.rows, batch.bytes):
-                    self.stop.wait(pace.small_batch(batch.rows))
-                if batch.is_all:
+                if self._plugin.coalesces and is_few(rows := batch.outcome.rows, batch.bytes):
+                    self._host.stop.wait(pace.small_batch(rows))
+                if batch.caught_up:
                     self._wait_for_news(TOLD_S)
                 continue
             idle_s = min(idle_s * 2, self._poll_interval.longest_s)
@@ -162,9 +163,9 @@ class SourceTaskRunner(Task):
         batch = self._sent_and_set(after)
         if batch is None:
             return None
-        if self._exactly_once is not None and not self._abandoned:
+        if self._exactly_once is not None and not self.abandoned:
             self._exactly_once.end_batch(batch.ends_transaction)
-        for one in batch.reached:
+        for one in batch.outcome:
             if one.stop is Stop.FATAL:
                 raise RecordError(f"{one.reason} (after {dict(one.source_offset or {})} of {one.source_partition})")
         return None if batch.is_empty else batch
@@ -175,8 +176,8 @@ class SourceTaskRunner(Task):
         try:
             batch = self._pipeline.batch(after)
             if batch is not None:
-                self._moved(batch.reached, batch.was_there)
-                self._store(batch.reached, flush=batch.was_there)
+                self._moved(batch.outcome)
+                self._store(batch.outcome)
             return batch
         except BaseException:
             if self._exactly_once is not None:
@@ -194,13 +195,13 @@ class SourceTaskRunner(Task):
     def _stored(self, partitions: Sequence[SourcePartition]) -> list[SourceOffset | None]:
         return [self._offsets.get(self.id.connector, partition) for partition in partitions]
 
-    def _store(self, reached: list[PartitionResult], flush: bool) -> None:
+    def _store(self, outcome: Outcome[int]) -> None:
         """Invariant 1: these rows are acknowledged by Kafka, so their offsets may be stored."""
         with self._storing:
-            if self._abandoned:
+            if self.abandoned:
                 return
             number, stored = 0, []
-            for one in reached:
+            for one in outcome:
                 self._host.uses(one.topics)
                 self.records += one.written
                 for partition, offset in self._plugin.offsets_reached(one):
@@ -210,25 +211,25 @@ class SourceTaskRunner(Task):
                 number = self._exactly_once.number()  # a plugin is told that its records are committed, at least
             if number:
                 # Without the receipts of all rows: they would stay in memory for as long as offsets take.
-                kept = [replace(one, acknowledged=None) for one in reached]
+                kept = [replace(one, acknowledged=None) for one in outcome]
                 self._unconfirmed.append(_Unconfirmed(number, kept, stored))
-        if flush:
+        if outcome.by_job:  # it would be long work to do again
             self._offsets.flush()
 
     def _confirm(self) -> None:
         while self._unconfirmed and self._unconfirmed[0].number <= self._offsets.durable:
             self._plugin.committed(self._unconfirmed.popleft().reached)
 
-    def _cancel(self) -> None:
+    def cancel(self) -> None:
         if self._pipeline is not None:
             self._pipeline.cancel()
 
-    def _end(self, failed: bool) -> None:
+    def end(self, failed: bool) -> None:
         try:
             self._end_transaction(failed)
             if self._pipeline is not None:
                 self._pipeline.close()
-            if not self._abandoned:
+            if not self.abandoned:
                 self._store_last()
         finally:
             if self._started:
@@ -239,7 +240,7 @@ class SourceTaskRunner(Task):
         if self._exactly_once is None:
             return
         try:
-            if not self._abandoned:
+            if not self.abandoned:
                 (self._exactly_once.give_up if failed else self._exactly_once.finish)()
         except Exception as error:
             log.warning("The last transaction could not be finished: %s", error)

@@ -18,12 +18,16 @@ from typing import Any, Final
 from confluent_kafka import KafkaError, KafkaException
 
 from headrace.config.connector.sink_members import with_topics
+from headrace.plugins.errors import RetriableError
+from headrace.worker.tasks.host import TaskHost
 
 log = logging.getLogger(__name__)
 
 INSTANCE: Final = "group.instance.id"
 LEAVE_S: Final = 4.0
 _POLL_S: Final = 0.02
+FENCED_WAIT_S = 10.0
+"""How soon a worker that lost its membership knows it; only if it did not is a fenced task started again."""
 _FENCED: Final = KafkaError(KafkaError.FENCED_INSTANCE_ID).str()
 
 
@@ -38,6 +42,17 @@ class Fenced(Exception):
             "sink.static.membership=false. A consumer.override.group.instance.id "
             "serves one task only"
         )
+
+
+def end_fenced(error: Fenced, host: TaskHost) -> None:
+    """Wait for the end if another worker runs this task now. Errors: RetriableError once this one does."""
+    said = False
+    while not host.stop.wait(FENCED_WAIT_S):
+        if host.may_move():
+            raise RetriableError(str(error)) from error  # a new consumer takes the place back
+        if not said:
+            log.warning("The task was taken over by another worker, and writes nothing any more")
+            said = True
 
 
 def is_fenced(error: KafkaError) -> bool:

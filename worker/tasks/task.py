@@ -8,9 +8,9 @@ from __future__ import annotations
 import logging
 import threading
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextvars import copy_context
-from typing import Final
+from typing import Any, Final
 
 from headrace.plugins.backoff import Backoff
 from headrace.plugins.errors import RetriableError, StoppedError
@@ -18,6 +18,7 @@ from headrace.plugins.offsets import PartitionResult
 from headrace.worker.kafka.errors import restart_after
 from headrace.worker.logs import connector_context
 from headrace.worker.model import AutoRestart, State
+from headrace.worker.outcome import Outcome
 from headrace.worker.redaction import trace_of
 from headrace.worker.tasks.host import TaskHost
 
@@ -32,13 +33,12 @@ class Task(ABC):
 
     def __init__(self, host: TaskHost) -> None:
         self.id = host.id
-        self.stop = host.stop
         self.metrics = host.metrics
         self._host = host
         self._log = logging.getLogger(type(self).__module__)
         self._wake = threading.Event()
-        self._abandoned = False
-        self._paused = host.paused
+        self.abandoned = False
+        self.is_paused = host.paused
         self._lock = threading.Lock()
         self._base: State | None = None
         self._shown: State | None = None
@@ -48,26 +48,26 @@ class Task(ABC):
 
     def start(self) -> None:
         """The task begins on its thread; one that is paused has none before it is resumed."""
-        if self._paused:
+        if self.is_paused:
             self._set(State.PAUSED)
         else:
             self._thread.start()
 
     def pause(self) -> None:
         """Ask the task to stop moving, soon."""
-        self._paused = True
+        self.is_paused = True
         self._rouse()
 
     def resume(self) -> None:
         """Ask the task to go on."""
-        self._paused = False
+        self.is_paused = False
         self._rouse()
-        if not self._begun and not self.stop.is_set():
+        if not self._begun and not self._host.stop.is_set():
             self._thread.start()
 
     def ask_to_stop(self) -> None:
         """Ask the task to end, soon."""
-        self.stop.set()
+        self._host.stop.set()
         self._rouse()
         self._host.resources.close()
 
@@ -81,10 +81,10 @@ class Task(ABC):
 
     def abandon(self) -> None:
         """Its thread is left to itself: it stores no offset and reports no state any more."""
-        self._abandoned = True
+        self.abandoned = True
         self.ask_to_stop()
         self._host.interrupts.begin()
-        self._cancel()
+        self.cancel()
 
     def engine_changed(self) -> None:
         """Show what a Spark session that came or went means for this task, which goes on at once."""
@@ -104,12 +104,12 @@ class Task(ABC):
         self._wake.wait(seconds)
         self._wake.clear()
 
-    def _moved(self, reached: Sequence[PartitionResult], there: bool) -> None:
+    def _moved(self, outcome: Outcome[Any]) -> None:
         """Count what a batch moved, and tell it on DEBUG."""
-        took_s = self.metrics.moved(reached)
+        took_s = self.metrics.moved(list(outcome))
         if self._log.isEnabledFor(logging.DEBUG):
-            place = "by a Spark job" if there else "in the worker"
-            told = "; ".join(map(_told, reached)) or "nothing"
+            place = "by a Spark job" if outcome.by_job else "in the worker"
+            told = "; ".join(map(_told, outcome)) or "nothing"
             self._log.debug("A batch %s in %.0f ms: %s", place, took_s * 1000, told)
 
     def recovered(self, failures: int) -> None:
@@ -120,7 +120,7 @@ class Task(ABC):
     def _until_done(self, prepare: Callable[[], None]) -> None:
         """Call `prepare` until it meets no retriable error. Errors: StoppedError; those of `prepare`."""
         failures = 0
-        while not self.stop.is_set():
+        while not self._host.stop.is_set():
             try:
                 prepare()
                 self.recovered(failures)
@@ -132,26 +132,26 @@ class Task(ABC):
         raise StoppedError("the task has not begun")
 
     @abstractmethod
-    def _begin(self) -> None:
+    def begin(self) -> None:
         """Ready to move."""
 
     @abstractmethod
-    def _loop(self) -> None:
+    def loop(self) -> None:
         """Move until `stop` is set."""
 
     @abstractmethod
-    def _cancel(self) -> None:
+    def cancel(self) -> None:
         """Cancel what Spark runs for this task; it ends soon."""
 
     @abstractmethod
-    def _end(self, failed: bool) -> None:
+    def end(self, failed: bool) -> None:
         """Close everything, and store what was reached unless the task was abandoned."""
 
     def _run(self) -> None:
         with connector_context(self.id.connector, f"task-{self.id.task}"):
             failed = self._live()
             try:
-                self._end(failed)
+                self.end(failed)
             except Exception:
                 log.exception("The task did not end cleanly")
             self._host.resources.close()
@@ -163,15 +163,15 @@ class Task(ABC):
     def _live(self) -> bool:
         """Whether the task failed."""
         try:
-            if self.stop.is_set():
+            if self._host.stop.is_set():
                 return False
-            self._begin()
+            self.begin()
             self._set(State.RUNNING)
-            self._loop()
+            self.loop()
         except StoppedError:
             return False
         except BaseException as error:  # a plugin's SystemExit would end the thread without a word
-            if self.stop.is_set():
+            if self._host.stop.is_set():
                 log.warning("The task failed while it was ending: %s", error)
                 return False
             text = trace_of(error, self._host.redaction)
@@ -187,7 +187,7 @@ class Task(ABC):
     def _show(self, text: str | None = None, restart: AutoRestart = AutoRestart.NO) -> None:
         with self._lock:
             state = self._base
-            if state is None or self._abandoned:
+            if state is None or self.abandoned:
                 return
             if state is State.RUNNING and not self._host.spark.is_ready:
                 state = State.RESTARTING
@@ -208,11 +208,11 @@ class Task(ABC):
 
     def _report_at_last(self) -> None:
         failures = 0
-        while not self._abandoned:
+        while not self.abandoned:
             with self._lock:
                 if self._unreported is not None:
                     self._report(*self._unreported)
-                if self._unreported is None or self.stop.is_set():
+                if self._unreported is None or self._host.stop.is_set():
                     return
             failures += 1
             self.wait(BACKOFF.pause(failures))

@@ -19,7 +19,7 @@ from headrace.config.worker.config import WorkerConfig
 from headrace.config.worker.internal_topics import InternalTopics, check_internal_topics
 from headrace.plugins.contracts import SinkTask, SourceTask, TaskContext
 from headrace.plugins.discovery import Plugins
-from headrace.plugins.jars import JavaChain
+from headrace.plugins.jars import JavaStage
 from headrace.plugins.kafka.admin_clients import admin_client
 from headrace.plugins.stopping import StopToken
 from headrace.worker.deadletters.converter_retry import RetryBudget
@@ -31,7 +31,7 @@ from headrace.worker.kafka.topic_ids import TopicIds
 from headrace.worker.kafka.transactions import Admission, Transactions
 from headrace.worker.kafka.writer import CLIENT_BYTES
 from headrace.worker.model import Kind, TaskId
-from headrace.worker.pipeline.java_part import SplitTransforms
+from headrace.worker.pipeline.split_transforms import SplitTransforms
 from headrace.worker.redaction import Redaction, current
 from headrace.worker.storage.offset_file import SourceOffsets
 from headrace.worker.storage.offset_topic import OffsetTopic
@@ -129,7 +129,7 @@ class WorkerTasks:
             host = TaskHost(
                 id=task,
                 config=task_config,
-                context=self._context(task, interrupts, split.in_java, boundary),
+                context=self._context(task, interrupts, split.java_stage, boundary),
                 spark=self._spark,
                 report=report,
                 metrics=self.metrics.begin(task, kind, plugin.samples),
@@ -187,7 +187,7 @@ class WorkerTasks:
         return Boundary.of(self._config, connector) if kind == "source" and self._exactly_once is not None else None
 
     def _context(
-        self, task: TaskId, interrupts: Interrupts, chain: JavaChain, boundary: Boundary | None
+        self, task: TaskId, interrupts: Interrupts, java_stage: JavaStage, boundary: Boundary | None
     ) -> TaskContext:
         settings = self._config.for_plugins()
         return TaskContext(
@@ -198,7 +198,7 @@ class WorkerTasks:
             interrupted_by=interrupts.by,
             in_transactions=boundary is not None,
             bounds_transactions=boundary is not None and boundary.by_connector,
-            java_chain=chain,
+            java_stage=java_stage,
         )
 
     def _source(

@@ -1,4 +1,4 @@
-"""What is in files: Parquet, Avro, JSON, text and bytes, written from Arrow arrays and read. Begin with `format.py`.
+"""Reads and writes the contents of files: Parquet, Avro, JSON, text and bytes. Begin with `format.py`.
 
-`compatibility.py` decides which schema a file goes on with, `projection.py` brings values to it.
+`compatibility.py` decides a file's schema when records change theirs, `projection.py` brings values to it.
 """

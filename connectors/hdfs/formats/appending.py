@@ -1,4 +1,4 @@
-"""Files that grow by whole pieces: each piece is appended and the file closed again, so that none is held open."""
+"""Files that grow by whole pieces: each piece is appended and the file closed again, so that none stays open."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ Data: TypeAlias = bytes | bytearray | memoryview | pa.Buffer
 
 
 class Appended:
-    """A file on the local disk that did not exist, and its size."""
+    """A new file on the local disk, and its size."""
 
     def __init__(self, local: str) -> None:
         self._local = local
@@ -20,10 +20,7 @@ class Appended:
         self.size = 0
 
     def append(self, *pieces: Data) -> None:
-        """Write these pieces after each other; makes the file.
-
-        Errors: OSError.
-        """
+        """Writes these pieces one after the other; creates the file. Errors: OSError."""
         with open(self._local, "ab" if self._begun else "xb", buffering=0) as file:
             self._begun = True
             for piece in pieces:
@@ -35,7 +32,7 @@ class Appended:
 
 
 def binary_parts(payload: pa.Array) -> tuple[pa.Buffer, npt.NDArray[np.int64]]:
-    """The bytes of a binary array's values that are not null, one after the other, and where each begins and ends.
+    """The bytes of a binary array's values that are not null, one after the other, with their positions.
 
     The positions are those in the buffer: values `i` to `j` are its bytes from `positions[i]` to `positions[j]`.
     """

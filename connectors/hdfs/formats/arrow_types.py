@@ -1,4 +1,4 @@
-"""Arrow arrays of Connect values between the types of Spark and those of files, without a copy where none is needed."""
+"""Arrow arrays of Connect values between the types of Spark and those of files, without a copy if none is needed."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ _EXACT: Final = Context(prec=1000)
 
 
 def conform(array: pa.Array, field: pa.Field) -> pa.Array:
-    """The values of an array in the type of a field, which differs in times, names and what may be null.
+    """The values of an array in a field's type, which differs in times, names and nullability.
 
-    A field that is never null gets an array without nulls: where something around a value is null, Spark has a null for
+    A field that is never null gets an array without nulls: if something around a value is null, Spark has a null for
     the value itself, too, and Parquet's writer would refuse it.
 
     Errors: pa.ArrowException for values that the type cannot hold.
@@ -46,18 +46,18 @@ def _conform(array: pa.Array, to: pa.DataType) -> pa.Array:
 
 
 def _decimals(array: pa.Array, to: pa.Decimal128Type) -> pa.Array:
-    """Decimals of their unscaled values in big-endian two's complement."""
+    """The decimals of unscaled values in big-endian two's complement."""
     numbers = [None if data is None else int.from_bytes(data, "big", signed=True) for data in array.to_pylist()]
     return pa.array([None if one is None else Decimal(one).scaleb(-to.scale, _EXACT) for one in numbers], to)
 
 
 def with_values(array: pa.Array, to: pa.DataType, values: pa.Array) -> pa.Array:
-    """The same lists of other values, which are all that the array's buffers refer to, whatever its offset."""
+    """The same lists of other values, to which the array's buffers refer whatever its offset."""
     return pa.Array.from_buffers(to, len(array), array.buffers()[:2], array.null_count, array.offset, [values])
 
 
 def without_nulls(array: pa.Array) -> pa.Array:
-    """The array with any values where it has nulls."""
+    """The array with arbitrary values in place of nulls."""
     if not array.null_count:
         return array
     if isinstance(array, pa.StructArray):
@@ -70,5 +70,5 @@ def without_nulls(array: pa.Array) -> pa.Array:
 
 
 def compact(array: pa.Array) -> pa.Array:
-    """The array, copied if it is a small part of what it keeps in memory."""
+    """The array, copied if it is a small part of the memory that it holds."""
     return pa.concat_arrays([array]) if array.get_total_buffer_size() > 2 * array.nbytes + 4096 else array

@@ -1,12 +1,13 @@
-"""Avro container files: Spark's encoder makes each value's bytes, whole runs of which are the blocks.
+"""Avro container files: Spark's encoder makes each value's bytes, and whole runs of these are the blocks.
 
 Values in a block stand one after the other as they do in an Arrow array of their bytes, so a block is a slice of that
-array's buffer. The schema in the header is the one that Confluent's AvroData gives.
+array's buffer. The schema in the header is that of Confluent's AvroData.
 
 Decided: blocks of 64 KiB before compression, as Java's writer has, because the rest that waits for its block is then
 little in each of 500 open files; loses: a few per cent of size against larger ones.
-Decided: decimals have precision 38 where their schema has none, because Spark and Hive refuse a file with Confluent's
-64, and no longer ones come here; loses: the same text of the schema.
+
+Decided: decimals have precision 38 if their schema has none, because Spark and Hive refuse a file with Confluent's 64,
+and no longer ones come here; loses: the same text of the schema.
 """
 
 from __future__ import annotations
@@ -53,7 +54,7 @@ class AvroFormat(Format):
         return F.when(good, made)
 
     def error(self, value: Column, schema: Schema | None) -> Column | None:
-        """Nulls where none may be, texts that an enum lacks, bytes of another length than a fixed type's."""
+        """Forbidden nulls, texts that an enum lacks, and bytes of another length than a fixed type's."""
         made, nothing = self._encoding(schema), F.lit(None).cast("string")
         error = nothing
         for test, why in ((made.nulls, NULL_REFUSED), (made.misfits, MISFIT)):
@@ -65,7 +66,7 @@ class AvroFormat(Format):
         return encoding(schema, file_schema(schema, self._options).tree, self._options)
 
     def refusal(self, schema: Schema | None) -> str | None:
-        """Names that Avro does not allow."""
+        """Refuses names that Avro does not allow."""
         return refusal_of_avro(schema, self._options)
 
     def file(self, local: str, schema: Schema | None) -> FileWriter:
@@ -81,13 +82,13 @@ class AvroFormat(Format):
         return project_avro(payload, of, to, self._options)
 
     def schema_of(self, file: pa.NativeFile) -> Schema | None:
-        """Of the Avro schema in the header."""
+        """Reads the Avro schema in the header."""
         header, stream = opened(file)
         stream.detach()  # it would close the file
         return connect_schema_of(header.schema, self._options)
 
     def read(self, file: pa.NativeFile, schema: Schema | None, skip: int = 0) -> Iterator[pa.RecordBatch]:
-        """The values, block by block; those that are skipped as a whole are not decoded."""
+        """The values, block by block; blocks that are skipped as a whole are not decoded."""
         return read_values(file, schema, self._options, skip)
 
     def layout(self, file: pa.NativeFile) -> Hashable | None:
@@ -97,7 +98,7 @@ class AvroFormat(Format):
         return header.schema
 
     def merge(self, files: Iterable[pa.NativeFile], local: str) -> None:
-        """Blocks joined until they have their size; no value is decoded."""
+        """Joins blocks until they have their size; no value is decoded."""
         writer: _ContainerWriter | None = None
         for file in files:
             header, stream = opened(file)
@@ -126,12 +127,11 @@ class _ContainerWriter(FileWriter):
         return MAGIC + encoded_long(len(pairs)) + entries + encoded_long(0) + self._sync
 
     def write(self, payload: pa.Array) -> None:
-        """Appends the blocks that are full; the rest waits."""
         data, positions = binary_parts(payload)
         rows, begin, pieces = len(positions) - 1, 0, list[Data]()
         while begin < rows:
             full = positions[begin] + BLOCK_BYTES - len(self._rest)
-            end = int(np.searchsorted(positions, full))  # beyond `rows` where these values do not fill a block
+            end = int(np.searchsorted(positions, full))  # beyond `rows` if these values do not fill a block
             part = memoryview(data)[positions[begin] : positions[min(end, rows)]]
             if end <= rows and not self._rest:
                 pieces += self._block(end - begin, part)
@@ -144,7 +144,6 @@ class _ContainerWriter(FileWriter):
         self._append(pieces)
 
     def add(self, block: Block) -> None:
-        """Appends the values of another file's block."""
         self._rest += block.data
         self._rest_rows += block.rows
         self.rows += block.rows
@@ -166,20 +165,16 @@ class _ContainerWriter(FileWriter):
 
     @property
     def bytes_written(self) -> int:
-        """The blocks written, and what waits as it is."""
         return self._file.size + len(self._rest)
 
     @property
     def buffered_bytes(self) -> int:
-        """The bytes of the values that wait for a block."""
         return len(self._rest)
 
     def flush(self) -> None:
-        """Makes a block of what waits."""
         self._append(self._rest_block())
 
     def close(self) -> None:
-        """Writes what waits."""
         self.flush()
         if not self._file.size:
             self._file.append(self._header())

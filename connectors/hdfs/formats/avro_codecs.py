@@ -37,7 +37,7 @@ def _of_snappy(data: bytes) -> bytes:
 
 
 def _snappy_size(body: bytes) -> int:
-    """The size that a snappy body begins with: seven bits a byte, the low ones first."""
+    """The size at the beginning of a snappy body: seven bits a byte, the low ones first."""
     size = 0
     for number, byte in enumerate(body[:5]):
         size |= (byte & 0x7F) << 7 * number
@@ -58,7 +58,7 @@ COMPRESS: Final[Mapping[str, Callable[[Data], Data]]] = {
     "bzip2": bz2.compress,
     "zstandard": lambda data: pa.Codec("zstd").compress(data, asbytes=True),
 }
-"""By the names that files and the setting `avro.codec` have."""
+"""By their names in files and in the setting `avro.codec`."""
 DECOMPRESS: Final[Mapping[str, Callable[[bytes], bytes]]] = {
     "null": lambda data: data,
     "deflate": lambda data: zlib.decompress(data, wbits=_RAW),

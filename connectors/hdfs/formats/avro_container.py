@@ -15,7 +15,7 @@ MAGIC: Final = b"Obj\x01"
 SYNC_BYTES: Final = 16
 _BUFFER_BYTES: Final = 1 << 20
 _MOST_BYTES: Final = 1 << 31
-"""Of a block, or of an entry of the header; more is a broken file."""
+"""The most bytes of a block, or of an entry of the header; more is a broken file."""
 
 
 class Block(NamedTuple):
@@ -24,12 +24,12 @@ class Block(NamedTuple):
     rows: int
     data: bytes
     skipped: int
-    """How many of its first rows nobody wants."""
+    """So many of its first rows are not wanted."""
 
 
 @dataclass(frozen=True)
 class Header:
-    """What a file begins with."""
+    """The beginning of a file."""
 
     schema: str
     codec: str
@@ -37,7 +37,7 @@ class Header:
 
 
 def opened(file: pa.NativeFile) -> tuple[Header, pa.NativeFile]:
-    """The header, and the file where its blocks begin, read in large pieces.
+    """Reads the header; returns it and the file at its first block, to be read in large pieces.
 
     Errors: DataError for a file of another kind.
     """
@@ -108,7 +108,7 @@ def _long(stream: pa.NativeFile, begin: bytes = b"") -> int:
 
 
 def encoded_long(number: int) -> bytes:
-    """A number that is not negative as Avro's long."""
+    """A nonnegative number as Avro's long."""
     left, made = number << 1, bytearray()
     while left > 0x7F:
         made.append(left & 0x7F | 0x80)

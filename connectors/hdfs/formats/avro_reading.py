@@ -1,8 +1,8 @@
 """Values of Avro container files to Arrow arrays.
 
 Decided: fastavro decodes, some thousand rows with one call, and Arrow's own converter makes arrays of the values,
-because values in Avro have no positions: nothing can read them by column, and Spark's decoder needs to be told where
-each begins; loses: rate against Parquet.
+because values in Avro have no positions: nothing can read them by column, and Spark's decoder needs the beginning of
+each; loses: rate against Parquet.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _BATCH_BYTES: Final = 1 << 20
 def read_values(
     file: pa.NativeFile, schema: Schema | None, options: AvroOptions, skip: int
 ) -> Iterator[pa.RecordBatch]:
-    """The values after the first `skip`, as `Format.read` gives them."""
+    """The values after the first `skip`, as `Format.read` yields them."""
     if schema is not None and _has_union(schema):
         raise DataError("The Avro file has unions of several types, which Headrace does not read from files")
     header, stream = opened(file)
@@ -59,10 +59,7 @@ def _gathered(parts: Iterator[Block]) -> Iterator[list[Block]]:
 
 
 def decoder(schema: str) -> Callable[[list[Block]], list[Any]]:
-    """A function that gives the values of blocks, without logical types.
-
-    Errors of the function: DataError.
-    """
+    """Makes a function that decodes blocks, without logical types. Errors of the function: DataError."""
     of_all = fastavro.parse_schema({"type": "array", "items": without_logical_types(schema)})
 
     def values(parts: list[Block]) -> list[Any]:
@@ -79,7 +76,7 @@ def decoder(schema: str) -> Callable[[list[Block]], list[Any]]:
 
 
 def without_logical_types(schema: str) -> Any:
-    """The Avro schema for values as numbers and bytes; fastavro refuses some that Confluent writes."""
+    """The Avro schema for values as numbers and bytes; fastavro refuses some logical types that Confluent writes."""
     return json.loads(schema, object_hook=lambda node: {k: value for k, value in node.items() if k != "logicalType"})
 
 
@@ -89,7 +86,6 @@ def _has_union(schema: Schema) -> bool:
 
 
 def _raw_type(schema: Schema | None, options: AvroOptions) -> pa.DataType:
-    """The Arrow type of what fastavro gives."""
     if schema is None:
         return pa.string()
     match schema.type:

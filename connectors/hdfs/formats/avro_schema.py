@@ -36,7 +36,7 @@ def file_schema(schema: Schema | None, options: AvroOptions) -> FileSchema:
 def connect_schema_of(text: str, options: AvroOptions) -> Schema | None:
     """The Connect schema of a file with this Avro schema; None for schemaless values.
 
-    Errors: DataError for one that Connect or Spark cannot hold.
+    Errors: DataError if Connect or Spark cannot hold it.
     """
     schema = connect_schema(parsed(text), options)
     if (why := uncarried(schema)) is not None:
@@ -45,7 +45,7 @@ def connect_schema_of(text: str, options: AvroOptions) -> Schema | None:
 
 
 def refusal_of_avro(schema: Schema | None, options: AvroOptions) -> str | None:
-    """Why values of this schema have no Avro schema."""
+    """The reason why values of this schema have no Avro schema; None if they have one."""
     if (why := uncarried(schema)) is not None:
         return why
     try:

@@ -1,4 +1,4 @@
-"""The format that the settings ask for."""
+"""The format of the settings."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which schema a file goes on with when a record has another one: `schema.compatibility`.
+"""Decides a file's schema when a record has another one: `schema.compatibility`.
 
 | mode | a record of another schema |
 |---|---|
@@ -6,11 +6,11 @@
 | BACKWARD, FULL | the file ends if the record's version is higher; else the record is brought to the file's schema |
 | FORWARD | the file ends if the record's version is lower; else the record is brought to the file's schema |
 
-In all but NONE the file also ends where a record cannot be brought to its schema, whatever the versions say.
+In all but NONE the file also ends if a record cannot be brought to its schema, whatever the versions say.
 
 Decided: values of equal schemas need no versions, because nothing has to be decided; loses: Confluent's error for
-topics whose converter knows no versions, until their second schema. What a file says of precision, documentation,
-aliases and namespaces makes no difference, nor whether a whole value may be null, because no null is in a file.
+topics whose converter knows no versions, until their second schema. Precision, documentation, aliases and namespaces
+make no difference, nor does the nullability of a whole value: no file holds a null.
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ from headrace.plugins.errors import DataError
 from headrace.plugins.schema import NUMBERS, Schema, SchemaType
 
 _INDIFFERENT: Final = (f"{NAMESPACE}.", DISCARDED_RECORD_DOC, DISCARDED_ENUM_DOC, PRECISION)
-"""How parameters begin that make no difference."""
+"""Prefixes of parameters that make no difference."""
 
 
 class Change(Enum):
-    """What to do with a record."""
+    """The treatment of a record."""
 
     SAME = "same"
     """Write it as it is."""
@@ -48,7 +48,7 @@ class Change(Enum):
 
 
 def decide(current: Schema | None, new: Schema | None, mode: str) -> Change:
-    """Say what to do with a record of schema `new` where the file has `current`; None is a schemaless value's.
+    """Decides about a record of schema `new` if the file has `current`; None is a schemaless value's.
 
     Errors: DataError for schemas without a version, and for a change between values with and without a schema.
     """
@@ -73,7 +73,7 @@ def _bare(schema: Schema) -> Schema:
 
 
 def can_project(of: Schema, to: Schema) -> bool:
-    """Whether values of schema `of` can be brought to schema `to`; whether they may be null as a whole is no matter."""
+    """True if values of schema `of` can be brought to schema `to`, whatever their nullability as a whole."""
     return _fits(_bare(of), _bare(to))
 
 
@@ -110,7 +110,7 @@ def _fields_fit(of: Schema, to: Schema) -> bool:
 
 
 def _alike(of: Schema, to: Schema) -> bool:
-    """Whether an enum's symbols are among the other's; a union's branches are the same, as a value is one of them."""
+    """True if an enum's symbols are among the other's, or if unions have the same branches: a value is one of them."""
     if is_union(of):
         return of.fields == to.fields
     return is_enum(of) and is_enum(to) and _enum(of.parameters) <= _enum(to.parameters)

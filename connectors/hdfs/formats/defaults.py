@@ -13,13 +13,13 @@ Expression = Callable[[Column], Column]
 
 
 def filled(value: Column, schema: Schema) -> Column:
-    """The value with the default of each member that is null and has one; null for null."""
+    """The value with defaults in place of its members' nulls; null for null."""
     within = _within(schema)
     return value if within is None else within(value).cast(spark_type(schema))
 
 
 def _within(schema: Schema | None) -> Expression | None:
-    """Fills what is inside of a value; None if there is nothing to fill."""
+    """Fills the inside of a value; None if there is nothing to fill."""
     if schema is None:
         return None
     match schema.type:

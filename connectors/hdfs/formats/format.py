@@ -2,8 +2,8 @@
 
     payload, error (expressions, in the driver) -> file(...).write (anywhere) -> schema_of, read
 
-A file of 500 that are open costs little: nothing is opened before there is something to write, and what waits in memory
-is counted (`FileWriter.buffered_bytes`) and goes to the disk when asked (`flush`).
+A file of 500 that are open costs little: nothing is opened before there is something to write, and values that wait in
+memory are counted (`FileWriter.buffered_bytes`) and go to the disk when asked (`flush`).
 """
 
 from __future__ import annotations
@@ -14,17 +14,17 @@ from typing import ClassVar, Final
 
 import pyarrow as pa
 from pyspark.sql import Column
-from pyspark.sql.pandas.types import to_arrow_type
 
+from headrace.plugins.catalyst.spark_internals import arrow_type_of
 from headrace.plugins.contracts import DataError
 from headrace.plugins.schema import Schema, spark_type, uncarried
 
 VALUE: Final = "value"
-"""The column of the batches that `Format.read` gives."""
+"""The column of `Format.read`'s batches."""
 
 
 class FileWriter(ABC):
-    """One file that is being written, on the local disk; used by one thread at a time."""
+    """One file in the making, on the local disk; used by one thread at a time."""
 
     def __init__(self, local: str) -> None:
         self.local = local
@@ -34,52 +34,52 @@ class FileWriter(ABC):
     def write(self, payload: pa.Array) -> None:
         """Append these values, all but nulls. It may keep the array's memory until `flush`.
 
-        Errors: OSError where the disk cannot take them; the file is of no use then.
+        Errors: OSError if the disk cannot take them; the file is of no use then.
         """
 
     @property
     @abstractmethod
     def bytes_written(self) -> int:
-        """The size of the file as far as it is known; of what waits in memory, an estimate."""
+        """The size of the file as far as it is known, with an estimate for values in memory."""
 
     @property
     @abstractmethod
     def buffered_bytes(self) -> int:
-        """How much memory waits for `flush`."""
+        """The bytes in memory that wait for `flush`."""
 
     @abstractmethod
     def flush(self) -> None:
-        """Write out what waits in memory. Many small flushes make the file larger and slower to read."""
+        """Write out the values in memory. Many small flushes make the file larger and slower to read."""
 
     @abstractmethod
     def close(self) -> None:
-        """Complete the file. It is there, and readable, even if nothing was written."""
+        """Complete the file. It exists, and is readable, even if nothing was written."""
 
     def abort(self) -> None:  # noqa: B027
-        """Let go of everything that is open; whoever has the folder deletes the file."""
+        """Let go of everything that is open. The folder's owner deletes the file."""
 
 
 class Format(ABC):
     """One format with its settings; picklable, so that writers work anywhere."""
 
     keeps_schemas: ClassVar[bool] = False
-    """Whether `schema_of` and `project` work: needed for `schema.compatibility` and for Hive."""
+    """True if `schema_of` and `project` work: needed for `schema.compatibility` and for Hive."""
     extension: str
-    """How names end, compression included: `.avro`, `.snappy.parquet`, `.json.gz`."""
+    """The end of names, compression included: `.avro`, `.snappy.parquet`, `.json.gz`."""
 
     @abstractmethod
     def payload(self, value: Column, schema: Schema | None) -> Column:
-        """Return what `FileWriter.write` takes for values of this schema; null for null and for values with an `error`.
+        """Return the input of `FileWriter.write` for these values; null for null and for values with an `error`.
 
         Only for schemas without a `refusal`. Never raises for data.
         """
 
     def error(self, value: Column, schema: Schema | None) -> Column | None:
-        """Return why a value cannot be written (string), null where it can; None: all can."""
+        """Return the reason why a value cannot be written (string), null if it can; None: all can."""
         return None
 
     def refusal(self, schema: Schema | None) -> str | None:
-        """Say why no value of this schema can be written; None where they can. Cheap, without Spark."""
+        """Return the reason why no value of this schema can be written; None if they can. Cheap, without Spark."""
         return uncarried(schema)
 
     @abstractmethod
@@ -89,15 +89,14 @@ class Format(ABC):
     def project(self, payload: pa.Array, of: Schema, to: Schema) -> pa.Array:
         """Return a payload of schema `of` as one of schema `to`; see `compatibility.decide`.
 
-        Errors: DataError where a value does not fit.
+        Errors: DataError if a value does not fit.
         """
         raise DataError(f"Files of this kind cannot change the schema of a value, of {of.name} to {to.name}")
 
     def schema_of(self, file: pa.NativeFile) -> Schema | None:
-        """Return the Connect schema of a file's values; None where there is none, or the format keeps none.
+        """Return the Connect schema of a file's values; None if it has none, or the format keeps none.
 
-        The file stays open, at any position.
-        Errors: DataError for a file of another kind, or a broken one.
+        The file stays open, at any position. Errors: DataError for a file of another kind, or a broken one.
         """
         return None
 
@@ -105,13 +104,13 @@ class Format(ABC):
     def read(self, file: pa.NativeFile, schema: Schema | None, skip: int = 0) -> Iterator[pa.RecordBatch]:
         """Yield a file's values in order, all but the first `skip`, as batches of some thousand rows.
 
-        Their one column is `value`, of `arrow_type(schema)`; `schema` is what `schema_of` gave. It reads from the
-        file's begin, and may close it at the end. Errors: as `schema_of`.
+        Their one column is `value`, of `arrow_type(schema)`; `schema` is the result of `schema_of`. It reads from the
+        file's beginning, and may close it at the end. Errors: as `schema_of`.
         """
 
     @abstractmethod
     def layout(self, file: pa.NativeFile) -> Hashable | None:
-        """Return what equal files of this format have in common, so that they can be merged; None: with no other.
+        """Return a key that files share if they can be merged; None: with no other.
 
         It reads no values. Errors: as `schema_of`.
         """
@@ -126,4 +125,4 @@ class Format(ABC):
 
 def arrow_type(schema: Schema | None) -> pa.DataType:
     """The Arrow type of values of this schema as Spark takes and gives them."""
-    return to_arrow_type(spark_type(schema), timezone="UTC")
+    return arrow_type_of(spark_type(schema))

@@ -1,7 +1,7 @@
 """One gzip stream in pieces, with nothing kept between them but a check sum.
 
-A compressor takes 256 KiB, too much for each of 500 open files. So each piece has one of its own, and ends on a whole
-byte; put together they are one stream, which any reader takes.
+A compressor takes 256 KiB, too much for each of 500 open files. So each piece has its own, and ends on a whole byte.
+Put together they are one stream, which any reader takes.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class GzipStream:
         self._begun = False
 
     def compressed(self, data: Data) -> list[bytes]:
-        """The next piece."""
+        """Compresses the next piece."""
         made = zlib.compressobj(self._level, zlib.DEFLATED, _RAW)
         self._crc, self._size = zlib.crc32(data, self._crc), self._size + len(memoryview(data))
         return [*self._header(), made.compress(data), made.flush(zlib.Z_FULL_FLUSH)]
@@ -36,6 +36,6 @@ class GzipStream:
         return [] if begun else [_HEADER]
 
     def end(self) -> list[bytes]:
-        """The end of the stream."""
+        """Ends the stream."""
         check = self._crc.to_bytes(4, "little") + (self._size & 0xFFFFFFFF).to_bytes(4, "little")
         return [*self._header(), zlib.compressobj(wbits=_RAW).flush(), check]

@@ -1,4 +1,4 @@
-r"""JSON, text and bytes: values one after the other, each with what ends it; as they are, or as one gzip stream.
+r"""JSON, text and bytes: values one after the other, each with its end mark; plain, or as one gzip stream.
 
 | format | a value | ended by |
 |---|---|---|
@@ -7,7 +7,7 @@ r"""JSON, text and bytes: values one after the other, each with what ends it; as
 | bytes | as it is; BYTES only | `format.bytearray.separator` |
 
 Decided: a file is read as lines without looking into them, JSON's too, because a line is the value that was written;
-loses: a line that is not JSON is found by whoever reads its value.
+loses: a line that is not JSON is found only by readers of its value.
 """
 
 from __future__ import annotations
@@ -35,18 +35,18 @@ _NEWLINE: Final = b"\n"
 
 
 class LineFormat(Format):
-    """What JSON, text and bytes have in common."""
+    """The common part of JSON, text and bytes."""
 
     def __init__(self, extension: str, gzip_level: int | None, separator: bytes = _NEWLINE) -> None:
         self._gzip_level, self._separator = gzip_level, separator
         self.extension = extension if gzip_level is None else f"{extension}.gz"
 
     def file(self, local: str, schema: Schema | None) -> FileWriter:
-        """A file of lines."""
+        """Opens a file of lines."""
         return _LineWriter(local, self._gzip_level)
 
     def layout(self, file: pa.NativeFile) -> Hashable | None:
-        """All are alike that end with today's separator; gzip streams are not looked into."""
+        """All files are alike that end with today's separator; gzip streams are not looked into."""
         if self._gzip_level is None:
             file.seek(max(0, file.size() - len(self._separator)))
             if file.read(len(self._separator)) != self._separator:
@@ -54,7 +54,7 @@ class LineFormat(Format):
         return self.extension
 
     def merge(self, files: Iterable[pa.NativeFile], local: str) -> None:
-        """One after the other; gzip streams in a row are read as one."""
+        """Joins the files; gzip streams in a row are read as one."""
         made = Appended(local)
         for file in files:
             while piece := file.read(_READ_BYTES):
@@ -69,7 +69,7 @@ class JsonFormat(LineFormat):
         self._writer = JsonWriter(replace_nulls=True, numeric=numeric_decimals)
 
     def payload(self, value: Column, schema: Schema | None) -> Column:
-        """The line; of a JSON text that has several, one with blanks in place of its line ends."""
+        """The line; line ends within a JSON text become blanks."""
         if schema is None:
             broken = F.contains(value, F.lit("\n")) | F.contains(value, F.lit("\r"))
             value = F.when(broken, F.translate(value, "\r\n", "  ")).otherwise(value)
@@ -77,12 +77,12 @@ class JsonFormat(LineFormat):
         return F.when(value.isNotNull(), text).cast("binary")
 
     def error(self, value: Column, schema: Schema | None) -> Column | None:
-        """Whether there is a null where none may be."""
+        """Forbidden nulls."""
         refused = value.isNotNull() & self._writer.payload(value, schema, "", "\n").isNull()
         return None if schema is None else F.when(refused, F.lit(NULL_REFUSED))
 
     def refusal(self, schema: Schema | None) -> str | None:
-        """Lists and maps whose items have no schema."""
+        """Refuses lists and maps whose items have no schema."""
         if (why := uncarried(schema)) is not None:
             return why
         lacks = schema is not None and _lacks_schema(schema)
@@ -133,7 +133,7 @@ class BytesFormat(LineFormat):
         return F.concat(value, F.lit(self._separator))
 
     def refusal(self, schema: Schema | None) -> str | None:
-        """All values but bytes."""
+        """Refuses all values but bytes."""
         if schema is not None and schema.type is SchemaType.BYTES and logical(schema) is None:
             return None
         found = "has no schema" if schema is None else f"is of type {schema.name or schema.type}"
@@ -144,7 +144,7 @@ class BytesFormat(LineFormat):
         return OPTIONAL_BYTES
 
     def read(self, file: pa.NativeFile, schema: Schema | None, skip: int = 0) -> Iterator[pa.RecordBatch]:
-        """What is between the separators."""
+        """The values between the separators."""
         if not self._separator:
             raise DataError("Without a separator nothing tells where a value ends: set format.bytearray.separator")
         for values in _pieces(file, self._separator):
@@ -160,7 +160,7 @@ def _lacks_schema(schema: Schema) -> bool:
 
 
 def _texts(lines: list[bytes]) -> pa.Array:
-    """The lines as texts, with U+FFFD for what is not UTF-8."""
+    """The lines as texts, with U+FFFD for bytes that are not UTF-8."""
     try:
         return pa.array(lines, pa.binary()).cast(pa.string())
     except pa.ArrowInvalid:
@@ -168,7 +168,7 @@ def _texts(lines: list[bytes]) -> pa.Array:
 
 
 def _pieces(file: pa.NativeFile, separator: bytes) -> Iterator[list[bytes]]:
-    """What stands between separators, some MiB at once; what follows the last one only if there is something.
+    """The values between separators, some MiB at once; a value after the last one only if it is not empty.
 
     Errors: DataError for a broken gzip stream.
     """
@@ -200,7 +200,6 @@ class _LineWriter(FileWriter):
         self._rest = bytearray()
 
     def write(self, payload: pa.Array) -> None:
-        """Appends what is a piece; less than one waits."""
         data, positions = binary_parts(payload)
         self.rows += len(positions) - 1
         part = memoryview(data)[positions[0] : positions[-1]]
@@ -217,20 +216,16 @@ class _LineWriter(FileWriter):
 
     @property
     def bytes_written(self) -> int:
-        """What is in the file, and what waits as it is."""
         return self._file.size + len(self._rest)
 
     @property
     def buffered_bytes(self) -> int:
-        """The bytes that wait."""
         return len(self._rest)
 
     def flush(self) -> None:
-        """Appends what waits."""
         rest, self._rest = self._rest, bytearray()
         self._append(rest)
 
     def close(self) -> None:
-        """Appends what waits, and ends the gzip stream."""
         self.flush()
         self._file.append(*([] if self._stream is None else self._stream.end()))

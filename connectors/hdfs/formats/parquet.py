@@ -52,20 +52,20 @@ from headrace.plugins.schema import Schema, SchemaType
 
 AVRO_KEY: Final = b"parquet.avro.schema"
 ROW_GROUP_BYTES: Final = 64 << 20
-"""How much Arrow memory one row group takes, if nobody flushes before."""
+"""The Arrow memory of one row group, if nobody flushes before."""
 NULL_REFUSED: Final = "Found null value for non-optional schema"
 _BROKEN: Final = re.compile("corrupt|decompress|deserialize|unexpected end", re.IGNORECASE)
-"""In errors of pyarrow that are no store's, although they are OSError."""
+"""Marks pyarrow's errors of broken files, although they are OSError as a store's are."""
 _NAMES: Final = {"gzip": "gz", "brotli": "br"}
 _READ_ROWS: Final = 8192
 _MERGED: Final = 64
-"""How many small arrays wait until they are made one, because each has a cost of its own."""
+"""So many small arrays are merged into one, because each has its own cost."""
 _GUESSED_SHARE: Final = 0.25
-"""Of Arrow's memory that a file takes, before the first row group tells."""
+"""A file's share of the Arrow memory, before the first row group tells it."""
 
 
 class ParquetFormat(Format):
-    """Structs alone; other values are refused, as by Confluent's."""
+    """Structs alone. Other values are refused, as by Confluent's."""
 
     keeps_schemas: ClassVar[bool] = True
 
@@ -81,14 +81,14 @@ class ParquetFormat(Format):
         return made if error is None else F.when(error.isNull(), made)
 
     def error(self, value: Column, schema: Schema | None) -> Column | None:
-        """Whether there is a null where none may be."""
+        """Forbidden nulls."""
         assert schema is not None
         bare = required(schema)
         nulls = encoding(bare, file_schema(bare, self._options).tree, self._options).nulls
         return None if nulls is None else F.when(value.isNotNull() & nulls(value), F.lit(NULL_REFUSED))
 
     def refusal(self, schema: Schema | None) -> str | None:
-        """Values that are not structs, and structs without fields."""
+        """Refuses values that are not structs, and structs without fields."""
         if schema is None or schema.type is not SchemaType.STRUCT:
             found = "has no schema" if schema is None else f"is of type {schema.type}"
             return f"Parquet holds structs with a schema, but the value {found}; use another format.class"
@@ -108,7 +108,7 @@ class ParquetFormat(Format):
         return project_array(payload, required(of), required(to))
 
     def schema_of(self, file: pa.NativeFile) -> Schema | None:
-        """Of the Avro schema in the footer, or of the columns where another program wrote the file."""
+        """Reads the Avro schema in the footer, or the columns of another program's file."""
         opened = _opened(file)
         text = (opened.metadata.metadata or {}).get(AVRO_KEY)
         if text is None:
@@ -116,7 +116,7 @@ class ParquetFormat(Format):
         return connect_schema_of(text.decode(), self._options)
 
     def read(self, file: pa.NativeFile, schema: Schema | None, skip: int = 0) -> Iterator[pa.RecordBatch]:
-        """The rows, row group by row group; those that are skipped as a whole are not read."""
+        """The rows, row group by row group; groups that are skipped as a whole are not read."""
         opened, field = _opened(file), pa.field(VALUE, arrow_type(schema))
         for group in range(opened.num_row_groups):
             rows = opened.metadata.row_group(group).num_rows
@@ -129,13 +129,13 @@ class ParquetFormat(Format):
                     yield pa.RecordBatch.from_arrays([_value(part, field)], [VALUE])
 
     def layout(self, file: pa.NativeFile) -> Hashable | None:
-        """The columns and the Avro schema; none of files that would have other columns when pyarrow writes them."""
+        """The columns and the Avro schema; None for files that would get other columns when pyarrow writes them."""
         opened = _opened(file)
         avro, columns = (opened.metadata.metadata or {}).get(AVRO_KEY), _columns(opened)
         return (columns, avro) if avro is not None and columns == _written(opened.schema_arrow) else None
 
     def merge(self, files: Iterable[pa.NativeFile], local: str) -> None:
-        """Rows of small row groups put together to large ones."""
+        """Joins rows of small row groups into large ones."""
         writer: _ParquetWriter | None = None
         try:
             for file in files:
@@ -205,7 +205,6 @@ class _ParquetWriter(FileWriter):
         self._writer: Any = None
 
     def write(self, payload: pa.Array) -> None:
-        """Keeps the values until they are worth a row group."""
         kept = compact(payload.drop_null())
         if not len(kept):
             return
@@ -224,17 +223,14 @@ class _ParquetWriter(FileWriter):
 
     @property
     def bytes_written(self) -> int:
-        """The row groups written, and a share of what waits as large as theirs."""
         done = 0 if self._sink is None else self._sink.tell()
         return done + int(self._held * (done / self._gone if self._gone else _GUESSED_SHARE))
 
     @property
     def buffered_bytes(self) -> int:
-        """The Arrow memory of the rows that wait."""
         return self._held
 
     def flush(self) -> None:
-        """Makes one row group of what waits."""
         self._merge()
         if self._waiting:
             self._open().write_table(self._table(), row_group_size=self.rows)
@@ -256,14 +252,12 @@ class _ParquetWriter(FileWriter):
         return self._writer
 
     def close(self) -> None:
-        """Writes what waits, and the footer."""
         self.flush()
         self._open().close()
         assert self._sink is not None
         self._sink.close()
 
     def abort(self) -> None:
-        """Closes the file, whatever it holds."""
         self._small, self._waiting, self._held = [], [], 0
         if self._sink is not None:
             with contextlib.suppress(OSError):

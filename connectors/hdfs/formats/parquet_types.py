@@ -1,4 +1,4 @@
-"""Connect's types in Parquet's, and back, as Arrow has them; the table is in `parquet`."""
+"""Connect's types in Parquet's, and back, in Arrow's form; `parquet` has the table."""
 
 from __future__ import annotations
 
@@ -74,10 +74,7 @@ def _field(name: str, schema: Schema | None) -> pa.Field:
 
 
 def schema_of_columns(columns: pa.Schema) -> Schema:
-    """The Connect schema of a file that has none with it.
-
-    Errors: DataError for a type that Connect lacks.
-    """
+    """The Connect schema of a file that carries none. Errors: DataError for a type that Connect lacks."""
     return Schema(SchemaType.STRUCT, fields=tuple(_connect_field(column, column.name) for column in columns))
 
 

@@ -1,7 +1,7 @@
 """Values of one Connect schema as those of another that they fit (`compatibility.can_project`).
 
-Fields that the other schema lacks are dropped, those that it has besides get their default or null, numbers grow, a
-null is the default of its schema if there is one. Arrays are changed as a whole; Avro's values one by one.
+Fields that the other schema lacks are dropped. Its additional fields get their default or null. Numbers grow. A null
+becomes the default of its schema, if there is one. Arrays are changed as a whole; Avro's values one by one.
 """
 
 from __future__ import annotations
@@ -81,10 +81,7 @@ def _filled(array: pa.Array, schema: Schema) -> pa.Array:
 
 
 def project_avro(payload: pa.Array, of: Schema, to: Schema, options: AvroOptions) -> pa.Array:
-    """Avro's bytes of values of schema `of` as those of schema `to`; a value that is null stays so.
-
-    Errors: DataError.
-    """
+    """Avro's bytes of values of schema `of` as those of schema `to`; null stays null. Errors: DataError."""
     data, positions = binary_parts(payload)
     rows = len(positions) - 1
     body = bytes(memoryview(data)[positions[0] : positions[-1]])
@@ -110,7 +107,7 @@ def project_avro(payload: pa.Array, of: Schema, to: Schema, options: AvroOptions
 
 
 def _of(of: Schema, to: Schema, options: AvroOptions) -> Projection:
-    """Projects a value in the types that fastavro has without logical types."""
+    """Makes a projection of values in fastavro's types without logical types."""
     default = _raw(to, to.default, options)
     convert = _converted(of, to, options)
 
@@ -151,7 +148,7 @@ def _map(of: Schema, to: Schema, options: AvroOptions) -> Projection | None:
 
 
 def _raw(schema: Schema | None, value: Any, options: AvroOptions) -> Any:
-    """A value of `Schema.default` in the types that fastavro has without logical types."""
+    """A value of `Schema.default` in fastavro's types without logical types."""
     if value is None or schema is None:
         return value
     match schema.type:

@@ -2,7 +2,7 @@
 
 | module | holds |
 |---|---|
-| `definition.py` | what a topic's table has to be, and how an existing one changes |
+| `definition.py` | the table of a topic, and its changes |
 | `partition_names.py` | directories as partitions |
 | `metastore.py` | a connection to the metastore |
 | `tables.py` | the tables of a task, kept up to date beside its commits |

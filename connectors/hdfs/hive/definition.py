@@ -1,4 +1,4 @@
-"""What a topic's table has to be in Hive, and how one that is there changes with the schema.
+"""A topic's table in Hive, and the changes of an existing one with the schema.
 
 | Connect | Hive |
 |---|---|
@@ -7,8 +7,9 @@
 | ARRAY, MAP, STRUCT | array, map, struct |
 | Decimal, Date, Timestamp, Time | decimal(38, scale), date, timestamp, int |
 
-Decided: logical types are Hive's own, as they are in the files, where Confluent's tables have int, bigint and binary,
+Decided: logical types are Hive's own, as they are in the files (Confluent's tables have int, bigint and binary),
 because readers of today refuse those for such files; loses: Hive before 4.0 reads no timestamp of such a file.
+
 Decided: columns are only added, and change their type; a table of Avro files has the newest schema. Two tasks whose
 files are of different schemas then never change a table back and forth.
 """
@@ -41,7 +42,7 @@ _LOGICAL: Final = {DATE: "date", TIMESTAMP: "timestamp", TIME: "int"}
 
 
 class Storage(NamedTuple):
-    """The classes by which Hive reads and writes files."""
+    """Hive's classes for reading and writing files."""
 
     serde: str
     input_format: str
@@ -74,12 +75,12 @@ class Definition:
 
     storage: Storage
     columns: tuple[HiveColumn, ...]
-    """Empty where the storage has a schema of its own."""
+    """Empty if the storage has its own schema."""
     parameters: Mapping[str, str] = field(default_factory=dict)
 
 
 def definition(schema: Schema, form: Format, partition_fields: Sequence[str]) -> Definition:
-    """Return the table for values of this schema; columns that partitions have are not among its own."""
+    """Return the table for values of this schema; columns of partitions are not among its own."""
     taken = {name.lower() for name in partition_fields}
     kept = tuple(one for one in schema.fields if one.name.lower() not in taken)
     version = {} if schema.version is None else {VERSION: str(schema.version)}
@@ -89,14 +90,14 @@ def definition(schema: Schema, form: Format, partition_fields: Sequence[str]) ->
 
 
 def why_no_table(schema: Schema | None) -> str | None:
-    """Say why values of this schema are no rows; None where they are."""
+    """Return the reason why values of this schema are no rows; None if they are."""
     if schema is None or schema.type is not SchemaType.STRUCT:
         return "Its values are no structs, and only a struct's fields can be columns; see its converter and transforms"
     return None
 
 
 def evolved(now: Definition, wanted: Definition) -> Definition | None:
-    """Return what a table becomes by a schema that is written now; None: it stays."""
+    """Return a table's next definition for a newly written schema; None: it stays."""
     is_newer = _is_newer(now, wanted)
     types = dict(now.columns)
     added = [column for column in wanted.columns if column.name not in types]
@@ -125,6 +126,6 @@ def hive_type(schema: Schema | None) -> str:
 
 
 def _is_newer(now: Definition, wanted: Definition) -> bool:
-    """By the versions of both; a schema without one is not older."""
+    """Compares the versions of both; a schema without one is not older."""
     known, given = now.parameters.get(VERSION, ""), wanted.parameters.get(VERSION, "")
     return not (known.isdecimal() and given.isdecimal()) or int(given) >= int(known)

@@ -1,8 +1,8 @@
 """A connection to Hive's metastore: Hive's own client, which Spark carries, in the driver's JVM.
 
 Decided: the client of the metastore's protocol, not Spark's catalogue, because a Spark session has one catalogue for
-all its users, which the worker's own must not change. Loses: the client's classes are of Hive 2.3, which metastores up
-to Hive 4 still understand.
+all its users, and the worker's own must not change. Loses: the client's classes are of Hive 2.3, which metastores up to
+Hive 4 still understand.
 """
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from py4j.protocol import Py4JError, Py4JJavaError
-from pyspark.errors.exceptions.captured import CapturedException
+from py4j.protocol import Py4JError
 
 from headrace.config.worker.allowed_hosts import ALL_NAMES, AllowedHosts, hosts_of
 from headrace.connectors.hdfs.hive.definition import Definition, HiveColumn, Storage
 from headrace.connectors.hdfs.hive_settings import HiveSettings
 from headrace.connectors.hdfs.stores.hadoop_jvm import configuration, context_of_worker, java_error, log_in
 from headrace.connectors.hdfs.stores.settings import HadoopSettings
+from headrace.plugins.catalyst.spark_internals import JAVA_ERRORS, jvm_of
 
 _BOUNDS: Final = {
     "hive.metastore.client.socket.timeout": "30s",
@@ -28,16 +28,16 @@ _BOUNDS: Final = {
     "hive.metastore.failure.retries": "0",
 }
 _AT_ONCE: Final = 100
-"""Partitions that one request adds."""
+"""The most partitions that one request adds."""
 
 
 class MetastoreError(Exception):
-    """The metastore did not do what it was asked; it says what, where and why."""
+    """The metastore did not carry out a request; the text names what, where and why."""
 
 
 @dataclass(frozen=True)
 class Table:
-    """A table that is there."""
+    """An existing table."""
 
     definition: Definition
     partition_fields: tuple[str, ...]
@@ -45,7 +45,7 @@ class Table:
 
 
 class Metastore:
-    """One database of a metastore; for one thread. Its methods' errors are MetastoreError, after which it is closed."""
+    """One database of a metastore; for one thread. All methods raise MetastoreError, which closes the connection."""
 
     def __init__(self, settings: HiveSettings, hadoop: HadoopSettings, hosts: AllowedHosts = ALL_NAMES) -> None:
         self._settings, self._hadoop, self._hosts = settings, hadoop, hosts
@@ -53,22 +53,22 @@ class Metastore:
         self._client: Any = None
 
     def open(self) -> None:
-        """Connect, and create the database where it is missing."""
+        """Connect, and create the database if it is missing."""
         try:
             context = context_of_worker()
             if self._client is not None and self._context is context:
                 return
             self._context = context
-            self._client = context._jvm.org.apache.hadoop.hive.metastore.HiveMetaStoreClient(self._conf())
+            self._client = jvm_of(context).org.apache.hadoop.hive.metastore.HiveMetaStoreClient(self._conf())
             if self._settings.database not in set(self._client.getAllDatabases()):
-                api = context._jvm.org.apache.hadoop.hive.metastore.api
+                api = jvm_of(context).org.apache.hadoop.hive.metastore.api
                 created = api.Database(self._settings.database, "", None, self._map({}))
                 self._client.createDatabase(created)
         except Exception as error:
             raise self._failed("reach", "the database", error) from error
 
     def table(self, name: str) -> Table | None:
-        """Return the table; None where there is none."""
+        """Return the table; None if there is none."""
         try:
             if not self._client.tableExists(self._settings.database, name):
                 return None
@@ -77,9 +77,9 @@ class Metastore:
             raise self._failed("look at", name, error) from error
 
     def create(self, name: str, made: Table) -> None:
-        """Create an external table, if another task was not quicker."""
+        """Create an external table, unless another task was quicker."""
         try:
-            api = self._context._jvm.org.apache.hadoop.hive.metastore.api
+            api = jvm_of(self._context).org.apache.hadoop.hive.metastore.api
             table = api.Table()
             table.setDbName(self._settings.database)
             table.setTableName(name)
@@ -112,12 +112,12 @@ class Metastore:
             raise self._failed("list the partitions of", name, error) from error
 
     def add_partitions(self, name: str, wanted: Mapping[tuple[str, ...], str]) -> None:
-        """Add those of these partitions that are not there, by values, each with its location."""
+        """Add the missing ones of these partitions, by values, each with its location."""
         try:
             storage = self._client.getTable(self._settings.database, name).getSd()
             some = list(wanted.items())
             for first in range(0, len(some), _AT_ONCE):
-                made = self._context._jvm.java.util.ArrayList()
+                made = jvm_of(self._context).java.util.ArrayList()
                 for values, location in some[first : first + _AT_ONCE]:
                     made.add(self._partition(name, storage, values, location))
                 self._client.add_partitions(made, True, False)
@@ -130,11 +130,11 @@ class Metastore:
         if client is not None:
             try:
                 client.close()
-            except (Py4JError, CapturedException, OSError):
+            except (Py4JError, *JAVA_ERRORS, OSError):
                 return  # it is gone, and so is the connection
 
     def _conf(self) -> Any:
-        jvm = self._context._jvm
+        jvm = jvm_of(self._context)
         hadoop = configuration(self._context, self._hadoop)
         conf = jvm.org.apache.hadoop.hive.conf.HiveConf(hadoop, hadoop.getClass())
         site = Path(self._settings.conf_dir or "", "hive-site.xml")
@@ -151,7 +151,7 @@ class Metastore:
         return conf
 
     def _storage(self, made: Table) -> Any:
-        api = self._context._jvm.org.apache.hadoop.hive.metastore.api
+        api = jvm_of(self._context).org.apache.hadoop.hive.metastore.api
         serde = api.SerDeInfo()
         serde.setSerializationLib(made.definition.storage.serde)
         serde.setParameters(self._map({"serialization.format": "1"}))
@@ -163,15 +163,15 @@ class Metastore:
         storage.setSerdeInfo(serde)
         storage.setNumBuckets(-1)
         for empty in (storage.setBucketCols, storage.setSortCols):
-            empty(self._context._jvm.java.util.ArrayList())
+            empty(jvm_of(self._context).java.util.ArrayList())
         storage.setParameters(self._map({}))
         return storage
 
     def _partition(self, name: str, storage: Any, values: Sequence[str], location: str) -> Any:
-        partition = self._context._jvm.org.apache.hadoop.hive.metastore.api.Partition()
+        partition = jvm_of(self._context).org.apache.hadoop.hive.metastore.api.Partition()
         partition.setDbName(self._settings.database)
         partition.setTableName(name)
-        listed = self._context._jvm.java.util.ArrayList()
+        listed = jvm_of(self._context).java.util.ArrayList()
         for value in values:
             listed.add(value)
         partition.setValues(listed)
@@ -183,13 +183,14 @@ class Metastore:
         return partition
 
     def _columns(self, columns: Iterable[HiveColumn]) -> Any:
-        made = self._context._jvm.java.util.ArrayList()
+        jvm = jvm_of(self._context)
+        made = jvm.java.util.ArrayList()
         for column in columns:
-            made.add(self._context._jvm.org.apache.hadoop.hive.metastore.api.FieldSchema(column.name, column.type, ""))
+            made.add(jvm.org.apache.hadoop.hive.metastore.api.FieldSchema(column.name, column.type, ""))
         return made
 
     def _map(self, entries: Mapping[str, str]) -> Any:
-        made = self._context._jvm.java.util.HashMap()
+        made = jvm_of(self._context).java.util.HashMap()
         for name, value in entries.items():
             made.put(name, value)
         return made
@@ -199,7 +200,7 @@ class Metastore:
         where = self._settings.metastore_uris or f"the metastore of {self._settings.conf_dir}"
         kind, message = java_error(error)
         said = message.strip().splitlines()
-        why = f"{kind}: {said[0]}" if isinstance(error, Py4JJavaError | CapturedException) and said else message or kind
+        why = f"{kind}: {said[0]}" if isinstance(error, JAVA_ERRORS) and said else message or kind
         return MetastoreError(f"Could not {doing} {name} of {self._settings.database} in {where}: {why}")
 
 

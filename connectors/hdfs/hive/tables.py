@@ -1,7 +1,7 @@
 """The tables of a task, kept up to date on a thread beside its commits.
 
-Files are committed whatever becomes of the tables: what the metastore could not be told waits and is told again, and a
-task that begins tells it of all directories that it has not heard of.
+Files are committed whatever becomes of the tables. News that the metastore could not be told wait and are told again,
+and a task that begins tells it of all directories without a partition.
 """
 
 from __future__ import annotations
@@ -29,30 +29,29 @@ from headrace.plugins.schema import Schema
 
 _BACKOFF: Final = Backoff(1, 60)
 _LAST_S: Final = 10.0
-"""How long the end of a task waits for what the metastore is still to be told."""
+"""The end of a task waits so long for the last news to the metastore."""
 
 log = logging.getLogger(__name__)
 
 
 @dataclass
 class _Topic:
-    """What is known of one topic's table, and what is still to be told."""
+    """The known state of one topic's table, and its news for the metastore."""
 
     schemas: dict[Schema, None] = field(default_factory=dict)
-    """Those of its files, each once, in the order in which they came."""
+    """The schemas of its files, each once, in order of arrival."""
     is_due: bool = False
-    """Whether the metastore has not heard of one of them."""
+    """True if the metastore has not heard of one of the schemas."""
     is_listed: bool = False
-    """Whether the directories of earlier tasks were looked at."""
+    """True if the directories of earlier tasks were looked at."""
     known: set[tuple[str, ...]] = field(default_factory=set)
     waiting: dict[tuple[str, ...], str] = field(default_factory=dict)
-    """Directories by the values of their partitions."""
+    """New directories by the values of their partitions."""
     error: str = ""
-    """The last one that was logged."""
+    """The last logged error."""
 
     @property
     def is_waiting(self) -> bool:
-        """Whether the metastore has to be asked."""
         return self.is_due or bool(self.waiting)
 
 
@@ -69,7 +68,7 @@ class HiveTables:
         fields: Sequence[str],
         hosts: AllowedHosts = ALL_NAMES,
     ) -> None:
-        """`folder_of`: a topic's folder in the store; `fields`: the partitioner's; `hosts`: those that are allowed."""
+        """`folder_of`: a topic's folder in the store; `fields`: the partitioner's; `hosts`: the allowed ones."""
         self._settings, self._store, self._folder_of, self._form = settings, store, folder_of, form
         self._fields = tuple(fields)
         self._metastore = Metastore(settings, hadoop, hosts)
@@ -80,7 +79,7 @@ class HiveTables:
         self._thread: threading.Thread | None = None
 
     def committed(self, topic: str, schema: Schema | None, partitions: Iterable[str]) -> None:
-        """Learn of files of this schema that are visible in these directories of the topic; waits for nothing."""
+        """Learn of visible files of this schema in these directories of the topic; waits for nothing."""
         refusal = why_no_table(schema)
         with self._changed:
             found = self._topics.setdefault(topic, _Topic())
@@ -103,7 +102,7 @@ class HiveTables:
             self._changed.notify_all()
 
     def samples(self) -> Iterable[Sample]:
-        """Return how much the metastore is still to be told."""
+        """Yield the amount of news for the metastore."""
         with self._changed:
             waiting = sum(len(topic.waiting) + topic.is_due for topic in self._topics.values())
             failures = self._failures
@@ -111,7 +110,7 @@ class HiveTables:
         yield Sample("headrace_hive_failures_total", {}, failures, "Attempts to tell Hive's metastore that failed")
 
     def close(self) -> None:
-        """End after a last attempt; what it does not reach is found when a task of the connector begins."""
+        """End after a last attempt. The next task of the connector finds what it did not reach."""
         with self._changed:
             self._closing = True
             self._changed.notify_all()
@@ -140,7 +139,7 @@ class HiveTables:
                 self._changed.wait(left)
 
     def _tell(self, topic: str) -> bool:
-        """Bring a topic's table up to date; whether that was done."""
+        """Bring a topic's table up to date; True if that was done."""
         found = self._topics[topic]
         with self._changed:
             schemas, told = list(found.schemas), dict(found.waiting)
@@ -187,7 +186,7 @@ class HiveTables:
             self._metastore.alter(name, made)
 
     def _check(self, name: str, table: Table, wanted: Definition) -> None:
-        """Errors: MetastoreError where the table is another's."""
+        """Refuse a table that is another's. Errors: MetastoreError."""
         way_out = "drop the table, which deletes no file, or set another hive.table.name"
         if [one.lower() for one in table.partition_fields] != [one.lower() for one in self._fields]:
             there, here = ", ".join(table.partition_fields), ", ".join(self._fields)
@@ -199,7 +198,7 @@ class HiveTables:
         raise MetastoreError(f"Table {name} of {self._settings.database} {text}: {way_out}")
 
     def _unheard(self, name: str, folder: str) -> dict[tuple[str, ...], str]:
-        """The directories that the metastore has no partition for."""
+        """Return the directories that the metastore has no partition for."""
         if not self._fields:
             return {}
         heard = {values_of(one, self._fields) for one in self._metastore.partitions(name)}

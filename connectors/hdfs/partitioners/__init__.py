@@ -1,8 +1,8 @@
-"""Partitioners: which directory of its topic a record goes to.
+"""Partitioners: they choose the directory of a record within its topic.
 
 | module | holds |
 |---|---|
-| `partitioner.py` | the contract, and how a config's partitioner is found |
+| `partitioner.py` | the contract, and the search for a config's partitioner |
 | `by_partition.py`, `by_field.py`, `by_time.py` | Confluent's: Default; Field; TimeBased, Daily, Hourly |
 | `extractors.py` | the time of a record: the clock, its timestamp, a field |
 | `record_fields.py` | a field of values of several schemas, and of values without |

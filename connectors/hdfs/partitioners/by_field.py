@@ -1,9 +1,10 @@
 """FieldPartitioner: a directory for each combination of fields' values, `country=DE/city=Ulm`.
 
 Decided: values are escaped as Hive does (`%2F` for a slash) and an empty text is Hive's `__HIVE_DEFAULT_PARTITION__`,
-because a value with a slash would make directories of its own, and one with `..` leave the topic's; loses: Confluent's
+because a value with a slash would make further directories, and one with `..` leave the topic's; loses: Confluent's
 writes them as they are. A null stays Confluent's `name=null`.
-Decided: a Date is `2026-09-21`, which Confluent's fails of.
+
+Decided: a Date is `2026-09-21`; Confluent's fails of it.
 """
 
 from __future__ import annotations
@@ -25,11 +26,10 @@ from headrace.plugins.records import Records
 from headrace.plugins.schema import DATE, INTEGER_BITS, Schema, SchemaType, logical
 
 _NAMES: Final = "partition.field.name"
-_ESCAPING: Final = "org.apache.spark.sql.catalyst.catalog.ExternalCatalogUtils"
 _SPECIAL: Final = frozenset("\"#%'*/:=?\\{[]^\x7f") | {chr(code) for code in range(1, 0x20)}
 _HIVES_NULL: Final = "__HIVE_DEFAULT_PARTITION__"
 _LONGEST: Final = 255
-"""Bytes in the name of a directory, in HDFS and on most disks."""
+"""The most bytes in the name of a directory, in HDFS and on most disks."""
 _PLAIN_JSON: Final = r"^(?:-?[0-9]+|true|false)\z"
 _MISSING: Final = "Error encoding partition. Field '{}' is not present in the value."
 _NO_VALUE: Final = "Error encoding partition. The record has no value."
@@ -39,37 +39,36 @@ _WRONG: Final = (
 
 
 def escaped(text: Column) -> Column:
-    """A text as a part of a path, as Hive escapes it."""
+    """A text as a part of a path, escaped as by Hive."""
     java = java_calls()
-    string = java.type("java.lang.String")
-    whole = java.text(java.static(_ESCAPING, "escapePathName", string, java.string(text)))
+    whole = java.as_hive_directory(java.string(text))
     return F.when(text == "", F.lit(_HIVES_NULL)).otherwise(whole)
 
 
 def escaped_name(name: str) -> str:
-    """The same of a constant."""
+    """A constant, escaped as by `escaped`."""
     return "".join(f"%{ord(sign):02X}" if sign in _SPECIAL else sign for sign in name)
 
 
 class FieldPartitioner(Partitioner):
-    """`name=value` of each field, the first outermost."""
+    """The directory `name=value` for each field, the first outermost."""
 
     def configure(self, config: Mapping[str, str]) -> None:
-        """Ready. Errors: ConfigError."""
+        """Reads the names of the fields. Errors: ConfigError."""
         self.fields: Sequence[str] = tuple(PARTITIONING.parse(config)[_NAMES])
         if not self.fields:
             text = "FieldPartitioner needs the names of fields"
             raise ConfigError(Problem(_NAMES, config.get(_NAMES), text, "Name one or more, separated by commas."))
 
     def column(self, records: Records) -> Column:
-        """The path; null where a part of it is."""
+        """The path; null if a part of it is."""
         path, *others = (_part(records, name) for name in self.fields)
         for part in others:
             path = F.concat(path, F.lit("/"), part)
         return path
 
     def error(self, records: Records) -> Column:
-        """Why the first field that cannot name a directory cannot."""
+        """The reason why the first unfit field cannot name a directory."""
         return F.coalesce(*(_error(records, name) for name in self.fields))
 
 

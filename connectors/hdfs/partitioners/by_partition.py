@@ -14,7 +14,7 @@ from headrace.plugins.records import Records
 
 
 class DefaultPartitioner(Partitioner):
-    """`partition=3`."""
+    """The directory `partition=3`."""
 
     fields: Sequence[str] = ("partition",)
 

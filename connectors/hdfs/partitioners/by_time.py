@@ -1,12 +1,13 @@
 """TimeBasedPartitioner, DailyPartitioner and HourlyPartitioner: a directory for each span of local time.
 
 A record's time in the time zone is rounded down to a multiple of the span, counted in local time from 1970 on: a day
-begins at local midnight, and where clocks are set back the two hours of one name share a directory. The text of a
+begins at local midnight, and if clocks are set back the two hours of one name share a directory. The text of a
 directory is made once for each distinct one.
 
 Decided: times before 1970 are rounded down, too; loses: Confluent's rounds them up, into the next span.
-Decided: a time that is not in the years 1 to 9999 is an error of its record, because it is one of units (s, µs) in
-most cases; loses: directories of the year 50000.
+
+Decided: a time outside of the years 1 to 9999 is an error of its record, because most such times have other units (s,
+µs); loses: directories of the year 50000.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from headrace.connectors.hdfs.partition_settings import PARTITIONING
 from headrace.connectors.hdfs.partitioners.extractors import extractor_of
 from headrace.connectors.hdfs.partitioners.joda_pattern import JodaPattern, Words, words_of
 from headrace.connectors.hdfs.partitioners.partitioner import Partitioner
-from headrace.plugins.catalyst.java_calls import active_context
+from headrace.plugins.catalyst.spark_internals import active_context, jvm_of
 from headrace.plugins.records import Records
 
 _DAY: Final = "'year'=YYYY/'month'=MM/'day'=dd"
@@ -39,7 +40,7 @@ _WANTED: Final = {
 }
 _EPOCH: Final = datetime(1970, 1, 1)
 _LEAST: Final = -62_135_510_400_000
-"""Within the year 1, days after its begin: in every time zone it is in that year."""
+"""Within the year 1, days after its beginning: it is in that year in every time zone."""
 _MOST: Final = 253_402_000_000_000
 """Within the year 9999."""
 
@@ -50,7 +51,7 @@ class TimeBasedPartitioner(Partitioner):
     _given: ClassVar[tuple[str, ...]] = ("path.format", "locale", "timezone")
 
     def configure(self, config: Mapping[str, str]) -> None:
-        """Ready. Errors: ConfigError with all problems."""
+        """Reads the span, pattern, zone and extractor. Errors: ConfigError with all problems."""
         values = PARTITIONING.parse(config)
         problems = [_missing(name) for name in self._given if not values[name]]
         self._duration, pattern = self._span(values["partition.duration.ms"], values["path.format"].rstrip("/"))
@@ -74,7 +75,6 @@ class TimeBasedPartitioner(Partitioner):
         self._words: Words | None = None
 
     def _span(self, duration_ms: int, path_format: str) -> tuple[int, str]:
-        """The span of a directory and its pattern."""
         return duration_ms, path_format
 
     @property
@@ -84,18 +84,18 @@ class TimeBasedPartitioner(Partitioner):
     def column(self, records: Records) -> Column:
         """The local time at which the record's directory begins, in ms."""
         if self._words is None and self._pattern.needs_words:
-            self._words = words_of(active_context()._jvm, self._locale)
+            self._words = words_of(jvm_of(active_context()), self._locale)
         local = self._local(self._extractor.ms(records))
         return local - F.pmod(local, F.lit(self._duration))
 
     def error(self, records: Records) -> Column:
-        """The record has no time, or one that is far from now."""
+        """The reason why a record has no usable time."""
         ms = self._extractor.ms(records)
         far = F.concat(F.lit("The time "), ms.cast("string"), F.lit(" ms is not in the years 1 to 9999."))
         return F.when(ms.isNull(), self._extractor.error(records)).when(~ms.between(_LEAST, _MOST), far)
 
     def time(self, records: Records) -> Column | None:
-        """The record's own time; None where the clock is its time."""
+        """The record's own time; None if the clock is its time."""
         return self._extractor.ms(records) if self.is_deterministic else None
 
     def paths(self, distinct: pa.Array) -> pa.Array:
@@ -113,7 +113,7 @@ class TimeBasedPartitioner(Partitioner):
 
 
 class DailyPartitioner(TimeBasedPartitioner):
-    """`year=2026/month=09/day=21`; `path.format` and `partition.duration.ms` do not count."""
+    """The directory `year=2026/month=09/day=21`; ignores `path.format` and `partition.duration.ms`."""
 
     _given: ClassVar[tuple[str, ...]] = ("locale", "timezone")
 
@@ -122,7 +122,7 @@ class DailyPartitioner(TimeBasedPartitioner):
 
 
 class HourlyPartitioner(DailyPartitioner):
-    """`year=2026/month=09/day=21/hour=14`."""
+    """The directory `year=2026/month=09/day=21/hour=14`."""
 
     def _span(self, duration_ms: int, path_format: str) -> tuple[int, str]:
         return _HOUR_MS, f"{_DAY}/'hour'=HH"
@@ -133,7 +133,7 @@ def _missing(name: str) -> Problem:
 
 
 def _fields(pattern: JodaPattern) -> tuple[str, ...]:
-    """The columns of directories that are all called `name=…`; none where one is not."""
+    """The columns of directories that are all called `name=…`; none if one is not."""
     names = []
     for part in pattern.parts:
         name, equals, _ = part[0][1].partition("=") if part and part[0][0] else ("", "", "")
@@ -144,13 +144,13 @@ def _fields(pattern: JodaPattern) -> tuple[str, ...]:
 
 
 def _fixed_offset_ms(found: tzinfo) -> int | None:
-    """The offset of a zone that always has the same; None for others."""
+    """The offset of a zone that has always the same one; None for others."""
     offset = found.utcoffset(None)
     return None if offset is None else offset // timedelta(milliseconds=1)
 
 
 def _moment(local_ms: int, found: tzinfo) -> datetime:
-    """The moment of a local time, as Joda chooses it where clocks are set: one that was skipped is later.
+    """The moment of a local time, as Joda chooses it when clocks are set: a skipped one is later.
 
     Source: the rule of Joda's `DateTimeZone.convertLocalToUTC` that is not strict.
     """

@@ -1,7 +1,6 @@
 """The time of a record, in ms since 1970: the clock, the record's timestamp, or a field of its value.
 
-A text is read by Joda's own parser of ISO 8601, which is among Spark's jars, because then what Confluent's reads is
-read alike.
+Joda's own parser of ISO 8601, which is among Spark's jars, reads texts, because then they are read as by Confluent's.
 """
 
 from __future__ import annotations
@@ -33,11 +32,11 @@ class Extractor(ABC):
 
     @abstractmethod
     def ms(self, records: Records) -> Column:
-        """Return the time of each row; null where `error` says why there is none."""
+        """Return the time of each row; null if `error` tells why there is none."""
 
     @abstractmethod
     def error(self, records: Records) -> Column:
-        """Return why a row whose `ms` is null has no time."""
+        """Return the reason why a row with a null `ms` has no time."""
 
 
 class Wallclock(Extractor):
@@ -46,12 +45,12 @@ class Wallclock(Extractor):
     is_deterministic: ClassVar[bool] = False
 
     def ms(self, records: Records) -> Column:
-        """Now, for each row: Spark's own `now` would be the time when the expression was compiled."""
+        """The present time, for each row: Spark's own `now` would be the time when the expression was compiled."""
         java = java_calls()
         return java.column(java.call(java.new("java.util.Date"), "getTime", "long"))
 
     def error(self, records: Records) -> Column:
-        """None."""
+        """No error: the clock always has a time."""
         return F.lit(None).cast("string")
 
 
@@ -59,11 +58,11 @@ class Record(Extractor):
     """The record's timestamp."""
 
     def ms(self, records: Records) -> Column:
-        """The timestamp; null where there is none, which Kafka writes as -1."""
+        """The timestamp; null if there is none, which Kafka writes as -1."""
         return F.when(F.col("timestamp") != -1, F.col("timestamp"))
 
     def error(self, records: Records) -> Column:
-        """The record has none."""
+        """The error of a record without timestamp."""
         return F.lit(_UNABLE.format("Record", "the record has no timestamp."))
 
 
@@ -79,7 +78,7 @@ class RecordField(Extractor):
         return chosen([(case.holds, _ms(case)) for case in cases if case.refusal is None], "long")
 
     def error(self, records: Records) -> Column:
-        """The field is missing, null or no time."""
+        """The error of a field that is missing, null or no time."""
         cases = list(field_cases(records, self._field))
         whys = [(holds, self._unable(why)) for holds, why in refusals(cases, self._reason)]
         return F.coalesce(chosen(whys, "string"), self._unable(F.lit("the record has no value.")))
@@ -98,10 +97,7 @@ class RecordField(Extractor):
 
 
 def extractor_of(name: str, field: str) -> Extractor:
-    """The extractor of this name, or of Confluent's class.
-
-    Errors: ConfigError.
-    """
+    """The extractor of this name, or of Confluent's class. Errors: ConfigError."""
     match name.strip().rpartition(".")[2].rpartition("$")[2].removesuffix("TimestampExtractor").lower():
         case "wallclock":
             return Wallclock()
@@ -132,7 +128,7 @@ def _ms(case: FoundField) -> Column:
 
 
 def time_of_text(text: Column) -> Column:
-    """The ms of a text with digits only, or of a time by ISO 8601, in UTC where it names no zone; else null."""
+    """The ms of a text with digits only, or of a time by ISO 8601, in UTC if it names no zone; else null."""
     java = java_calls()
     formatter = "org.joda.time.format.DateTimeFormatter"
     iso = java.static("org.joda.time.format.ISODateTimeFormat", "dateTimeParser", java.type(formatter))

@@ -1,8 +1,8 @@
-"""Times printed by the letters of Joda's DateTimeFormat, which `path.format` is written in.
+"""Times printed by the letters of Joda's DateTimeFormat, in which `path.format` is written.
 
-Not those of Java or Python: `YYYY` is the year of the era (the week's year is `xxxx`), `DD` the day of the year.
-Names of days and months are those of the JVM in the locale, fetched once (`Words`), because then they are Joda's own
-and executors, which have no JVM at hand, print them alike.
+They are not those of Java or Python: `YYYY` is the year of the era (the week's year is `xxxx`), `DD` the day of the
+year. Names of days and months are those of the JVM in the locale, fetched once (`Words`), because then they are Joda's
+own and executors, which have no JVM at hand, print them alike.
 
 Decided: `z`, the name of a time zone, is refused, because `Z` and `ZZZ` say the same without a language; loses: it.
 """
@@ -14,7 +14,7 @@ from datetime import datetime
 from typing import Any, Final
 
 LETTERS: Final = "GCYxwyDeEMdaKhHkmsSZ"
-"""The letters that a pattern may have."""
+"""The letters of a pattern."""
 _TEXTS: Final = "GEMa"
 
 
@@ -27,7 +27,7 @@ class Words:
     weekdays: tuple[str, ...]
     short_weekdays: tuple[str, ...]
     halves: tuple[str, ...]
-    """Of the day: AM, PM."""
+    """The halves of the day: AM, PM."""
     eras: tuple[str, ...]
 
 
@@ -50,9 +50,9 @@ def words_of(jvm: Any, locale: str) -> Words:
 
 
 class JodaPattern:
-    """A pattern, read once.
+    """A pattern, parsed once.
 
-    Errors: ValueError, in Joda's words, for a letter that means nothing and for a pattern that prints nothing.
+    Errors: ValueError, in Joda's words, for a letter without meaning and for a pattern that prints nothing.
     """
 
     def __init__(self, pattern: str) -> None:
@@ -65,7 +65,7 @@ class JodaPattern:
 
     @property
     def needs_words(self) -> bool:
-        """Whether it prints names."""
+        """True if it prints names."""
         return any(not literal and text[0] in _TEXTS and _is_text(text) for literal, text in self._tokens)
 
     @property
@@ -82,7 +82,7 @@ class JodaPattern:
         return found
 
     def text(self, local: datetime, zone_id: str, words: Words | None) -> str:
-        """A time with its zone, printed; `words` where it `needs_words`."""
+        """Prints a time with its zone; `words` are given if it `needs_words`."""
         return "".join(
             text if is_literal else _printed(text, local, zone_id, words) for is_literal, text in self._tokens
         )
@@ -105,7 +105,7 @@ def _tokens(pattern: str) -> list[tuple[bool, str]]:
 
 
 def _literal(pattern: str, at: int) -> tuple[str, int]:
-    """The literal text that begins here, without its quotes, and where it ends; the last quote need not be closed."""
+    """The literal text that begins here, without its quotes, and its end; the last quote need not be closed."""
     text, quoted = "", False
     while at < len(pattern):
         sign = pattern[at]

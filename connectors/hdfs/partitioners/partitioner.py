@@ -3,8 +3,8 @@
     [project.entry-points."headrace.partitioner"]
     "org.example.MyPartitioner" = "my_package:MyPartitioner"
 
-The entry's name is what `partitioner.class` says. A class is only ever looked up among these, never imported because a
-configuration names it.
+`partitioner.class` names the entry. A class is only ever looked up among these, never imported because a configuration
+names it.
 
     class ByRegion(Partitioner):
         fields = ("region",)
@@ -33,26 +33,26 @@ GROUP: Final = "headrace.partitioner"
 
 
 class Partitioner(ABC):
-    """Says which directory of its topic a record goes to; picklable. Columns are made while Spark runs."""
+    """Chooses the directory of a record within its topic; picklable. Columns are made while Spark runs."""
 
     is_deterministic: bool = True
-    """Whether a record goes to the same directory whenever it is written: exactly once in S3 needs that."""
+    """True if a record goes to the same directory whenever it is written: exactly once in S3 needs that."""
     fields: Sequence[str] = ()
-    """The columns that partitions have in Hive, outermost first."""
+    """The columns of partitions in Hive, outermost first."""
 
     def configure(self, config: Mapping[str, str]) -> None:  # noqa: B027
         """Get ready; called once, first, with the connector's config. Errors: ConfigError."""
 
     @abstractmethod
     def column(self, records: Records) -> Column:
-        """Return what says which directory, for each row: its path as a string, or a number that `paths` reads.
+        """Return the directory of each row: its path as a string, or a number that `paths` reads.
 
-        Parts of paths have to be escaped already (`headrace.connectors.hdfs.partitioners.by_field.escaped`). Null where
-        `error` says why there is none.
+        Parts of paths have to be escaped already (`headrace.connectors.hdfs.partitioners.by_field.escaped`). Null if
+        `error` tells why there is none.
         """
 
     def error(self, records: Records) -> Column:
-        """Return why a row has no directory, as a string; null for rows that have one."""
+        """Return the reason why a row has no directory, as a string; null for rows that have one."""
         return F.lit(None).cast("string")
 
     def paths(self, distinct: pa.Array) -> pa.Array:
@@ -71,9 +71,9 @@ def partitioners() -> Mapping[str, type[Partitioner]]:
 
 
 def partitioner_of(config: Mapping[str, str]) -> Partitioner:
-    """The partitioner that the config names, by its class name, simple name or short name, configured.
+    """The config's partitioner, by its class name, simple name or short name, configured.
 
-    Errors: ConfigError, which names those there are.
+    Errors: ConfigError that names the choices.
     """
     name = config.get(PARTITIONER, "").strip() or PARTITIONERS[0]
     named = {cls for full, cls in partitioners().items() if name in _names(full)}

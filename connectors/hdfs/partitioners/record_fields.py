@@ -1,6 +1,6 @@
 """A field of records' values: one column over values of several schemas, and over schemaless ones.
 
-Decided: schemaless JSON objects are read, too, because most JSON topics are so; loses: Confluent's FieldPartitioner
+Decided: schemaless JSON objects are read, too, because most JSON topics have them; loses: Confluent's FieldPartitioner
 refuses them.
 """
 
@@ -20,13 +20,13 @@ NO_STRUCT = "The value is no struct and no JSON object, and has no fields."
 
 
 class FoundField(NamedTuple):
-    """The field of the rows of one schema, or why they have none."""
+    """The field of the rows of one schema, or the reason why they have none."""
 
     holds: Column
-    """For which rows this is the answer; never null."""
+    """True for the rows of this case; never null."""
     value: Column
     schema: Schema | None
-    """None: the value is JSON text, null where the member is missing or null."""
+    """None: the value is JSON text, null if the member is missing or null."""
     refusal: str | None = None
     missing: Column | None = None
     """True for rows with a null `value` whose object or map has no such member; None: the schema has the field."""
@@ -49,7 +49,7 @@ def field_cases(records: Records, path: str) -> Iterator[FoundField]:
 
 
 def chosen(cases: Sequence[tuple[Column, Column]], kind: str) -> Column:
-    """The column of the first case that holds; null where none does."""
+    """The column of the first case that holds; null if none does."""
     column = F.lit(None).cast(kind)
     for holds, value in reversed(cases):
         column = F.when(holds, value).otherwise(column)
@@ -59,7 +59,7 @@ def chosen(cases: Sequence[tuple[Column, Column]], kind: str) -> Column:
 def refusals(
     cases: Sequence[FoundField], reason: Callable[[FoundField], str | Column | None]
 ) -> list[tuple[Column, Column]]:
-    """Why the rows of each case have no answer: for those of some schemas always, else by `reason`."""
+    """The reasons why rows have no answer: those of some schemas always have one, others by `reason`."""
     found = []
     for case in cases:
         why = case.refusal if case.refusal is not None else reason(case)
@@ -69,7 +69,7 @@ def refusals(
 
 
 def _member(holds: Column, value: Column, steps: Sequence[str]) -> FoundField:
-    """The member: null if the value is null, missing if another value does not have it."""
+    """The member: null if the value is null, missing if the value has no such member."""
     missing = F.lit(False)
     for step in steps:
         names = F.json_object_keys(value)
@@ -79,7 +79,7 @@ def _member(holds: Column, value: Column, steps: Sequence[str]) -> FoundField:
 
 
 def _field(holds: Column, value: Column, schema: Schema, steps: Sequence[str]) -> FoundField | str:
-    """The field, or the reason that there is none."""
+    """The field, or the reason why there is none."""
     missing: Column | None = None
     for number, step in enumerate(steps):
         if schema.type is SchemaType.MAP and schema.key_schema is not None and schema.value_schema is not None:

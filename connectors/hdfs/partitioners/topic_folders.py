@@ -32,12 +32,12 @@ class TopicFolders:
     def of(self, topic: str) -> str:
         """The topic's directory, below the store's root.
 
-        Errors: ConfigError where the topic does not match the expression.
+        Errors: ConfigError if the topic does not match the expression.
         """
         return f"{self.above(topic)}/{topic}"
 
     def above(self, topic: str) -> str:
-        """The directory that the topic's is in; what is temporary is there, too."""
+        """The directory above the topic's; temporary files are there, too."""
         found = None
         if self.naming.capture_groups is not None:
             found = name_regex(self.naming.capture_groups).match(topic)

@@ -2,13 +2,13 @@
 
 | column | |
 |---|---|
-| `topic` | the record's, which its folder is called after |
-| `origin_topic`, `origin_partition`, `offset` | where it came from, which its file is called after |
-| `error` | why it cannot be written; null for a good row |
-| `layout` | the number of its value's schema among all that the task has met; null where it has no value |
-| `directory` | what the partitioner makes a path of |
-| `time` | ms since 1970, where records' time ends rotations |
-| `value_<layout>` | what its format writes; null for rows of other layouts |
+| `topic` | the record's topic, which names its folder |
+| `origin_topic`, `origin_partition`, `offset` | the record's origin, which names its file |
+| `error` | the reason why it cannot be written; null for a good row |
+| `layout` | the number of its value's schema among all that the task has met; null if it has no value |
+| `directory` | the partitioner's input for a path |
+| `time` | ms since 1970, if records' time ends rotations |
+| `value_<layout>` | the format's input; null for rows of other layouts |
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Merges the small files of a task's partitions, on a thread beside its commits.
 
-A directory is looked at when enough files have come to it. What fails is logged once and tried again; rows go on.
+A directory is looked at when enough files have come to it. A failure is logged once and tried again; rows go on.
 
 Decided: the task that owns a partition merges its files, because its token fences the merge as it does commits: two
 merges of the same files would leave rows twice (tested: `test_replacement.py`). Loses: files of topics that no task
@@ -35,13 +35,13 @@ from headrace.plugins.samples import Sample
 
 _BACKOFF: Final = Backoff(1, 600)
 _LAST_S: Final = 2.0
-"""How long the end of a task waits for the file that is being read; the worker grants 5 s for all of it."""
+"""The end of a task waits so long for the file that is being read; the worker grants 5 s for all of it."""
 _MOST_PLACES: Final = 10_000
-"""Directories whose files are counted; another look at a forgotten one does no harm."""
+"""The most directories whose files are counted. Another look at a forgotten one does no harm."""
 _TURN: Final = threading.Lock()
 """One merge at a time in a process, for its memory."""
 _TURN_S: Final = 0.2
-"""After so long a task that waits for its turn sees whether it ends."""
+"""A task that waits for its turn checks at this interval if it has to end."""
 
 log = logging.getLogger(__name__)
 
@@ -55,17 +55,15 @@ class _Place(NamedTuple):
 
 @dataclass(eq=False)
 class _Known:
-    """The state of a place."""
-
     token: Token
     missing: int = 1
-    """How many files have to come until another look is worth it."""
+    """So many files have to come until another look is worth it."""
     due_at: float | None = None
-    """When it is looked at, by the monotonic clock; None: once files have come."""
+    """The time of the next look, by the monotonic clock; None: once files have come."""
     failures: int = 0
-    """In a row."""
+    """Failures in a row."""
     error: str = ""
-    """The last one that was logged."""
+    """The last logged error."""
 
 
 class _Closing(Exception):
@@ -73,7 +71,7 @@ class _Closing(Exception):
 
 
 class Compaction:
-    """The small files of one task's partitions."""
+    """Merges the small files of one task's partitions."""
 
     def __init__(self, spec: FileSpec, settings: CompactSettings) -> None:
         self._spec, self._settings = spec, settings
@@ -86,7 +84,7 @@ class Compaction:
         """The file that is being read."""
 
     def committed(self, token: Token, paths: Iterable[str]) -> None:
-        """Learn of files that are visible now; waits for nothing."""
+        """Learn of newly visible files; waits for nothing."""
         with self._changed:
             for path in paths:
                 known = self._places.setdefault(_Place(token.partition, path.rpartition("/")[0]), _Known(token))
@@ -99,13 +97,13 @@ class Compaction:
             self._changed.notify_all()
 
     def forget(self, partitions: Sequence[TopicPartition]) -> None:
-        """Forget partitions that go; a merge of theirs comes to nothing once another task has taken them."""
+        """Forget partitions that go. A merge of theirs comes to nothing once another task has taken them."""
         with self._changed:
             for place in [place for place in self._places if place.partition in partitions]:
                 del self._places[place]
 
     def samples(self) -> Iterable[Sample]:
-        """Return what is to be done, and what was."""
+        """Yield the counts of due directories, replaced files and failures."""
         with self._changed:
             due = sum(known.due_at is not None for known in self._places.values())
             replaced, failures = self._replaced, self._failures
@@ -114,7 +112,7 @@ class Compaction:
         yield Sample("headrace_compact_failures_total", {}, failures, "Attempts to merge small files that failed")
 
     def close(self) -> None:
-        """End soon; what is not merged is when a file comes to its directory again."""
+        """End soon. Files that are not merged are merged when the next file comes to their directory."""
         with self._changed:
             self._closing = True
             self._changed.notify_all()
@@ -149,7 +147,7 @@ class Compaction:
             raise _Closing
 
     def _look(self, place: _Place, known: _Known) -> None:
-        """Merge what is to be merged in a directory."""
+        """Merge the small files of a directory."""
         try:
             missing = self._merge_all(place, known.token)
         except _Closing:
@@ -166,7 +164,7 @@ class Compaction:
                 self._bound()
 
     def _bound(self) -> None:
-        """Forget the places that came first."""
+        """Forget the oldest places."""
         if (over := len(self._places) - _MOST_PLACES) > 0:
             for place in [place for place, known in self._places.items() if known.due_at is None][:over]:
                 del self._places[place]
@@ -185,7 +183,7 @@ class Compaction:
             log.warning(text, place.partition, place.folder, self._spec.store.url, error.rstrip("."))
 
     def _merge_all(self, place: _Place, token: Token) -> int:
-        """Merge until nothing is to be; how many files have to come until something may be."""
+        """Merge until nothing is left to merge; return how many files have to come until something may be."""
         layouts: dict[str, Hashable | None] = {}
 
         def layout(one: Found) -> Hashable | None:
@@ -205,7 +203,7 @@ class Compaction:
             self._merge(place, token, since, group)
 
     def _files(self, place: _Place, offset: int | None) -> list[Found]:
-        """Those before the offset: a commit beside this may have given later ones their names, but not all."""
+        """The files before the offset: a commit beside this may have named only some of the later ones."""
         if offset is None:
             return []
         entries = [one for one in self._spec.store.entries(place.folder) if not one.is_folder]

@@ -17,7 +17,7 @@ log = logging.getLogger(__name__)
 
 
 class HdfsSinkConnector(Connector):
-    """As many equal tasks as allowed, each with its share of the topics' partitions."""
+    """Plans as many equal tasks as allowed, each with its share of the topics' partitions."""
 
     settings: ClassVar[Settings] = HDFS
     version = "10.2.17"
@@ -25,11 +25,11 @@ class HdfsSinkConnector(Connector):
     task = FileSinkTask
 
     def validate(self, config: Mapping[str, str]) -> list[Problem]:
-        """What is wrong beyond single settings."""
+        """The problems beyond single settings."""
         return sink_problems(config, self.worker)
 
     def start(self, config: Mapping[str, str], context: ConnectorContext) -> None:
-        """Check the config, and say what of it has no effect. Errors: ConfigError with all problems."""
+        """Check the config, and log its settings without effect. Errors: ConfigError with all problems."""
         self.settings.parse(config)
         if names := unused(config):
             log.warning("These settings have no effect here: %s", ", ".join(names))
@@ -42,20 +42,20 @@ class HdfsSinkConnector(Connector):
         return [dict(self._config) for _ in range(max_tasks)]
 
     def check_offsets(self, config: Mapping[str, str], offsets: Mapping[str, Any]) -> bool:
-        """True; sets the offsets in the store, too. Errors: RetriableError, StoreError."""
+        """Accept all; set the offsets in the store, too. Errors: RetriableError, StoreError."""
         set_offsets(config, self.worker, offsets)
         return True
 
 
 class Hdfs3SinkConnector(HdfsSinkConnector):
-    """The same under the name of the connector for Hadoop 3."""
+    """The same sink, under the name of the connector for Hadoop 3."""
 
     settings: ClassVar[Settings] = HDFS3
     task_class = "io.confluent.connect.hdfs3.Hdfs3SinkTask"
 
 
 class S3SinkConnector(HdfsSinkConnector):
-    """The same with one bucket's settings and names that bear first offsets only."""
+    """The same sink with one bucket's settings, and first offsets only in names."""
 
     settings: ClassVar[Settings] = S3
     task_class = "io.confluent.connect.s3.S3SinkTask"

@@ -1,8 +1,8 @@
 """Joins the parts of one partition, which a job's writers wrote side by side without knowing of each other.
 
-Parts are cut where files begin if each record counts. A part that ended all of its files, and in the schema that the
-next part's files have, left the next one as one writer for both would have. What follows any other part is discarded:
-its rows come again.
+Parts are cut at the beginnings of files if each record counts. A part that ended all of its files, in the schema of the
+next part's files, left the next one as a single writer for both would have. Later parts are discarded: their rows come
+again.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ class Joined(NamedTuple):
 
     partition: TopicPartition
     whole: list[Part]
-    """Those to commit, in their order."""
+    """The parts to commit, in their order."""
     discarded: list[Part]
     held: int | None
     """The first offset that is not in whole files."""

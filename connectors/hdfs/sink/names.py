@@ -1,4 +1,4 @@
-"""Names of files and folders, as Confluent's connectors have them, and back."""
+"""Builds and parses names of files and folders in the form of Confluent's connectors."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ class Names:
         return TopicFolders(self.settings).of(topic)
 
     def partition_folder(self, of: TopicPartition) -> str:
-        """The folder of what is not committed yet of a Kafka partition, and of its token."""
+        """The folder of a Kafka partition's uncommitted files and of its token."""
         return f"{TopicFolders(self.settings).above(of.topic)}/+tmp/{of.topic}/{of.partition}"
 
     def file(self, topic: str, directory: str, of: TopicPartition, first: int, last: int) -> str:
-        """The path of a file of `topic`, which is another than `of.topic` where a transform has renamed it."""
+        """The path of a file of `topic`, which differs from `of.topic` if a transform has renamed it."""
         return self.file_in("/".join(filter(None, (self.topic_folder(topic), directory))), of, first, last)
 
     def file_in(self, folder: str, of: TopicPartition, first: int, last: int) -> str:
@@ -36,9 +36,9 @@ class Names:
         return f"{folder}/{settings.file_delimiter.join(parts)}{self.extension}"
 
     def offsets(self, path: str, of: TopicPartition) -> tuple[int, int] | None:
-        """The first and last offset that a committed file has of this partition; None for another file.
+        """The first and last offset in a committed file's name of this partition; None for another file.
 
-        Where names have no last offset, it is the first.
+        In names without a last offset it is the first.
         """
         delimiter = re.escape(self.settings.file_delimiter)
         start = f"{re.escape(of.topic)}{delimiter}{of.partition}{delimiter}"

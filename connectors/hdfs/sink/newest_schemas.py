@@ -1,7 +1,7 @@
 """The schema of each partition's newest file, which `schema.compatibility` compares the next records with.
 
-It is kept beside the partition's token, as an empty file of the sink's format, so that a start need not look for the
-newest of many files; only where that is missing, as after Confluent's connector, their names are listed once.
+An empty file of the sink's format beside the partition's token keeps it, so that a start need not look for the newest
+of many files. Only if that is missing, as after Confluent's connector, their names are listed once.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from headrace.plugins.schema import Schema
 
 @dataclass
 class NewestSchemas:
-    """The schemas of one task's partitions; does nothing where any schema may follow another."""
+    """The schemas of one task's partitions; does nothing if any schema may follow another."""
 
     spec: FileSpec
     _known: dict[TopicPartition, Schema | None] = field(default_factory=dict)
@@ -31,7 +31,7 @@ class NewestSchemas:
         return self.spec.compatibility != "NONE" and self.spec.format.keeps_schemas
 
     def begin(self, partition: TopicPartition, offset: int | None) -> Begin:
-        """Where the partition's next file begins."""
+        """The beginning of the partition's next file."""
         return Begin(offset, self._known.get(partition), partition not in self._known)
 
     def learn(self, partitions: Sequence[TopicPartition]) -> None:
@@ -62,7 +62,6 @@ class NewestSchemas:
                 self._known[partition] = self._read(newest)
 
     def _read(self, path: str) -> Schema | None:
-        """Errors: FileNotFoundError."""
         try:
             with self.spec.store.open(path) as file:
                 return self.spec.format.schema_of(file)

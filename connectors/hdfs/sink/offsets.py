@@ -16,10 +16,9 @@ from headrace.plugins.offsets import TopicPartition, kafka_offsets
 
 
 def set_offsets(config: Mapping[str, str], worker: Mapping[str, Any], body: Mapping[str, Any]) -> None:
-    """Let the connector's next tasks go on there; `body` is the request's.
+    """Make the connector's next tasks continue there; `body` is the request's. Errors: RetriableError, StoreError.
 
-    Files stay as they are: where records would be written again under the name of a file, its task says so.
-    Errors: RetriableError, StoreError.
+    Files stay as they are: if records would be written again under the name of a file, its task says so.
     """
     store = store_of(StoreSettings.of(store_values(config), worker))
     if not store.renames:
@@ -35,7 +34,7 @@ def set_offsets(config: Mapping[str, str], worker: Mapping[str, Any], body: Mapp
 
 
 def _with_tokens(store: Store, names: Names) -> Iterator[TopicPartition]:
-    """The partitions that have a folder, where topics.dir is one for all topics."""
+    """The partitions that have a folder, if topics.dir is one for all topics."""
     if "${" in names.settings.topics_dir:
         return
     above = f"{names.settings.topics_dir}/+tmp"

@@ -42,7 +42,7 @@ class ClosedFile:
     topic: str
     directory: str
     layout: int
-    """Of its schema; -1: it has the schema of the files before this process began."""
+    """The number of its schema; -1: the schema of the files before this process began."""
 
 
 class Refused(NamedTuple):
@@ -54,20 +54,20 @@ class Refused(NamedTuple):
 
 @dataclass
 class PartitionFiles:
-    """What is written of one partition and not committed."""
+    """The uncommitted files of one partition."""
 
     spec: FileSpec
     of: TopicPartition
     folder: str
-    """Of this process, on the local disk."""
+    """The folder of this process, on the local disk."""
     begin: Begin
     closed: list[ClosedFile] = field(default_factory=list)
     done: tuple[int, int] | None = None
-    """The first and last offset of what has been closed."""
+    """The first and last offset of the closed files."""
     _files: dict[tuple[str, Any], OpenFile] = field(default_factory=dict)
     _rotation: Rotation | None = None
     _directory: Any = None
-    """Of the last record, where another one ends the files."""
+    """The directory of the last record, if another one ends the files."""
 
     def __post_init__(self) -> None:
         self.next = self.begin.offset
@@ -77,9 +77,9 @@ class PartitionFiles:
     # -- rows ----------------------------------------------------------------------------------------------------------
 
     def add(self, rows: pa.RecordBatch) -> list[Refused]:
-        """Take rows of this partition in the order of their offsets; those that were taken already are passed over.
+        """Take rows of this partition in the order of their offsets; skips those that were taken already.
 
-        Returns those that cannot be written. Errors: DataError for these, where they are not tolerated; OSError of the
+        Returns the rows that cannot be written. Errors: DataError for these, unless they are tolerated; OSError of the
         local disk.
         """
         offsets = rows["offset"].to_numpy()
@@ -95,7 +95,6 @@ class PartitionFiles:
         return refused
 
     def _add(self, rows: pa.RecordBatch, layout: int, refused: list[Refused]) -> None:
-        """Take rows of one layout."""
         schema = self.spec.layouts[layout]
         try:
             if self._is_new or decide(self._schema, schema, self.spec.compatibility) is Change.ROTATE:
@@ -120,7 +119,7 @@ class PartitionFiles:
             whole = whole.slice(self._some(whole))
 
     def _some(self, rows: pa.RecordBatch) -> int:
-        """Write the first rows, up to an end; returns how many."""
+        """Write the first rows, up to an end; return their count."""
         now, settings = self.spec.clock(), self.spec.rules.settings
         times = rows["time"].to_numpy(zero_copy_only=False) if "time" in rows.schema.names else None
         self.end_if_due(now)
@@ -141,7 +140,7 @@ class PartitionFiles:
         return len(some)
 
     def _same_directory(self, directories: pa.Array, room: int, ends: bool) -> tuple[int, bool]:
-        """No more rows than are in one directory."""
+        """Reduce the room to the rows of one directory."""
         current = self._directory if self._files else directories[0].as_py()
         other = pc.index(pc.equal(directories, current), False).as_py()
         self._directory = current
@@ -165,27 +164,27 @@ class PartitionFiles:
 
     @property
     def held(self) -> int | None:
-        """The first offset in open files; None where there is none."""
+        """The first offset in open files; None if there is none."""
         return None if self._rotation is None else self._rotation.first
 
     @property
     def writers(self) -> Iterator[FileWriter]:
-        """Of its open files."""
+        """The writers of its open files."""
         return (file.writer for file in self._files.values())
 
     def due_s(self) -> float | None:
-        """In how many seconds the clock ends the open files."""
+        """The seconds until the clock ends the open files; None: it does not."""
         if self._rotation is None or self._rotation.ends_at is None:
             return None
         return max(0, self._rotation.ends_at - self.spec.clock()) / 1000
 
     def end_if_due(self, now: int) -> None:
-        """End the open files if the clock says so."""
+        """End the open files if they are due."""
         if self._rotation is not None and self._rotation.ends_at is not None and now >= self._rotation.ends_at:
             self.end()
 
     def end(self) -> None:
-        """End the open files, which are closed then. Errors: OSError."""
+        """End and close the open files. Errors: OSError."""
         if self._rotation is None:
             return
         last = max(file.last for file in self._files.values())
@@ -197,12 +196,12 @@ class PartitionFiles:
         self._files, self._rotation = {}, None
 
     def take_closed(self) -> list[ClosedFile]:
-        """The closed files, which are the caller's now."""
+        """Hand the closed files over to the caller."""
         closed, self.closed = self.closed, []
         return closed
 
     def take_done(self) -> tuple[int, int] | None:
-        """The first and last offset of all files that have been closed since it was asked for."""
+        """The first and last offset of all files that were closed since the last call."""
         done, self.done = self.done, None
         return done
 

@@ -1,16 +1,17 @@
-"""A merged file takes the place of those whose rows it holds, in one commit of the partition's token.
+"""A merged file replaces the files whose rows it holds, in one commit of the partition's token.
 
 An attempt of this kind holds the merged file under its final path, and a note:
 
     <attempt>/topics/orders/x=1/orders+3+0000000000+0000000099.avro
     <attempt>/+replaces      {"file": "topics/orders/x=1/orders+3+0…0+0…99.avro", "replaces": ["…", "…"]}
 
-The token's commit gives the file its name; then the noted files are deleted. Whoever ends the commit does what is left.
+The token's commit gives the file its name; then the noted files are deleted. Any task that ends the commit does the
+rest.
 
-Decided: a reader may see rows twice for a moment, rather than miss them, because the names tell which file is meant:
-one whose offsets lie within those of another of its directory is about to go. Nothing could tell that rows are missing,
-and after `kill -9` that would last until the partition has an owner again. Loses: who counts rows in that moment and
-does not look at names counts some twice.
+Decided: a reader may see rows twice for a moment, rather than miss them, because names tell the difference: a file
+whose offsets lie within those of another of its directory is about to go. Nothing could tell that rows are missing, and
+after `kill -9` that would last until the partition has an owner again. Loses: a reader that counts rows in that moment
+and does not look at names counts some twice.
 """
 
 from __future__ import annotations

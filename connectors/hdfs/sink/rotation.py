@@ -1,7 +1,7 @@
-"""When the files of a partition end: by count, time, schedule, schema, directory and size.
+"""Ends the files of a partition: by count, time, schedule, schema, directory and size.
 
-A rotation is what lies between two ends; all files of a partition end together. The rules see whole arrays and answer
-where the next end is, so that there is one step a rotation, not one a row.
+A rotation lies between two ends; all files of a partition end together. The rules see whole arrays and tell the next
+end, so that there is one step a rotation, not one a row.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _DAY_MS: Final = 86_400_000
 
 @dataclass
 class Rotation:
-    """The rotation that a partition's open files are of."""
+    """The rotation of a partition's open files."""
 
     count: int = 0
     first: int = -1
@@ -28,7 +28,7 @@ class Rotation:
     began: int = 0
     """The time of its first record by the interval's clock; units: ms since 1970."""
     ends_at: int | None = None
-    """By the wall clock, where schedule or interval say so."""
+    """Its end by the wall clock, if schedule or interval set one."""
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,7 @@ class Rules:
     settings: RotationSettings
 
     def begin(self, first: int, time: int | None, now: int) -> Rotation:
-        """A rotation whose first record has this offset and time; None: `rotate.interval.ms` counts the clock's."""
+        """Begin a rotation at a record with this offset and time; None: `rotate.interval.ms` counts by the clock."""
         settings = self.settings
         began = now if time is None else time
         ends = []
@@ -49,7 +49,7 @@ class Rules:
         return Rotation(0, first, began, min(ends, default=None))
 
     def room(self, rotation: Rotation, times: Any) -> tuple[int, bool]:
-        """How many of the rows come before the end, and whether their time is the reason; `times` as in `begin`."""
+        """The count of rows before the end, and True if time ends them; `times` as in `begin`."""
         settings = self.settings
         most = settings.flush_size - rotation.count
         if settings.rotate_interval_ms is None or times is None:

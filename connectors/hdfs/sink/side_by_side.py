@@ -14,7 +14,7 @@ _T = TypeVar("_T")
 
 
 def each(act: Callable[[_T], object], items: Iterable[_T]) -> None:
-    """Do this with each item, some side by side; the first error counts, once all have ended."""
+    """Act on each item, some side by side; raise the first error, once all have ended."""
     todo = list(items)
     if len(todo) < 2:
         for item in todo:
@@ -26,7 +26,7 @@ def each(act: Callable[[_T], object], items: Iterable[_T]) -> None:
 
 
 class Uploads:
-    """Local files on their way to a store; each is deleted once it is there, or could not be brought there."""
+    """Uploads local files to a store; deletes each afterwards, also if its upload failed."""
 
     def __init__(self, store: Store) -> None:
         self._store = store

@@ -1,4 +1,4 @@
-"""Which small files of a partition in one directory are merged; pure.
+"""Chooses the small files of a partition in one directory that are merged; pure.
 
 Decided: files are merged once none of them is larger than the others together, or the merged one is large enough, so
 that a row is written again only when its file at least doubles, or for the last time: from files of 100 KB each row is
@@ -18,9 +18,9 @@ from typing import Final, NamedTuple
 from headrace.connectors.hdfs.compact_settings import CompactSettings
 
 _MORE: Final = 100
-"""So many files more than are too many are looked at; the others' turn comes once these are merged."""
+"""So many files beyond the limit are looked at; the others' turn comes once these are merged."""
 _MOST_MERGED: Final = 200
-"""Files that one merged file replaces; until they are deleted, 0.5 s on HDFS, the partition's next commit waits."""
+"""The most files that one merged file replaces. The partition's next commit waits for their deletion: 0.5 s on HDFS."""
 
 
 class Found(NamedTuple):
@@ -33,7 +33,7 @@ class Found(NamedTuple):
 
 
 def runs(found: Iterable[Found], is_small: Callable[[Found], bool]) -> list[list[Found]]:
-    """The small files that follow each other, with none between them that has to stay as it is.
+    """The runs of small files in a row, without a file between them that has to stay.
 
     Files with the same offsets, as after offsets were reset, stay as they are.
     """
@@ -49,7 +49,7 @@ def runs(found: Iterable[Found], is_small: Callable[[Found], bool]) -> list[list
 
 
 def newest(some: Sequence[list[Found]], settings: CompactSettings) -> list[list[Found]]:
-    """The runs that are long enough, as far as they are looked at now; in their order."""
+    """The runs that are long enough, as far as they are looked at now, in their order."""
     left, made = settings.files + _MORE, list[list[Found]]()
     for run in reversed(some):
         if left > 0 and len(run) >= settings.files:
@@ -59,14 +59,14 @@ def newest(some: Sequence[list[Found]], settings: CompactSettings) -> list[list[
 
 
 def by_layout(run: Sequence[Found], layout: Callable[[Found], Hashable | None]) -> Iterator[list[Found]]:
-    """The parts of a run whose files are alike; those of no layout are left out."""
+    """The parts of a run whose files have one layout, without files that have none."""
     for found, part in groupby(run, layout):
         if found is not None:
             yield list(part)
 
 
 def mergeable(run: Sequence[Found], settings: CompactSettings) -> list[Found] | None:
-    """The oldest files of a run that are worth it; None: none are."""
+    """The oldest files of a run that are worth merging; None: none are."""
     if len(run) < settings.files:
         return None
     for begin in range(len(run) - 1):

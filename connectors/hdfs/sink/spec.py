@@ -22,7 +22,7 @@ def now_ms() -> int:
 
 @dataclass(frozen=True)
 class FileSpec:
-    """How records become files, and where these go."""
+    """The rules that turn records into files of a store."""
 
     store: Store
     format: Format
@@ -32,23 +32,23 @@ class FileSpec:
     compatibility: str
     """`NONE`, `BACKWARD`, `FORWARD` or `FULL`."""
     tolerates: bool
-    """Whether records that cannot be written are left out."""
+    """True if records that cannot be written are skipped."""
     ignores_nulls: bool
     layouts: list[Schema | None] = field(default_factory=list)
-    """The value schemas by the number that the column `layout` has; it grows as schemas are met."""
+    """The value schemas by number, as in the column `layout`; grows as schemas are met."""
     clock: Callable[[], int] = now_ms
 
 
 @dataclass(frozen=True)
 class Begin:
-    """Where a partition's files begin."""
+    """The beginning of a partition's files."""
 
     offset: int | None
-    """Rows before it are in files already; None: none are known to be."""
+    """Rows before it are in files already; None: unknown."""
     schema: Schema | None = None
-    """Of the newest file, where schemas have to be compatible."""
+    """The schema of the newest file, if schemas have to be compatible."""
     is_new: bool = True
-    """Whether there is no file yet, so that any schema will do."""
+    """True if there is no file yet, so that any schema will do."""
 
 
 Begins = Mapping[TopicPartition, Begin]

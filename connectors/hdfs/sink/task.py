@@ -2,7 +2,7 @@
 
     open: take the partitions' tokens -> rows to files -> whole files are staged -> commit: final names, Hive
 
-Rows that are not in whole files are held *here*, or thrown away *there*: Kafka has them (`HoldingSink`).
+Rows that are not in whole files are held inline, or thrown away by a job: Kafka has them (`BufferingSink`).
 """
 
 from __future__ import annotations
@@ -30,21 +30,21 @@ from headrace.connectors.hdfs.sink.token import Token
 from headrace.connectors.hdfs.sink.writer import Files, FilesWriter, Part, keep, parts_of
 from headrace.connectors.hdfs.stores.by_url import store_of
 from headrace.connectors.hdfs.stores.settings import StoreSettings
-from headrace.plugins.contracts import ArrowWriter, HoldingSink, SinkTask, TaskContext, TopicPartition
+from headrace.plugins.contracts import ArrowWriter, BufferingSink, SinkTask, TaskContext, TopicPartition
 from headrace.plugins.records import Records
 from headrace.plugins.samples import Sample
 
 log = logging.getLogger(__name__)
 
 
-class FileSinkTask(SinkTask, HoldingSink):
+class FileSinkTask(SinkTask, BufferingSink):
     """Writes the records of its partitions to files, each offset in one of them."""
 
     _hive: HiveTables | None = None
     _compaction: Compaction | None = None
 
     def start(self, config: Mapping[str, str], context: TaskContext) -> None:
-        """Get ready for partitions without reaching for the store. Errors: ConfigError."""
+        """Prepare for partitions without reaching for the store. Errors: ConfigError."""
         settings, values = sink_settings(config), store_values(config)
         store = store_of(StoreSettings.of(values, context.worker))
         form, partitioner = format_of(settings.format), partitioner_of(config)
@@ -73,10 +73,10 @@ class FileSinkTask(SinkTask, HoldingSink):
         self._schemas, self._mine = NewestSchemas(self._spec), set[TopicPartition]()
         self._jobs_in_vain = self._found_gaps = False
         self._tried = set[tuple[TopicPartition, int]]()
-        """Where a job began last that was to end files by their count."""
+        """The last beginnings of jobs that were to end files by their count."""
 
     def open(self, partitions: Sequence[TopicPartition]) -> Mapping[TopicPartition, int]:
-        """Where the partitions' files end; their former owners commit nothing from now on.
+        """The ends of the partitions' files. Their former owners commit nothing from now on.
 
         Errors: RetriableError, StoreError.
         """
@@ -94,12 +94,12 @@ class FileSinkTask(SinkTask, HoldingSink):
         return self._positions(partitions)
 
     def recover(self) -> Mapping[TopicPartition, int]:
-        """End what a failed job has begun to commit; where all partitions' files end."""
+        """End the commits that a failed job has begun; return the ends of all partitions' files."""
         self._complete()
         return self._positions(list(self._tokens))
 
     def columns(self, records: Records) -> list[Column]:
-        """The columns that `columns.SinkColumns` describes."""
+        """The columns of `columns.SinkColumns`."""
         return self._columns.columns(records)
 
     def writer(self, attempt: str) -> ArrowWriter:
@@ -134,17 +134,17 @@ class FileSinkTask(SinkTask, HoldingSink):
                 token.move_on(offset)
 
     def due_s(self) -> float | None:
-        """When the clock ends files."""
+        """The seconds until the clock ends files; None: it does not."""
         return self._files.due_s()
 
     def drop(self) -> None:
-        """Throw away what is open."""
+        """Throw away the open files."""
         self._files.drop()
 
     def job_ranges(
         self, ranges: Mapping[TopicPartition, tuple[int, int]], ends: Mapping[TopicPartition, int]
     ) -> Mapping[TopicPartition, tuple[int, int]]:
-        """Whole files by count; all offsets where also time or size may end files.
+        """Whole files by count; all offsets if time or size may end files, too.
 
         Gaps of offsets, as in a compacted topic, or bad records may leave a range with less: nothing is tried twice.
         """
@@ -160,12 +160,12 @@ class FileSinkTask(SinkTask, HoldingSink):
         return ranges if self._ends_otherwise and not self._jobs_in_vain else {}
 
     def job_step(self) -> int | None:
-        """Files by count begin at known offsets where there are no gaps; without renames a file is seen too soon."""
+        """A file's records by count, if files begin at known offsets; without renames a file would be seen too soon."""
         is_known = self._store.renames and not self._ends_otherwise and not self._found_gaps
         return self._spec.rules.settings.flush_size if is_known else None
 
     def close(self, partitions: Sequence[TopicPartition]) -> None:
-        """Throw away what is open of these partitions."""
+        """Throw away the open files of these partitions."""
         self._files.drop(partitions)
         self._schemas.forget(partitions)
         self._mine.difference_update(partitions)
@@ -175,7 +175,7 @@ class FileSinkTask(SinkTask, HoldingSink):
             self._compaction.forget(partitions)
 
     def stop(self) -> None:
-        """Throw away what is open, and close the store."""
+        """Throw away the open files, and close the store."""
         if hasattr(self, "_files"):
             self._files.drop()
             if self._compaction is not None:
@@ -185,21 +185,19 @@ class FileSinkTask(SinkTask, HoldingSink):
             self._store.close()
 
     def samples(self) -> Iterable[Sample]:
-        """How much Hive's metastore is still to be told, and what became of small files."""
+        """The samples of Hive's tables and of small files."""
         labels = {"connector": self._context.connector, "task": str(self._context.task)}
         beside = [one for one in (self._hive, self._compaction) if one is not None]
         return [sample._replace(labels=labels) for one in beside for sample in one.samples()]
 
-    # -- the steps -----------------------------------------------------------------------------------------------------
-
     @property
     def _ends_otherwise(self) -> bool:
-        """Whether also time or size may end files."""
+        """True if time or size may end files, too."""
         rules = self._spec.rules.settings
         return bool(rules.rotate_interval_ms or rules.rotate_schedule_interval_ms or rules.rotate_bytes)
 
     def _abort_uploads(self, partitions: Sequence[TopicPartition]) -> None:
-        """End what a killed worker has begun to upload of these partitions: it costs money."""
+        """End the uploads of these partitions that a killed worker has begun: they cost money."""
         names = self._spec.names
         for topic in {partition.topic for partition in partitions}:
             mine = [partition for partition in partitions if partition.topic == topic]

@@ -1,7 +1,7 @@
-"""The token of a Kafka partition in the store: an empty file whose name says how far its files are committed.
+"""The token of a Kafka partition in the store: an empty file whose name tells the end of its committed files.
 
-    at+<next offset>+<topic id>+<owner>                    all before this offset is in files with their final names
-    commit+<next offset>+<topic id>+<attempt>              so it will be once the files of this attempt have them
+    at+<next offset>+<topic id>+<owner>         all before this offset is in files with their final names
+    commit+<next offset>+<topic id>+<attempt>   so it will be once the files of this attempt have them
 
 It lies in a folder of the partition, beside a folder for each attempt that holds staged files under their final paths.
 
@@ -11,8 +11,8 @@ It lies in a folder of the partition, beside a folder for each attempt that hold
     replace:  a commit of the same offset, whose file takes the place of others (`replacement`)
 
 Decided: one rename is the commit and the fence, because a store renames a source for one caller only: an owner whose
-partition was taken finds no source, so that a zombie commits nothing (tested: `test_token.py`). What a commit has
-begun, anyone ends, over and over, with the same outcome. Nothing is appended, leased or listed: a start reads one
+partition was taken finds no source, so that a zombie commits nothing (tested: `test_token.py`). Any task can end a
+commit that has begun, over and over, with the same outcome. Nothing is appended, leased or listed: a start reads one
 folder a partition, however many files there are. Loses: two more renames a commit; S3, which cannot rename, has none.
 
 Invariant 2: the topic's id is in the name, because offsets of a topic that was made again mean other records.
@@ -41,11 +41,11 @@ log = logging.getLogger(__name__)
 _AT: Final = "at"
 _COMMIT: Final = "commit"
 _NOWHERE: Final = "kafka"
-"""In the place of an offset: Kafka's counts."""
+"""Stands for an offset: Kafka's counts."""
 _NO_ID: Final = "-"
 _TAKES: Final = 5
 _SAFE: Final = str.maketrans("+/", "-_")
-"""Of Base64 into what may stand in a name."""
+"""Replaces Base64's signs by some that a name may have."""
 _UNSAFE: Final = re.compile(r"[^\w.-]")
 
 
@@ -60,7 +60,7 @@ class Name(NamedTuple):
 
     @classmethod
     def parse(cls, name: str) -> Name | None:
-        """None for a name of something else."""
+        """Parse a name; None for a name of something else."""
         parts = name.split("+")
         if len(parts) != 4 or parts[0] not in (_AT, _COMMIT):
             return None
@@ -84,33 +84,33 @@ class Token:
     names: Names
     at: Name | None = None
     _asked: Name | None = None
-    """The name that it was asked to bear, where no answer has come."""
+    """The requested name of a rename that has not been answered."""
     _ownership: int = 0
-    """How often this task has become the owner."""
+    """The number of times that this task has become the owner."""
     _is_taken: bool = False
-    """Whether a commit has met another owner."""
+    """True if a commit has met another owner."""
     _merging: str = ""
     """The attempt of `replace` that has not ended, as far as is known."""
     _lock: Lock = field(default_factory=Lock, repr=False)
 
     @property
     def folder(self) -> str:
-        """Where it lies."""
+        """The token's folder."""
         return self.names.partition_folder(self.partition)
 
     @property
     def offset(self) -> int | None:
-        """The next offset to commit; None where Kafka's counts."""
+        """The next offset to commit; None if Kafka's counts."""
         return None if self.at is None else self.at.offset
 
     def staging(self, attempt: str) -> str:
-        """The folder that an attempt stages its files in, under their final paths."""
+        """The folder in which an attempt stages its files, under their final paths."""
         return f"{self.folder}/{attempt}"
 
     def take(self, topic_id: str | None) -> int | None:
-        """Become the owner; returns the next offset, None where Kafka's counts. Errors: RetriableError, StoreError.
+        """Become the owner; return the next offset, None if Kafka's counts. Errors: RetriableError, StoreError.
 
-        Where there is no token, the names of the partition's files say how far they go.
+        Without a token, the names of the partition's files tell the offset.
         """
         topic_id = None if topic_id is None else topic_id.translate(_SAFE)
         for _ in range(_TAKES):
@@ -137,12 +137,12 @@ class Token:
         """Make an attempt's staged files visible, all or none; `end` is the next offset after their last.
 
         `files`: their staged and final paths; None: all that the attempt has staged. `first`: their first offset.
-        Errors: RetriableError; what has begun is ended by `resume`. StoreError.
+        Errors: RetriableError, after which `resume` ends what has begun; StoreError.
         """
         with self._lock:
             self._resume()
             if first is not None and self.offset is not None and first < self.offset:
-                # A job that outlived its partition's going and coming was faster, or is this one.
+                # A stale job committed first, or this is the stale job.
                 raise RetriableError(
                     f"Files of {self.partition} from offset {first} on are not committed: there are files up to offset "
                     f"{self.offset - 1} already. What comes after these is read again."
@@ -154,9 +154,9 @@ class Token:
             self._end_commit()
 
     def replace(self, attempt: str, since: int) -> None:
-        """Let the merged file that this attempt has staged take the place of others. Errors: as `commit`.
+        """Replace files by the merged file that this attempt has staged. Errors: as `commit`.
 
-        `since`: what `finish` said before they were listed; an owner in between may have merged them already.
+        `since`: the result of `finish` before they were listed; an owner in between may have merged them already.
         """
         with self._lock:
             self._merging = attempt
@@ -172,9 +172,9 @@ class Token:
             self._merging = ""
 
     def resume(self) -> None:
-        """End a commit that has begun and then failed; where another owner made it fail, take the partition again.
+        """End a commit that has begun and then failed; if another owner made it fail, take the partition again.
 
-        Nothing may be held of the partition. The other one may be a zombie that was the last to take it, and would
+        Nothing may be held of the partition. The other owner may be a zombie that was the last to take it, and would
         stop this owner for good. Errors: RetriableError, StoreError.
         """
         with self._lock:
@@ -193,13 +193,13 @@ class Token:
             return self._ownership, self.offset
 
     def move(self, offset: int | None) -> None:
-        """Say that all before this offset is done, or with None that Kafka's counts. Errors: as `commit`."""
+        """Set the next offset, or None to let Kafka's count. Errors: as `commit`."""
         with self._lock:
             self._resume()
             self._rename_to(self._known._replace(offset=offset))
 
     def move_on(self, offset: int) -> None:
-        """Say that all before this offset is done, where that is not said already. Errors: as `commit`."""
+        """Set the next offset, unless the token is as far already. Errors: as `commit`."""
         with self._lock:
             self._resume()  # a commit whose answer was lost may be further
             if self.offset is None or self.offset < offset:
@@ -211,8 +211,6 @@ class Token:
             self._delete([attempt])
         except RetriableError as error:
             log.info("The folder of an attempt is left for the next owner of %s to delete: %s", self.partition, error)
-
-    # -- the steps -----------------------------------------------------------------------------------------------------
 
     @property
     def _known(self) -> Name:
@@ -229,12 +227,12 @@ class Token:
             self._end_commit()
 
     def _rename_to(self, name: Name) -> None:
-        """Errors: RetriableError where another has taken the partition meanwhile."""
+        """Rename the token. Errors: RetriableError if another task has taken the partition meanwhile."""
         if not self._is_renamed(name):
             raise self._lost()
 
     def _is_renamed(self, name: Name) -> bool:
-        """Whether the token bears this name now; else another has taken it."""
+        """Rename the token; False if another task has taken it."""
         if name == self._known:
             return True
         self._asked = name
@@ -245,13 +243,13 @@ class Token:
         return is_mine
 
     def _end_commit(self) -> None:
-        """The files of the commit have their names."""
+        """End the commit, after its files have their names."""
         begun = self._known
         self._rename_to(begun._replace(kind=_AT, by=self._new_owner()))
         self.discard(begun.by)
 
     def _delete_merging(self) -> None:
-        """Delete what `replace` has staged and the token does not name."""
+        """Delete the files that `replace` has staged and the token does not name."""
         if self._merging:
             self.discard(self._merging)
             self._merging = ""
@@ -271,7 +269,7 @@ class Token:
         offset = max((end + 1 for end in self._ends()), default=None)
         if offset is not None:
             log.info("The files of %s in %s go up to offset %d", self.partition, self.store.url, offset - 1)
-        # All who create it take this name, so that only one of them can.
+        # All tasks that create it take this name, so that only one of them can.
         name = Name(_AT, offset, topic_id or _NO_ID, "new")
         try:
             self.store.create(self._path(name))
@@ -283,7 +281,7 @@ class Token:
         return (found[1] for file in files if (found := self.names.offsets(file.path, self.partition)) is not None)
 
     def _new_owner(self) -> str:
-        """Another one each time: whatever this task has begun before is fenced, too."""
+        """A new name each time: it fences also what this task itself has begun before."""
         return f"{_UNSAFE.sub('_', self.task)}.{uuid4().hex[:12]}"
 
     def _mine(self, found: Name, topic_id: str | None, owner: str) -> Name:

@@ -19,7 +19,7 @@ from headrace.connectors.hdfs.stores.settings import StoreSettings
 
 
 def sink_problems(config: Mapping[str, str], worker: Mapping[str, Any]) -> list[Problem]:
-    """The problems of a sink's config; none where a single setting is wrong, which is reported elsewhere."""
+    """The problems of a sink's config; none if a single setting is wrong, which is reported elsewhere."""
     try:
         values = parse(config)
     except ConfigError:
@@ -45,7 +45,7 @@ def sink_problems(config: Mapping[str, str], worker: Mapping[str, Any]) -> list[
 
 
 def warnings(config: Mapping[str, str]) -> list[str]:
-    """What a config asks for that costs exactly once, for the log; the config has no problems."""
+    """The requests of a config that cost exactly once, for the log; the config has no problems."""
     values = parse(config)
     url = values.get("store.url") or ""
     if not is_s3(config) and not url.startswith(("s3:", "s3a:")):

@@ -1,7 +1,7 @@
-"""Takes rows and writes them to files on the local disk; whole ones are staged in the store, for the task's commit.
+"""Writes rows to files on the local disk; stages whole files in the store, for the task's commit.
 
-*Here* the files live on over the batches in the task's `Files`; *there* a writer has its own for a range of offsets,
-and what the range leaves unfinished is thrown away.
+Inline the files live on over the batches in the task's `Files`. In a job a writer has its own for a range of offsets,
+and throws away the files that the range leaves unfinished.
 
 Decided: a file is written on the local disk and copied to the store once it is whole, because then memory is bounded
 however many files are open (500 directories of Parquet), no store sees half a file, and a store that is away keeps
@@ -35,7 +35,7 @@ from headrace.plugins.offsets import TopicPartition
 from headrace.plugins.scratch import ScratchFolder, scratch_folder
 
 MEMORY_BYTES: Final = 64 << 20
-"""What all open files of a process keep in memory together, at most."""
+"""The most memory of all open files of a process."""
 _FOLDERS: Final = "headrace-files"
 
 
@@ -50,7 +50,7 @@ class Files:
         self._uploads = Uploads(spec.store)
 
     def add(self, rows: pa.RecordBatch, begins: Mapping[TopicPartition, Begin]) -> dict[TopicPartition, list[Refused]]:
-        """Take good rows; returns those that cannot be written. Errors: RetriableError of the local disk; DataError."""
+        """Take good rows; return those that cannot be written. Errors: RetriableError of the local disk; DataError."""
         refused = {}
         with local_disk():
             for partition, some in _by_partition(rows):
@@ -62,7 +62,7 @@ class Files:
         return refused
 
     def stage(self) -> list[Part]:
-        """Stage what is whole; how far each partition is. Errors: RetriableError, StoreError."""
+        """Stage whole files; return how far each partition is. Errors: RetriableError, StoreError."""
         now = self.spec.clock()
         for files in self._partitions.values():
             with local_disk():
@@ -81,7 +81,6 @@ class Files:
         return parts
 
     def _upload(self, files: PartitionFiles) -> None:
-        """Begin to stage the files of a partition that have been closed."""
         for file in files.take_closed():
             attempt = self._staged.setdefault(files.of, Attempt())
             staged = Staged.of(file, self._folder_of(files.of, attempt) if self.spec.store.renames else "")
@@ -92,7 +91,7 @@ class Files:
         return f"{self.spec.names.partition_folder(partition)}/{attempt.name}/"
 
     def _delete_staged(self) -> None:
-        """Free the room of what was staged in vain, or each try would fill the store further; best effort."""
+        """Delete files that were staged in vain, or each try would fill the store further; best effort."""
         staged, self._staged = self._staged, {}
         with suppress(RetriableError, StoreError):  # else the partition's next owner deletes it
             for partition, attempt in staged.items():
@@ -100,11 +99,11 @@ class Files:
                     self.spec.store.delete(self._folder_of(partition, attempt).rstrip("/"))
 
     def due_s(self) -> float | None:
-        """In how many seconds the clock ends open files of any partition."""
+        """The seconds until the clock ends open files of any partition; None: it does not."""
         return min((s for files in self._partitions.values() if (s := files.due_s()) is not None), default=None)
 
     def drop(self, partitions: Sequence[TopicPartition] | None = None) -> None:
-        """Throw away the files of these partitions; None: of all, also of what is staged of a batch that failed."""
+        """Throw away the files of these partitions; None: of all, and the staged files of a failed batch, too."""
         if partitions is None and self._staged:
             with suppress(RetriableError, StoreError):
                 self._uploads.finish()
@@ -135,7 +134,7 @@ class Files:
 
 @contextmanager
 def local_disk() -> Iterator[None]:
-    """Errors: RetriableError for those of the local disk."""
+    """Raise errors of the local disk as RetriableError."""
     try:
         yield
     except OSError as error:
@@ -146,10 +145,7 @@ def local_disk() -> Iterator[None]:
 
 
 def local_folder() -> ScratchFolder:
-    """A folder of this process for files that are not whole yet, beside those of its user's other processes.
-
-    Errors: OSError.
-    """
+    """A folder of this process for unfinished files, beside those of its user's other processes. Errors: OSError."""
     above = Path(tempfile.gettempdir(), f"{_FOLDERS}-{os.getuid()}")
     above.mkdir(mode=0o700, parents=True, exist_ok=True)
     if above.stat().st_uid != os.getuid():
@@ -162,7 +158,7 @@ class Staged:
     """A whole file in the store."""
 
     path: str
-    """Where it is staged; its final path where the store does not rename."""
+    """The staged path; the final path if the store does not rename."""
     final: str
     topic: str
     directory: str
@@ -184,7 +180,7 @@ class Attempt:
 
 @dataclass(frozen=True)
 class Part:
-    """What a writer has of one partition."""
+    """A writer's files of one partition."""
 
     partition: TopicPartition
     attempt: str
@@ -200,13 +196,13 @@ class Part:
         return self.held if self.done is None else self.done[0]
 
     def to_json(self) -> Any:
-        """Its parts as JSON values."""
+        """The part as JSON values."""
         files = [list(vars(file).values()) for file in self.files]
         return [*self.partition, self.attempt, self.held, self.done, files]
 
     @classmethod
     def of_json(cls, values: Any) -> Part:
-        """The part with these values."""
+        """The part of these JSON values."""
         topic, number, attempt, held, done, files = values
         staged = tuple(Staged(*file) for file in files)
         return cls(TopicPartition(topic, number), attempt, held, done and tuple(done), staged)
@@ -216,7 +212,7 @@ _KEPT: Final[WeakValueDictionary[str, Files]] = WeakValueDictionary()
 
 
 def keep(name: str, files: Files) -> None:
-    """Writers of this name in this process write to these files, as long as their task has them."""
+    """Make writers of this name in this process write to these files, as long as their task has them."""
     _KEPT[name] = files
 
 
@@ -230,10 +226,9 @@ class FilesWriter:
     _own: Files | None = field(default=None, repr=False)
 
     def write(self, rows: pa.RecordBatch) -> None:
-        """Take rows to their files.
+        """Write rows to their files. Errors: RecordsFailed; as `Files.add`.
 
-        *Here* the bad ones are named; all rows after one that is not tolerated are left. *There* one fails the batch.
-        Errors: RecordsFailed; as `Files.add`.
+        Inline the bad ones are named; all rows after one that is not tolerated are left. In a job one fails the batch.
         """
         bad, good = rows["error"].is_valid(), rows["layout"].is_valid()
         failures = [RecordFailure(row, rows["error"][row].as_py()) for row in pc.indices_nonzero(bad).to_pylist()]
@@ -248,13 +243,13 @@ class FilesWriter:
             raise RecordsFailed(failures[0].message, failures)
 
     def finish(self) -> bytes:
-        """Stage whole files; for `parts_of`. Errors: RetriableError, StoreError."""
+        """Stage whole files; return the answer for `parts_of`. Errors: RetriableError, StoreError."""
         parts = self._files.stage()
         self._end()
         return json.dumps([part.to_json() for part in parts]).encode()
 
     def abort(self) -> None:
-        """Throw away what is open: *here* also the rows of batches before this one, which come again, too."""
+        """Throw away the open files: inline also the rows of batches before this one, which come again, too."""
         self._files.drop()
         self._end()
 
@@ -274,12 +269,12 @@ class FilesWriter:
 
 
 def parts_of(part: bytes) -> list[Part]:
-    """What `finish` has answered."""
+    """The parts in an answer of `finish`."""
     return [Part.of_json(values) for values in json.loads(part)]
 
 
 def _failures(rows: pa.RecordBatch, refused: Mapping[TopicPartition, Sequence[Refused]]) -> Iterator[RecordFailure]:
-    """The rows that were refused, by their place among all."""
+    """The failures of refused rows, by their index among all rows."""
     for partition, found in refused.items():
         places = pc.indices_nonzero(_is_of(rows, partition)).to_numpy()
         offsets = rows["offset"].to_numpy()[places]
@@ -288,7 +283,7 @@ def _failures(rows: pa.RecordBatch, refused: Mapping[TopicPartition, Sequence[Re
 
 
 def _before_first(rows: pa.RecordBatch, bad: pa.Array) -> pa.Array:
-    """The rows of each partition before its first bad one."""
+    """True for the rows of each partition before its first bad one."""
     good = np.ones(len(rows), bool)
     table = pa.table({"topic": rows["origin_topic"], "partition": rows["origin_partition"], "at": rows["offset"]})
     for row in table.filter(bad).group_by(["topic", "partition"]).aggregate([("at", "min")]).to_pylist():
@@ -301,7 +296,6 @@ def _before_first(rows: pa.RecordBatch, bad: pa.Array) -> pa.Array:
 
 
 def _by_partition(rows: pa.RecordBatch) -> Iterator[tuple[TopicPartition, pa.RecordBatch]]:
-    """The rows of each partition, in their order."""
     places = pa.table({"topic": rows["origin_topic"], "partition": rows["origin_partition"]})
     found = places.group_by(["topic", "partition"]).aggregate([]).to_pylist()
     for one in found:

@@ -15,7 +15,7 @@ from headrace.plugins.contracts import Connector, ConnectorContext
 
 
 class HdfsSourceConnector(Connector):
-    """Files of the store that `store.url` names, by one task."""
+    """Plans one task for the files of the store that `store.url` names."""
 
     settings = source_settings.HDFS
     version = __version__
@@ -23,7 +23,7 @@ class HdfsSourceConnector(Connector):
     task = FileSourceTask
 
     def validate(self, config: Mapping[str, str]) -> list[Problem]:
-        """A URL of no store, or outside of what the worker allows; none where a single setting is wrong."""
+        """The problem of an unknown or forbidden URL; none if a single setting is wrong: that is reported elsewhere."""
         if self.settings.problems(config):
             return []
         try:
@@ -38,20 +38,17 @@ class HdfsSourceConnector(Connector):
         self._config = dict(config)
 
     def task_configs(self, max_tasks: int) -> list[dict[str, str]]:
-        """One, with the connector's config."""
+        """One config, the connector's."""
         return [dict(self._config)]
 
     def check_offsets(self, config: Mapping[str, str], offsets: Mapping[str, Any]) -> bool:
-        """True where offsets are forgotten: those files are read again.
-
-        Errors: ValueError for other changes.
-        """
+        """Accepts offsets that are forgotten: their files are read again. Errors: ValueError for other changes."""
         if any(one.get("offset") is not None for one in offsets.get("offsets") or ()):
             raise ValueError("The offsets of a file source can be forgotten (null), and cannot be set to others")
         return True
 
 
 class S3SourceConnector(HdfsSourceConnector):
-    """Objects of the bucket that `s3.bucket.name` names."""
+    """Plans one task for the objects of the bucket that `s3.bucket.name` names."""
 
     settings = source_settings.S3

@@ -1,4 +1,4 @@
-"""A look into files before they are read: topic, format, schema, and the pieces of large Parquet files."""
+"""Inspects files before they are read: topic, format, schema, and the pieces of large Parquet files."""
 
 from __future__ import annotations
 
@@ -26,33 +26,33 @@ log = logging.getLogger(__name__)
 _THREADS: Final = 8
 _MOST_PIECES: Final = 64
 _GROWTH: Final = {FileFormat.PARQUET: 4, FileFormat.AVRO: 2}
-"""How much larger rows are in memory than in files, roughly."""
+"""The growth of rows from files to memory, roughly."""
 _GZIP_GROWTH: Final = 5
 _ROW_BYTES: Final = 200
 
 
 @dataclass(frozen=True)
 class Inspected:
-    """What a file holds."""
+    """The contents of a file."""
 
     topic: str
     kind: FileFormat
     schema: Schema | None
     bounds: tuple[tuple[int, int], ...] = ((0, -1),)
     rows: int | None = None
-    """Where the file says so."""
+    """Known if the file tells."""
     problem: str | None = None
-    """Why it cannot be read."""
+    """The reason why it cannot be read."""
 
     @property
     def shape(self) -> tuple[str, FileFormat, Schema | None]:
-        """What rows of one type have in common."""
+        """The key of rows of one type."""
         return self.topic, self.kind, self.schema
 
 
 @dataclass
 class Inspection:
-    """Looks into files, several at a time; for the task's thread."""
+    """Inspects files, several at a time; for the task's thread."""
 
     listing: Listing
 
@@ -61,10 +61,7 @@ class Inspection:
         self._known: dict[str, Inspected] = {}
 
     def inspect(self, sizes: Mapping[str, int]) -> dict[str, Inspected]:
-        """What the files of these sizes hold, without those that are gone.
-
-        Errors: RetriableError, StoreError.
-        """
+        """Inspects the files of these sizes; omits those that are gone. Errors: RetriableError, StoreError."""
         new = [file for file in sizes if file not in self._known]
         self._known = {file: self._known[file] for file in sizes if file in self._known}
         with ThreadPoolExecutor(_THREADS) as threads:
@@ -79,7 +76,7 @@ class Inspection:
         return self._formats[kind]
 
     def estimated(self, found: Inspected, piece: Piece) -> tuple[int, int]:
-        """Rows and bytes that are left of a piece, roughly."""
+        """The rows and bytes left of a piece, roughly."""
         growth = _GZIP_GROWTH if piece.file.endswith(".gz") else _GROWTH.get(found.kind, 1)
         size = piece.size * growth // piece.pieces
         rows = size // _ROW_BYTES + 1 if found.rows is None else found.rows // piece.pieces
@@ -105,7 +102,7 @@ class Inspection:
             return Inspected(topic, FileFormat.TEXT, None, problem=f"{file} cannot be read: {error}")
 
     def _bounds(self, opened: pa.NativeFile, size: int) -> tuple[tuple[tuple[int, int], ...], int]:
-        """The rows of each piece, whole row groups, and how many there are."""
+        """The rows of each piece, whole row groups, and their count."""
         footer: Any = pq.ParquetFile(opened).metadata
         count = min(_MOST_PIECES, footer.num_row_groups, math.ceil(size / self.listing.settings.split_bytes))
         if count <= 1:

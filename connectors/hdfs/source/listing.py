@@ -1,8 +1,8 @@
 """The files below a path that match, are complete and go to a topic; oldest first.
 
-Decided: all files are listed whenever none is left, and no offset, name or time says where a listing may begin,
-because files appear late with old times (a rename keeps them) and under names of any order, and would be missed;
-loses: of a bucket of a million files a minute for each listing.
+Decided: all files are listed whenever none is left, and no offset, name or time bounds a listing, because files appear
+late with old times (a rename keeps them) and under names of any order, and would be missed; loses: a minute for each
+listing of a bucket of a million files.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from headrace.connectors.hdfs.stores.store import Entry, Store
 log = logging.getLogger(__name__)
 
 MOST: Final = 200_000
-"""So many files are kept of a listing; the others are found by the next."""
+"""The most files that are kept of a listing; the next one finds the others."""
 _UNFINISHED: Final = (".tmp", ".part", "._COPYING_", ".inprogress")
 _HIDDEN: Final = (".", "_", "+")
 _TOPIC: Final = re.compile(r"[a-zA-Z0-9._-]{1,249}")
@@ -47,21 +47,18 @@ class Listing:
         self._pattern = _regex(self.settings.files)
 
     def files(self, is_known: Callable[[str], bool], now_ms: int) -> list[Entry]:
-        """Those that are not known and have not changed for `file.min.age.ms`.
-
-        Errors: RetriableError, StoreError.
-        """
+        """The unknown files that have not changed for `file.min.age.ms`. Errors: RetriableError, StoreError."""
         oldest = now_ms - self.settings.min_age_ms
         found = (entry for entry in self._matching() if entry.modified_ms <= oldest and not is_known(entry.path))
         return heapq.nsmallest(MOST, found, key=lambda entry: (entry.modified_ms, entry.path))
 
     def format_of(self, path: str) -> FileFormat | None:
-        """The format of a file; None where nothing says."""
+        """The format of a file; None if nothing tells it."""
         name = path.rpartition("/")[2].removesuffix(".gz")
         return self.settings.format or _ENDS.get(name.rpartition(".")[2])
 
     def topic_of(self, path: str) -> str | None:
-        """The topic of a file; None where there is none."""
+        """The topic of a file; None if it has none."""
         if self.settings.topic is not None:
             return self.settings.topic
         folder, slash, _ = self._below(path).partition("/")
@@ -93,7 +90,7 @@ def _is_hidden(path: str) -> bool:
 
 
 def _regex(pattern: str) -> NameRegex:
-    """Matches a path below; a pattern without slash the name alone."""
+    """Matches a path below; a pattern without slash matches the name alone."""
     if "/" not in pattern and "**" not in pattern:
         pattern = f"**/{pattern}"
     parts = re.split(r"(\*\*/|\*\*|\*|\?)", pattern)

@@ -1,4 +1,4 @@
-"""How far files were read, in a bounded number of source partitions.
+"""The state of all files, in a bounded number of source partitions.
 
 | source partition | its offset |
 |---|---|
@@ -31,7 +31,7 @@ from headrace.plugins.contracts import PartitionResult, SourceOffset, SourcePart
 SLOTS: Final = 256
 SEGMENT: Final = 2048
 _ASKED: Final = 1024
-"""Segments that are asked for at once: those of two million files."""
+"""So many segments are asked for at once: those of two million files."""
 _FEW: Final = SLOTS // 4
 SLOT: Final = "slot"
 READ: Final = "read"
@@ -50,7 +50,7 @@ OFFSET_TYPE: Final = StructType(
 
 @dataclass(frozen=True)
 class Piece:
-    """A file, or some of its rows, and how far it was read."""
+    """A file, or some of its rows, and the count of those read."""
 
     file: str
     size: int
@@ -58,14 +58,14 @@ class Piece:
     upto: int = -1
     """The row after its last; -1: the end of the file."""
     pieces: int = 1
-    """Of the file."""
+    """The count of the file's pieces."""
     rows: int = 0
-    """Of this piece that were read."""
+    """The rows of this piece that were read."""
     done: bool = False
 
     @classmethod
     def of(cls, offset: SourceOffset) -> Piece:
-        """A stored one."""
+        """The piece of a stored offset."""
         kept = {name: offset[f"_{name}"] for name in ("size", "first", "upto", "pieces")}
         return cls(offset["file"], rows=offset["rows"], done=offset["done"], **kept)
 
@@ -81,7 +81,7 @@ class Piece:
 
 
 class Progress:
-    """The state of all files, as of the offsets that were stored last."""
+    """The state of all files by the last stored offsets."""
 
     def __init__(self) -> None:
         self._read: set[int] = set()
@@ -98,7 +98,7 @@ class Progress:
         return slots + [{READ: number} for number in self._asked or ()]
 
     def update(self, offsets: Sequence[SourceOffset | None]) -> bool:
-        """Take the offsets of `partitions()`; whether that is all that is to be known."""
+        """Take the offsets of `partitions()`; True if no more are to be asked for."""
         self._slots = [None if one is None else Piece.of(one) for one in offsets[:SLOTS]]
         self._by_file = defaultdict(list)
         for number, piece in enumerate(self._slots):
@@ -115,7 +115,7 @@ class Progress:
         return self._asked is None
 
     def is_known(self, file: str) -> bool:
-        """Whether a file was read, or is being read."""
+        """True if a file was read, or is being read."""
         return file in self._by_file or _hash(file) in self._read
 
     def open(self) -> list[tuple[int, Piece]]:
@@ -131,15 +131,15 @@ class Progress:
         return {piece.bounds for _, piece in self.of(file)}
 
     def unfinished(self) -> list[str]:
-        """The files of several pieces of which some are in no slot yet."""
+        """The files of several pieces, some of which are in no slot yet."""
         return [file for file, found in self._by_file.items() if len(found) < found[0][1].pieces and self._counts(file)]
 
     def free(self) -> list[int]:
-        """The slots that may be taken."""
+        """The free slots."""
         return [number for number, piece in enumerate(self._slots) if piece is None or not self._counts(piece.file)]
 
     def note(self, wanted: int) -> Split | None:
-        """A split without rows that notes the files that are done, where slots are about to run out."""
+        """A split without rows that notes the files that are done, if slots are about to run out."""
         if len(self.free()) >= max(wanted, _FEW):
             return None
         new = [_hash(file) for file, found in self._by_file.items() if self._counts(file) and _is_done(found)]

@@ -9,11 +9,11 @@ from typing import Final
 
 import numpy as np
 import pyarrow as pa
-from pyspark.sql.pandas.types import to_arrow_type
 
 from headrace.connectors.hdfs.formats.format import VALUE, Format, arrow_type
 from headrace.connectors.hdfs.source.progress import OFFSET_TYPE, Piece
 from headrace.connectors.hdfs.stores.store import Store
+from headrace.plugins.catalyst.spark_internals import arrow_type_of
 from headrace.plugins.errors import DataError
 from headrace.plugins.schema import Schema
 
@@ -21,21 +21,21 @@ log = logging.getLogger(__name__)
 
 PROBLEM: Final = "problem"
 """The column that says why a file cannot be read, in a row of its own."""
-_OFFSET: Final = to_arrow_type(OFFSET_TYPE)
+_OFFSET: Final = arrow_type_of(OFFSET_TYPE)
 
 
 @dataclass(frozen=True)
 class PieceToRead:
-    """A piece of a file, from where it was left."""
+    """A piece of a file, with the rows left to read."""
 
     piece: Piece
     format: Format
     schema: Schema | None
     most_rows: int
     most_bytes: int
-    """Once so many were read, the rest is for the next plan."""
+    """The rest beyond these limits is for the next plan."""
     problem: str | None = None
-    """Why it cannot be read, where that is known."""
+    """The reason why it cannot be read, if known."""
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,7 @@ class FilesReader:
     pieces: tuple[PieceToRead | None, ...]
 
     def read(self, split: int) -> Iterator[pa.RecordBatch]:
-        """The rows of a piece; a file that is broken, changed or gone ends with a row that says so.
+        """The rows of a piece. The last row of a file that is broken, changed or gone says so.
 
         Decided: that row is a failed record, because then `errors.tolerance` and the dead letters hold for files as
         they do for records; loses: a record's worth of log for each.
@@ -93,8 +93,6 @@ class FilesReader:
 
 @dataclass
 class _Budget:
-    """What may still be read."""
-
     rows: int
     bytes: int
 
@@ -121,7 +119,7 @@ def _bounded(batches: Iterator[pa.RecordBatch], piece: Piece) -> Iterator[pa.Rec
 
 
 def _rows(batch: pa.RecordBatch, after: Piece, schema: Schema | None) -> pa.RecordBatch:
-    """The rows with their offsets, of which `after` is the last."""
+    """The rows with their offsets, the last of which is `after`."""
     count = batch.num_rows
     offsets = [_same(value, count) for value in after.stored().values()]
     offsets[1] = pa.array(np.arange(after.rows - count + 1, after.rows + 1))

@@ -17,7 +17,7 @@ from headrace.connectors.hdfs.store_settings import hdfs_settings, split_url
 
 @dataclass(frozen=True)
 class FileSourceSettings:
-    """Which files are read, and into which topics."""
+    """The files to read, and their topics."""
 
     path: str
     files: str
@@ -29,7 +29,7 @@ class FileSourceSettings:
     split_bytes: int
 
     def formats(self, kind: FileFormat) -> FormatSettings:
-        """How files of this format are read."""
+        """The settings for reading files of this format."""
         return FormatSettings(kind, bytes_separator=self.separator)
 
 
@@ -145,10 +145,7 @@ S3: Final = _s3()
 
 
 def parse(config: Mapping[str, str]) -> dict[str, Any]:
-    """Every setting's value, by the connector's class; `store.url` is where the store is.
-
-    Errors: ConfigError.
-    """
+    """Every setting's value, by the connector's class; `store.url` without variables. Errors: ConfigError."""
     if config.get("connector.class", "").strip().rpartition(".")[2].startswith("S3"):
         return S3.parse(config)
     values = HDFS.parse(config)
@@ -160,10 +157,7 @@ def parse(config: Mapping[str, str]) -> dict[str, Any]:
 
 
 def source_settings(config: Mapping[str, str]) -> FileSourceSettings:
-    """The config's meaning, without the store.
-
-    Errors: ConfigError.
-    """
+    """Parses the config, without the store. Errors: ConfigError."""
     values = parse(config)
     return FileSourceSettings(
         path="/".join(part for part in values["path"].split("/") if part),

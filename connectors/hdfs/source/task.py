@@ -42,9 +42,9 @@ from headrace.plugins.records import Records, error, source_records
 from headrace.plugins.schema import Schema, spark_type
 
 MOST_FILES: Final = 64
-"""In a plan."""
+"""The most files of a plan."""
 _AT_ONCE: Final = 8
-"""A file that is not Parquet is read in so many plans at most: each reads what is before again."""
+"""A file that is not Parquet is read in so many plans at most: each reads the rows before again."""
 _STAGE: Final = "TASK_POLL"
 _NO_JSON: Final = "The line is no JSON: "
 
@@ -64,7 +64,7 @@ class FileSourceTask(SourceTask, RowsOfSeveralTypes):
     offset_type = OFFSET_TYPE
 
     def start(self, config: Mapping[str, str], context: TaskContext) -> None:
-        """Gets ready to plan. Errors: ConfigError."""
+        """Prepares to plan. Errors: ConfigError."""
         self._settings = source_settings.source_settings(config)
         self._class = config.get("connector.class", "")
         self._store = store_of(StoreSettings.of(source_settings.parse(config), context.worker))
@@ -83,7 +83,7 @@ class FileSourceTask(SourceTask, RowsOfSeveralTypes):
         return list(dict.fromkeys(topic for topic, _, _ in self._shapes)) or list(filter(None, [self._settings.topic]))
 
     def partitions(self) -> Sequence[SourcePartition]:
-        """The slots, and after a start the segments of what was read; none until files are looked for again."""
+        """The slots, and after a start the segments of read files; none until files are looked for again."""
         return [] if time.monotonic() < self._idle_until else self._progress.partitions()
 
     def plan(self, after: Sequence[SourceOffset | None], limit: Limit) -> Plan | None:
@@ -104,7 +104,7 @@ class FileSourceTask(SourceTask, RowsOfSeveralTypes):
         return Plan(tuple(splits), sum(rows for rows, _ in sizes), sum(size for _, size in sizes))
 
     def _choice(self, limit: Limit) -> Iterator[_Chosen]:
-        """What to read next: the pieces that were begun, those of begun files that were not, new files."""
+        """The next pieces: those that were begun, the other pieces of begun files, new files."""
         opened = self._progress.open()[:MOST_FILES]
         unfinished = [(file, self._progress.of(file)[0][1].size) for file in self._progress.unfinished()]
         new = [(entry.path, entry.size) for entry in self._new_files(limit)] if len(opened) < MOST_FILES else []
@@ -126,14 +126,14 @@ class FileSourceTask(SourceTask, RowsOfSeveralTypes):
                 yield _Chosen(empty, piece, found[file])
 
     def _new_pieces(self, file: str, size: int, found: Inspected | None) -> list[Piece]:
-        """The pieces of a file that are in no slot; none of one that is gone."""
+        """The pieces of a file that are in no slot; none of a file that is gone."""
         if found is None:
             return []
         known = self._progress.bounds(file)
         return [Piece(file, size, *bounds, len(found.bounds)) for bounds in found.bounds if bounds not in known]
 
     def _gone(self, file: str) -> Inspected:
-        """A file that was begun and cannot be looked into now: its reader finds out why."""
+        """A begun file that cannot be inspected now: its reader finds out why."""
         kind, topic = self._listing.format_of(file), self._listing.topic_of(file)
         problem = f"{file} is gone after some of its rows were read"
         return Inspected(topic or file, kind or FileFormat.TEXT, None, problem=problem)
@@ -154,7 +154,7 @@ class FileSourceTask(SourceTask, RowsOfSeveralTypes):
         return chosen
 
     def _pass_known(self) -> None:
-        """Files are begun in their order."""
+        """Drops known files from the front of the queue: files are begun in their order."""
         while self._waiting and self._progress.is_known(self._waiting[0].path):
             self._waiting.popleft()
 
@@ -187,16 +187,16 @@ class FileSourceTask(SourceTask, RowsOfSeveralTypes):
         return PieceToRead(one.piece, reads, one.found.schema, rows, size, one.found.problem)
 
     def _shape(self, shape: str) -> tuple[str, FileFormat, Schema | None]:
-        """That of splits without rows, which have none, is any."""
+        """The shape of this number; splits without rows, which have none, get any."""
         return self._shapes[int(shape)] if shape else ("", FileFormat.TEXT, None)
 
     def row_type_of(self, shape: str) -> spark.StructType:
-        """The value, and why a file could not be read."""
+        """The value, and the reason why a file could not be read."""
         _, _, schema = self._shape(shape)
         return spark.StructType().add("value", spark_type(schema)).add(PROBLEM, "string")
 
     def records_of(self, frame: DataFrame, shape: str) -> Records:
-        """Each row is a value; a line of JSON one without schema."""
+        """Each row is a value; a line of JSON is a value without schema."""
         topic, kind, schema = self._shape(shape)
         value, why = F.col("value"), F.col(PROBLEM)
         if kind is FileFormat.JSON:
@@ -209,7 +209,7 @@ class FileSourceTask(SourceTask, RowsOfSeveralTypes):
         return made.with_frame(made.frame.withColumn("error", failed).drop(PROBLEM))
 
     def delivered(self, reached: Sequence[PartitionResult]) -> None:
-        """Notes what is about to be stored."""
+        """Notes which offsets are about to be stored."""
         self._progress.delivered(reached)
 
     def stop(self) -> None:
@@ -219,5 +219,5 @@ class FileSourceTask(SourceTask, RowsOfSeveralTypes):
 
 
 def _json(line: Column) -> Column:
-    """The JSON text as schemaless values are; null for null and for what is no JSON."""
+    """The JSON text in the form of schemaless values; null for null and for other texts."""
     return member(F.concat(F.lit('{"line":'), line, F.lit("}")), "line")

@@ -1,4 +1,4 @@
-"""Finds the home of a store by its URL; loads the client of that home only."""
+"""Finds a store by its URL; loads that store's client only."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def store_of(settings: StoreSettings) -> Store:
 
 
 def _hadoop(settings: StoreSettings) -> Store:
-    """Return the store by WebHDFS where its address is known, else through Spark's JVM, which Kerberos needs."""
+    """Return the store by WebHDFS if its address is known, else through Spark's JVM, which Kerberos needs."""
     conf = properties(settings.hadoop.conf_dir)
     addresses = [] if settings.hadoop.kerberos else web_addresses(settings.url, conf)
     if addresses:

@@ -1,4 +1,4 @@
-"""What stores that are reached by a network share: a connection for each process, and listings in pages."""
+"""The common part of stores on a network: a connection for each process, and listings in pages."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any, Final, Generic, TypeVar
 from headrace.connectors.hdfs.stores.store import Entry, Store
 
 CONNECTIONS: Final = 32
-"""Requests of a task side by side, at most: a data node takes up to half a second to close one file."""
+"""The most requests of a task side by side: a data node takes up to half a second to close one file."""
 _C = TypeVar("_C")
 
 
@@ -33,10 +33,10 @@ class FolderStore(ConnectedStore[_C]):
 
     @abstractmethod
     def _listed(self, folder: str) -> Iterator[Entry]:
-        """Yield what the folder holds, read in pages; nothing where there is no such folder."""
+        """Yield the folder's entries, read in pages; nothing if there is no such folder."""
 
     def entries(self, folder: str) -> list[Entry]:
-        """Return what the folder holds, read in pages."""
+        """Return the folder's entries, read in pages."""
         return list(self._listed(folder))
 
     def walk(self, folder: str) -> Iterator[Entry]:

@@ -1,4 +1,4 @@
-"""Requests of WebHDFS within `connector.allowed.hosts`, those to data nodes included that a name node redirects to."""
+"""WebHDFS requests within `connector.allowed.hosts`, those redirected to data nodes included."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _KEY = "store.url"
 
 
 class GatedAdapter(HTTPAdapter):
-    """Judges the host of each request, and then the address that a connection got.
+    """Judges the host of each request, and then the address of its connection.
 
     Errors: those of requests; ConfigError and HostUnknown of `AllowedHosts.check`.
     """
@@ -27,12 +27,12 @@ class GatedAdapter(HTTPAdapter):
         super().__init__(**arguments)
 
     def init_poolmanager(self, *arguments: Any, **named: Any) -> None:
-        """Make connections that look at the address that they got: the name may have another one by then."""
+        """Make connections that check their address: the name may have another one by then."""
         super().init_poolmanager(*arguments, **named)
         self.poolmanager.pool_classes_by_scheme = _pools(self._allowed)
 
     def send(self, request: requests.PreparedRequest, *arguments: Any, **named: Any) -> requests.Response:
-        """Send the request, which may be one that an answer redirects to."""
+        """Send the request, which may be a redirected one."""
         self._recent.check(_KEY, urlsplit(request.url or "").hostname or "")
         return super().send(request, *arguments, **named)
 

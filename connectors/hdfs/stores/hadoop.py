@@ -1,6 +1,6 @@
-"""Any file system of Hadoop's as a store, through Hadoop's client in the driver's JVM.
+"""Any of Hadoop's file systems as a store, through Hadoop's client in the driver's JVM.
 
-For what WebHDFS is not told of: `hdfs:` without the addresses of WebHDFS, `viewfs:`, and all with Kerberos.
+It serves what WebHDFS cannot: `hdfs:` without the addresses of WebHDFS, `viewfs:`, and all with Kerberos.
 """
 
 from __future__ import annotations
@@ -12,8 +12,7 @@ from typing import Any, ClassVar, Final
 from urllib.parse import unquote, urlsplit
 
 import pyarrow as pa
-from py4j.protocol import Py4JError, Py4JJavaError, Py4JNetworkError
-from pyspark.errors.exceptions.captured import CapturedException
+from py4j.protocol import Py4JError, Py4JNetworkError
 
 from headrace.config.problems import ConfigError
 from headrace.config.worker.allowed_hosts import HostUnknown
@@ -25,13 +24,14 @@ from headrace.connectors.hdfs.stores.hadoop_jvm import context_of_worker, file_s
 from headrace.connectors.hdfs.stores.range_reader import by_ranges
 from headrace.connectors.hdfs.stores.settings import StoreSettings
 from headrace.connectors.hdfs.stores.store import Entry, checked_path
+from headrace.plugins.catalyst.spark_internals import JAVA_ERRORS, jvm_of
 from headrace.plugins.contracts import Place
 from headrace.plugins.errors import RetriableError
 from headrace.plugins.scratch import memory_folder
 
 _TRIES: Final = 3
 _FEW_BYTES: Final = 8_000
-"""More come through a file: over py4j itself 64 MiB took 5 s, measured."""
+"""More bytes come through a file: over py4j itself 64 MiB took 5 s, measured."""
 
 
 class HadoopStore(FolderStore[tuple[Any, Any]]):
@@ -48,7 +48,7 @@ class HadoopStore(FolderStore[tuple[Any, Any]]):
         self.url = f"{self._scheme}://{self._host}{self._root}"
 
     def exists(self, path: str) -> bool:
-        """Say whether the name is taken."""
+        """True if the name is taken."""
         try:
             return bool(self._ask(f"look at '{path}' in", lambda files: files.exists(self._place(path))))
         except NotADirectoryError:
@@ -69,7 +69,7 @@ class HadoopStore(FolderStore[tuple[Any, Any]]):
         self._ask(f"write '{path}' in", copy)
 
     def rename(self, source: str, target: str) -> bool:
-        """Rename in one step; HDFS never renames over a file, and its answer does not tell why it did not."""
+        """Rename in one step. HDFS never renames over a file, and its answer does not tell why it did not."""
         doing = f"rename '{source}' to '{target}' in"
         for _ in range(_TRIES):  # a cleaner may delete an empty folder between the steps
             if self.exists(target):
@@ -103,7 +103,7 @@ class HadoopStore(FolderStore[tuple[Any, Any]]):
             return found
 
         def close() -> None:
-            with suppress(Py4JError, CapturedException, OSError):  # its JVM is gone, or it was closed with its store
+            with suppress(Py4JError, *JAVA_ERRORS, OSError):  # its JVM is gone, or it was closed with its store
                 stream.close()
 
         return by_ranges(size, read, close)
@@ -119,7 +119,7 @@ class HadoopStore(FolderStore[tuple[Any, Any]]):
                 return  # its JVM is gone, or its connection
 
     def _path(self, scheme: str, host: str | None, path: str) -> Any:
-        return context_of_worker()._jvm.org.apache.hadoop.fs.Path(scheme, host, path)
+        return jvm_of(context_of_worker()).org.apache.hadoop.fs.Path(scheme, host, path)
 
     def _full(self, path: str) -> Any:
         return self._path(self._scheme, self._host or None, f"{self._root}/{checked_path(path)}")
@@ -150,14 +150,14 @@ class HadoopStore(FolderStore[tuple[Any, Any]]):
                     self._hosts.check("store.url", host)
                 self._opened = (context, file_system(context, self._settings, root))
             elif self._settings.kerberos:
-                renew_login(context._jvm, self._settings)
+                renew_login(jvm_of(context), self._settings)
             return self._opened[1]
 
     def _ask(self, doing: str, asked: Callable[[Any], Any]) -> Any:
         """Return the answer. Errors: as Store's methods; FileNotFoundError, NotADirectoryError, FileExistsError."""
         try:
             return asked(self._files())
-        except (Py4JJavaError, CapturedException) as error:
+        except JAVA_ERRORS as error:
             raise self._meaning(f"{doing} {self.url}", error) from error
         except ConfigError as error:
             raise StoreError(f"Could not {doing} {self.url}: {error}") from error
@@ -184,7 +184,7 @@ def _bytes(stream: Any, offset: int, length: int) -> bytes:
     stream.seek(offset)
     if length <= _FEW_BYTES:
         return bytes(stream.readNBytes(length))
-    jvm = context_of_worker()._jvm
+    jvm = jvm_of(context_of_worker())
     with tempfile.NamedTemporaryFile(dir=memory_folder()) as file:
         target = jvm.java.io.FileOutputStream(file.name)
         try:

@@ -1,4 +1,4 @@
-"""Hadoop's configuration files, as far as Python needs them: where WebHDFS of a file system is."""
+"""Hadoop's configuration files, as far as Python needs them: the WebHDFS addresses of a file system."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ WEB_SCHEMES: Final = {"webhdfs": "http", "swebhdfs": "https"}
 
 
 def properties(conf_dir: str) -> Mapping[str, str]:
-    """Return the properties of a folder's core-site.xml and hdfs-site.xml; none where no folder is named.
+    """Return the properties of a folder's core-site.xml and hdfs-site.xml; none if no folder is named.
 
-    Errors: ConfigError where the folder has neither, or one cannot be read.
+    Errors: ConfigError if the folder has neither, or one cannot be read.
     """
     found: dict[str, str] = {}
     files = [path for name in FILES if conf_dir and (path := Path(conf_dir, name)).exists()]
@@ -34,9 +34,9 @@ def properties(conf_dir: str) -> Mapping[str, str]:
 
 
 def web_addresses(url: str, conf: Mapping[str, str]) -> list[str]:
-    """Return the addresses of WebHDFS for a URL, one for each name node; none where they cannot be told.
+    """Return the addresses of WebHDFS for a URL, one for each name node; none if they are unknown.
 
-    `webhdfs://a:9870,b:9870` names them itself. Of `hdfs:` and of a name service the configuration does.
+    `webhdfs://a:9870,b:9870` names them itself. For `hdfs:` and for a name service the configuration does.
     """
     parts = urlsplit(url)
     hosts, scheme = parts.netloc.rpartition("@")[2], WEB_SCHEMES.get(parts.scheme)
@@ -56,8 +56,7 @@ def web_addresses(url: str, conf: Mapping[str, str]) -> list[str]:
 
 
 def client_hosts(url: str, conf: Mapping[str, str]) -> list[str]:
-    """Return the hosts that Hadoop's own client asks for a URL: those of a name service, of a table of mounts, or its
-    own."""
+    """Return the hosts that Hadoop's own client asks for a URL: a name service's, a mount table's, or the URL's own."""
     parts = urlsplit(url)
     if parts.scheme in WEB_SCHEMES and (addresses := web_addresses(url, conf)):
         return list(dict.fromkeys(host for address in addresses for host in hosts_of(address)))

@@ -65,14 +65,14 @@ _SIGNS: Final = {
     "no valid credentials": "no ticket",  # also said before the two above
 }
 _KDC_AWAY: Final = ("refused", "timed out", "cannot contact", "cannot locate kdc", "no route to host", "unknownhost")
-"""In what Java tells of a login that failed, where the KDC is why."""
+"""Parts of Java's message on a failed login, if the KDC is the cause."""
 _NO_ROOM: Final = "No data node takes the blocks: see `hdfs dfsadmin -report` for nodes that are away or full"
 
 
 def error_of(doing: str, kind: str, message: str) -> Exception:
-    """Return what the worker is to raise for an error of this Java class, told while doing this.
+    """Return the worker's error for an error of this Java class.
 
-    Shape: `kind` is the class's simple name.
+    `doing`: the failed request, in words; `kind`: the class's simple name.
     """
     lines = message.strip().splitlines()
     text = f"Could not {doing}: {lines[0].rstrip('.') if lines else kind}."

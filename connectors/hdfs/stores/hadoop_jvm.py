@@ -1,4 +1,4 @@
-"""Hadoop's own client in the driver's JVM: file systems, with Kerberos where it is asked for.
+"""Hadoop's own client in the driver's JVM: file systems, with Kerberos on request.
 
 Decided: the login of Kerberos is the one of the JVM's process, as Hadoop wants it, so all connectors of a worker with
 Kerberos share one principal; a second one is refused. Loses: two identities in one worker.
@@ -12,13 +12,12 @@ import time
 from pathlib import Path
 from typing import Any, Final
 
-from py4j.protocol import Py4JJavaError
-from pyspark import SparkContext, TaskContext
-from pyspark.errors.exceptions.captured import CapturedException
+from pyspark import TaskContext
 
 from headrace.connectors.hdfs.errors import StoreError
 from headrace.connectors.hdfs.stores.hadoop_conf import FILES
 from headrace.connectors.hdfs.stores.settings import HadoopSettings
+from headrace.plugins.catalyst.spark_internals import complete_context, hadoop_configuration, jvm_of, thrown_in_java
 from headrace.plugins.errors import RetriableError
 
 _BOUNDS: Final = {
@@ -29,20 +28,19 @@ _BOUNDS: Final = {
     "dfs.client.block.write.locateFollowingBlock.initial.delay.ms": "20",
     "dfs.client.block.write.locateFollowingBlock.retries": "9",
 }
-"""The worker tries again itself, and has to be able to stop meanwhile: Hadoop's own retries take minutes.
+"""Short bounds: the worker tries again itself, and must be able to stop meanwhile; Hadoop's own retries take minutes.
 
 The last two: a file whose last block the name node has not heard of yet is closed 20 ms later, not 400.
 """
 
 _login = threading.Lock()
 _renewed: dict[str, float] = {}
-"""When the JVM's login was renewed last, by principal."""
+"""The time of the JVM's last renewed login, by principal."""
 
 
 def context_of_worker() -> Any:
     """Return the Spark context of this process. Errors: StoreError in an executor; RetriableError before Spark runs."""
-    context = SparkContext._active_spark_context
-    if getattr(context, "_jsc", None) is not None:  # it is active before it is complete
+    if (context := complete_context()) is not None:
         return context
     if TaskContext.get() is not None:
         raise StoreError(
@@ -54,8 +52,8 @@ def context_of_worker() -> Any:
 
 def configuration(context: Any, settings: HadoopSettings) -> Any:
     """Return Hadoop's Configuration: Spark's, the files of `hadoop.conf.dir`, and Kerberos."""
-    hadoop = context._jvm.org.apache.hadoop
-    found = hadoop.conf.Configuration(context._jsc.hadoopConfiguration())
+    hadoop = jvm_of(context).org.apache.hadoop
+    found = hadoop.conf.Configuration(hadoop_configuration(context))
     for path in (Path(settings.conf_dir, name) for name in FILES):
         if settings.conf_dir and path.exists():
             found.addResource(hadoop.fs.Path("file", None, str(path.absolute())))
@@ -71,12 +69,12 @@ def configuration(context: Any, settings: HadoopSettings) -> Any:
 def file_system(context: Any, settings: HadoopSettings, url: str) -> Any:
     """Return a FileSystem of the caller's own. Errors: Java's, StoreError."""
     conf = configuration(context, settings)
-    root = context._jvm.java.net.URI.create(url)
+    root = jvm_of(context).java.net.URI.create(url)
     if settings.kerberos:
-        log_in(context._jvm, settings, conf)
+        log_in(jvm_of(context), settings, conf)
     elif settings.user:
-        return context._jvm.org.apache.hadoop.fs.FileSystem.newInstance(root, conf, settings.user)
-    return context._jvm.org.apache.hadoop.fs.FileSystem.newInstance(root, conf)
+        return jvm_of(context).org.apache.hadoop.fs.FileSystem.newInstance(root, conf, settings.user)
+    return jvm_of(context).org.apache.hadoop.fs.FileSystem.newInstance(root, conf)
 
 
 def log_in(jvm: Any, settings: HadoopSettings, conf: Any) -> None:
@@ -99,7 +97,7 @@ def log_in(jvm: Any, settings: HadoopSettings, conf: Any) -> None:
 
 
 def renew_login(jvm: Any, settings: HadoopSettings) -> None:
-    """Renew the login where that is due; Hadoop asks the KDC only if the ticket is old."""
+    """Renew the login if it is due; Hadoop asks the KDC only if the ticket is old."""
     with _login:
         due = _renewed.get(settings.principal, 0.0) + settings.renew_ms / 1000
         if settings.kerberos and time.monotonic() >= due:
@@ -109,9 +107,7 @@ def renew_login(jvm: Any, settings: HadoopSettings) -> None:
 
 def java_error(error: Exception) -> tuple[str, str]:
     """Return the simple name of a Java exception's class, and its message."""
-    cause: Any = error.java_exception if isinstance(error, Py4JJavaError) else None
-    if isinstance(error, CapturedException):
-        cause = error._origin
+    cause = thrown_in_java(error)
     if cause is None:
         return type(error).__name__, str(error)
     name: str = cause.getClass().getName()

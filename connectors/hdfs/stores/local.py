@@ -1,11 +1,11 @@
-"""The local disk, or what is mounted there, as a store.
+"""A folder of the local disk, or of a mount, as a store.
 
 Decided: `upload` syncs the file's data and nothing else is synced, because names are the commit: a name must never
-survive a loss of power without its data, while a name that is lost only has its records read again. File systems with
-a journal keep the order of the renames themselves. There is no setting for it: who can lose files writes to a RAM disk.
-Loses: a few milliseconds a file; on a file system without a journal, the order of renames at a loss of power.
+survive a loss of power without its data, while a lost name only has its records read again. File systems with a journal
+keep the order of the renames themselves. There is no setting for it: files that may be lost go to a RAM disk. Loses: a
+few milliseconds a file; on a file system without a journal, the order of renames at a loss of power.
 
-Decided: the staged file is linked, not copied, where it lies on the same file system.
+Decided: the staged file is linked, not copied, if it lies on the same file system.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class LocalStore(Store):
         check_allowed(self._root, settings.allowed_paths)
 
     def entries(self, folder: str) -> list[Entry]:
-        """Return what the folder holds; dangling links are left out."""
+        """Return the folder's entries without dangling links."""
         try:
             with os.scandir(self._place(folder)) as found:
                 return [entry for one in found if (entry := self._entry(folder, one)) is not None]
@@ -72,7 +72,7 @@ class LocalStore(Store):
                     folders.append(entry.path)
 
     def exists(self, path: str) -> bool:
-        """Say whether the name is taken."""
+        """True if the name is taken."""
         try:
             os.stat(self._place(path))
         except (FileNotFoundError, NotADirectoryError):
@@ -87,7 +87,7 @@ class LocalStore(Store):
         self._with_folders("create", path, lambda full: os.close(os.open(full, flags, 0o666)))
 
     def upload(self, local: str, path: str) -> None:
-        """Link the file, or copy it where it lies on another file system."""
+        """Link the file, or copy it if it lies on another file system."""
         try:
             _sync(local)
         except OSError as error:
@@ -142,9 +142,9 @@ class LocalStore(Store):
             return None
 
     def _with_folders(self, verb: str, path: str, act: Callable[[str], None], source: str | None = None) -> None:
-        """Act on the full path, after creating its folders where they are missing.
+        """Act on the full path, after creating its folders if they are missing.
 
-        Errors: FileExistsError; FileNotFoundError where there is a source and it is missing.
+        Errors: FileExistsError; FileNotFoundError if there is a source and it is missing.
         """
         full = self._full(path)
         try:
@@ -212,8 +212,8 @@ def _link(local: str, full: str) -> None:
 def _rename(source: str, target: str) -> None:
     """Rename, never over another file.
 
-    Where the system cannot, the look before leaves an instant in which another could take the target's name; the
-    source still goes to one caller only.
+    Without the system's support, another process could take the target's name between check and rename; the source
+    still goes to one caller only.
     """
     renameat2 = _renameat2()
     if renameat2 is not None:
@@ -230,7 +230,7 @@ def _rename(source: str, target: str) -> None:
 
 @cache
 def _renameat2() -> Any:
-    """Linux's call, where the C library has it."""
+    """Linux's call, if the C library has it."""
     return getattr(ctypes.CDLL(None, use_errno=True), "renameat2", None)
 
 

@@ -1,4 +1,4 @@
-"""Random reads of a file that a server gives by ranges of bytes."""
+"""Random reads of a file that a server sends by ranges of bytes."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _BUFFER_BYTES: Final = 4 << 20
 
 
 def by_ranges(size: int, read: Callable[[int, int], bytes], close: Callable[[], None] | None = None) -> pa.NativeFile:
-    """Return a file of this size to be read at any place of it; `read` gives so many bytes from an offset on.
+    """Return a file of this size with random access; `read` returns so many bytes from an offset on.
 
     `close` is called once, when the file is closed.
     """

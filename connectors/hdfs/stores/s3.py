@@ -1,4 +1,4 @@
-"""S3, and stores that speak its protocol, as a store.
+"""S3, and services of its protocol, as a store.
 
 Decided: Amazon's client for Python (botocore), not Arrow's file system, because Arrow's knows no server-side encryption
 by request, no size of parts and no way to find uploads that a killed process left open. Loses: one more dependency;
@@ -30,7 +30,7 @@ from headrace.connectors.hdfs.stores.store import Entry, checked_path
 from headrace.plugins.errors import RetriableError
 
 _MOST_DELETED: Final = 1_000
-"""By one request."""
+"""The most objects that one request deletes."""
 
 log = logging.getLogger(__name__)
 
@@ -53,7 +53,7 @@ class S3Store(ConnectedStore[Any]):
         self.url = f"s3://{self._bucket}/{root}".rstrip("/")
 
     def entries(self, folder: str) -> list[Entry]:
-        """Return the objects and the common beginnings of keys up to the next "/"."""
+        """Return the objects and the common prefixes of keys up to the next "/"."""
         found: list[Entry] = []
         for page in self._pages(folder, Delimiter="/"):
             folders = (self._path(one["Prefix"]).rstrip("/") for one in page.get("CommonPrefixes", ()))
@@ -67,7 +67,7 @@ class S3Store(ConnectedStore[Any]):
             yield from self._files(page)
 
     def exists(self, path: str) -> bool:
-        """Say whether there is such an object, or one below."""
+        """True if there is such an object, or one below."""
         if path and self._head(path) is not None:
             return True
         for page in self._pages(path, MaxKeys=1):
@@ -79,7 +79,7 @@ class S3Store(ConnectedStore[Any]):
         self._ask(f"create '{path}' in", "put_object", Key=self._key(path), IfNoneMatch="*", **self._how_written())
 
     def upload(self, local: str, path: str) -> None:
-        """Put the file as one object, in parts where it is large; readers see it whole or not at all."""
+        """Put the file as one object, in parts if it is large; readers see it whole or not at all."""
         key = self._key(path)
         with open(local, "rb") as file:
             if os.fstat(file.fileno()).st_size > self._settings.part_bytes:
@@ -99,16 +99,16 @@ class S3Store(ConnectedStore[Any]):
                 raise RetriableError(f"{text} ({failed.get('Code')}); it is tried again.")
 
     def open(self, path: str) -> pa.NativeFile:
-        """Open the object as it is now."""
+        """Open the present version of the object."""
         found = self._head(path)
         if found is None:
             raise FileNotFoundError(f"'{path}' in {self.url}")
         return by_ranges(found["ContentLength"], partial(self._read, path, found["ETag"]))
 
     def abort_uploads(self, folder: str, is_meant: Callable[[str], bool]) -> int:
-        """Abort uploads in parts that a killed process left open, where the credentials allow to see them.
+        """Abort uploads in parts that a killed process left open, if the credentials allow to see them.
 
-        Errors: RetriableError; StoreError where there is no such bucket.
+        Errors: RetriableError; StoreError if there is no such bucket.
         """
         begun = 0
         try:

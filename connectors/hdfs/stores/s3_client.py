@@ -16,10 +16,9 @@ _ANSWER_S: Final = 60
 
 
 def refuse_amazon(bucket: str, region: str, hosts: AllowedHosts) -> None:
-    """Refuse Amazon's own S3 if none of its host names is allowed; sends no request.
+    """Refuse Amazon's own S3 if none of its host names is allowed; sends no request. Errors: ConfigError.
 
     If networks are allowed, its addresses may be among them: then each request is judged by itself.
-    Errors: ConfigError.
     """
     if os.environ.get("AWS_ENDPOINT_URL_S3") or os.environ.get("AWS_ENDPOINT_URL"):
         return
@@ -32,17 +31,17 @@ def refuse_amazon(bucket: str, region: str, hosts: AllowedHosts) -> None:
 
 
 def opened_client(settings: S3Settings, hosts: AllowedHosts) -> Any:
-    """Return a client; without a key the usual chain is asked: environment, profiles, the machine's role.
+    """Return a client; without a key it asks the usual chain: environment, profiles, the machine's role.
 
-    Each request's host is judged before it is sent, those that S3 redirects to included; the chain's hosts are the
-    operator's. Errors: botocore's, ValueError.
+    Each request's host is judged before it is sent, redirects included; the chain's hosts are the operator's. Errors:
+    botocore's, ValueError.
     """
     from botocore import UNSIGNED
     from botocore.config import Config
     from botocore.session import Session
 
     proxy = settings.proxy.value if settings.proxy is not None else None
-    # Checksums that other stores than Amazon's may not know are left out there.
+    # Stores other than Amazon's may not know checksums.
     checksums = "when_required" if settings.endpoint else "when_supported"
     config = Config(
         connect_timeout=_CONNECT_S,

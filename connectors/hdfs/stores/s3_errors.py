@@ -50,12 +50,12 @@ _AWAY: Final = "See that the endpoint is right and answers"
 
 
 def code_of(error: Any) -> str:
-    """Return S3's own word for an error of its client; "" where no answer came."""
+    """Return S3's code of an error of its client; "" if no answer came."""
     return str(getattr(error, "response", {}).get("Error", {}).get("Code", ""))
 
 
 def error_of(doing: str, error: Any) -> Exception:
-    """Return what the worker is to raise for an error of botocore, told while doing this."""
+    """Return the worker's error for an error of botocore; `doing`: the failed request, in words."""
     told = getattr(error, "response", None)
     if told is None:
         return _without_answer(doing, error)
@@ -70,7 +70,7 @@ def error_of(doing: str, error: Any) -> Exception:
 
 
 def _without_answer(doing: str, error: Exception) -> Exception:
-    """No answer came, or the client did not even ask."""
+    """The error of a request without answer, or one that the client did not even send."""
     from botocore.exceptions import ConnectionError, HTTPClientError
 
     kind = type(error).__name__

@@ -15,12 +15,12 @@ from headrace.connectors.file.paths import allowed_paths
 
 @dataclass(frozen=True)
 class HadoopSettings:
-    """How HDFS is reached."""
+    """The access to HDFS."""
 
     conf_dir: str = ""
     """A folder with core-site.xml and hdfs-site.xml."""
     user: str = ""
-    """The user that a cluster without Kerberos believes one to be."""
+    """The user's name for a cluster without Kerberos."""
     kerberos: bool = False
     principal: str = ""
     keytab: str = ""
@@ -30,7 +30,7 @@ class HadoopSettings:
 
 @dataclass(frozen=True)
 class S3Settings:
-    """How S3, or what speaks its protocol, is reached; without a key the usual chain of credentials is asked."""
+    """The access to S3 or a service of its protocol; without a key the usual chain of credentials is asked."""
 
     region: str = ""
     endpoint: str = ""
@@ -46,12 +46,12 @@ class S3Settings:
     part_bytes: int = 26_214_400
     retries: int = 3
     proxy: Password | None = None
-    """A URL, with the login where one is needed."""
+    """A URL, with the login if one is needed."""
 
 
 @dataclass(frozen=True)
 class StoreSettings:
-    """Which store, and how it is reached; picklable."""
+    """A store's URL and access; picklable."""
 
     url: str
     """hdfs:, viewfs:, webhdfs:, swebhdfs:, s3:, s3a: or file:."""
@@ -60,21 +60,17 @@ class StoreSettings:
     allowed_paths: tuple[str, ...] = ()
     """The worker's `file.allowed.paths`, for `file:`."""
     hosts: AllowedHosts = ALL_NAMES
-    """Those that the worker allows."""
+    """The hosts that the worker allows."""
 
     @classmethod
     def of(cls, values: Mapping[str, Any], worker: Mapping[str, Any]) -> StoreSettings:
-        """Return those of a connector's parsed settings; of the keys of the other store the defaults hold."""
+        """Return the settings of a connector's parsed values, with defaults for the other store."""
         url, bucket = values.get("store.url") or values.get("hdfs.url") or "", values.get("s3.bucket.name")
         endpoint = values.get("s3.endpoint") or ""
         if bucket and (not url or url.startswith(("http://", "https://"))):
             endpoint, url = url, f"s3://{bucket}"
-        paths = allowed_paths(worker) if _is_local(url) else ()
+        paths = allowed_paths(worker) if url.startswith("file:") else ()
         return cls(url, _hadoop(values), _s3(values, endpoint), paths, AllowedHosts.of(worker))
-
-
-def _is_local(url: str) -> bool:
-    return url.startswith("file:")
 
 
 def _hadoop(values: Mapping[str, Any]) -> HadoopSettings:

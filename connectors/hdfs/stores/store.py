@@ -24,14 +24,15 @@ class Entry(NamedTuple):
 class Store(ABC):
     """Files under one root, the URL's path; paths are relative to it, "/"-separated.
 
-    "" is the root itself, for `entries`, `walk` and `exists` alone. Picklable; connects in each process when it is
-    first used. Any thread may call, several at once.
-    Errors: RetriableError (away, full, in safe mode); StoreError (no rights, no such bucket); each says what to do.
-    FileExistsError and FileNotFoundError only where a method says so.
+    "" is the root itself, for `entries`, `walk` and `exists` alone. Picklable; connects in each process at its first
+    use. Any thread may call, several at once.
+
+    Errors: RetriableError (away, full, in safe mode); StoreError (no rights, no such bucket); each tells what to do.
+    FileExistsError and FileNotFoundError only if a method says so.
     """
 
     renames: ClassVar[bool] = True
-    """Whether it has `rename`; a store without shows a file under its name only once `upload` has all of it."""
+    """True if it has `rename`. A store without shows a file under its name only once `upload` has all of it."""
     place: ClassVar[Place] = Place.ANYWHERE
     """The processes that can use it."""
     url: str
@@ -39,7 +40,7 @@ class Store(ABC):
 
     @abstractmethod
     def entries(self, folder: str) -> list[Entry]:
-        """Return the files and folders right in this folder, in no order; none where there is no such folder."""
+        """Return the files and folders right in this folder, in no order; none if there is no such folder."""
 
     @abstractmethod
     def walk(self, folder: str) -> Iterator[Entry]:
@@ -47,24 +48,24 @@ class Store(ABC):
 
     @abstractmethod
     def exists(self, path: str) -> bool:
-        """Say whether there is a file or a folder of this name."""
+        """True if there is a file or a folder of this name."""
 
     @abstractmethod
     def create(self, path: str) -> None:
-        """Create an empty file, with its folders. Errors: FileExistsError where the name is taken."""
+        """Create an empty file, with its folders. Errors: FileExistsError if the name is taken."""
 
     @abstractmethod
     def upload(self, local: str, path: str) -> None:
-        """Copy a file of this machine, with its folders; durable on return, in the place of a file of this name.
+        """Copy a file of this machine, with its folders, over a file of this name; durable on return.
 
         The local file must not change afterwards: the copy may share its blocks.
         """
 
     def rename(self, source: str, target: str) -> bool:
-        """Rename a file in one step, creating the target's folders; False where there is no such source.
+        """Rename a file in one step, creating the target's folders; False if there is no such source.
 
-        Of two that rename the same source only one gets True.
-        Errors: FileExistsError where the target's name is taken; both files are then as they were.
+        Of two that rename the same source only one gets True. Errors: FileExistsError if the target's name is taken;
+        both files are then unchanged.
         """
         raise NotImplementedError(f"{self.url} cannot rename: ask `renames` first")
 
@@ -74,12 +75,12 @@ class Store(ABC):
 
     @abstractmethod
     def open(self, path: str) -> pa.NativeFile:
-        """Open a file to be read at any place of it. Errors: FileNotFoundError."""
+        """Open a file for random access. Errors: FileNotFoundError."""
 
     def abort_uploads(self, folder: str, is_meant: Callable[[str], bool]) -> int:
-        """Abort unfinished uploads of files below this folder that are meant, by path; return how many.
+        """Abort unfinished uploads below this folder whose paths are meant; return their count.
 
-        For stores that have no names for what is uploaded in parts. The writers of these files must be gone or fenced.
+        For stores in which unfinished uploads have no names. The writers of these files must be gone or fenced.
         """
         return 0
 

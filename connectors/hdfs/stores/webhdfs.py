@@ -41,12 +41,12 @@ class _AnswerLost(Exception):
 
 
 class _Client(hdfs.InsecureClient):  # type: ignore[misc]
-    """HdfsCLI's client, which asks the name nodes in turn, with two operations more."""
+    """HdfsCLI's client, which asks the name nodes in turn, with two more operations."""
 
     _list_page = _Request("GET").to_method("LISTSTATUS_BATCH")
 
     def resolve(self, hdfs_path: str) -> str:
-        """Return the path as it is: names with HdfsCLI's marker `#LATEST` are names."""
+        """Return the path unchanged: names with HdfsCLI's marker `#LATEST` are names."""
         return hdfs_path
 
     def _request(self, method: str, url: str, **arguments: Any) -> requests.Response:
@@ -74,7 +74,7 @@ class WebHdfsStore(FolderStore[_Client]):
         self.url = f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{self._root}"
 
     def exists(self, path: str) -> bool:
-        """Say whether the name is taken."""
+        """True if the name is taken."""
         return self._status(path) is not None
 
     def create(self, path: str) -> None:
@@ -216,7 +216,7 @@ def _meaning(doing: str, error: HdfsError) -> Exception:
 
 
 def _good(answer: requests.Response) -> requests.Response:
-    """Return the answer of a data node if it is a good one. Errors: HdfsError."""
+    """Return a data node's answer if it is good. Errors: HdfsError."""
     if answer.ok:
         return answer
     try:
@@ -227,7 +227,7 @@ def _good(answer: requests.Response) -> requests.Response:
 
 
 def _never_sent(error: Exception) -> bool:
-    """Whether no connection was made, so that the server has heard nothing."""
+    """True if no connection was made, so that the server has heard nothing."""
     return "NewConnectionError" in repr(error) or "ConnectTimeout" in repr(error)
 
 

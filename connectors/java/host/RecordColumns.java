@@ -35,7 +35,7 @@ final class RecordColumns {
     private Rows spare;
     private ByteBuffer buffer = ByteBuffer.allocateDirect(1 << 16).order(ByteOrder.LITTLE_ENDIAN);
 
-    /** `ofHeaders`: makes the bytes of headers; null: the chain does. */
+    /** `ofHeaders`: makes the bytes of headers; null: the stage does. */
     RecordColumns(HeaderConverter ofHeaders) {
         headerConverter = ofHeaders;
         json.configure(Map.of("schemas.enable", "false"), false);

@@ -39,7 +39,7 @@ public final class RecordReader {
     private final Map<Integer, Schema> keySchemas = new HashMap<>();
     private final Map<Integer, Schema> valueSchemas = new HashMap<>();
 
-    /** `ofHeaders`: null where the chain reads them. */
+    /** `ofHeaders`: null where the stage reads them. */
     public RecordReader(HeaderConverter ofHeaders) {
         headerConverter = ofHeaders;
         json.configure(Map.of(JsonConverterConfig.SCHEMAS_ENABLE_CONFIG, "false"), false);

@@ -13,36 +13,36 @@ import org.apache.kafka.connect.sink.SinkRecord;
 /** What a sink task's records pass before `put`. */
 public final class SinkRecords {
     private final ObjectMapper mapper = new ObjectMapper();
-    private final Chain chain;
+    private final JavaStage stage;
     private final boolean tolerates;
     private List<Failure> failures = new ArrayList<>();
     private Map<TopicPartition, Integer> filtered = new HashMap<>();
 
-    /** `ofChain`: null: nothing. */
-    public SinkRecords(Chain ofChain, boolean doesTolerate) {
-        chain = ofChain;
+    /** `ofStage`: null: nothing. */
+    public SinkRecords(JavaStage ofStage, boolean doesTolerate) {
+        stage = ofStage;
         tolerates = doesTolerate;
     }
 
     /**
-     * The records as the chain leaves them, without those that it filters or that fail in it. Where failures are not
+     * The records as the stage leaves them, without those that it filters or that fail in it. Where failures are not
      * tolerated, nothing after one passes of its partition: these records come again.
      */
     public List<?> passed(List<SinkRecord> records) throws InterruptedException {
         failures = new ArrayList<>();
         filtered = new HashMap<>();
-        if (chain == null) {
+        if (stage == null) {
             return records;
         }
         List<Object> passed = new ArrayList<>(records.size());
-        Iterator<Object> outcomes = chain.applied(records, tolerates).iterator();
+        Iterator<Object> outcomes = stage.applied(records, tolerates).iterator();
         for (SinkRecord record : records) {
             Object outcome = outcomes.next();
             if (outcome instanceof Failed failed) {
                 failures.add(new Failure(record, failed));
             } else if (outcome == null) {
-                filtered.merge(Chain.origin(record), 1, Integer::sum);
-            } else if (outcome != Chain.UNTRIED) {
+                filtered.merge(JavaStage.origin(record), 1, Integer::sum);
+            } else if (outcome != JavaStage.UNTRIED) {
                 passed.add(outcome);
             }
         }

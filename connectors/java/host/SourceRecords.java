@@ -35,7 +35,7 @@ public final class SourceRecords implements Runnable {
     private static final Logger LOG = LoggerFactory.getLogger("headrace.SourceRecords");
 
     private final SourceTask task;
-    private final Chain chain;
+    private final JavaStage stage;
     private final ClassLoader loader;
     private final Thread thread;
     private final JsonConverter json = new JsonConverter();
@@ -52,15 +52,15 @@ public final class SourceRecords implements Runnable {
     private Throwable failure;
 
     /**
-     * `ofChain`: what its records pass before they cross; null: nothing. `ofHeaders`: makes the bytes of headers; null:
-     * the chain does. `ofTransactions`: where the task says how its transactions end; null: it does not.
+     * `ofStage`: what its records pass before they cross; null: nothing. `ofHeaders`: makes the bytes of headers; null:
+     * the stage does. `ofTransactions`: where the task says how its transactions end; null: it does not.
      */
-    public SourceRecords(SourceTask polledTask, Chain ofChain, HeaderConverter ofHeaders, Transactions ofTransactions,
-            ClassLoader pluginLoader, String name) {
+    public SourceRecords(SourceTask polledTask, JavaStage ofStage, HeaderConverter ofHeaders,
+                         Transactions ofTransactions, ClassLoader pluginLoader, String name) {
         task = polledTask;
         wantsReceipts = hasCommitRecord(task.getClass());
         polled = new Polled(wantsReceipts);
-        chain = ofChain;
+        stage = ofStage;
         transactions = ofTransactions;
         loader = pluginLoader;
         json.configure(Map.of("schemas.enable", "false"), false);
@@ -81,8 +81,8 @@ public final class SourceRecords implements Runnable {
             stopping = true;
             notifyAll();
         }
-        if (chain != null) {
-            chain.end();
+        if (stage != null) {
+            stage.end();
         }
         if (waitMs > 0) {
             thread.join(waitMs);
@@ -104,7 +104,7 @@ public final class SourceRecords implements Runnable {
                 List<SourceRecord> records = poll();
                 if (records != null && !records.isEmpty()) {
                     pause = 1;
-                    addAll(records, chain == null ? records : applied(records));
+                    addAll(records, stage == null ? records : applied(records));
                     continue;
                 }
                 if (records != null && transactions != null) {
@@ -133,7 +133,7 @@ public final class SourceRecords implements Runnable {
         }
     }
 
-    /** Of each record what the chain makes of it: another record, null or what failed. */
+    /** Of each record what the stage makes of it: another record, null or what failed. */
     private List<Object> applied(List<SourceRecord> records) throws InterruptedException {
         List<Object> outcomes = new ArrayList<>(records.size());
         for (SourceRecord record : records) {
@@ -141,7 +141,7 @@ public final class SourceRecords implements Runnable {
                 break;
             }
             try {
-                outcomes.add(chain.apply(record));
+                outcomes.add(stage.apply(record));
             } catch (Failed failed) {
                 outcomes.add(failed);
             }

@@ -21,16 +21,15 @@ from typing import Any, Final, Protocol, TypeVar
 
 import jpype
 
-from headrace.connectors.java.host.chain import HostedChain
 from headrace.connectors.java.host.contexts import failure
 from headrace.connectors.java.host.jvm import Jvm
 from headrace.connectors.java.host.logs import HostFormatter, logged_as, set_levels
 from headrace.connectors.java.host.metrics import close_metrics
 from headrace.connectors.java.host.plugin import Plugin
 from headrace.connectors.java.host.provider import HostedProvider
-from headrace.connectors.java.host.section import HostedSection
 from headrace.connectors.java.host.sink import HostedSink
 from headrace.connectors.java.host.source import HostedConnector, HostedTask
+from headrace.connectors.java.host.stage import CrossedStage, HostedStage
 from headrace.connectors.java.wire import Wire
 
 MOST_THREADS: Final = 1_000
@@ -58,7 +57,7 @@ class Host:
         self._tasks: dict[int, HostedTask] = {}
         self._starting: set[int] = set()
         self._sinks: dict[int, HostedSink] = {}
-        self._sections: dict[int, HostedSection] = {}
+        self._stages: dict[int, CrossedStage] = {}
         self._providers: dict[str, HostedProvider] = {}
         self._making_provider = threading.Lock()
         self._jvm: Jvm | None = None
@@ -80,7 +79,7 @@ class Host:
         number, data = message["id"], memoryview(b"")
         try:
             result = self._called(message)
-            if message["call"] in ("task.take", "section.apply"):
+            if message["call"] in ("task.take", "stage.apply"):
                 result, data = result
             answer = {"id": number, "result": result}
         except jpype.JVMNotRunning:
@@ -165,10 +164,10 @@ class Host:
         assert jvm is not None
 
         def make() -> HostedTask:
-            chain = HostedChain(jvm, given["chain"], is_source=True)
+            stage = HostedStage(jvm, given["stage"], is_source=True)
             plugin, config = self._plugin_of(given), given["config"]
             in_transactions, bounds = given["in_transactions"], given["bounds_transactions"]
-            return HostedTask(jvm, plugin, given["name"], config, chain, given["headers"], ask, in_transactions, bounds)
+            return HostedTask(jvm, plugin, given["name"], config, stage, given["headers"], ask, in_transactions, bounds)
 
         return {"wants_receipts": self._started(number, self._tasks, make).wants_receipts}
 
@@ -208,7 +207,7 @@ class Host:
         if method == "start":
             assert self._jvm is not None
             plugin, say = self._plugin_of(given), partial(self._say, number)
-            made = HostedSink(plugin, given["name"], given["config"], given["idle_ms"], given["chain"], say)
+            made = HostedSink(plugin, given["name"], given["config"], given["idle_ms"], given["stage"], say)
             self._sinks[number] = made
             made.start(self._jvm, given["headers"])
             self._settle()
@@ -226,20 +225,20 @@ class Host:
         }
         return calls[method]()
 
-    def _section(self, method: str, given: Mapping[str, Any]) -> Any:
+    def _stage(self, method: str, given: Mapping[str, Any]) -> Any:
         number: int = given["task"]
         if method == "start":
             jvm = self._jvm
             assert jvm is not None
-            self._started(number, self._sections, lambda: HostedSection(jvm, given["chain"], given["is_source"]))
+            self._started(number, self._stages, lambda: CrossedStage(jvm, given["stage"], given["is_source"]))
             return None
         if method == "stop":
-            return self._ended(number, self._sections)
-        section = self._sections[number]
+            return self._ended(number, self._stages)
+        stage = self._stages[number]
         calls: Mapping[str, Callable[[], Any]] = {
-            "apply": lambda: section.apply(given),
-            "end_waits": section.end_waits,
-            "interrupt": section.interrupt,
+            "apply": lambda: stage.apply(given),
+            "end_waits": stage.end_waits,
+            "interrupt": stage.interrupt,
         }
         return calls[method]()
 

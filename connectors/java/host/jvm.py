@@ -11,6 +11,7 @@ from typing import Any, Final
 
 import jpype
 
+from headrace.connectors.java.host.connect_internals import plugin_class_loader
 from headrace.connectors.java.host.logs import INHERITED
 
 _COLLECTOR: Final = re.compile(r"-XX:\+Use\w+GC")
@@ -22,7 +23,6 @@ _SMALL_HEAP: Final = ("-XX:NewRatio=1", "-XX:SurvivorRatio=3")
 """Decided: half of such a heap for new objects, two fifths of it for those that survive, because what is kept of a
 source's records until Kafka has them is 1-3 MB, which the JVM's own sizes promote: FileStreamSource took 0.7
 microseconds of collections a record and takes 0.1; loses: a quarter of what old objects may have."""
-_LOADER: Final = "org.apache.kafka.connect.runtime.isolation.PluginClassLoader"
 
 
 class Jvm:
@@ -54,7 +54,7 @@ class Jvm:
         key = (location, *jars)
         if key not in self._loaders:
             urls = [_url(Path(jar)) for jar in jars]
-            self._loaders[key] = jpype.JClass(_LOADER)(_url(Path(location)), urls, self._system_loader)
+            self._loaders[key] = plugin_class_loader(_url(Path(location)), urls, self._system_loader)
         return self._loaders[key]
 
     @property

@@ -6,11 +6,9 @@ import threading
 from collections.abc import Mapping
 from typing import Any, Final
 
-import jpype
-
+from headrace.connectors.java.host.connect_internals import new_plugin_metrics
 from headrace.connectors.java.host.logs import current_number
 
-_METRICS: Final = "org.apache.kafka.common.metrics"
 _made: Final[dict[int | None, list[Any]]] = {}
 _lock: Final = threading.Lock()
 
@@ -20,19 +18,7 @@ def plugin_metrics(tags: Mapping[str, str]) -> Any:
 
     Each has a registry of its own: a new task may have a metric of the same name before the old one has ended.
     """
-    named, settings = jpype.java.util.LinkedHashMap(), jpype.java.util.HashMap()
-    for key, value in tags.items():
-        named.put(key, value)
-    reporter = jpype.JClass(f"{_METRICS}.JmxReporter")()
-    settings.put("metrics.jmx.exclude", ".*type=kafka-metrics-count.*")  # each registry would count itself
-    reporter.configure(settings)
-    metrics = jpype.JClass(f"{_METRICS}.Metrics")(
-        jpype.JClass(f"{_METRICS}.MetricConfig")(),
-        jpype.java.util.ArrayList([reporter]),
-        jpype.JClass("org.apache.kafka.common.utils.Time").SYSTEM,
-        jpype.JClass(f"{_METRICS}.KafkaMetricsContext")("kafka.connect"),
-    )
-    made = jpype.JClass(f"{_METRICS}.internals.PluginMetricsImpl")(metrics, named)
+    made = new_plugin_metrics(tags)
     with _lock:
         _made.setdefault(current_number(), []).append(made)
     return made

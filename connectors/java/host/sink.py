@@ -14,13 +14,12 @@ from typing import Any, Final
 
 import jpype
 
-from headrace.connectors.java.host.chain import HostedChain
 from headrace.connectors.java.host.contexts import failure
 from headrace.connectors.java.host.jvm import Jvm
 from headrace.connectors.java.host.logs import adopt, log_context
 from headrace.connectors.java.host.plugin import Plugin, java_map
-from headrace.connectors.java.host.section import read_records
 from headrace.connectors.java.host.sink_context import SinkContext, java_partition, java_partitions, place_of
+from headrace.connectors.java.host.stage import HostedStage, read_records
 
 log = logging.getLogger(__name__)
 
@@ -38,14 +37,14 @@ class HostedSink:
         name: str,
         config: Mapping[str, str],
         idle_ms: int,
-        chain: Mapping[str, Any] | None,
+        stage: Mapping[str, Any] | None,
         say: Callable[[Mapping[str, Any]], None],
     ) -> None:
-        """`idle_ms`: how long at most nothing is put before `put` is called without records; `chain`: as told."""
+        """`idle_ms`: how long at most nothing is put before `put` is called without records; `stage`: as told."""
         self._plugin, self._config, self._name = plugin, dict(config), name
         self._context = SinkContext()
-        self._given_chain = chain
-        self._chain: HostedChain | None = None
+        self._given_stage = stage
+        self._stage: HostedStage | None = None
         self._idle_s = idle_ms / 1000
         self._say = say
         self._log_context = log_context()
@@ -62,7 +61,7 @@ class HostedSink:
     # -- the worker's calls --------------------------------------------------------------------------------------------
 
     def start(self, jvm: Jvm, headers: Mapping[str, Any] | None) -> None:
-        """Make the task and start it; `headers` reads the headers that the chain does not read."""
+        """Make the task and start it; `headers` reads the headers that the stage does not read."""
         self._do(lambda: self._start(jvm, headers))
 
     def open(self, partitions: Sequence[Sequence[Any]], member: Sequence[Any] | None) -> dict[str, Any]:
@@ -88,8 +87,8 @@ class HostedSink:
 
     def stop(self) -> bool:
         """End the task; whether all its calls ended, too. Errors: those of the task's `stop`."""
-        if self._chain is not None:
-            self._chain.end()
+        if self._stage is not None:
+            self._stage.end()
         future = self._submit(self._stop)
         self._work.put(None)
         for _ in range(2):
@@ -149,9 +148,9 @@ class HostedSink:
             self._say({"event": "sink", "asked": asked})
 
     def _start(self, jvm: Jvm, headers: Mapping[str, Any] | None) -> None:
-        chain = self._chain = HostedChain(jvm, self._given_chain, is_source=False)
-        self._reader = jvm.headrace("RecordReader")(chain.headers(headers))
-        self._records = jvm.headrace("SinkRecords")(chain.java, chain.tolerates)
+        stage = self._stage = HostedStage(jvm, self._given_stage, is_source=False)
+        self._reader = jvm.headrace("RecordReader")(stage.headers(headers))
+        self._records = jvm.headrace("SinkRecords")(stage.java, stage.tolerates)
         self._task = self._plugin.make_task(self._config)
         props = java_map(self._config)
         self._task.initialize(self._context.java(jvm, self._name, self._config, props))
@@ -162,8 +161,8 @@ class HostedSink:
             if self._task is not None:
                 self._task.stop()
         finally:
-            if self._chain is not None:
-                self._chain.close()
+            if self._stage is not None:
+                self._stage.close()
 
     def _open(self, partitions: Sequence[Sequence[Any]], member: Sequence[Any] | None) -> None:
         self._context.member = member

@@ -10,10 +10,10 @@ from typing import Any, Final
 
 import jpype
 
-from headrace.connectors.java.host.chain import HostedChain
 from headrace.connectors.java.host.contexts import AskOffsets, connector_context, task_context
 from headrace.connectors.java.host.jvm import Jvm
 from headrace.connectors.java.host.plugin import Plugin, java_map
+from headrace.connectors.java.host.stage import HostedStage
 
 log = logging.getLogger(__name__)
 
@@ -66,34 +66,34 @@ class HostedTask:
         plugin: Plugin,
         name: str,
         config: Mapping[str, str],
-        chain: HostedChain,
+        stage: HostedStage,
         headers: Mapping[str, Any] | None,
         ask: AskOffsets,
         in_transactions: bool,
         bounds_transactions: bool,
     ) -> None:
-        """`headers` makes the bytes of headers where the chain does not.
+        """`headers` makes the bytes of headers where the stage does not.
 
         `in_transactions`: the task is told of records once their offsets are stored, too. `bounds_transactions`: it
         says where they end.
         """
         self._in_transactions = in_transactions
         self._plugin = plugin
-        self._chain = chain
+        self._stage = stage
         self._committing = threading.Lock()
         self._transactions = jvm.headrace("Transactions")() if bounds_transactions else None
         try:
-            converter = chain.headers(headers)
+            converter = stage.headers(headers)
             with plugin.entered():
                 self._task = plugin.make_task(config)
                 props = java_map(config)
                 self._task.initialize(task_context(name, props, ask, self._transactions))
                 self._task.start(props)
         except BaseException:
-            chain.close()
+            stage.close()
             raise
         self._records = jvm.headrace("SourceRecords")(
-            self._task, chain.java, converter, self._transactions, plugin.loader, f"poll-{name}"
+            self._task, stage.java, converter, self._transactions, plugin.loader, f"poll-{name}"
         )
         self._records.start()
 
@@ -154,5 +154,5 @@ class HostedTask:
                 self._records.interrupt()
             ended = bool(self._records.end(POLL_END_MS))
         if ended:
-            self._chain.close()
+            self._stage.close()
         return ended

@@ -43,30 +43,30 @@ class DatabaseColumn:
 
     name: str
     type_name: str
-    """As the database prints it, so that it can be cast to: `numeric(10,2)`, `int(10) unsigned`, `shop.mood[]`."""
+    """As the database prints it, to be cast to: `numeric(10,2)`, `int(10) unsigned`, `shop.mood[]`."""
     kind: Kind
     nullable: bool = True
-    """True also where it is unknown."""
+    """True also if unknown."""
     precision: int | None = None
-    """Digits of NUMERIC and DECIMAL, None where they are not bounded; digits of the fraction of TIME and TIMESTAMP."""
+    """Digits of NUMERIC and DECIMAL, None if they are not bounded; digits of the fraction of TIME and TIMESTAMP."""
     scale: int | None = None
-    """Of NUMERIC and DECIMAL; None where each value has its own."""
+    """Of NUMERIC and DECIMAL; None if each value has its own."""
     length: int | None = None
     """The longest text or bytes, in characters or bytes."""
     zoned: bool = False
     """TIMESTAMP: an instant, whatever the session's time zone."""
     exact: bool = False
-    """STRING: texts that differ are known to be different for it, whatever their case and the blanks at their end."""
+    """STRING: texts that differ also differ for the column, in case and in blanks at their end, too."""
     unsigned: bool = False
-    """A 64-bit integer may exceed INT64 then."""
+    """A 64-bit integer may then exceed INT64."""
     autoincrement: bool = False
     has_default: bool = False
     generated: bool = False
     """Computed by the database: it cannot be written."""
     element: DatabaseColumn | None = None
-    """Of an ARRAY."""
+    """The column of an ARRAY's elements."""
     select: str = "{}"
-    """The SQL expression that reads it as a value of its kind; `{}` stands for the column, quoted."""
+    """The SQL expression that reads the column as a value of its kind; `{}` stands for the quoted name."""
 
     def reading(self, column: str) -> str:
         """`select` with this quoted column name."""

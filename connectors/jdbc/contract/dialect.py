@@ -1,7 +1,7 @@
 """The contract of a dialect: everything that differs between databases.
 
-Another database is a subclass of `Dialect` in the entry point group `headrace.jdbc.dialect`, under the name that
-`dialect.name` may use.
+A further database is a subclass of `Dialect` in the entry point group `headrace.jdbc.dialect`, under the name for
+`dialect.name`.
 """
 
 from __future__ import annotations
@@ -30,19 +30,19 @@ WHY_REFUSED: Final = "is not passed on: it may load code, read or write files, o
 IDLE: Final = "has no effect here"
 NO_PROPERTIES: Final[Mapping[str, str]] = MappingProxyType({})
 INTERRUPT_S: Final = 2
-"""How long a request to end a query may take to reach the server."""
+"""A request to end a query reaches the server within this time."""
 
 
 @dataclass(frozen=True)
 class JvmDriver:
-    """How the JVM's driver reaches a database: its URL has no secret in it, the properties may."""
+    """The JVM driver's way to a database. The URL has no secret in it, the properties may."""
 
     class_name: str
     url: str
     properties: Mapping[str, str | Password] = field(repr=False)
 
     def plain_properties(self) -> dict[str, str]:
-        """The properties as the driver takes them, with secrets in plain text."""
+        """The properties as the driver takes them, secrets in plain text."""
         return {k: v.value if isinstance(v, Password) else v for k, v in self.properties.items()}
 
 
@@ -57,44 +57,46 @@ class Dialect(ABC):
     default_port: ClassVar[int | None] = None
     quotes: ClassVar[tuple[str, str]] = ('"', '"')
     has_catalogs: ClassVar[bool] = False
-    """Whether the first of two parts of a name is a catalog (as in MariaDB) and not a schema."""
+    """True if the first of two parts of a name is a catalog (as in MariaDB), not a schema."""
     is_file: ClassVar[bool] = False
-    """Whether a database is a file on the worker's machine."""
+    """True if a database is a file on the worker's machine."""
     upserts: ClassVar[bool] = True
     clock: ClassVar[str]
-    """A statement that answers the database's time. Units: microseconds since the epoch."""
+    """A query for the database's time. Units: microseconds since the epoch."""
     jdbc_class: ClassVar[str]
     python_module: ClassVar[str]
-    """The driver's import name; where it is missing, `python_package` is to be installed."""
+    """The driver's import name; `python_package` installs it."""
     python_package: ClassVar[str]
     unsafe: ClassVar[Mapping[str, str | None]] = {}
     """Driver properties that no user may set, with the values forced on them; None: left out."""
     obeyed: ClassVar[frozenset[str] | None] = None
-    """Driver properties, in lower case, that have an effect in the Python driver; None: not known."""
+    """Driver properties, in lower case, that take effect in the Python driver; None: unknown."""
     obeyed_by_jvm: ClassVar[frozenset[str]] = frozenset()
-    """Driver properties, in lower case, that have an effect only in the JVM's driver, which a source reads with."""
+    """Driver properties, in lower case, that take effect only in the JVM's driver, which a source reads with."""
     files: ClassVar[frozenset[str]] = frozenset()
-    """Driver properties, in lower case, whose values are files to read; `database.connection` checks their paths."""
+    """Driver properties, in lower case, that name files to read; `database.connection` checks the paths."""
 
     # Names
 
     def quoted(self, identifier: str) -> str:
-        """The identifier as the database takes it literally; quotes in it are doubled."""
+        """The identifier in quotes, those in it doubled: the database takes it literally."""
         first, last = self.quotes
         return first + identifier.replace(last, last * 2) + last
 
     def folded(self, identifier: str) -> str:
-        """The identifier in the case that the database gives to one without quotes."""
+        """An unquoted identifier in the case that the database gives it."""
         return identifier
 
     def folded_id(self, table: TableId) -> TableId:
-        """The table that the name means where it is written without quotes."""
+        """The table that this name means if it is written without quotes."""
         catalog, schema = (None if part is None else self.folded(part) for part in (table.catalog, table.schema))
         return TableId(catalog, schema, self.folded(table.table))
 
     def identifier(self, name: str, quote: bool = True) -> str:
-        """A name in a statement. `quote=False` (`quote.sql.identifiers=never`) changes its case only: it is quoted in
-        any case, so that no name of a topic or field can be read as SQL."""
+        """A name in a statement, always quoted, so that no name of a topic or field can be read as SQL.
+
+        `quote=False` (`quote.sql.identifiers=never`) changes only its case.
+        """
         return self.quoted(name if quote else self.folded(name))
 
     def name_of(self, table: TableId, quote: bool = True) -> str:
@@ -104,7 +106,7 @@ class Dialect(ABC):
     def table_id(self, text: str) -> TableId:
         """The table that `a.b.c` names, its parts quoted or not.
 
-        Errors: ValueError for more than three parts, an empty one and a quote that does not end.
+        Errors: ValueError for more than three parts, an empty part or an open quote.
         """
         parts = self._name_parts(text)
         if not 1 <= len(parts) <= 3 or not all(parts):
@@ -116,7 +118,7 @@ class Dialect(ABC):
         return TableId(catalog, schema, table)
 
     def unreachable(self, table: TableId, access: Access) -> str | None:
-        """The reason that no statement over such a connection reaches this table; None if one may."""
+        """The reason why no statement over such a connection reaches this table; None if one may."""
         return None
 
     def _name_parts(self, text: str) -> list[str]:
@@ -139,21 +141,22 @@ class Dialect(ABC):
 
     @abstractmethod
     def tables(self, connection: Connection, catalog: str | None = None) -> Sequence[tuple[TableId, TableType]]:
-        """All tables that can be read except the database's own, in the order of their names.
+        """All readable tables but the database's own, sorted by name.
 
-        `catalog` is a pattern as in `TableFilter`; without one only the catalog that the connection is in.
+        `catalog` is a pattern as in `TableFilter`; without it: the connection's catalog only.
         """
 
     @abstractmethod
     def describe(self, connection: Connection, tables: Sequence[TableId]) -> dict[TableId, Table]:
-        """Those of the tables that are there, found by the names given (without schema: the one that a statement
-        would mean), with few statements for many tables."""
+        """Describes those of the tables that exist, in few statements; names without schema mean what SQL makes of
+        them.
+        """
 
     @abstractmethod
     def columns_of(self, connection: Connection, query: str) -> tuple[DatabaseColumn, ...]:
         """The columns of a SELECT's result, found without running it.
 
-        Errors: sqlalchemy.exc.DBAPIError, or the driver's own, where the database does not take it.
+        Errors: sqlalchemy.exc.DBAPIError, or the driver's own, if the database refuses the query.
         """
 
     def now_micros(self, connection: Connection) -> int:
@@ -161,27 +164,27 @@ class Dialect(ABC):
         return int(connection.execute(sqlalchemy.text(self.clock)).scalar_one())
 
     def server_zone(self, connection: Connection) -> str | None:
-        """The server's default time zone; None where it has none."""
+        """The server's default time zone; None if it has none."""
         return None
 
     # Types and values
 
     @abstractmethod
     def column_type(self, schema: Schema, key: bool = False) -> str:
-        """The type of a new column for values of this schema; with `key`, of one that is part of a key.
+        """The type of a new column for values of this schema; with `key` of one in a key.
 
-        Errors: ValueError for a schema that has none here.
+        Errors: ValueError if no type fits the schema.
         """
 
     @abstractmethod
     def literal(self, value: Any, schema: Schema, zone: tzinfo = UTC) -> str:
-        """A constant in a statement, as after DEFAULT; the value is as in `Schema.default`, `zone` is `db.timezone`.
+        """A constant in a statement, as after DEFAULT. The value is as in `Schema.default`, `zone` is `db.timezone`.
 
-        Errors: ValueError for values that have no literal here.
+        Errors: ValueError if the value has no literal here.
         """
 
     def no_type(self, schema: Schema) -> ValueError:
-        """The error of a schema for which no column can be made."""
+        """The error for a schema that no column can be made for."""
         named = f"{schema.name} ({schema.type.name})" if logical(schema) or schema.name else schema.type.name
         text = f"{named} type doesn't have a mapping to the SQL database column type of {self.database}"
         nested = schema.type in (SchemaType.ARRAY, SchemaType.MAP, SchemaType.STRUCT)
@@ -193,7 +196,7 @@ class Dialect(ABC):
         return SourceSql(self.quoted)
 
     def sink_sql(self, options: SinkOptions) -> SinkSql:
-        """The SQL that a sink writes with. Errors: ValueError where this dialect serves no sinks."""
+        """The SQL that a sink writes with. Errors: ValueError if this dialect serves no sinks."""
         raise ValueError(f"no sink here knows how to write into {self.database}")
 
     # Connections
@@ -204,37 +207,37 @@ class Dialect(ABC):
 
     @abstractmethod
     def jvm(self, access: Access) -> JvmDriver:
-        """The URL and properties for the JVM's driver; unsafe properties are forced over the user's."""
+        """The URL and properties for the JVM's driver; unsafe properties override the user's."""
 
     def prepare(self, engine: Engine) -> None:  # noqa: B027 - most have nothing to do
-        """Makes each connection of this engine begin in the state that this dialect expects, such as time zone UTC."""
+        """Sets up each new connection of this engine as this dialect expects it, such as in time zone UTC."""
 
     def opened_file(self, connection: Any) -> str | None:
-        """The file that a new connection of the Python driver has opened; None where the database is no file."""
+        """The file that a new connection of the Python driver has opened; None if the database is no file."""
         return None
 
     def interrupt(self, connection: Any, access: Access) -> None:  # noqa: B027 - some drivers cannot
-        """Ends the running statement of a Python driver's connection with an error; another thread calls it."""
+        """Ends the running statement of a Python driver's connection with an error. Called by another thread."""
 
     def with_login(self, access: Access, properties: Mapping[str, str]) -> dict[str, str | Password]:
-        """The properties with the login; the driver's own names for it are `user` and `password`."""
+        """The properties with the login, which the driver calls `user` and `password`."""
         login = {"user": access.user, "password": access.password}
         return {**properties, **{key: value for key, value in login.items() if value is not None}}
 
     def forced(self, properties: Mapping[str, str]) -> dict[str, str]:
-        """The properties with unsafe ones removed or set to safe values, in whatever case they were written."""
+        """The properties with unsafe ones, in any case of letters, removed or made safe."""
         unsafe = {key.lower() for key in self.unsafe}
         kept = {key: value for key, value in properties.items() if key.lower() not in unsafe and not _loads(key)}
         kept |= self.files_among(kept)
         return kept | {key: value for key, value in self.unsafe.items() if value is not None}
 
     def refused(self, properties: Mapping[str, str]) -> list[str]:
-        """The names among these properties that `forced` does not let through."""
+        """The names of the properties that `forced` removes or changes."""
         forced, files = self.forced(properties), self.files_among(properties)
         return sorted(key for key, value in properties.items() if forced.get(key) != files.get(key, value))
 
     def idle(self, properties: Mapping[str, str], reads: bool) -> list[str]:
-        """The names of the properties that are passed on and have no effect; `reads`: true for a source."""
+        """The names of the passed properties without effect; `reads`: true for a source."""
         if self.obeyed is None:
             return []
         known = self.obeyed | (self.obeyed_by_jvm if reads else frozenset())
@@ -270,20 +273,19 @@ _CODE: Final = (
 
 
 def _loads(key: str) -> bool:
-    """Whether a driver property, by its name, may load code or read or write files: in today's drivers all such are in
-    `unsafe`, later drivers may have more."""
+    """True if a property's name hints at code or files. Today's such are in `unsafe`; later drivers may have more."""
     return any(word in key.lower() for word in _CODE)
 
 
 def milliseconds(name: str, value: str) -> int:
-    """The value of a driver's property that is a time. Errors: ValueError."""
+    """Parses a driver property that is a time. Errors: ValueError."""
     if not value.isascii() or not value.isdigit():
         raise ValueError(f"{name}={value} is no number of milliseconds")
     return int(value)
 
 
 def _unquoted(rest: str, mark: str, text: str) -> tuple[str, str]:
-    """The part that a quote begins, with doubled quotes made one, and the text after it."""
+    """Splits off a quoted part, doubled quotes made one; returns it and the text after it."""
     part, at = "", 1
     while True:
         end = rest.find(mark, at)

@@ -14,7 +14,7 @@ _NESTED: Final = (SchemaType.ARRAY, SchemaType.MAP, SchemaType.STRUCT)
 
 
 def item_text(column: Column, value: Value) -> Column:
-    """The text of a value, which every database reads alike: numbers, booleans as 1 and 0, bytes in hex."""
+    """The text of a value in a form that every database reads: booleans as 1 and 0, bytes in hex."""
     schema = value.schema
     if schema.type is SchemaType.BOOLEAN:
         return column.cast("int").cast("string")

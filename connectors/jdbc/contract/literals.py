@@ -16,7 +16,7 @@ _INTEGERS: Final = (SchemaType.INT8, SchemaType.INT16, SchemaType.INT32, SchemaT
 
 
 def number_literal(value: Any, schema: Schema) -> str:
-    """The literal of a number, alike in every SQL. Errors: ValueError for a number that is not finite."""
+    """The literal of a number, the same in every SQL. Errors: ValueError if the number is not finite."""
     if isinstance(value, Decimal) and value.is_finite():
         return format(value, "f")
     if schema.type in _INTEGERS and isinstance(value, int):
@@ -27,14 +27,14 @@ def number_literal(value: Any, schema: Schema) -> str:
 
 
 def text_literal(text: str) -> str:
-    """A text in single quotes, those in it doubled. Errors: ValueError for a NUL, which no database takes."""
+    """A text in single quotes, those in it doubled. Errors: ValueError if it has a NUL, which no database takes."""
     if "\0" in text:
         raise ValueError("a text with the character NUL has no literal")
     return "'" + text.replace("'", "''") + "'"
 
 
 def temporal_text(value: int, kind: str | None, zone: tzinfo) -> str:
-    """A Date, Time or Timestamp as SQL writes it, the last by the clock of this zone.
+    """A Date, Time or Timestamp in SQL's form, a Timestamp by the clock of this zone.
 
     Errors: ValueError outside of the years 1 to 9999.
     """
@@ -50,10 +50,10 @@ def temporal_text(value: int, kind: str | None, zone: tzinfo) -> str:
 
 
 def declared_length(schema: Schema) -> int | None:
-    """The length of a text column in the table it comes from, where Debezium puts it into the schema's parameters."""
+    """The declared length of a text column at its source, by Debezium's schema parameter."""
     return number_in(schema, _DECLARED_LENGTH, 10_485_760)
 
 
 def declared_type(schema: Schema) -> str:
-    """The type of the column in the table it comes from, in upper case, as `declared_length`; empty where unknown."""
+    """The declared type of the column at its source, in upper case, as `declared_length`; empty if unknown."""
     return schema.parameters.get(_DECLARED_TYPE, "").upper()

@@ -1,7 +1,7 @@
-"""The contract for databases that list their open transactions, so that a source can wait for late commits.
+"""The contract of databases that list their open transactions, so that a source can wait for late commits.
 
-A dialect whose database lists them returns an `OpenTransactions` from `SourceSql.transactions`. Where it returns None,
-the source cannot wait and logs a warning.
+`SourceSql.transactions` returns an `OpenTransactions` if the database lists them. If it returns None, the source cannot
+wait and logs a warning.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import ClassVar, Final
 from sqlalchemy import Connection
 
 ANY_TABLE: Final = ""
-"""Stands for all tables of the database, where it is unknown which ones a view or a query reads."""
+"""Stands for all tables of the database, if the tables behind a view or a query are unknown."""
 
 
 class OpenTransactions(ABC):
@@ -23,11 +23,11 @@ class OpenTransactions(ABC):
     """
 
     shown_in: ClassVar[str]
-    """Where an operator finds the transactions by these names: `virtualtransaction in pg_locks`."""
+    """Says where an operator finds transactions by these names: `virtualtransaction in pg_locks`."""
 
     @abstractmethod
     def is_standby(self, connection: Connection) -> bool:
-        """Whether the server follows another one, at which transactions write: whatever is open here only reads."""
+        """True if the server follows another one, at which transactions write: transactions open here only read."""
 
     @abstractmethod
     def writers(self, connection: Connection, tables: Collection[str]) -> Mapping[str, frozenset[str]]:
@@ -35,4 +35,4 @@ class OpenTransactions(ABC):
 
     @abstractmethod
     def all(self, connection: Connection) -> Mapping[str, bool]:
-        """Every open transaction of this database except the connection's own, and whether it has written anything."""
+        """Every open transaction of this database but the connection's own; true for those that have written."""

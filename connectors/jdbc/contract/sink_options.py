@@ -1,4 +1,4 @@
-"""A sink's settings as its code reads them, whichever connector's names they were given by."""
+"""A sink's settings as its code reads them, independent of the connector's names for them."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from enum import StrEnum
 
 
 class InsertMode(StrEnum):
-    """The statement for a record that has a value."""
+    """The statement for records with a value."""
 
     INSERT = "insert"
     UPSERT = "upsert"
@@ -16,7 +16,7 @@ class InsertMode(StrEnum):
 
 
 class KeyMode(StrEnum):
-    """Where the columns of the primary key come from."""
+    """The origin of the primary key's columns."""
 
     NONE = "none"
     KAFKA = "kafka"
@@ -26,54 +26,58 @@ class KeyMode(StrEnum):
 
 @dataclass(frozen=True)
 class SinkOptions:
-    """The meaning of a sink's settings."""
+    """A sink's settings."""
 
     connector: str = "jdbc-sink"
     insert_mode: InsertMode = InsertMode.INSERT
     key_mode: KeyMode = KeyMode.NONE
     key_fields: tuple[str, ...] = ()
-    """Empty: all fields of the key; of `kafka` its three names."""
+    """Empty: all fields of the key; for `kafka` its three names."""
     deletes: bool = False
     passes_deletes: bool = False
-    """Whether delete records are passed over where rows are not deleted; else they fail."""
+    """True if delete records are skipped while `deletes` is off; else they fail."""
     truncates: bool = False
     table_format: str = "${topic}"
-    """`${topic}` and, of change events, `${source.<field>}` stand in it."""
+    """`${topic}` and, for change events, `${source.<field>}` are replaced."""
     dots_to_underscores: bool = False
-    """Whether a topic's dots become underscores, so that they separate no schema from its table."""
+    """True if a topic's dots become underscores, so that they separate no schema from its table."""
     tables: Mapping[str, str] = field(default_factory=dict)
-    """Topics whose table is named here."""
+    """Tables by topic, named outright."""
     normalize_table: bool = False
-    """Whether each character of a topic but ASCII letters, digits and underscores becomes an underscore."""
+    """True if each character of a topic but ASCII letters, digits and underscores becomes an underscore."""
     included: frozenset[str] = frozenset()
-    """The fields of values that are written besides those of the key; empty: all."""
+    """The written fields of values, besides the key's; empty: all."""
     excluded: frozenset[str] = frozenset()
     source_names: bool = False
-    """Whether a field's column has the name of the column that its values come from, where Debezium passes that on."""
+    """True if columns get the names of the columns that values come from, if Debezium passes those on."""
     creates: bool = False
     evolves: bool = False
     widens: bool = False
     replaces_nulls: bool = True
-    """Whether a null becomes its field's default."""
+    """True if a null becomes its field's default."""
     zone: str = "UTC"
-    """`db.timezone`: the zone whose clock time columns without a time zone hold."""
+    """`db.timezone`: columns without a time zone hold this zone's clock."""
     timestamp_fields: frozenset[str] = frozenset()
-    """Fields of INT64 or STRING that are timestamps."""
+    """Fields of INT64 or STRING that hold timestamps."""
     timestamp_nanos: bool = False
-    """Whether those numbers count nanoseconds; else microseconds."""
+    """True if those numbers count nanoseconds; else microseconds."""
     string_column: str = "record_value"
-    """For values that are just a text."""
+    """The column for values that are a bare text."""
     quotes: bool = True
     offsets_table: str | None = None
-    """The table that stores offsets with the rows: exactly once; None: at least once."""
+    """Stores offsets with the rows: exactly once; None: at least once."""
     offsets_wanted: bool = True
-    """Whether the config names that table; else a sink that may not create one goes on without."""
+    """True if the config names that table; else a sink that may not create it goes on without."""
     reduces: bool = False
-    """Whether of a batch's inserts of one key only the last is written, as of its updates."""
+    """True if a batch's inserts of one key are reduced to the last, as its updates are."""
     max_retries: int | None = None
-    """How often in a row a write may fail with a retriable error before the task fails; None: without limit."""
+    """The most retriable write failures in a row before the task fails; None: unlimited."""
     tolerates: bool = False
-    """Whether failing records are left out (`errors.tolerance`)."""
+    """True if failing records are skipped (`errors.tolerance`)."""
+
+    def writes(self, field: str) -> bool:
+        """True if this field of values is written, though it is not of the key."""
+        return field not in self.excluded and (not self.included or field in self.included)
 
 
 KAFKA_KEY: tuple[str, str, str] = ("__connect_topic", "__connect_partition", "__connect_offset")

@@ -14,14 +14,14 @@ from headrace.connectors.jdbc.contract.sink_options import InsertMode, SinkOptio
 from headrace.plugins.schema import Schema
 
 PASSED: Final = -1
-"""The layout number of a row that is passed over."""
+"""The layout number of a skipped row."""
 SEPARATOR: Final = "\x1f"
-"""Between the names in `shape`."""
+"""Separates the names in `shape`."""
 FRACTION: Final = "headrace.fraction.digits"
-"""The parameter of a Time's or Timestamp's schema with the number of digits of a second's fraction; without it: 3."""
+"""The schema parameter with a Time's or Timestamp's digits of a second's fraction; without it: 3."""
 _HOUR_SECONDS: Final = 3600
 _MOST_HOURS: Final = 1_000_000
-"""No database has so long a time."""
+"""No database takes longer times."""
 
 
 class Value(NamedTuple):
@@ -29,12 +29,12 @@ class Value(NamedTuple):
 
     name: str
     schema: Schema
-    """The schema that a new column for it would be created for."""
+    """The schema for a new column of these values."""
     column: Column
     text: bool = False
-    """Whether the column is text that a database reads as a value of the schema."""
+    """True if the column is text that a database reads as a value of the schema."""
     wrong: Column | None = None
-    """True where the value does not fit the schema; None: it always fits."""
+    """True if the value does not fit the schema; None: it always fits."""
 
 
 class Operation(StrEnum):
@@ -47,29 +47,29 @@ class Operation(StrEnum):
 
 @dataclass(frozen=True)
 class Cell:
-    """One column of the table that rows of a layout have a value for."""
+    """A column of the table that a layout's rows have a value for."""
 
     name: str
-    """The field's; the table's column may differ from it in case."""
+    """The field's name; the table's column may differ from it in case."""
     schema: Schema
-    """The schema that a new column for it would be created for."""
+    """The schema for a new column of these values."""
     key: bool
     arrow: str
-    """The column of the batch that has the value; in a document cells stand in their order."""
+    """The batch's column with the value. In a document cells stand in their order."""
     text: bool = False
-    """Whether it has text that the database reads, whatever the schema."""
+    """True if the value is text that the database reads, whatever the schema."""
 
 
 @dataclass(frozen=True)
 class RowLayout:
-    """The shape of rows: their operation, and where their values are."""
+    """The shape of rows: their operation, and the places of their values."""
 
     operation: Operation
     cells: tuple[Cell, ...] = ()
     document: str | None = None
-    """The column of the batch with a JSON array of the cells; None: each cell has a column of its own."""
+    """The batch's column with a JSON array of the cells; None: each cell has its own column."""
     members: bool = False
-    """Whether the document's last item is a JSON object whose members are further cells; `shape` names them."""
+    """True if the document's last item is a JSON object with further cells as members; `shape` names them."""
 
     @property
     def key(self) -> tuple[Cell, ...]:
@@ -78,34 +78,33 @@ class RowLayout:
 
 
 def finds_rows(layout: RowLayout, options: SinkOptions) -> bool:
-    """Whether rows of this layout change the rows that have their key; else they are only added."""
+    """True if such rows change the rows that have their key; else they are only added."""
     return bool(layout.key) and (layout.operation is Operation.DELETE or options.insert_mode is not InsertMode.INSERT)
 
 
 def keeps_last(layout: RowLayout, options: SinkOptions) -> bool:
-    """Whether of a batch's rows of one key only the last is written."""
+    """True if only the last of a batch's rows of one key is written."""
     return finds_rows(layout, options) or (options.reduces and bool(layout.key))
 
 
 class Form(NamedTuple):
-    """How a database takes values."""
+    """A database's form of values."""
 
     documents: bool
-    """All cells of a row in a JSON document; else in a column each."""
+    """True if all cells of a row are in one JSON document; else each has a column."""
     cell: Callable[[Value], Column]
-    """A value as a column of the batch has it."""
+    """A value in a column of the batch."""
     item: Callable[[Value], Column]
     """A value as text in a document."""
     keeps: frozenset[str] = frozenset()
-    """Names of Debezium's types whose values it takes as they are."""
+    """Names of Debezium's types that it takes unchanged."""
 
 
 def time_text(count: Column, digits: int) -> Column:
-    """A count of a second's parts, of which it has so many digits, as databases read it; null where none has so long a
-    time.
+    """A database's text of a time, from a count of second's parts with so many `digits`; null if it is too long.
 
-    The end of a day is 24:00, which a clock shows as its beginning; MariaDB's TIME is a duration, which may be negative
-    or more than a day.
+    The end of a day is 24:00, which a clock shows as its beginning. MariaDB's TIME is a duration: it may be negative or
+    more than a day.
     """
     parts = count.cast("bigint")
     hour, most = _HOUR_SECONDS * 10**digits, _MOST_HOURS * _HOUR_SECONDS * 10**digits

@@ -1,8 +1,8 @@
 """The statements that write a batch's rows into a table.
 
-A `Target` is what the rows of one layout need for one table. Values are bound by the type of the column they go to:
-they are sent as text (to PostgreSQL as CSV through COPY, to the others in one bound JSON document, which the database
-unnests), and where a column would read that text wrongly, an expression stands between.
+A `Target` is what the rows of one layout need for one table. Values are bound by the type of the column they go to.
+They are sent as text: to PostgreSQL as CSV through COPY, to the others in one bound JSON document, which the database
+unnests. If a column would read that text wrongly, an expression stands between.
 """
 
 from __future__ import annotations
@@ -24,19 +24,19 @@ if TYPE_CHECKING:
     from headrace.connectors.jdbc.contract.dialect import Dialect
 
 DOCUMENT: Final = "\ufdd0"
-"""Stands for the bound document in a statement."""
+"""Placeholder of the bound document in a statement."""
 
 
 @dataclass(frozen=True)
 class Target:
-    """The statements for rows of one layout and one table; those that contain `DOCUMENT` get the document bound."""
+    """The statements for rows of one layout and one table. The document is bound in those with `DOCUMENT`."""
 
     arrow: tuple[str, ...] = ()
-    """The columns of the batch that are copied, in the statement's order."""
+    """The copied columns of the batch, in the statement's order."""
     stage: str | None = None
-    """Creates the stage where it is missing."""
+    """Creates the stage if it is missing."""
     check: str | None = None
-    """Answers whether the columns still have the types that this was made for, and whether the stage exists."""
+    """Tells if the columns still have the types that this was made for, and if the stage exists."""
     copy: str | None = None
     """Copies rows into the stage, or into the table itself."""
     steps: tuple[str, ...] = ()
@@ -46,7 +46,7 @@ class Target:
     names: Mapping[str, str] = field(default_factory=dict, compare=False)
     """The table's columns by their names in the stage."""
     exact: bool = True
-    """Whether keys that differ for us differ for the table; else two of them may name one row."""
+    """True if keys that differ here differ for the table; else two of them may name one row."""
 
 
 class BoundColumn(NamedTuple):
@@ -56,16 +56,16 @@ class BoundColumn(NamedTuple):
     number: int
     cell: Cell | None = None
     member: str | None = None
-    """The member of a value without schema that it gets in place of a cell."""
+    """The member of a value without schema that the column gets in place of a cell."""
 
     @property
     def place(self) -> str:
-        """Its name in the stage or the unnested document."""
+        """Its name in the stage or in the unnested document."""
         return f"c{self.number}"
 
     @property
     def key(self) -> bool:
-        """Whether it is part of the key."""
+        """True if it is part of the key."""
         return self.cell is not None and self.cell.key
 
     @property
@@ -75,14 +75,14 @@ class BoundColumn(NamedTuple):
 
 
 class SinkSql(ABC):
-    """Writes the statements for one database, as one connector wants them."""
+    """Writes the statements for one database, by one connector's options."""
 
     empty: ClassVar[str] = "DELETE FROM {}"
     """Removes all rows, within a transaction."""
     adds_one_by_one: ClassVar[bool] = False
-    """Whether ALTER TABLE adds one column at most."""
+    """True if ALTER TABLE adds one column at most."""
     widening: ClassVar[str] = ""
-    """Gives a `{column}` of a `{table}` another `{type}`, `{null}` or not; empty where types bound nothing."""
+    """Gives a `{column}` of a `{table}` another `{type}`, `{null}` or not; empty if types bound nothing."""
 
     def __init__(self, dialect: Dialect, options: SinkOptions) -> None:
         self.dialect = dialect
@@ -91,14 +91,14 @@ class SinkSql(ABC):
     @property
     @abstractmethod
     def form(self) -> Form:
-        """The form in which it takes values."""
+        """The form of values."""
 
     @abstractmethod
     def target(self, table: Table, layout: RowLayout, members: Sequence[str] = ()) -> Target:
         """The statements for rows of this layout; the table has a column for each of their values."""
 
     def bound(self, table: Table, layout: RowLayout, members: Sequence[str]) -> list[BoundColumn]:
-        """The columns that rows have values for, without those that the database computes itself."""
+        """The columns that rows have values for, without those that the database computes."""
         found: dict[str, BoundColumn] = {}
         for name, cell in [*((cell.name, cell) for cell in layout.cells), *((name, None) for name in members)]:
             column = table.column(name)
@@ -116,11 +116,11 @@ class SinkSql(ABC):
         return self.dialect.quoted(one.column.name)
 
     def columns(self, bound: Sequence[BoundColumn]) -> str:
-        """The columns' names."""
+        """The columns' names, joined by commas."""
         return ", ".join(map(self.quoted, bound))
 
     def sets(self, bound: Sequence[BoundColumn], value: str, table: str = "") -> str:
-        """Assignments to all columns but the key's; `{column}` and `{place}` in `value` stand for the assigned one."""
+        """Assignments to all columns but the key's; `{column}` and `{place}` in `value` stand for a column's names."""
         return ", ".join(
             f"{table}{self.quoted(one)} = {value.format(column=self.quoted(one), place=one.place)}"
             for one in bound
@@ -128,7 +128,7 @@ class SinkSql(ABC):
         )
 
     def matches(self, bound: Sequence[BoundColumn], value: str = "s.{place}") -> str:
-        """The condition that the keys of `t`, the table, and `s`, the new rows, are equal; `value` as in `sets`."""
+        """The condition that the keys of `t`, the table, equal those of `s`, the new rows; `value` as in `sets`."""
         keys = [(self.quoted(one), one.place) for one in bound if one.key]
         return " AND ".join(f"t.{column} = {value.format(column=column, place=place)}" for column, place in keys)
 
@@ -141,17 +141,17 @@ class SinkSql(ABC):
         return f" ON CONFLICT ({keys}) DO " + (f"UPDATE SET {sets}" if sets else "NOTHING")
 
     def prepare_documents(self, connection: Connection) -> None:  # noqa: B027 - most have nothing to do
-        """Makes a session ready for statements with documents; called once for each connection."""
+        """Prepares a session for statements with documents. Called once a connection."""
 
     def check_values(self, connection: Connection) -> None:  # noqa: B027 - most have nothing to do
-        """Raises the driver's error if the last statement changed a value to fit; called after each document."""
+        """Raises the driver's error if the last statement changed a value to fit. Called after each document."""
 
     def document_limits(self, connection: Connection) -> tuple[int, int]:
-        """How large documents are, and how large one of a single row may be. Units: bytes of `document_size`."""
+        """The size of documents, and the largest size of one with a single row. Units: bytes of `document_size`."""
         return 64 << 20, 256 << 20
 
     def document_size(self, connection: Connection, document: str) -> int:
-        """The size of a document as it goes to the server. Units: bytes."""
+        """The document's size on its way to the server. Units: bytes."""
         return len(document.encode())
 
     def truncated(self, table: Table, layout: RowLayout) -> Target | None:

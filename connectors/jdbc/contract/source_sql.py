@@ -1,15 +1,15 @@
-"""The SQL of a source's queries, as far as databases differ: how values are fetched, how timestamps are compared.
+"""The SQL of a source's queries: fetching values and comparing timestamps, which differ between databases.
 
-Values pass through the JVM's driver as few, plain types, so that neither driver nor Spark interprets them and no time
+Values pass through the JVM's driver in few, plain types, so that neither driver nor Spark interprets them and no time
 zone intervenes: numbers and texts as they are, decimals as text, and dates and times as whole numbers.
 
 | kind | fetched as |
 |---|---|
 | DATE | days since the epoch |
 | TIME | microseconds since midnight |
-| TIMESTAMP | microseconds since the epoch, of its wall clock as if that were UTC where it is not `zoned` |
+| TIMESTAMP | microseconds since the epoch; of its wall clock read as UTC if it is not `zoned` |
 | NUMERIC, DECIMAL, unsigned INT64 | text |
-| ARRAY | a JSON array of its elements so fetched (bytes in hex); an empty text where it has several dimensions |
+| ARRAY | a JSON array of its elements so fetched (bytes in hex); an empty text if it has several dimensions |
 
 A date or time that is no such number (infinity, a date of zeros) is fetched as -2**63.
 """
@@ -52,21 +52,20 @@ class FetchedColumn(NamedTuple):
     sql: str
     type: spark.DataType
     may_be_null: bool = False
-    """True if the fetched value may be null although the column has a value."""
+    """True if the fetched value may be null although the column's is not."""
 
 
 class Ranges(NamedTuple):
-    """The expression by which rows are cut into pieces; its values are in `[low, high]`."""
+    """The expression that cuts rows into pieces; its values are in `[low, high]`."""
 
     sql: str
     low: int
     high: int
     bound: Callable[[int], str] = str
-    """Writes such a value as the constant that the expression is compared with."""
+    """Writes a value as the constant that the expression is compared with."""
 
     def cut(self, pieces: int, sql: str) -> tuple[str, ...]:
-        """Conditions for `sql`, which stands for the expression, in its order; the outer ones are open, so that no
-        row is left out."""
+        """The pieces' conditions, with `sql` for the expression. The outer two are open, so that no row is left out."""
         span = self.high - self.low + 1
         count = max(1, min(pieces, span))
         inner = [self.bound(self.low + span * number // count) for number in range(1, count)]
@@ -77,20 +76,20 @@ class Ranges(NamedTuple):
 
 
 class SourceSql:
-    """Writes a source's SQL as most databases take it; a dialect overrides what differs."""
+    """Writes a source's SQL as most databases take it; a dialect overrides the differences."""
 
     def __init__(self, quoted: Callable[[str], str]) -> None:
         self.quoted = quoted
-        """Writes a name in the dialect's quotes."""
+        """Puts a name in the dialect's quotes."""
 
     one_writer: ClassVar[bool] = False
-    """Whether writing transactions run one after the other, so that none commits late."""
+    """True if writing transactions run one after the other, so that none commits late."""
     session: ClassVar[tuple[str, ...]] = ()
-    """Statements that prepare each connection for this class, where its driver does not."""
+    """Statements that prepare a connection, if its driver does not."""
     keeps_scale: ClassVar[bool] = True
     """True if no number in a column is longer than the column declares."""
     no_time: ClassVar[str] = "no date or time that can be counted"
-    """The words for a date or time that is fetched as -2**63."""
+    """Describes a date or time that is fetched as -2**63."""
     integer_type: ClassVar[str] = "BIGINT"
     text_type: ClassVar[str] = "VARCHAR(65535)"
     timestamp_literal: ClassVar[str] = "TIMESTAMP '{}'"
@@ -112,7 +111,7 @@ class SourceSql:
         return FetchedColumn(value, _TYPES.get(kind, spark.LongType()))
 
     def temporal_number(self, column: DatabaseColumn, value: str) -> str:
-        """The number that a DATE, TIME or TIMESTAMP is fetched as; NULL where it has none."""
+        """The number that a DATE, TIME or TIMESTAMP is fetched as; NULL if it has none."""
         if column.kind is Kind.DATE:
             return self.days(value)
         return self.micros_of_day(value) if column.kind is Kind.TIME else self.micros(value)
@@ -144,7 +143,7 @@ class SourceSql:
     # Windows
 
     def comparable(self, column: DatabaseColumn, quoted: str) -> str:
-        """A timestamp column as it is compared with `bound`, by an index where there is one.
+        """A timestamp column as it is compared with `bound`, such that an index can be used.
 
         Errors: ValueError for a column of another type.
         """
@@ -159,17 +158,17 @@ class SourceSql:
         return int(10 ** (6 - (6 if column.precision is None else column.precision)))
 
     def number(self, comparable: str) -> str:
-        """The result of `comparable` as a number of microseconds."""
+        """The result of `comparable` in microseconds."""
         return self.micros(comparable)
 
     def may_count(self, column: DatabaseColumn) -> bool:
-        """Whether the values of an incrementing column may all be whole numbers."""
+        """True if the values of an incrementing column may all be whole numbers."""
         return column.kind in _WHOLE or (
             column.kind in (Kind.NUMERIC, Kind.DECIMAL) and column.scale is not None and column.scale <= 0
         )
 
     def bound(self, micros: int, zoned: bool) -> str:
-        """A constant that `comparable` columns are compared with, from the units in which they are fetched."""
+        """A constant to compare `comparable` columns with, from the units of fetched values."""
         shown = datetime(1970, 1, 1) + timedelta(microseconds=micros)
         text = f"{shown.isoformat(' ', 'microseconds')}"
         return (self.zoned_literal if zoned else self.timestamp_literal).format(text)
@@ -179,7 +178,7 @@ class SourceSql:
         return f"{select} LIMIT {rows}"
 
     def isolation(self, level: str) -> tuple[str, ...]:
-        """Statements after which a session's transactions have this isolation level, also one that has just begun."""
+        """Statements that set the isolation level of a session's transactions, also of one that has just begun."""
         named = level.replace("_", " ")
         whole = f"SET SESSION CHARACTERISTICS AS TRANSACTION ISOLATION LEVEL {named}"
         return whole, f"SET TRANSACTION ISOLATION LEVEL {named}"
@@ -187,34 +186,31 @@ class SourceSql:
     # Queries and tables as a whole
 
     def seems_to_bind(self, query: str) -> bool:
-        """Whether a driver that prepares the query would take one of its operators for a parameter."""
+        """True if a driver that prepares the query would take one of its operators for a parameter."""
         return False
 
     def size(self, connection: Connection, table: TableId, name: str) -> tuple[int, int] | None:
-        """The database's estimate of a table's rows and bytes; None where it has none.
-
-        `name`: the table's quoted name.
-        """
+        """The database's estimate of a table's rows and bytes; None if it has none. `name`: the table's quoted name."""
         return None
 
     def ranges(self, connection: Connection, table: Table, name: str) -> Ranges | None:
-        """The ranges that cut the table into pieces: its key's, where that is one whole number; None: it has none."""
+        """The ranges that cut the table into pieces, by a key of one whole number; None without such a key."""
         key = table.column(table.key[0]) if len(table.key) == 1 else None
         if key is None or key.kind not in _WHOLE:
             return None
         return self.spanned(connection, f"{name} t", f"t.{self.quoted(key.name)}")
 
     def spanned(self, connection: Connection, source: str, value: str) -> Ranges | None:
-        """The range of a whole number over `source`, which follows FROM; None where there are no rows."""
+        """The range of a whole number over `source`, which follows FROM; None if it has no rows."""
         low, high = single_row(connection, f"SELECT MIN({value}), MAX({value}) FROM {source}")
         return None if low is None else Ranges(value, int(low), int(high))
 
     def transactions(self) -> OpenTransactions | None:
-        """The list of open transactions, for which windows wait; None where the database has none to give."""
+        """The list of open transactions that windows wait for; None if the database gives none."""
         return None
 
     def same_snapshot(self, connection: Connection) -> tuple[str, ...]:
-        """Statements that give other transactions the snapshot of this connection's; empty where that is impossible."""
+        """Statements that give other transactions this connection's snapshot; empty if that is impossible."""
         return ()
 
     def spark_url(self, url: str) -> str:
@@ -223,12 +219,12 @@ class SourceSql:
 
 
 def rows_of(connection: Connection, query: str) -> Any:
-    """The rows of a query's answer; nothing in its text is a placeholder."""
+    """The rows of a query. Nothing in its text is a placeholder."""
     return connection.execution_options(no_parameters=True).exec_driver_sql(query)
 
 
 def single_row(connection: Connection, query: str) -> Any:
-    """The only row of a query's answer; nothing in its text is a placeholder."""
+    """The only row of a query. Nothing in its text is a placeholder."""
     return rows_of(connection, query).one()
 
 

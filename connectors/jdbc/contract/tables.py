@@ -4,12 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import TYPE_CHECKING
 
 from headrace.connectors.jdbc.contract.columns import DatabaseColumn
-
-if TYPE_CHECKING:
-    pass
 
 
 class TableType(StrEnum):
@@ -43,17 +39,17 @@ class TableId:
 
 @dataclass(frozen=True)
 class Table:
-    """A table that is there."""
+    """A table of the database."""
 
     id: TableId
     type: TableType
     columns: tuple[DatabaseColumn, ...]
     key: tuple[str, ...] = ()
-    """The columns of its primary key, in the key's order."""
+    """The primary key's columns, in its order."""
     unique: tuple[tuple[str, ...], ...] = ()
-    """The columns of its other unique constraints and indexes."""
+    """The columns of other unique constraints and indexes."""
     guarded: bool = False
-    """Whether rows pass rules of the table's own, so that it takes them one by one only: a view, policies for rows."""
+    """True for a view or a table with policies: its own rules see each row, so it takes rows one by one only."""
 
     def column(self, name: str) -> DatabaseColumn | None:
         """The column of this name, else the only one that differs from it in case."""

@@ -1,7 +1,7 @@
-"""A JDBC URL taken apart, and the access to a database that a connector's config gives.
+"""A JDBC URL in its parts, and the access to a database that a connector's config gives.
 
-Nothing secret is in the text of a `JdbcUrl`: user, password and all parameters are taken out of it, and what a driver
-is given is put together anew, so that a user's URL cannot undo what is forced on a driver.
+The text of a `JdbcUrl` has no secret: user, password and all parameters are taken out of it. A driver gets a URL that
+is put together anew, so that a user's URL cannot undo what is forced on a driver.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _HOST_NAME: Final = re.compile(r"[\w.%-]*")
 _INSTANCE_NAME: Final = re.compile(r"[\w.%-]*(\\[\w$#-]+)?")
 """SQL Server's: a host may run several servers."""
 _LOGINS: Final = frozenset("@?;=(")
-"""Marks of a text in which a login may be."""
+"""A text with one of these may have a login in it."""
 _NOT_FOR_DRIVERS: Final = frozenset(
     {
         "url",
@@ -44,7 +44,7 @@ _NOT_FOR_DRIVERS: Final = frozenset(
 
 
 class Host(NamedTuple):
-    """Where a server listens; without port at the database's usual one."""
+    """A server's address; without port: the database's usual one."""
 
     name: str
     port: int | None = None
@@ -68,10 +68,7 @@ class JdbcUrl:
 
     @classmethod
     def parse(cls, text: str) -> JdbcUrl:
-        """The parts of `jdbc:<subprotocol>:<subname>`.
-
-        Errors: ValueError, without the text's parameters and login.
-        """
+        """Parses `jdbc:<subprotocol>:<subname>`. Errors: ValueError, without the text's parameters and login."""
         subprotocol, subname = subprotocol_of(text), text.strip().split(":", 2)[-1]
         if not text.strip():
             raise ValueError("connection.url is empty, and nothing else says where the database is")
@@ -94,19 +91,19 @@ class JdbcUrl:
 
 @dataclass(frozen=True)
 class Access:
-    """Everything needed to connect: the URL, the login, and the drivers' other properties. Picklable."""
+    """Everything needed to connect: the URL, the login and the drivers' other properties. Picklable."""
 
     url: JdbcUrl
     user: str | None = None
     password: Password | None = None
     properties: Mapping[str, str] = field(default_factory=dict, repr=False)
-    """The URL's parameters, and over them `connection.*` without the prefix."""
+    """The URL's parameters, overridden by `connection.*` without the prefix."""
 
     @classmethod
     def of(cls, config: Mapping[str, Any]) -> Access:
-        """By a connector's config, or its parsed settings with whatever else begins with `connection.`.
+        """Builds it from a connector's config, or from parsed settings with whatever else begins with `connection.`.
 
-        Errors: ValueError for a URL that is none.
+        Errors: ValueError for a malformed URL.
         """
         url = JdbcUrl.parse(config.get("connection.url") or "")
         extra = {key.removeprefix(_PREFIX): str(value) for key, value in config.items() if key.startswith(_PREFIX)}
@@ -122,14 +119,14 @@ class Access:
 
 
 def subprotocol_of(text: str) -> str:
-    """The database's kind in `jdbc:<subprotocol>:<subname>`, in lower case; empty for a text that is no such URL."""
+    """The database's kind in `jdbc:<subprotocol>:<subname>`, in lower case; empty for other texts."""
     scheme, _, rest = text.strip().partition(":")
     subprotocol, colon, _ = rest.partition(":")
     return subprotocol.lower() if scheme.lower() == "jdbc" and colon else ""
 
 
 def _network(subprotocol: str, subname: str) -> JdbcUrl:
-    """`//user:password@host:port,host:port/database?key=value&…`, or `database?…` on this host, or `;key=value`."""
+    """Parses `//user:password@host:port,host:port/database?key=value&…`, `database?…` on this host, or `;key=value`."""
     mode, slashes, rest = subname.partition("//")
     if not slashes:
         mode, rest = "", f"/{subname.removeprefix('/')}"
@@ -159,7 +156,7 @@ def _network(subprotocol: str, subname: str) -> JdbcUrl:
 
 
 def _host(text: str, names: re.Pattern[str]) -> Host:
-    """`name`, `name:port`, `[v6 address]:port`."""
+    """Parses `name`, `name:port`, `[v6 address]:port`."""
     if text.startswith("["):
         name, _, rest = text[1:].partition("]")
         port = rest.removeprefix(":")
@@ -179,6 +176,5 @@ def _parameters(query: str, separator: str) -> dict[str, str]:
 
 
 def harmless(text: str) -> str:
-    """The part of a text that may be shown, which may be no URL: its beginning where more could be a login or a
-    parameter, since it is unknown where those end."""
+    """The part of a text, perhaps no URL, that may be shown: its beginning, if a login or a parameter may follow."""
     return f"{':'.join(text.split(':')[:2])}:…" if _LOGINS & set(text) else text

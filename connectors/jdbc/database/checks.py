@@ -28,12 +28,12 @@ from headrace.plugins.contracts import Finding
 log = logging.getLogger(__name__)
 
 _VALIDATION_SECONDS: Final = 10
-"""A wrong host must be reported within the time that REST has."""
+"""A wrong host must be reported within REST's time limit."""
 _CLOCK_OFF_S: Final = 2.0
 
 
 def blocked(config: Mapping[str, str]) -> Iterator[Problem]:
-    """The parameters that the worker's environment forbids."""
+    """Yields the parameters that the worker's environment forbids."""
     try:
         access = Access.of(config)
     except ValueError:
@@ -46,7 +46,7 @@ def blocked(config: Mapping[str, str]) -> Iterator[Problem]:
 def checked_database(
     config: Mapping[str, str], worker: Mapping[str, Any], problems: list[Problem], creates: bool = True
 ) -> Database | None:
-    """The database of the config, if it is allowed; else adds the problem and returns None."""
+    """The config's database if it is allowed; else adds the problem and returns None."""
     url = harmless(config.get("connection.url", ""))
     try:
         return quick_database(config, worker, creates)
@@ -63,7 +63,7 @@ def quick_database(config: Mapping[str, str], worker: Mapping[str, Any], creates
 
 
 def connection_problems(values: Mapping[str, Any], database: Database, reads: bool) -> Iterator[Problem]:
-    """The problem of a connection that fails; logs parameters without effect. `reads`: true for a source."""
+    """Yields the problem of a failing connection; logs parameters without effect. `reads`: true for a source."""
     for name, why in _useless(database, reads).items():
         log.warning("The driver's parameter %s %s.", name, why)
     if database.access.url.password is not None:
@@ -76,7 +76,7 @@ def connection_problems(values: Mapping[str, Any], database: Database, reads: bo
 
 
 def file_problems(values: Mapping[str, Any], database: Database) -> Iterator[Problem]:
-    """The problem of a database that is a file to be made by its first connection, where it cannot be made."""
+    """Yields the problem of a database file that its first connection would create but cannot."""
     folder = os.path.dirname(os.path.realpath(database.access.url.database or ""))
     if not os.access(folder, os.W_OK | os.X_OK):
         text = f"Could not connect to database. {database.access}: there is no such file, and none can be made there"
@@ -91,7 +91,7 @@ def _useless(database: Database, reads: bool) -> dict[str, str]:
 
 
 def reached(database: Database, connection: Connection, reads: bool) -> Iterator[Finding]:
-    """The findings about a database that answers: its version and clock, and the connection's parameters.
+    """Findings about a database that answers: version, clock, and the connection's parameters.
 
     `reads`: true for a source.
     """
@@ -111,7 +111,7 @@ def reached(database: Database, connection: Connection, reads: bool) -> Iterator
 
 
 def zone_findings(database: Database, connection: Connection, wanted: str) -> Iterator[Finding]:
-    """A warning where the server's time zone differs from `db.timezone`: rows would come, or be dated, hours off."""
+    """A warning if the server's time zone differs from `db.timezone`: rows would come, or be dated, hours off."""
     server = database.dialect.server_zone(connection)
     if server is None:
         return
@@ -124,7 +124,7 @@ def zone_findings(database: Database, connection: Connection, wanted: str) -> It
 
 
 def may_run(connection: Connection, statement: str) -> bool:
-    """Whether the database takes a statement that changes nothing; what it did is taken back."""
+    """True if the database takes a statement that changes nothing; rolls it back."""
     try:
         with connection.begin_nested() as attempt:
             connection.execution_options(no_parameters=True).exec_driver_sql(statement)

@@ -30,11 +30,11 @@ from headrace.plugins.stopping import StopToken
 log = logging.getLogger(__name__)
 
 CONNECTIONS: Final = 4
-"""The most that one task holds open."""
+"""The most connections of one task."""
 _LOGIN_SECONDS: Final = 40
 _TLS: Final = re.compile(r"(?i)\bssl\b|certificate|channel binding")
 _QUOTED: Final = re.compile(r"""(?<!\w)'[^']*'|"[^"]*\"""")
-"""Names of hosts, users and databases, which say nothing about the cause."""
+"""Names of hosts, users and databases: they say nothing about the cause."""
 _TLS_REMEDY: Final = (
     "Check the server's certificate, and the parameters of TLS: sslmode and sslrootcert (PostgreSQL), sslMode and "
     "serverSslCert (MariaDB)"
@@ -44,11 +44,11 @@ _DEFAULT_SCHEMES: Final = ("postgresql", "mysql", "mariadb", "sqlserver", "oracl
 
 
 class DatabaseError(Exception):
-    """An error of the database that no retry can help; the task fails."""
+    """An error of the database that no retry mends; the task fails."""
 
 
 class DatabaseLoginRefused(DatabaseError, LoginRefused):
-    """The database refuses user or password; the task fails, and starts anew with the variables' new values."""
+    """The database refuses user or password. The task fails, and starts anew with the variables' new values."""
 
 
 class DatabaseAway(RetriableError):
@@ -73,13 +73,13 @@ class Database:
         stopping: StopToken | None = None,
         interrupted_by: InterruptedBy = uninterrupted,
     ) -> None:
-        """`creates`: whether a database that is a file may be made by connecting to it; not by a source.
+        """`creates`: true if connecting may create a database file; false for a source.
 
-        `allowed`: the worker's `file.allowed.paths`. Links may change, so the files are checked at each connection.
+        `allowed`: the worker's `file.allowed.paths`. Links may change, so each connection checks the files.
 
-        `hosts`: those that are allowed. They are resolved and judged before each connection; the driver resolves again.
+        `hosts`: the allowed ones. Each connection resolves and judges them first; the driver resolves again.
 
-        `stopping`: the end of the owner, and of every wait for the database.
+        `stopping`: ends every wait for the database.
 
         `interrupted_by`: as `TaskContext.interrupted_by`.
         """
@@ -88,7 +88,7 @@ class Database:
         self.attempts = attempts
         self.backoff_ms = backoff_ms
         self.hides = hides
-        """Whether queries are secret (`query.masked`): the database's errors quote them."""
+        """True if queries are secret (`query.masked`): the database's errors quote them."""
         self._creates = creates
         self._allowed = allowed
         self._hosts = hosts
@@ -108,10 +108,10 @@ class Database:
         stopping: StopToken | None = None,
         interrupted_by: InterruptedBy = uninterrupted,
     ) -> Database:
-        """The database of a connector's config, by the worker's settings; opens nothing. The others as of `__init__`.
+        """The database of a connector's config under the worker's settings; opens nothing. The rest as of `__init__`.
 
-        Errors: ValueError for a URL that is invalid, that this worker does not allow, or that no dialect serves, and
-        for parameters that are blocked or wrong.
+        Errors: ValueError for a URL that is invalid, not allowed by this worker or served by no dialect, and for
+        blocked or wrong parameters.
         """
         name = str(config.get("dialect.name") or "")
         if subprotocol := subprotocol_of(config.get("connection.url") or ""):
@@ -145,7 +145,7 @@ class Database:
 
     @property
     def engine(self) -> Engine:
-        """SQLAlchemy's engine; its logs and errors show no values bound to statements."""
+        """SQLAlchemy's engine. Its logs and errors show no bound values."""
         if self._engine is None:
             url, arguments = self.dialect.python_url(self.access)
             if url.get_backend_name() != "sqlite":
@@ -166,12 +166,12 @@ class Database:
         return self._engine
 
     def source_sql(self) -> SourceSql:
-        """The SQL of a source's queries; the URL's parameters count."""
+        """The SQL of a source's queries, which depends on the URL's parameters."""
         return self.dialect.source_sql(self.access.properties)
 
     @contextmanager
     def connect(self) -> Iterator[Connection]:
-        """A connection, tried for `connection.attempts` times; errors inside are raised as `error_of` says.
+        """A connection, tried `connection.attempts` times; raises errors inside as `error_of` says.
 
         Errors: DatabaseAway, DatabaseError.
         """
@@ -180,7 +180,7 @@ class Database:
 
     @contextmanager
     def held(self) -> Iterator[Connection]:
-        """As `connect`, but interrupted only within `interruptible`: for a connection that is idle for long."""
+        """As `connect`, but interruptible only within `interruptible`: for a connection with long idle times."""
         connection = self._opened()
         try:
             with self.translated_errors(), connection:
@@ -191,14 +191,14 @@ class Database:
                 connection.close()
 
     def interruptible(self, connection: Connection) -> AbstractContextManager[None]:
-        """Within it a running statement ends soon, once its task has to stop."""
+        """A context in which a running statement ends soon once its task has to stop."""
         return self._interrupted_by(
             partial(self.dialect.interrupt, connection.connection.driver_connection, self.access)
         )
 
     @contextmanager
     def begin(self) -> Iterator[Connection]:
-        """A connection in a transaction that writes: committed at the end, rolled back where something is raised.
+        """A connection in a writing transaction: committed at the end, rolled back on an error.
 
         Errors: as `connect`.
         """
@@ -215,7 +215,7 @@ class Database:
             raise self.error_of(error) from (None if self.hides else _cause(error))
 
     def error_of(self, error: BaseException, doing: str = "") -> DatabaseAway | DatabaseError:
-        """The error for the worker: the database, its user, its message, and whether a retry may help."""
+        """The error for the worker: the database, its user and message; its class says if a retry may help."""
         state = sql_states.sql_state(error)
         fatal = DatabaseLoginRefused if state.startswith("28") else DatabaseError
         kind = DatabaseAway if sql_states.is_retriable(error) else fatal
@@ -240,11 +240,11 @@ class Database:
 
     @property
     def is_missing_file(self) -> bool:
-        """Whether the database is a file that is not there yet; connecting makes it, where that `creates`."""
+        """True if the database is a file that does not exist; connecting creates it if `creates`."""
         return self.dialect.is_file and not os.path.exists(self.access.url.database or "")
 
     def check_hosts(self) -> None:
-        """Raises where the worker does not allow a host of the URL, or its address.
+        """Checks the URL's hosts and their addresses against the worker's allowed ones.
 
         Errors: ConfigError, DatabaseAway.
         """
@@ -255,7 +255,7 @@ class Database:
             raise DatabaseAway(f"{self.access}, connecting: {error}") from None
 
     def _check_opened(self, connection: Any, _: object) -> None:
-        """Raises where a link led a new connection outside after the check; nothing was read or written yet."""
+        """Refuses a connection that a link led outside after the check; nothing was read or written yet."""
         file = self.dialect.opened_file(connection)
         try:
             if file is not None:
@@ -290,12 +290,12 @@ class Database:
 
 
 def begun(connection: Connection) -> RootTransaction:
-    """A transaction that writes: committed at its end, rolled back where something is raised."""
+    """A writing transaction: committed at its end, rolled back on an error."""
     return connection.execution_options(writes=True).begin()
 
 
 def check_scheme(access: Access, worker: Mapping[str, Any]) -> None:
-    """Raises where the worker does not allow this kind of database, or the URL names no file where it has to.
+    """Refuses a kind of database that the worker does not allow, and an SQLite URL without a file.
 
     Errors: ValueError.
     """
@@ -312,7 +312,7 @@ def check_scheme(access: Access, worker: Mapping[str, Any]) -> None:
 
 
 def check_files(access: Access, dialect: Dialect, allowed: tuple[str, ...]) -> None:
-    """Raises where the drivers would open files that the worker does not allow: MariaDB's driver would fetch any URL.
+    """Refuses files outside of the worker's allowed paths: MariaDB's driver would fetch any URL.
 
     Errors: ValueError; ConfigError for a database that is a file.
     """
@@ -333,7 +333,7 @@ BLOCKED_TEXT: Final = "JDBC URL contains blocked connection parameter"
 
 
 def blocked_parameters(access: Access) -> list[str]:
-    """The driver's parameters that the worker's environment variable forbids, as for Confluent's connector."""
+    """The driver parameters that the worker's environment variable forbids, as for Confluent's connector."""
     blocked = {name.strip().lower() for name in os.environ.get(_BLOCKED, "").split(",") if name.strip()}
     return [name for name in access.properties if name.lower() in blocked]
 
@@ -355,5 +355,5 @@ def _remedy(state: str, access: Access, connects: bool) -> str:
 
 
 def _cause(error: BaseException) -> BaseException | None:
-    """The driver's error: SQLAlchemy's has the statement in its text."""
+    """The driver's own error: SQLAlchemy's has the statement in its text."""
     return getattr(error, "orig", None) if isinstance(error, SQLAlchemyError) else error

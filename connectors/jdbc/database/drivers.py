@@ -1,4 +1,4 @@
-"""The JVM's drivers: the jar of each, and the remedy where it is missing.
+"""The JVM's drivers: the jar of each, and the remedy if it is missing.
 
 Those of PostgreSQL, MariaDB (which serves MySQL, too) and SQLite are fetched with Spark's jars (`headrace.config.jars`)
 and are on the class path from the start: it is fixed, and archived, when Spark's JVM starts.
@@ -22,11 +22,11 @@ _OTHERS: Final = {
     "com.sap.db.jdbc.Driver": "com.sap.cloud.db.jdbc:ngdbc",
     "oracle.jdbc.OracleDriver": "com.oracle.database.jdbc:ojdbc11",
 }
-"""Their names on Maven Central; the operator fetches them, who accepts their licences."""
+"""Their names on Maven Central. The operator fetches them and accepts their licences."""
 
 
 def missing_driver(class_name: str) -> str:
-    """The message and remedy for a missing driver of this class."""
+    """The message and remedy if the driver of this class is missing."""
     artifact = _OURS.get(class_name)
     if artifact is not None:
         jar = next(jar for jar in pinned("spark") if jar.artifact == artifact)

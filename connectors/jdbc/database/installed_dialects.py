@@ -1,4 +1,4 @@
-"""The dialects that are installed: ours, and those of other packages in the entry point group."""
+"""The installed dialects: ours, and those of other packages in the entry point group."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ def dialects() -> Mapping[str, type[Dialect]]:
 
 
 def dialect_for(subprotocol: str, name: str = "") -> Dialect:
-    """The dialect of this name, or where that is empty the first one of the URL.
+    """The dialect of this name; without name the first that serves the URL.
 
-    A name chooses among those of the URL: another's rules would not be the ones that the worker allowed the URL by.
-    Errors: ValueError that names those there are.
+    A name chooses among those that serve the URL: the worker allowed the URL by their rules. Errors: ValueError that
+    names the choices.
     """
     found = dialects()
     if name:

@@ -1,7 +1,7 @@
 """A connection of the driver's JVM to a database, which reads Arrow batches without a Spark job.
 
 Rows go from the result set through the getters that Spark's own JDBC source uses into Arrow: no row is ever an object
-in Python. These are internal classes of classic Spark; of all connectors this module alone knows them.
+in Python (`headrace.plugins.catalyst.spark_internals.ResultSets`).
 
 Measured on two busy cores with PostgreSQL, seven columns: 5 rows 3 ms, 1,000 rows 10 ms, 100,000 rows 0.15 s.
 """
@@ -24,6 +24,7 @@ from headrace.config.worker.allowed_hosts import ALL_NAMES, AllowedHosts, HostUn
 from headrace.connectors.jdbc.contract.dialect import JvmDriver
 from headrace.connectors.jdbc.database import sql_states
 from headrace.connectors.jdbc.database.drivers import missing_driver
+from headrace.plugins.catalyst.spark_internals import ResultSets, current_session, thrown_in_java
 from headrace.plugins.contracts import InterruptedBy, LoginRefused, RetriableError, uninterrupted
 from headrace.plugins.scratch import scratch_folder
 
@@ -35,7 +36,7 @@ _MOST_ROWS: Final = 16_384
 _MOST_ALTERED: Final = 3
 _FEW: Final = 50
 _FEW_BYTES: Final = 8_000
-"""Fewer rows and bytes come over py4j itself, which is slow for more."""
+"""At most so many rows and bytes come over py4j itself, which is slow for more."""
 
 
 _OPTIONS: Final = """
@@ -45,7 +46,7 @@ pushDownPredicate pushDownAggregate pushDownLimit pushDownOffset pushDownTableSa
 tableComment refreshKrb5Config connectionProvider preferTimestampNTZ hint isolationLevel
 """
 _SPARKS_OWN: Final = frozenset(_OPTIONS.lower().split())
-"""Names that Spark takes for its own options and never passes on: no user's `connection.*` may be one."""
+"""Names that Spark takes for its own options and never passes on; no user's `connection.*` may be one."""
 
 
 @dataclass(frozen=True)
@@ -54,22 +55,22 @@ class JvmAccess:
 
     driver: JvmDriver
     url: str
-    """The driver's URL by which Spark finds its own dialect."""
+    """The driver's URL in the form by which Spark finds its own dialect."""
     session: tuple[str, ...] = ()
     """Statements that each connection begins with."""
     isolation: tuple[str, ...] = ()
-    """Those before them that set the isolation level, as PostgreSQL wants it; none: the database's."""
+    """Statements before those of `session` that set the isolation level; empty: the database's own."""
     about: str = ""
     """The beginning of error messages."""
     hides: bool = False
-    """Whether queries are secret (`query.masked`): the database's errors quote them."""
+    """True if queries are secret (`query.masked`): the database's errors quote them."""
 
     hosts: tuple[str, ...] = ()
-    """Those of the URL."""
+    """The URL's hosts."""
     allowed: AllowedHosts = ALL_NAMES
 
     def check_hosts(self) -> None:
-        """Raises where the worker does not allow a host, or its address; the driver resolves the name again.
+        """Checks the hosts and their addresses against the worker's allowed ones; the driver resolves names again.
 
         Errors: ConfigError, RetriableError.
         """
@@ -80,9 +81,9 @@ class JvmAccess:
             raise RetriableError(str(error)) from error
 
     def options(self, fetch_size: int, transaction: tuple[str, ...] = ()) -> dict[str, str]:
-        """As Spark's JDBC source takes them. Invariant 6: secrets among them; Spark shows none of a relation's.
+        """Options of Spark's JDBC source. Invariant 6: secrets among them; Spark shows none of a relation's.
 
-        `transaction`: statements that it begins with, the isolation level among them.
+        `transaction`: statements that begin it, the isolation level among them.
         """
         statements = (*(transaction or self.isolation), *self.session)
         begun = {"sessionInitStatement": "; ".join(statements)} if statements else {}
@@ -103,16 +104,16 @@ class JvmLink:
         self._access = access
         self._interrupted_by = interrupted_by
         self._connection: Any = None
-        self._tools: _Tools | None = None
+        self._tools: ResultSets | None = None
         self._row_bytes: dict[str, int] = {}
         self._altered: dict[str, int] = {}
-        """How often in a row reads of a shape have failed with an AlteredError."""
+        """Per shape, the reads in a row that failed with an AlteredError."""
         self.failures = 0
-        """The count of retriable errors, which its owner sets back to 0."""
+        """The count of retriable errors; its owner resets it."""
         self._folder = scratch_folder("jdbc", shared_memory=True)
 
     def read(self, query: str, types: StructType, shape: str, fetch_size: int, rows: int) -> Iterator[pa.RecordBatch]:
-        """The rows of the query in its order; `shape` names the types, `rows` is an estimate of their number.
+        """The rows of the query in its order; `shape` names the types, `rows` estimates their number.
 
         Errors: RetriableError, JvmReadError.
         """
@@ -139,20 +140,19 @@ class JvmLink:
         self._folder.cleanup()
 
     def _settled(self, error: Exception, shape: str) -> Exception:
-        """The error; a fatal one where the columns of this shape, described anew before each read, do not change and
-        the database still misses one: the query itself is wrong."""
+        """Makes an AlteredError fatal after some in a row: columns are described anew, so the query itself is wrong."""
         if not isinstance(error, AlteredError):
             return error
         self._altered[shape] = self._altered.get(shape, 0) + 1
         return error if self._altered[shape] < _MOST_ALTERED else JvmReadError(str(error))
 
-    def _opened(self) -> _Tools:
+    def _opened(self) -> ResultSets:
         session = _session()
         if self._tools is None or self._tools.session is not session:
-            self._connection, self._tools = None, _Tools(session, self._access.url)
+            self._connection, self._tools = None, ResultSets(session, self._access.url)
         if self._connection is None:
             self._access.check_hosts()
-            connection = self._tools.connect(self._access)
+            connection = self._tools.connect(self._access.options(0))
             for text in (*self._access.isolation, *self._access.session):
                 statement = connection.createStatement()
                 statement.execute(text)
@@ -162,8 +162,7 @@ class JvmLink:
         return self._tools
 
     def _interrupt(self, statement: Any) -> Callable[[], None]:
-        """The call that ends a statement of the connection; `cancel` of PostgreSQL's statements has no effect between
-        the first rows and the last."""
+        """The call that ends a statement; PostgreSQL's `cancel` has no effect between the first rows and the last."""
         is_postgresql = self._access.driver.class_name.startswith("org.postgresql.")
         cancel: Callable[[], None] = self._connection.cancelQuery if is_postgresql else statement.cancel
         return cancel
@@ -174,7 +173,7 @@ class JvmLink:
             with contextlib.suppress(Py4JError, OSError):
                 connection.close()
 
-    def _batches(self, tools: _Tools, rows: Any, shape: str, count: int) -> Iterator[pa.RecordBatch]:
+    def _batches(self, tools: ResultSets, rows: Any, shape: str, count: int) -> Iterator[pa.RecordBatch]:
         path, at_once = os.path.join(self._folder.name, "batch"), 0
         while True:
             if at_once != self._rows_at_once(shape):
@@ -196,65 +195,18 @@ class JvmLink:
         return max(1, min(_MOST_ROWS, 1 << (BATCH_BYTES // known).bit_length() >> 1))
 
 
-class _Tools:
-    """The classes of Spark's JVM, looked up once: each dot of a Java name is a call."""
-
-    def __init__(self, session: SparkSession, url: str) -> None:
-        jvm: Any = session._jvm
-        jdbc = jvm.org.apache.spark.sql.execution.datasources.jdbc
-        self.session = session
-        self._dialect = _object(jvm.org.apache.spark.sql.jdbc, "JdbcDialects$").get(url)
-        self._utils = _object(jdbc, "JdbcUtils$")
-        self._options = jdbc.JDBCOptions
-        self._to_scala = jvm.PythonUtils.toScalaMap
-        self._converters = _object(jvm.org.apache.spark.sql.execution.arrow, "ArrowConverters$")
-        self._metrics = jvm.org.apache.spark.executor.InputMetrics()
-        self._nothing = _object(jvm.scala, "None$")
-        self._file_stream = jvm.java.io.FileOutputStream
-        self._data_stream = jvm.java.io.DataOutputStream
-        self._write = jvm.org.apache.spark.api.python.PythonRDD.writeIteratorToStream
-        self._types: dict[str, Any] = {}
-
-    def connect(self, access: JvmAccess) -> Any:
-        """A connection, made as Spark makes its own."""
-        options = self._options(self._to_scala({"url": access.url, "dbtable": "unused", **access.options(0)}))
-        return self._dialect.createConnectionFactory(options).apply(-1)
-
-    def rows(self, results: Any, shape: str, types: StructType) -> Any:
-        """A result set's rows in Spark's internal form."""
-        if shape not in self._types:
-            self._types[shape] = self.session._jsparkSession.parseDataType(types.json())
-        known = self._types[shape]
-        return self._utils.resultSetToSparkInternalRows(results, self._dialect, known, self._metrics, self._nothing)
-
-    def arrow(self, rows: Any, shape: str, at_once: int) -> Any:
-        """The rows as Arrow streams of one batch each."""
-        types = self._types[shape]
-        return self._converters.toBatchWithSchemaIterator(rows, types, at_once, 1 << 40, "UTC", False, False)
-
-    def through_file(self, batches: Any, path: str) -> bytes:
-        """The next of the streams."""
-        stream = self._data_stream(self._file_stream(path))
-        try:
-            self._write(batches.take(1), stream)
-        finally:
-            stream.close()
-        with open(path, "rb") as written:
-            return written.read()[4:]  # after its length
-
-
 SNAPSHOT_GONE: Final = ("22023", "42704", "55000")
-"""The transaction that exported the snapshot has ended."""
+"""States of an import whose exporting transaction has ended."""
 _ALTERED: Final = ("42P01", "42S02", "42703", "42S22", "0A000")
-"""A table or a column is not there any more, or its type is another: it was altered after the plan was made."""
+"""States of a table or column that was dropped or retyped after the plan was made."""
 
 
 class AlteredError(RetriableError):
-    """A table or a column is not as it was when the plan was made."""
+    """A table or column has changed since the plan was made."""
 
 
 class JvmReadError(Exception):
-    """An error of the database, or of the JVM's driver, that no retry can help; the task fails."""
+    """An error of the database or of the JVM's driver that no retry mends; the task fails."""
 
 
 class JvmLoginRefused(JvmReadError, LoginRefused):
@@ -287,7 +239,7 @@ def classified(error: Exception, access: JvmAccess, passing: tuple[str, ...] = (
 
 def _sql_error(error: Exception) -> tuple[str, int, str] | None:
     """SQLSTATE, code and message of the SQLException among a Java error's causes."""
-    cause = error.java_exception if isinstance(error, Py4JJavaError) else getattr(error, "_origin", None)
+    cause = thrown_in_java(error)
     for _ in range(20):
         if cause is None:
             return None
@@ -299,7 +251,7 @@ def _sql_error(error: Exception) -> tuple[str, int, str] | None:
 
 
 def _missing_class(error: Exception) -> str | None:
-    """The class that could not be found, where that is what the error says."""
+    """The class of a ClassNotFoundException; None for other errors."""
     cause = error.java_exception if isinstance(error, Py4JJavaError) else None
     if cause is None or cause.getClass().getName() != "java.lang.ClassNotFoundException":
         return None
@@ -319,22 +271,16 @@ _KEPT: Final[WeakValueDictionary[str, JvmLink]] = WeakValueDictionary()
 
 
 def keep(name: str, link: JvmLink) -> None:
-    """Readers of this name in this process read through `link`, as long as its task holds it."""
+    """Makes readers of this name in this process read through `link`, as long as its task holds it."""
     _KEPT[name] = link
 
 
 def kept(name: str) -> JvmLink | None:
-    """The link of this name; None where its task is gone or in another process."""
+    """The link of this name; None if its task is gone or in another process."""
     return _KEPT.get(name)
 
 
 def _session() -> SparkSession:
-    session = SparkSession._instantiatedSession  # the active one would take a call to the JVM
-    if session is None:
+    if (session := current_session()) is None:
         raise RetriableError("Spark is starting")
     return session
-
-
-def _object(package: Any, name: str) -> Any:
-    """A Scala object."""
-    return getattr(getattr(package, name), "MODULE$")

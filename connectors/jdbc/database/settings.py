@@ -15,7 +15,7 @@ from headrace.config.values import invalid
 
 @dataclass(frozen=True)
 class When:
-    """Shows a setting only where another has one of these values, and recommends `values` for it."""
+    """Shows a setting only if another has one of these values, and recommends `values` for it."""
 
     other: str
     has: tuple[Any, ...]
@@ -26,7 +26,7 @@ class When:
         return self.values
 
     def visible(self, name: str, parsed: Mapping[str, Any]) -> bool:
-        """Whether the other has one of its values."""
+        """True if the other has one of its values."""
         value = parsed.get(self.other)
         return (value.lower() if isinstance(value, str) else value) in self.has
 
@@ -39,7 +39,7 @@ def _credentials_objection(name: str, value: Any) -> str | None:
 
 
 def connection_settings(group: SettingGroup, dependents: tuple[str, ...] = ()) -> tuple[Setting, ...]:
-    """The settings of a connection; `dependents` hang on the URL."""
+    """The settings of a connection; `dependents` depend on the URL."""
     return (
         group(
             "connection.url",
@@ -145,6 +145,6 @@ def calendar(group: SettingGroup) -> Setting:
 
 
 def by_other_names(config: Mapping[str, str], names: Mapping[str, str]) -> dict[str, str]:
-    """The config with settings that were given by another connector's name under ours; ours win."""
+    """The config with another connector's names replaced by ours; a value under our name wins."""
     renamed = {ours: config[theirs] for theirs, ours in names.items() if theirs in config}
     return {**renamed, **config}

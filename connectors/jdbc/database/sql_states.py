@@ -1,7 +1,7 @@
-"""Reads a database's error: whether a retry may help, its code, and its text without secrets.
+"""Reads a database's error: its code, its text without secrets, and if a retry may help.
 
-By SQLSTATE. Codes of MySQL and SQLite are translated first: MySQL's states are too general (a lock that could not be
-had is HY000, as most errors are), SQLite has none.
+The SQLSTATE decides. Codes of MySQL and SQLite are translated first: MySQL's states are too general (a lock time-out is
+HY000, as most errors are), SQLite has none.
 """
 
 from __future__ import annotations
@@ -148,7 +148,7 @@ _JVM_STATES: Final[Mapping[str, Mapping[int, str]]] = {
     "org.mariadb.jdbc.Driver": _MYSQL_STATES,
     _SQLITE_DRIVER: {getattr(sqlite3, name): state for name, state in _SQLITE_STATES.items()},
 }
-"""By the class of the driver: another's codes are other numbers."""
+"""By the driver's class, since numbers of other drivers mean other errors."""
 _SQLITE_GONE: Final = {"no such table": "42S02", "no such column": "42S22"}
 
 _REFUSALS: Final = {
@@ -158,7 +158,7 @@ _REFUSALS: Final = {
 
 
 def sql_state(error: BaseException) -> str:
-    """The five characters of its SQLSTATE; `HY000`, the general error, where it has none."""
+    """The SQLSTATE of an error, five characters; `HY000`, the general error, if it has none."""
     if isinstance(error, (DisconnectionError, PoolTimeoutError)):
         return "08003"
     original: Any = getattr(error, "orig", None) or error
@@ -177,7 +177,7 @@ def sql_state(error: BaseException) -> str:
 
 
 def jvm_state(driver: str, state: str, code: int, text: str) -> str:
-    """The SQLSTATE of an error of the JVM's driver of this class; empty where neither its state nor its code says."""
+    """The SQLSTATE of an error of the JVM's driver of this class; empty if neither state nor code says."""
     states = _JVM_STATES.get(driver, {})
     if driver == _SQLITE_DRIVER:
         gone = (state for said, state in _SQLITE_GONE.items() if said in text)
@@ -186,7 +186,7 @@ def jvm_state(driver: str, state: str, code: int, text: str) -> str:
 
 
 def error_code(error: BaseException) -> int:
-    """The database's own number of this error; 0 where it has none, as in PostgreSQL."""
+    """The database's own error number; 0 if it has none, as in PostgreSQL."""
     original: Any = getattr(error, "orig", None) or error
     if (code := getattr(original, "sqlite_errorcode", None)) is not None:
         return int(code)
@@ -195,18 +195,18 @@ def error_code(error: BaseException) -> int:
 
 
 def source_function(error: BaseException) -> str:
-    """The function of PostgreSQL that raised the error; empty for other databases'."""
+    """PostgreSQL's function that raised the error; empty for other databases."""
     original: Any = getattr(error, "orig", None) or error
     return getattr(getattr(original, "diag", None), "source_function", None) or ""
 
 
 def is_retriable_state(state: str) -> bool:
-    """Whether an error with this SQLSTATE is retriable."""
+    """True if an error with this SQLSTATE is retriable."""
     return state[:2] in _RETRIABLE_CLASSES or state in _RETRIABLE_STATES
 
 
 def is_retriable(error: BaseException) -> bool:
-    """Whether the error is retriable."""
+    """True if the error is retriable."""
     return isinstance(error, (ConnectionError, TimeoutError)) or is_retriable_state(sql_state(error))
 
 
@@ -232,5 +232,5 @@ def _refused(original: Any) -> str | None:
 
 
 def _lost(original: Any) -> bool:
-    """Whether a psycopg error without SQLSTATE says that there is no connection."""
+    """True if a psycopg error without SQLSTATE says that there is no connection."""
     return type(original).__name__ in ("OperationalError", "ConnectionTimeout", "InterfaceError")

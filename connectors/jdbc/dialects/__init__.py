@@ -1,4 +1,4 @@
 """The dialects of PostgreSQL, MariaDB with MySQL, and SQLite, one package each.
 
-Nothing imports them: they are found by the entry point group `headrace.jdbc.dialect`, as another package's would be.
+Nothing imports them: the entry point group `headrace.jdbc.dialect` names them, as it would another package's.
 """

@@ -1,4 +1,1 @@
-"""The JDBC sink: topics into tables.
-
-Begin with `task`; `transactions` is the way of one batch into its tables.
-"""
+"""The JDBC sink: topics into tables. Begin with `task`; `transactions` is the way of one batch into its tables."""

@@ -28,7 +28,7 @@ from headrace.connectors.jdbc.sink.order import (
 
 @dataclass
 class RowKind:
-    """Rows of a chunk that go into one table alike."""
+    """Rows of a chunk that are written by the same statements."""
 
     target: Target
     layout: RowLayout
@@ -43,7 +43,7 @@ class ChunkParts:
     _tables: Tables
 
     def prepare(self, rows: pa.RecordBatch) -> None:
-        """Makes the tables ready: DDL would commit an open transaction, or wait for it.
+        """Prepares the tables beforehand: DDL would commit an open transaction, or wait for it.
 
         Errors: as `Tables.target`.
         """
@@ -51,13 +51,13 @@ class ChunkParts:
             self._kinds(name, part)
 
     def ordered(self, rows: pa.RecordBatch) -> Iterator[tuple[RowKind, pa.RecordBatch]]:
-        """The parts with their kinds, in the order in which they are written."""
+        """The parts with their kinds, in writing order."""
         for name, of_table in _by_table(rows):
             for part in self._lasting(of_table):
                 yield from self._in_order(part, list(self._kinds(name, part).values()))
 
     def _lasting(self, rows: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
-        """One table's rows that have a lasting effect: the last one that empties it, alone, and all rows after that."""
+        """One table's rows with a lasting effect: the last row that empties it, alone, then all rows after that."""
         emptying = [number for number, layout in self._layouts.items() if layout.operation is Operation.TRUNCATE]
         found = np.flatnonzero(np.isin(rows["layout"].to_numpy(), emptying))
         if len(found):
@@ -67,8 +67,7 @@ class ChunkParts:
         yield from self._of_like_keys(rows)
 
     def _of_like_keys(self, rows: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
-        """One table's rows, split where the columns of their keys change: only the table knows which keys of different
-        columns are one row."""
+        """Splits rows where their keys' columns change: only the table can tell if unlike columns name one row."""
         encoded = rows["layout"].dictionary_encode()
         layouts = [self._layouts[number] for number in encoded.dictionary.to_pylist()]
         columns = [sorted(cell.name.lower() for cell in layout.key) for layout in layouts]
@@ -90,7 +89,6 @@ class ChunkParts:
         return found
 
     def _in_order(self, rows: pa.RecordBatch, kinds: list[RowKind]) -> Iterator[tuple[RowKind, pa.RecordBatch]]:
-        """The rows in parts, in the order in which these are written."""
         exact = all(kind.target.exact for kind in kinds)
         if len(kinds) == 1 and (exact or not keeps_last(kinds[0].layout, self._options)):
             yield kinds[0], self._as_loaded(rows, kinds[0].layout, None)
@@ -114,7 +112,7 @@ class ChunkParts:
                     yield kind, self._as_loaded(rows.take(pa.array(chosen)), kind.layout, keys[chosen])
 
     def _as_loaded(self, rows: pa.RecordBatch, layout: RowLayout, keys: Numbers | None) -> pa.RecordBatch:
-        """The last row of each key, sorted by key, where rows are found by their keys; else all rows."""
+        """The last row of each key, sorted by key, if rows are found by their keys; else all rows."""
         if not keeps_last(layout, self._options):
             return rows
         names = [cell.arrow for cell in layout.key]
@@ -129,7 +127,7 @@ class ChunkParts:
         """Equal numbers for rows that must keep their order."""
         if not all(kind.layout.key for kind in kinds):
             return np.arange(len(rows))
-        # Each layout has the key's columns in an order of its own.
+        # Each layout has the key's columns in its own order.
         cells = [sorted(kind.layout.key, key=lambda cell: cell.name.lower()) for kind in kinds]
         width = max(map(len, cells))
         columns = [[] for _ in range(width)]  # type: list[list[pa.Array]]
@@ -146,13 +144,13 @@ class ChunkParts:
 
 
 def _kind_numbers(rows: pa.RecordBatch) -> Numbers:
-    """Equal numbers for rows of one layout and, of values without schema, the same members."""
+    """Equal numbers for rows of one layout and, for values without schema, the same members."""
     shape = rows["shape"]
     return numbered([rows["layout"]] if shape.null_count == len(shape) else [rows["layout"], shape], len(rows))
 
 
 def _by_table(rows: pa.RecordBatch) -> Iterator[tuple[str, pa.RecordBatch]]:
-    """The rows that have an effect, by their tables, each table's in order.
+    """The rows with an effect, by table, each table's in order.
 
     The tables come sorted: two transactions that take several tables in different orders may deadlock.
     """

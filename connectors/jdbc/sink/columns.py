@@ -1,16 +1,16 @@
-"""Maps records to the columns of tables: the expressions of a writer's rows, and the layouts of those.
+"""Maps records to the columns of tables: the expressions of a writer's rows, and their layouts.
 
 The kind of a row (a write of these columns, a delete by that key …) depends on its two schemas and on the connector's
-settings, never on the table: each such combination is a `RowLayout`, and the column `layout` of a row has its number.
+settings, never on the table. Each such combination is a `RowLayout`; a row's column `layout` has its number.
 
 | column | |
 |---|---|
-| `table` | the name of its table, as the settings make it; null only where the row is passed over |
+| `table` | the name of its table, by the settings; null only for skipped rows |
 | `origin_topic`, `origin_partition`, `origin_offset` | the record it counts for |
-| `layout` | its layout's number, `PASSED` for a row that is passed over |
-| `refused` | why it cannot be written, null where it can |
-| `shape` | the names of its members where its value has no schema, sorted |
-| others | the values, as the layouts name them |
+| `layout` | its layout's number, `PASSED` for a skipped row |
+| `refused` | the reason why it cannot be written, null if it can |
+| `shape` | the sorted names of its members, if its value has no schema |
+| others | the values, named by the layouts |
 
 Decided: a row that cannot be written is no error of the expressions but has a text in `refused`, because only the sink
 knows its rules and only the worker the way to the dead letters; loses: one more column, mostly null.
@@ -47,7 +47,7 @@ _ORIGIN: Final = ("origin_topic", "origin_partition", "origin_offset")
 
 @dataclass
 class SinkColumns:
-    """Makes the projections of a sink task, and remembers the layouts that are in them."""
+    """Makes the projections of a sink task, and remembers their layouts."""
 
     options: SinkOptions
     form: Form
@@ -70,7 +70,7 @@ class SinkColumns:
         return rows.columns()
 
     def number(self, layout: RowLayout) -> int:
-        """The layout's number from now on."""
+        """Registers the layout; returns its number."""
         for number, known in self.layouts.items():
             if known == layout:
                 return number
@@ -78,7 +78,7 @@ class SinkColumns:
         return len(self.layouts) - 1
 
     def together(self, key: Fields | NoRow | str, value: SideCase) -> _LayoutValues | str | int:
-        """The layout of such rows with its values; or the reason why they cannot be written; or PASSED."""
+        """The layout of such rows with its values; else the reason why they cannot be written, or PASSED."""
         options, what = self.options, value.what
         if isinstance(what, str):
             return what
@@ -118,7 +118,7 @@ class SinkColumns:
         return self._made(Operation.WRITE, cells, value.members, prefix)
 
     def _cells(self, key: Fields | None, value: Fields) -> list[tuple[Cell, Value]] | str:
-        """Kafka's columns first, in place of fields of these names, then the value's, then the rest of the key."""
+        """The cells: Kafka's, in place of fields of these names, then the value's, then the rest of the key."""
         options = self.options
         kafka = _kafka_cells(options)
         own = [pair for pair in value.cells(key=False) if pair[0].name not in {cell.name for cell, _ in kafka}]
@@ -135,11 +135,8 @@ class SinkColumns:
             keys = key.cells(key=True) if key is not None else []
         by_name = {cell.name: (cell, found) for cell, found in keys}
         placed = [by_name.pop(cell.name, (cell, found)) for cell, found in own]
-        kept = [pair for pair in placed if pair[0].key or self._writes(pair[0].name)]
+        kept = [pair for pair in placed if pair[0].key or options.writes(pair[0].name)]
         return [*kafka, *kept, *(by_name[name] for name in sorted(by_name))]
-
-    def _writes(self, name: str) -> bool:
-        return name not in self.options.excluded and (not self.options.included or name in self.options.included)
 
     def _made(
         self, operation: Operation, cells: list[tuple[Cell, Value]], members: Column | None, prefix: str
@@ -150,22 +147,18 @@ class SinkColumns:
         return _LayoutValues(layout, [value for _, value in cells], members)
 
     def _named(self, cell: Cell) -> Cell:
-        """The cell with the name of its column."""
+        """The cell under its column's name."""
         name = cell.schema.parameters.get(SOURCE_NAME) if self.options.source_names else None
         return replace(cell, name=name) if name else cell
 
 
 class _LayoutValues(NamedTuple):
-    """A layout and the values of its cells."""
-
     layout: RowLayout
     values: list[Value]
     members: Column | None = None
 
 
 class _Projection:
-    """Collects the columns of a projection."""
-
     def __init__(self, sink: SinkColumns, table: Column) -> None:
         self._sink = sink
         self._table = table
@@ -177,7 +170,7 @@ class _Projection:
         """Adds the rows for which both cases hold."""
         holds = value.holds & key.holds
         if value.what is NoRow.TOMBSTONE and "${source." in self._sink.options.table_format:
-            # Nothing can be deleted by such a one: its delete event has done it.
+            # A tombstone deletes nothing here: its delete event has done it.
             self._layout.add(holds & self._table.isNull(), F.lit(PASSED))
             holds = holds & self._table.isNotNull()
         made = self._sink.together(key.what, value)
@@ -208,7 +201,6 @@ class _Projection:
             self._documents.setdefault(layout.document, _Chain("string")).add(holds, _document(form, made))
 
     def columns(self) -> list[Column]:
-        """All of them, named."""
         named = {
             "table": self._table,
             **{name: F.col(name.replace("origin", "")) for name in _ORIGIN},
@@ -231,18 +223,17 @@ class _Projection:
 
 
 class _Chain:
-    """One of several columns: that of the first condition that holds for a row."""
+    """A conditional column: each row gets the column of the first condition that holds."""
 
     def __init__(self, kind: str) -> None:
         self._kind = kind
         self._column: Column | None = None
 
     def add(self, holds: Column, then: Column) -> None:
-        """A further case."""
         self._column = F.when(holds, then) if self._column is None else self._column.when(holds, then)
 
     def column(self) -> Column:
-        """Null where none holds."""
+        """The column; null if no condition holds."""
         return F.lit(None).cast(self._kind) if self._column is None else self._column
 
 
@@ -260,8 +251,8 @@ def _document(form: Form, made: _LayoutValues) -> Column:
 def _kafka_cells(options: SinkOptions) -> list[tuple[Cell, Value]]:
     """The key of `pk.mode=kafka`.
 
-    Decided: the original topic of a record that transforms sent to another topic, because only with that one partition
-    and offset name one record; loses: Confluent's column has the other one.
+    Decided: the original topic of a record that transforms sent to another topic, because only with it partition and
+    offset name one record; loses: Confluent's column has the other one.
     """
     if options.key_mode is not KeyMode.KAFKA:
         return []

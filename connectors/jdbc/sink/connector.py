@@ -18,7 +18,7 @@ from headrace.plugins.offsets import kafka_offsets
 
 
 class JdbcSinkConnector(Connector):
-    """As many equal tasks as allowed, under the names of Confluent's, Aiven's and Debezium's connectors."""
+    """Plans as many equal tasks as allowed, under the names of Confluent's, Aiven's and Debezium's connectors."""
 
     settings = sink_settings.SETTINGS
     undeclared = ("connection.",)
@@ -27,7 +27,7 @@ class JdbcSinkConnector(Connector):
     task = JdbcSinkTask
 
     def validate(self, config: Mapping[str, str]) -> list[Problem]:
-        """The problems beyond single settings, among them a database that cannot be reached."""
+        """The problems beyond single settings, such as an unreachable database."""
         problems = sink_problems(config, self.worker)
         if config.get("offsets.table", "").strip() and config.get(RETRY_TOPIC, "").strip():
             text = "A record that waits in a retry topic comes after later ones, which offsets.table cannot store"
@@ -35,14 +35,11 @@ class JdbcSinkConnector(Connector):
         return problems
 
     def diagnose(self, config: Mapping[str, str]) -> Iterator[Finding]:
-        """The doctor's findings: what the database has and lacks."""
+        """The doctor's findings about the database."""
         return sink_doctor.sink_findings(config, self.worker)
 
     def start(self, config: Mapping[str, str], context: ConnectorContext) -> None:
-        """Checks the config.
-
-        Errors: ConfigError with all problems.
-        """
+        """Checks the config. Errors: ConfigError with all problems."""
         sink_settings.options(config)
         self._config = dict(config)
 
@@ -51,10 +48,7 @@ class JdbcSinkConnector(Connector):
         return [dict(self._config) for _ in range(max_tasks)]
 
     def check_offsets(self, config: Mapping[str, str], offsets: Mapping[str, Any]) -> bool:
-        """True; stores the offsets in the database where that keeps them.
-
-        Errors: DatabaseAway, DatabaseError.
-        """
+        """Accepts all; stores the offsets in the database if it keeps them. Errors: DatabaseAway, DatabaseError."""
         options = sink_settings.options(config)
         if options.offsets_table is None:
             return True

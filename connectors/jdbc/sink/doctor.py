@@ -1,4 +1,4 @@
-"""The findings of `headrace doctor --connector FILE` about a JDBC sink: what its database has, and what it lacks."""
+"""The findings of `headrace doctor --connector FILE` about a JDBC sink's database."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from headrace.plugins.contracts import Finding
 
 
 def sink_findings(config: Mapping[str, str], worker: Mapping[str, Any]) -> Iterator[Finding]:
-    """The findings for a sink, whose config has been validated."""
+    """The findings for a sink with a valid config."""
     options = sink_settings.options(config)
     topics = read("topics", Type.LIST, config.get("topics", ""))
     database = Database.of({**config, "connection.attempts": "1"}, worker, creates=False)
@@ -83,7 +83,7 @@ def _target(dialect: Dialect, connection: Connection, options: SinkOptions, tabl
 
 
 def table_of(topic: str, options: SinkOptions, dialect: Dialect, connection: Connection) -> Table | None:
-    """The table of a topic; None where it is missing. Errors: ValueError for a name that is none."""
+    """The table of a topic; None if missing. Errors: ValueError for a malformed name."""
     table = dialect.table_id(table_for(topic, options))
     if not options.quotes:
         table = dialect.folded_id(table)

@@ -22,11 +22,11 @@ from headrace.plugins.records import Records
 from headrace.plugins.schema import Schema, SchemaType
 
 PLACEHOLDER: Final = re.compile(r"\$\{(topic|source\.[A-Za-z_]+)\}")
-"""In `table.name.format`."""
+"""A placeholder in `table.name.format`."""
 
 
 def is_envelope(schema: Schema) -> bool:
-    """Whether values of this schema are change events."""
+    """True for the schemas of change events."""
     after, operation = schema.field("after"), schema.field("op")
     return (
         schema.type is SchemaType.STRUCT
@@ -39,7 +39,7 @@ def is_envelope(schema: Schema) -> bool:
 
 
 def table_name(options: SinkOptions, records: Records) -> Column:
-    """The name of each record's table, as the settings say it; null for a tombstone that has no `source` to say it."""
+    """The name of each record's table by the settings; null for a tombstone, if only a `source` would tell it."""
     named = F.concat(*_pieces(options, records)) if options.table_format != "${topic}" else _topic(options)
     for topic, table in options.tables.items():
         named = F.when(F.col("topic") == topic, F.lit(table)).otherwise(named)
@@ -65,7 +65,7 @@ def _topic(options: SinkOptions) -> Column:
 
 
 def _of_source(name: str, records: Records) -> Iterator[Column]:
-    """The member of `source` of each schema that has it."""
+    """The member of `source`, for each schema that has it."""
     for number, schema in enumerate(records.values):
         source = None if schema is None or not is_envelope(schema) else schema.field("source")
         if source is not None and source.schema.field(name) is not None:

@@ -1,4 +1,4 @@
-"""Creates a sink's tables and adds their missing columns, or refuses records with the statement that is to be run.
+"""Creates a sink's tables and adds their missing columns, or refuses records with the statement to run.
 
 Decided: only changes that lose no value are made: a table is created, a column added that may be null or has a default,
 and by `auto.evolve.widen` a type widened; loses: an operator has to do the rest.
@@ -32,11 +32,11 @@ _DOTTED: Final = (
 
 
 class TableError(Exception):
-    """A table cannot take some records as it is, and the sink may not change it."""
+    """A table cannot take some records, and the sink may not change it."""
 
 
 class Tables:
-    """The tables of one database that are known to be ready; later changes by others are not seen."""
+    """The tables of one database that are known to be ready. Later changes by others are not seen."""
 
     def __init__(self, database: Database, sql: SinkSql) -> None:
         self._database = database
@@ -46,7 +46,7 @@ class Tables:
         self._targets: OrderedDict[tuple[str, RowLayout, tuple[str, ...]], Target] = OrderedDict()
 
     def target(self, name: str, layout: RowLayout, members: tuple[str, ...] = ()) -> Target:
-        """The statements for rows of this layout and the table of this name, which is made ready for them.
+        """The statements for rows of this layout, after the table of this name was made ready for them.
 
         Errors: TableError, DatabaseAway, DatabaseError.
         """
@@ -54,7 +54,7 @@ class Tables:
         if wanted in self._targets:
             self._targets.move_to_end(wanted)
             return self._targets[wanted]
-        written = self._written(members)
+        written = [name for name in members if self._options.writes(name)]
         if layout.operation is Operation.WRITE and not (layout.cells or written):
             raise TableError(f"No fields found using key and value schemas for table: {name}")
         table = self._ready(name, layout, written)
@@ -71,7 +71,7 @@ class Tables:
         return target
 
     def forget(self) -> None:
-        """Makes all tables be described again."""
+        """Forgets all descriptions of tables."""
         self._known.clear()
         self._targets.clear()
 
@@ -96,12 +96,8 @@ class Tables:
         """The name as the database folds it without quotes: so folded, it can be quoted all the same."""
         return name if self._options.quotes else self._sql.dialect.folded(name)
 
-    def _written(self, members: Sequence[str]) -> list[str]:
-        included, excluded = self._options.included, self._options.excluded
-        return [name for name in members if name not in excluded and (not included or name in included)]
-
     def _ready(self, name: str, layout: RowLayout, members: Sequence[str]) -> Table | None:
-        """The table with all columns; None where it is missing and there is nothing to do in it."""
+        """The table with all columns; None if it is missing and there is nothing to do in it."""
         table = self._id(name)
         found = self._known.get(table)
         if found is None or any(self._lacks(found, layout, members)):
@@ -127,7 +123,7 @@ class Tables:
     def _lacks(
         self, table: Table, layout: RowLayout, members: Sequence[str]
     ) -> tuple[list[Cell], list[tuple[DatabaseColumn, str]], list[str]]:
-        """Cells without a column, columns whose type is too narrow, and members without a column."""
+        """Cells without a column, columns of too narrow a type, and members without a column."""
         return (
             [cell for cell in layout.cells if table.column(cell.name) is None],
             self._narrow(table, layout),
@@ -165,7 +161,6 @@ class Tables:
         return f"CREATE TABLE {self._sql.dialect.name_of(table)} (\n" + ",\n".join(lines) + ")"
 
     def _specified(self, cell: Cell) -> str:
-        """A column's definition in CREATE and ADD."""
         schema, dialect = cell.schema, self._sql.dialect
         try:
             kind = dialect.column_type(schema, cell.key)
@@ -208,7 +203,7 @@ class Tables:
         return f"ALTER TABLE {self._sql.name(table)}\n{added}"
 
     def _narrow(self, table: Table, layout: RowLayout) -> list[tuple[DatabaseColumn, str]]:
-        """Columns that do not hold all values of their fields, with the type that does; by `auto.evolve.widen`."""
+        """Columns too narrow for their fields, with the type that fits, if `auto.evolve.widen` is on."""
         may_widen = self._options.evolves and self._options.widens and self._sql.widening
         if not may_widen or table.type is TableType.VIEW or layout.operation is not Operation.WRITE:
             return []
@@ -242,7 +237,7 @@ class Tables:
         return ""
 
     def _check_key(self, table: Table, layout: RowLayout) -> None:
-        """Raises where an upsert would find no unique key of just these columns."""
+        """Refuses an upsert without a unique key of just these columns."""
         upserts = self._options.insert_mode is InsertMode.UPSERT and layout.operation is Operation.WRITE
         if not upserts or table.type is TableType.VIEW:
             return
@@ -258,7 +253,7 @@ class Tables:
 
 
 def _check_names(table: Table, names: Sequence[str], members: Sequence[str]) -> None:
-    """Raises where two fields are one column, of which only one could be written; a key is a member's own value."""
+    """Refuses two fields of one column, only one of which could be written; a key is a member's own value."""
     taken: dict[str, str] = {}
     for number, name in enumerate((*names, *members)):
         column = table.column(name)
@@ -274,7 +269,7 @@ def _check_names(table: Table, names: Sequence[str], members: Sequence[str]) -> 
 
 
 def _has_exact_key(table: Table, layout: RowLayout) -> bool:
-    """Whether keys that differ for us differ for the table."""
+    """True if keys that differ here differ for the table."""
     keys = [(cell, table.column(cell.name)) for cell in layout.key]
     return all(cell.schema.type is not SchemaType.STRING or (one is not None and one.exact) for cell, one in keys)
 
@@ -284,7 +279,7 @@ _WHOLE_SCHEMAS: Final = (SchemaType.INT8, SchemaType.INT16, SchemaType.INT32, Sc
 
 
 def _needs_wider(column: DatabaseColumn, schema: Schema) -> bool:
-    """Whether the field's type holds more than the column's, and all of that."""
+    """True if the field's type holds more than the column's, and all of that."""
     if logical(schema) is not None or column.autoincrement or column.has_default:
         return False
     if column.kind in _WHOLE and schema.type in _WHOLE_SCHEMAS:

@@ -1,4 +1,4 @@
-"""Classifies failures to write: records are to blame, the error is retriable, or the task cannot continue."""
+"""Classifies write failures: records are to blame, the error is retriable, or the task cannot continue."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from headrace.connectors.jdbc.sink.staging import Altered, TooLarge
 from headrace.plugins.contracts import RecordsFailed, RetriableError
 
 _NO_RECORDS: Final = ("0A", "25", "26", "28", "3D", "42", "55", "57", "XX")
-"""Classes of states that no record is to blame for: not supported, the transaction's state, a prepared statement that
-is not there, login, no such database, no right or a bad statement, no table to write into, an operator, a fault of the
-database's own."""
+"""States that no record is to blame for: not supported, the transaction's state, a missing prepared statement, login,
+no such database, no right or a bad statement, no table to write into, an operator, a fault of the database.
+"""
 _RECORDS: Final = ("42804", "42846", "22", "23", "42P10")
-"""Those of these classes that a value leads to."""
+"""States of these classes that a value leads to."""
 _INTERNAL: Final = "XX000"
 """An internal error: a fault of the database, or a value that an extension's type refuses without a better state."""
 _OF_EXTENSIONS: Final = (
@@ -31,21 +31,22 @@ _OF_EXTENSIONS: Final = (
     "pg_parser_errhint",
     "pg_unparser_errhint",
 )
-"""The functions of hstore and PostGIS that do so."""
+"""Functions of hstore and PostGIS that refuse values so."""
 _SYNTAX: Final = ("42601", "42602", "42622")
-"""Syntax errors: in a statement, or in a value, since the text of a tsquery or ltree has a syntax of its own."""
+"""Syntax errors: in a statement, or in a value, since the text of a tsquery or ltree has its own syntax."""
 _OF_STATEMENTS: Final = ("", "scanner_yyerror", "base_yyerror")
-"""The functions of PostgreSQL that find them in a statement."""
+"""Functions of PostgreSQL that find syntax errors in a statement."""
 _OF_POLICIES: Final = "ExecWithCheckOptions"
 """The function of PostgreSQL that refuses a row by a policy, with the state of a missing privilege."""
 _CHANGED: Final = ("42P01", "42703", "42S02", "42S22")
 """A table or column has gone since the statement was made."""
 _CHANGED_TYPE: Final = "cached plan must not change result type"
 _OF_CACHED_PLANS: Final = "RevalidateCachedQuery"
-"""The text, in English, and the function of PostgreSQL by which a column's type has changed since then; the state of
-such an error, 0A000, is also that of features that the server lacks, whatever the record."""
+"""The English text and PostgreSQL's function of the error for a column that was retyped since then. Its state, 0A000,
+is also that of features that the server lacks, whatever the record.
+"""
 _MARIADB_CHECK: Final = 4025
-"""MariaDB's code for a row that fails a CHECK; its JSON type is a text with a CHECK."""
+"""MariaDB's code for a row that fails a CHECK. Its JSON type is a text with a CHECK."""
 _SQLITE_CHANGED: Final = ("no such table", "no such column", "has no column named")
 
 
@@ -58,7 +59,7 @@ class TableChanged(RetriableError):
 
 
 def classified(error: Exception, database: Database) -> Exception:
-    """The error for the worker: RecordsFailed where records are to blame; RetriableError; else a fatal one."""
+    """The error for the worker: RecordsFailed if records are to blame, RetriableError, or a fatal one."""
     if isinstance(error, (TableError, TooLarge)):
         return RecordsFailed(str(error))
     if isinstance(error, Altered):
@@ -79,21 +80,21 @@ def classified(error: Exception, database: Database) -> Exception:
 
 
 def _remedy(state: str, said: str, code: int) -> str:
-    """The remedy, if the database's own words do not say it; else empty."""
+    """The remedy, if the database's message does not tell it; else empty."""
     if state == "22003" and "out of range" in said.lower():
         return ". auto.evolve=true with auto.evolve.widen=true gives an integer column the wider type of its field"
     return ". A column of the type JSON takes valid JSON only" if code == _MARIADB_CHECK else ""
 
 
 def _is_changed(state: str, said: str, error: Exception) -> bool:
-    """Whether a table or a column is not as it was when the statement was made."""
+    """True if a table or column has changed since the statement was made."""
     if state == "0A000":
         return _CHANGED_TYPE in said or sql_states.source_function(error) == _OF_CACHED_PLANS
     return state in _CHANGED or any(sign in said for sign in _SQLITE_CHANGED)
 
 
 def _is_of_a_row(state: str, error: Exception) -> bool:
-    """Whether PostgreSQL raised the error for a row, where the state alone does not tell."""
+    """True if PostgreSQL raised the error for a row, if the state alone does not tell."""
     function = sql_states.source_function(error)
     if state == _INTERNAL:
         return function in _OF_EXTENSIONS
@@ -104,7 +105,7 @@ def _is_of_a_row(state: str, error: Exception) -> bool:
 def classifying(database: Database) -> Iterator[None]:
     """Raises errors inside as `classified` says.
 
-    Without the database's own error as cause: its text is in the message, without the statement.
+    The database's own error is not their cause: its text is in the message, without the statement.
     """
     try:
         yield
@@ -116,7 +117,7 @@ def classifying(database: Database) -> Iterator[None]:
 
 
 def _of_database(error: Exception) -> bool:
-    """Whether it is SQLAlchemy's error or a driver's own, as those of COPY are."""
+    """True for errors of SQLAlchemy, and for a driver's own, as those of COPY."""
     return isinstance(error, SQLAlchemyError) or type(error).__module__.partition(".")[0] in (
         "psycopg",
         "pymysql",

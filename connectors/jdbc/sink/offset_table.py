@@ -5,13 +5,13 @@
 | `connector`, `topic`, `kafka_partition` | the key |
 | `kafka_offset` | of the last record that is written or needs no write; null before the first |
 | `epoch` | raised by each task that takes the partition; a task with an older one writes no more |
-| `topic_id` | Kafka's id of the topic: a topic that was deleted and created again has another; null where unknown |
+| `topic_id` | Kafka's id of the topic, new after it was deleted and made again; null if unknown |
 
 A writer first locks its partitions' rows, checks that the epoch is still its own, leaves out records up to the stored
 offset, and stores the new one. So a writer that continues after its batch was given up (a cancelled job's) and the one
 that tries the batch again write each record once between them, in order.
 
-A task knows up to which offset it has written. Where the table has a smaller one, the database has lost committed
+A task knows the last offset that it has written. If the table has a smaller one, the database has lost committed
 transactions (a failover to a lagging standby, a restored backup): the missing records are not skipped.
 """
 
@@ -43,12 +43,10 @@ class Fence(NamedTuple):
 
     epoch: int
     offset: int | None
-    """Of the last record that was written."""
+    """The offset of the last written record."""
 
 
 class _Row(NamedTuple):
-    """The stored row of a partition."""
-
     epoch: int
     offset: int | None
     topic_id: str | None
@@ -59,7 +57,7 @@ class FencedError(RetriableError):
 
 
 class GoneBack(RetriableError):
-    """The database has lost committed records: the task has to begin again at the stored offset."""
+    """The database has lost committed records. The task has to begin again at the stored offset."""
 
 
 class OffsetTable:
@@ -87,10 +85,7 @@ class OffsetTable:
         )
 
     def create(self) -> None:
-        """Creates the table if it is missing.
-
-        Errors: DatabaseAway; DatabaseError with the statement to run.
-        """
+        """Creates the table if it is missing. Errors: DatabaseAway; DatabaseError with the statement to run."""
         if self.exists():
             return
         statement = str(CreateTable(self._table).compile(self._database.engine)).strip()
@@ -104,7 +99,7 @@ class OffsetTable:
                 raise DatabaseError(f"{error}. {remedy}") from error
 
     def exists(self) -> bool:
-        """Whether the table is there. Errors: DatabaseAway, DatabaseError."""
+        """True if the table exists. Errors: DatabaseAway, DatabaseError."""
         with self._database.connect() as connection:
             return sa.inspect(connection).has_table(self._table.name, self._table.schema)
 
@@ -116,8 +111,8 @@ class OffsetTable:
     ) -> dict[TopicPartition, Fence]:
         """Takes these partitions for the caller and fences their former owners off.
 
-        `ids`: of topics; offsets of an earlier topic of the same name are discarded. `held`: the caller's fences, which
-        must still be valid. Errors: FencedError, DatabaseAway, DatabaseError.
+        `ids`: the topics' ids; offsets of an earlier topic of the same name are discarded. `held`: the caller's fences,
+        which must still be valid. Errors: FencedError, DatabaseAway, DatabaseError.
         """
         with self._database.begin() as connection:
             known = self._locked(connection, partitions)
@@ -131,9 +126,9 @@ class OffsetTable:
             self.check_fence(partition, fence, None if row is None else row.epoch)
 
     def check_fence(self, partition: TopicPartition, fence: Fence, epoch: int | None) -> None:
-        """Raises where the stored epoch is not that of the fence.
+        """Refuses a fence whose epoch is not the stored one.
 
-        Errors: FencedError; DatabaseError of a GoneBack for a lower one: the database has lost the fence.
+        Errors: FencedError; DatabaseError of a GoneBack for a lower stored epoch: the database has lost the fence.
         """
         if epoch is None or epoch < fence.epoch:  # they only rise
             raise DatabaseError(
@@ -144,16 +139,16 @@ class OffsetTable:
             raise self.fenced(partition)
 
     def fenced(self, partition: TopicPartition) -> FencedError:
-        """The error of a task whose partition another task has taken."""
+        """The error for a partition that another task has taken."""
         return FencedError(
             f"{self._id} says that {partition.topic}-{partition.partition} is another task's: "
             "two Connect clusters that write into one database need connectors of different names"
         )
 
     def check_kept(self, partition: TopicPartition, written: int | None, stored: int | None) -> None:
-        """Raises where the database has lost records up to `written`.
+        """Raises if the database has lost records up to `written`.
 
-        Errors: DatabaseError of a GoneBack, so that the task ends and another begins with what is stored.
+        Errors: DatabaseError of a GoneBack, so that the task ends and another begins at the stored offset.
         """
         if written is not None and (stored is None or stored < written):
             raise DatabaseError(
@@ -219,7 +214,7 @@ class OffsetTable:
         positions: Mapping[TopicPartition, int],
         written: Mapping[TopicPartition, int],
     ) -> None:
-        """Stores that all records before these positions are done, among them those that need no write.
+        """Stores that all records before these positions are done, those that need no write among them.
 
         Errors: FencedError, DatabaseAway, DatabaseError.
         """
@@ -233,7 +228,7 @@ class OffsetTable:
             self.store(connection, {partition: end for partition, end in ends.items() if end > stored[partition]})
 
     def set(self, positions: Mapping[TopicPartition, int | None]) -> None:
-        """Sets the positions that the connector continues from, for an operator; None deletes a partition's.
+        """Sets the connector's positions for an operator; None deletes a partition's.
 
         Errors: DatabaseAway, DatabaseError.
         """
@@ -250,10 +245,7 @@ class OffsetTable:
                     connection.execute(self._inserted(partition, offset))
 
     def clear(self) -> None:
-        """Deletes the offsets of all partitions of the connector.
-
-        Errors: DatabaseAway, DatabaseError.
-        """
+        """Deletes the offsets of all partitions of the connector. Errors: DatabaseAway, DatabaseError."""
         with self._database.begin() as connection:
             connection.execute(self._table.delete().where(self._table.c.connector == self._connector))
 

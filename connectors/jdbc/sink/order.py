@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 Numbers = np.ndarray[tuple[int], np.dtype[np.int64]]
 
 _ALIKE: Final = {"ẞ": "S", "Æ": "AE", "Œ": "OE", "Ø": "O", "Ð": "D", "Đ": "D", "Ł": "L", "Þ": "TH", "Ħ": "H"}
-"""Letters that a collation may take for others."""
+"""Letters that a collation may equate with others."""
 
 
 def numbered(columns: Sequence[pa.Array], rows: int) -> Numbers:
@@ -34,7 +34,7 @@ def numbered(columns: Sequence[pa.Array], rows: int) -> Numbers:
 
 
 def waves(keys: Numbers, layouts: Numbers) -> Numbers:
-    """How often the layout has changed among the rows of each row's key before it."""
+    """The wave of each row: the changes of layout before it among the rows of its key."""
     if not len(keys):
         return keys
     order = np.argsort(keys, kind="stable")
@@ -56,9 +56,9 @@ def not_deleted(keys: Numbers, deletes: np.ndarray[tuple[int], np.dtype[np.bool_
 
 
 def last_of_each(keys: Numbers) -> Numbers:
-    """The indices of the last row of each key, in order; not all numbers need be there."""
+    """The indices of the last row of each key, in order; numbers may be missing."""
     last = np.full(int(keys.max()) + 1 if len(keys) else 0, -1, np.int64)
-    # Of an index that comes several times NumPy keeps the last value.
+    # NumPy keeps the last value of an index that comes several times.
     last[keys] = np.arange(len(keys))
     return np.sort(last[last >= 0])
 
@@ -74,7 +74,7 @@ def exact_bytes(column: pa.Array) -> pa.Array:
 
 
 def rough_bytes(column: pa.Array) -> pa.Array:
-    """The values as bytes, which are equal where a database may ignore case, accents or endings."""
+    """The values as bytes, equal if a database may ignore their differences in case, accents or endings."""
     if not pa.types.is_string(column.type):
         return exact_bytes(column)
     plain = pc.utf8_upper(column)

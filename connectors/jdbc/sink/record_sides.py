@@ -1,4 +1,4 @@
-"""Reads the two sides of a record, its key and its value: as fields, as no row, or as a reason to refuse it.
+"""Reads the two sides of a record, key and value: as fields, as no row, or as a reason to refuse it.
 
 Source: the requirements of Confluent's sink and its messages.
 """
@@ -22,16 +22,16 @@ from headrace.plugins.schema import Schema, SchemaType, logical
 
 
 class Fields(NamedTuple):
-    """A side of a record that has these fields."""
+    """A side of a record with these fields."""
 
     prefix: str
-    """Of the names of their columns in the batch."""
+    """The prefix of their columns' names in the batch."""
     values: tuple[Value, ...]
     members: Column | None = None
     """A JSON object in place of a struct's fields."""
 
     def cells(self, key: bool) -> list[tuple[Cell, Value]]:
-        """A cell for each field, all of the key or none."""
+        """A cell for each field; `key`: they are all of the key, or none is."""
         return [
             (Cell(value.name, value.schema, key, f"{self.prefix}_{number}", value.text), value)
             for number, value in enumerate(self.values)
@@ -39,7 +39,7 @@ class Fields(NamedTuple):
 
 
 class NoRow(Enum):
-    """The kinds of values that are no row."""
+    """Values that are no row."""
 
     TOMBSTONE = auto()
     TRUNCATE = auto()
@@ -52,7 +52,7 @@ class SideCase(NamedTuple):
     holds: Column
     what: Fields | NoRow | str
     kind: tuple[str, str] = ("null", "null")
-    """The value and its schema, as messages name them."""
+    """The value and its schema in the words of messages."""
 
 
 @dataclass
@@ -61,7 +61,6 @@ class RecordSides:
 
     options: SinkOptions
     kept: frozenset[str] = frozenset()
-    """As in `value_of`."""
     _schemas: dict[tuple[str, Schema | None], int] = field(default_factory=dict)
 
     def values(self, records: Records) -> Iterator[SideCase]:
@@ -155,14 +154,14 @@ class RecordSides:
     # -- why it cannot be written; {table} and {record} stand for its own ----------------------------------------------
 
     def lacks(self, side: str, name: str) -> str:
-        """A field of the key is in no schema."""
+        """The message for a field of the key that no schema has."""
         return (
             f"PK mode for table '{{table}}' is {self.options.key_mode.name} with configured PK fields "
             f"[{', '.join(self.options.key_fields)}], but record {side} schema does not contain field: {name}"
         )
 
     def requires_value(self, value: str, schema: str, structs_only: bool = False) -> str:
-        """A value of this kind is no row; `structs_only`: nor is a text, by settings about fields."""
+        """The message for a value of this kind, which is no row; `structs_only`: settings rule out texts, too."""
         if not structs_only:
             return self._requires("Struct or String", "value", value, schema)
         options = self.options
@@ -189,7 +188,7 @@ class RecordSides:
 def _each(
     schemas: Sequence[Schema | None], index: Column, column: Callable[[int], Column]
 ) -> Iterator[tuple[Schema | None, Column, Column]]:
-    """Each schema once, however many indexes it has: which rows are of it, and their keys or values."""
+    """Each schema once, however many indexes it has, with the condition of its rows and their keys or values."""
     numbers: dict[Schema | None, list[int]] = {}
     for number, schema in enumerate(schemas):
         numbers.setdefault(schema, []).append(number)

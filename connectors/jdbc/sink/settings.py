@@ -1,8 +1,8 @@
-"""The settings of the JDBC sink: Confluent's names, Aiven's and Debezium's where they differ, and a few of our own.
+"""The settings of the JDBC sink: Confluent's names, Aiven's and Debezium's if they differ, and a few of our own.
 
-Any name may be used under any of the three classes' names. Where defaults differ, Debezium's count under Debezium's
-class: names without quotes, dots of a topic's name made underscores, deletes skipped where they are not enabled,
-nulls kept as they are (the converter's setting `replace.null.with.default` decides alone).
+Any name may be used under any of the three classes. If defaults differ, Debezium's hold under Debezium's class: names
+without quotes, dots of a topic's name made underscores, deletes skipped if they are not enabled, nulls kept as they are
+(the converter's setting `replace.null.with.default` decides alone).
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _NAMES: Final = {
     "flush.max.retries": "max.retries",
     "flush.retry.delay.ms": "retry.backoff.ms",
 }
-"""Debezium's names that mean just what ours do."""
+"""Debezium's names for settings of the same meaning."""
 _INSERT_MODES: Final = tuple(map(str, InsertMode))
 _KEY_MODES: Final = tuple(map(str, KeyMode))
 
@@ -397,15 +397,12 @@ SETTINGS: Final = Settings(*connection_settings(_connection), *_WRITES, *_MAPPIN
 
 
 def is_debeziums(config: Mapping[str, str]) -> bool:
-    """Whether the config names Debezium's class."""
+    """True if the config names Debezium's class."""
     return config.get("connector.class", "").strip().startswith("io.debezium.")
 
 
 def parse(config: Mapping[str, str]) -> dict[str, Any]:
-    """Every setting's value under Confluent's name; words for choices in lower case.
-
-    Errors: ConfigError with all problems.
-    """
+    """Every setting's value under Confluent's name; choices in lower case. Errors: ConfigError with all problems."""
     given = by_other_names(config, _NAMES)
     values = SETTINGS.parse(given)
     if "quote.sql.identifiers" not in config:
@@ -422,10 +419,7 @@ def parse(config: Mapping[str, str]) -> dict[str, Any]:
 
 
 def options(config: Mapping[str, str]) -> SinkOptions:
-    """The config's meaning.
-
-    Errors: ConfigError with all problems.
-    """
+    """Parses the config into options. Errors: ConfigError with all problems."""
     values = parse(config)
     debezium = is_debeziums(config)
     mode = values["insert.mode"]

@@ -1,4 +1,4 @@
-"""Rows of one layout on their way into one table, as its `Target` says: by COPY, or in bound JSON documents.
+"""Loads rows of one layout into one table by its `Target`: by COPY, or in bound JSON documents.
 
 No row is touched by Python: Arrow writes the CSV, and joins the rows that Spark wrote as JSON to documents.
 """
@@ -20,7 +20,7 @@ from headrace.connectors.jdbc.contract.sink_sql import DOCUMENT, SinkSql, Target
 
 CSV: Final = pa.csv.WriteOptions(include_header=False)
 _COPY_ROWS: Final = 20_000
-"""The most rows that become CSV at a time, which bounds the memory it takes."""
+"""The most rows that become CSV at a time: bounds the memory."""
 _DOCUMENT_ROWS: Final = 20_000
 _COPIED: Final = re.compile(r"(?m)^COPY .*?, line \d+, column (.*?)(?:: |$)")
 
@@ -36,9 +36,9 @@ class Altered(Exception):
 def load(
     connection: Connection, sql: SinkSql, target: Target, layout: RowLayout, rows: pa.RecordBatch, again: bool = False
 ) -> None:
-    """Brings the rows where the target says; `again`: this transaction has used its stage before.
+    """Loads the rows as the target says; `again`: this transaction has used its stage before.
 
-    Errors: those of the driver, SQLAlchemy's around them or not; TooLarge; Altered.
+    Errors: the driver's, wrapped by SQLAlchemy or not; TooLarge; Altered.
     """
     run = connection.execution_options(no_parameters=True).exec_driver_sql
     is_there = False
@@ -83,7 +83,7 @@ def _copy(connection: Connection, statement: str, rows: pa.RecordBatch) -> None:
 
 
 def _column_of(error: Exception, target: Target) -> str | None:
-    """The table's column whose value COPY refused; None where the error says none."""
+    """The table's column whose value COPY refused; None if the error names none."""
     context = getattr(getattr(error, "diag", None), "context", None) or ""
     found = _COPIED.search(context)
     return None if found is None else target.names.get(found[1], found[1])
@@ -110,7 +110,7 @@ def _documents(rows: pa.Array, most_bytes: int) -> Iterator[str]:
 
 
 def _ready_for_documents(connection: Connection, sql: SinkSql) -> tuple[int, int]:
-    """The limits of documents on this connection, whose session has been prepared for them."""
+    """The limits of documents on this connection; prepares its session once."""
     known: tuple[int, int] | None = connection.info.get("headrace_documents")
     if known is None:
         sql.prepare_documents(connection)
@@ -119,12 +119,11 @@ def _ready_for_documents(connection: Connection, sql: SinkSql) -> tuple[int, int
 
 
 def _is_longer(text: str, most_bytes: int) -> bool:
-    """Whether a text is longer; short ones are not encoded, since a character has up to four bytes."""
+    """True if a text is longer. Short ones are not encoded: a character has up to four bytes."""
     return len(text) > most_bytes // 4 and len(text.encode()) > most_bytes
 
 
 def _check_size(connection: Connection, sql: SinkSql, document: str, most_bytes: int) -> None:
-    """Errors: TooLarge."""
     size = sql.document_size(connection, document)
     if size > most_bytes:
         raise TooLarge(f"A row has {size} bytes in a statement, more than the {most_bytes} that the database takes")

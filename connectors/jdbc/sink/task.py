@@ -29,7 +29,7 @@ class JdbcSinkTask(SinkTask):
         self._closing = contextlib.ExitStack()
 
     def start(self, config: Mapping[str, str], context: TaskContext) -> None:
-        """Gets ready for partitions without connecting to the database.
+        """Prepares for partitions without connecting to the database.
 
         Errors: ConfigError; ValueError for a database that this worker does not allow or know.
         """
@@ -47,7 +47,7 @@ class JdbcSinkTask(SinkTask):
         self._stay_where_rows_repeat()
 
     def open(self, partitions: Sequence[TopicPartition]) -> Mapping[TopicPartition, int]:
-        """The positions in the offsets table; fences the former owners of these partitions off.
+        """The positions in the offsets table. Fences the former owners of these partitions off.
 
         Errors: DatabaseAway, DatabaseError.
         """
@@ -82,9 +82,9 @@ class JdbcSinkTask(SinkTask):
         return _next(self._fences)
 
     def _stay_where_rows_repeat(self) -> None:
-        """Keeps inserts without stored offsets *here*.
+        """Keeps inserts without stored offsets inline.
 
-        Decided: a failure *here* is one transaction, while a failed job repeats partitions that did not fail, whose
+        Decided: a failure inline is one transaction, while a failed job repeats partitions that did not fail, whose
         rows are there already and refuse to be inserted again; loses: the executors' cores.
         """
         if self._sink.offsets is None and self._sink.options.insert_mode is InsertMode.INSERT:
@@ -99,7 +99,7 @@ class JdbcSinkTask(SinkTask):
         return SinkWriter(self._sink)
 
     def commit(self, parts: Sequence[bytes]) -> None:
-        """Remembers the offsets that the writers have stored, as long as the partitions are this task's."""
+        """Remembers the offsets that the writers have stored, while the partitions are this task's."""
         for part in parts:
             for partition, reached in offsets_of(part).items():
                 fence = self._fences.get(partition)
@@ -107,7 +107,7 @@ class JdbcSinkTask(SinkTask):
                     self._sink.written[partition] = reached.offset
 
     def pre_commit(self, positions: Mapping[TopicPartition, int]) -> None:
-        """Stores these positions in the table, too, so that Kafka's are ahead only of a database that was restored."""
+        """Stores these positions in the table, too, so that Kafka's are ahead only of a restored database."""
         if self._sink.offsets is not None:
             self._sink.offsets.reach(self._fences, positions, self._sink.written)
 

@@ -29,7 +29,7 @@ from headrace.plugins.backoff import Backoff
 from headrace.plugins.contracts import RecordsFailed, RetriableError, TopicPartition
 
 _DEADLOCKS: Final = 6
-"""How often in a row a transaction may be rolled back to end a deadlock."""
+"""The most rollbacks in a row that end deadlocks."""
 _LOOK_AGAIN_S: Final = 10.0
 _BACKOFF: Final = Backoff(0.1, 10.0)
 """The worker's pauses before a retry."""
@@ -67,18 +67,18 @@ class Sink:
 
     @property
     def is_here(self) -> bool:
-        """Whether this is the task's own object, in its worker."""
+        """True for the task's own object, in its worker."""
         return _LIVE.get(self.name) is self
 
     def keep(self) -> None:
-        """Writers in this process write through this sink, as long as its task holds it."""
+        """Makes writers in this process write through this sink, as long as its task holds it."""
         _LIVE[self.name] = self
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _found, (self.name, self.database, self.options, self.layouts, self.fences, self.written)
 
     def write(self, rows: pa.RecordBatch) -> dict[TopicPartition, int]:
-        """Writes these rows and stores the offsets up to the last of them; returns the offsets stored now.
+        """Writes these rows and their offsets; returns the offsets stored now.
 
         Errors: RecordsFailed, with nothing written; RetriableError, perhaps with everything written; DatabaseError.
         """
@@ -99,14 +99,14 @@ class Sink:
         return ends
 
     def _count_failure(self) -> None:
-        """Counts a failure; those of a bisection, which makes no pauses, count as one."""
+        """Counts a failure. Those of a bisection, which makes no pauses, count as one."""
         now = time.monotonic()
         if not self._failures or now >= self._counts_from:
             self._failures += 1
             self._counts_from = now + _BACKOFF.pause(self._failures)
 
     def _look_again(self) -> None:
-        """Makes tables that refuse records be described again, now and then, since they may have been altered."""
+        """Has tables that refuse records described again, now and then: they may have been altered."""
         if time.monotonic() - self._looked > _LOOK_AGAIN_S:
             self._looked = time.monotonic()
             self.tables.forget()
@@ -146,10 +146,10 @@ class Sink:
     def _not_stored_yet(
         self, connection: Connection, rows: pa.RecordBatch
     ) -> tuple[dict[TopicPartition, int], pa.RecordBatch]:
-        """The last offset of each partition with these rows, and the rows that have not been written yet.
+        """The last offset of each partition with these rows, and the rows not written yet.
 
-        Errors: FencedError; DatabaseError for records from before what the task found stored when it began, and for a
-        database that has lost what was written.
+        Errors: FencedError; DatabaseError for records from before the offset that the task found stored at its start,
+        and for a database that has lost written records.
         """
         assert self.offsets is not None
         spans = _spans(rows)
@@ -185,7 +185,6 @@ def _found(name: str, *made_of: Any) -> Sink:
 
 
 def _spans(rows: pa.RecordBatch) -> dict[TopicPartition, tuple[int, int]]:
-    """The first and the last offset of each partition."""
     origin = pa.Table.from_batches([rows.select(["origin_topic", "origin_partition", "origin_offset"])])
     grouped = origin.group_by(["origin_topic", "origin_partition"]).aggregate(
         [("origin_offset", "min"), ("origin_offset", "max")]

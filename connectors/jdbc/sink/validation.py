@@ -1,7 +1,7 @@
 """Problems of a JDBC sink's config beyond single settings, found before it is created.
 
-Source: the conditions and messages of Confluent's connector. Problems that Confluent's finds
-only at the first record (an impossible key) are found here.
+Source: the conditions and messages of Confluent's connector. Problems that Confluent's finds only at the first record
+(an impossible key) are found here.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from headrace.connectors.jdbc.sink.envelopes import PLACEHOLDER
 
 
 def sink_problems(config: Mapping[str, str], worker: Mapping[str, Any]) -> list[Problem]:
-    """The problems of a sink's config; none where a single setting is wrong, which is reported elsewhere."""
+    """The problems of a sink's config; none if a single setting is wrong, which is reported elsewhere."""
     try:
         values = sink_settings.parse(config)
     except ConfigError:
@@ -67,10 +67,10 @@ def _key_problems(config: Mapping[str, str], values: Mapping[str, Any]) -> Itera
 
 
 def _unfit_tables(config: Mapping[str, str], database: Database) -> Iterator[Problem]:
-    """The tables that `schema.evolution=validate-only` does not find, or cannot know, and those that can take no row.
+    """Problems by `schema.evolution=validate-only`: tables that are missing or unknown, or that can take no row.
 
-    Decided: only columns are checked that each record needs by the config alone, since its schema is known when it
-    comes; loses: a column that only the records' schema names is told with the first record.
+    Decided: only columns are checked that each record needs by the config alone, since a record's schema is known when
+    it comes; loses: a column that only the records' schema names is told with the first record.
     """
     name, options = "schema.evolution", sink_settings.options(config)
     topics = read("topics", Type.LIST, config.get("topics", ""))
@@ -105,7 +105,7 @@ def _keys(options: SinkOptions) -> Sequence[str]:
 
 
 def _unwritten(table: Table, options: SinkOptions) -> list[str]:
-    """The columns without which no row can be inserted, and that fields.whitelist and pk.fields leave out."""
+    """The columns that a row needs, and that fields.whitelist and pk.fields leave out."""
     knows_keys = options.key_mode is KeyMode.NONE or bool(_keys(options))
     if not options.included or not knows_keys or options.source_names or options.insert_mode is InsertMode.UPDATE:
         return []

@@ -1,4 +1,4 @@
-"""The values of a struct's fields as a sink writes them, with the schema that says which column suits each.
+"""The values of a struct's fields as a sink writes them, with the schemas of suitable columns.
 
 Besides Connect's logical types those of Debezium's sources are understood: only their names tell a count of
 microseconds from other numbers.
@@ -31,13 +31,13 @@ from headrace.plugins.schema import (
 )
 
 _WITH_ZONE: Final = r"[0-9][T: ][0-9.]+ *[^0-9:. ]"
-"""A text with an offset or a zone after its time of day."""
+"""Matches a text with an offset or a zone after its time of day."""
 _MOST_MILLIS: Final = (1 << 63) // 1000 - 1
 """Spark holds no timestamps beyond it."""
 _SCALE: Final = 30
-"""The scale of a new column for decimals of any scale, where a database wants one: the most that MySQL has."""
+"""The scale of a new column for decimals of any scale, if a database wants one: MySQL's maximum."""
 _MOST_SCALE: Final = 16_383
-"""PostgreSQL's."""
+"""PostgreSQL's maximum."""
 
 
 def field_values(
@@ -88,21 +88,19 @@ def member_values(json: Column, names: tuple[str, ...]) -> tuple[Value, ...]:
 
 
 class _Meaning(NamedTuple):
-    """The meaning of a type's values."""
-
     of: SchemaType
     means: str
     """A logical type."""
     value: Callable[[Column], Column]
-    """Null for a value without meaning."""
+    """Returns null for a value without meaning."""
     text: bool = False
     may_be_wrong: bool = False
     digits: str = "6"
-    """The number of digits of a second's fraction."""
+    """The digits of a second's fraction."""
 
 
 def _of(meaning: _Meaning, schema: Schema) -> Schema:
-    """The schema of what a field means, as optional as the field; its default means something else."""
+    """The schema for the field's meaning, as optional as the field, without its default, which means something else."""
     means = meaning.means
     if means == DECIMAL:
         parameters = {"scale": str(_SCALE), **_source_name(schema)}
@@ -118,10 +116,10 @@ def _source_name(schema: Schema) -> dict[str, str]:
 
 
 def _listed(kind: SchemaType, options: SinkOptions) -> _Meaning | None:
-    """The meaning of a field of `timestamp.fields.list`: a count since the epoch, or ISO 8601, by the clock of
-    `db.timezone` where it has no offset.
+    """The meaning of a field in `timestamp.fields.list`: a count since the epoch, or ISO 8601.
 
-    Decided: columns take microseconds, because no database here has more and Spark holds no more; loses: nanoseconds.
+    A text without offset is by the clock of `db.timezone`. Decided: columns take microseconds, because no database here
+    has more and Spark holds no more; loses: nanoseconds.
     """
     count = _nanos if options.timestamp_nanos else F.timestamp_micros
     if kind is SchemaType.INT64:
@@ -146,7 +144,7 @@ def _millis(millis: Column) -> Column:
 
 
 def _any_scale(decimal: Column) -> Column:
-    """The digits of a decimal whose scale is its own; null for one that no database has."""
+    """The digits of a decimal that has its own scale; null for a scale that no database has."""
     unscaled, scale = decimal.getField("value"), decimal.getField("scale")
     holds = (F.length(unscaled) > 0) & scale.between(-_MOST_SCALE, _MOST_SCALE)
     return F.when(holds, decimal_text(unscaled, scale))

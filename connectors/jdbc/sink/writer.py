@@ -1,12 +1,12 @@
-"""Takes a batch's rows and writes them in chunks, each of them one transaction (`transactions`).
+"""Writes a batch's rows in chunks, each of them one transaction (`transactions`).
 
-*There* a writer has the rows of one Kafka partition in order, so a committed chunk stays committed whatever happens to
-the rest; the next chunk is collected while the database works. *Here* a batch is smaller than a chunk, and without
+In a job a writer has the rows of one Kafka partition in order, so a committed chunk stays committed whatever happens to
+the rest; the next chunk is collected while the database works. Inline a batch is smaller than a chunk, and without
 stored offsets always one transaction: rows that a bisection tries again must not be written already.
 
-Decided: the writer commits, no stage outlives its transaction, because then a chunk's rows are merged while Spark
+Decided: the writer commits, and no stage outlives its transaction, because then a chunk's rows are merged while Spark
 decodes the next ones, and locks are held for a second; a stage in UNLOGGED tables that the worker merges at the end
-does both one after the other. Loses: one partition is one stream, however many cores there are.
+would do both one after the other. Loses: one partition is one stream, however many cores there are.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from headrace.plugins.contracts import RecordFailure, RecordsFailed, RetriableEr
 
 CHUNK_ROWS: Final = 100_000
 CHUNK_BYTES: Final = 48 << 20
-"""The most rows and bytes of one transaction."""
+"""The limits of one transaction."""
 
 
 @dataclass
@@ -76,10 +76,10 @@ class SinkWriter:
         self.__init__(**state)  # type: ignore[misc]
 
     def _failures(self, rows: pa.RecordBatch) -> list[RecordFailure]:
-        """The rows that cannot be written, at once, so that their dead letters come before the rows after them.
+        """The rows that cannot be written, told at once, so that their dead letters come before the rows after them.
 
-        With `errors.tolerance=none` no row after such a record may be written, and *there* it cannot be reported: the
-        batch fails, and is bisected *here*.
+        With `errors.tolerance=none` no row after such a record may be written, and in a job it cannot be reported: the
+        batch fails, and is bisected inline.
         """
         refused = rows["refused"]
         if refused.null_count == len(rows):
@@ -95,7 +95,7 @@ class SinkWriter:
 
     @property
     def _may_write_parts(self) -> bool:
-        """Whether some of the rows may be written: *there*, with stored offsets, by which no row is written again."""
+        """True if a part of the rows may be written: in a job, with stored offsets, as none is then written twice."""
         return not self.sink.is_here and self.sink.offsets is not None
 
     def _taken(self) -> pa.RecordBatch | None:
@@ -107,7 +107,7 @@ class SinkWriter:
         return pa.concat_batches(batches) if batches else None
 
     def _write_aside(self) -> None:
-        """Begins to write a chunk while the next one is collected."""
+        """Starts writing a chunk while the next one is collected."""
         self._wait()
         if self._worker is None:
             self._worker = ThreadPoolExecutor(1, thread_name_prefix="jdbc-sink")
@@ -119,7 +119,7 @@ class SinkWriter:
             running.result()
 
     def _write(self, rows: pa.RecordBatch | None) -> None:
-        """Writes rows; *there*, all before the first bad record, and errors that are fatal *here* are retriable."""
+        """Writes rows. In a job: all before the first bad record, and errors that are fatal inline are retriable."""
         if rows is None:
             return
         try:

@@ -1,4 +1,4 @@
 """The JDBC source: tables into topics.
 
-Begin with `connector`, which finds the tables, and `task`, which reads them; `planning` says what is read next.
+Begin with `connector`, which finds the tables, and `task`, which reads them; `planning` decides what is read next.
 """

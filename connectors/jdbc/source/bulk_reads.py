@@ -1,8 +1,8 @@
 """Cuts bulk reads of large tables into pieces, which are read in parallel.
 
 PostgreSQL's blocks hold other rows a moment later: an UPDATE moves its row. So all pieces see their tables as one
-transaction sees them, whose snapshot is exported and which stays open while they read. In other databases pieces are
-cut by a key, which rows keep; each piece then sees the rows of its own moment.
+transaction sees them; its snapshot is exported, and it stays open while they read. In other databases pieces are cut by
+a key, which rows keep; each piece then sees the rows of its own moment.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class BulkReads:
         self._begun: tuple[str, ...] | None = None
 
     def cut(self, table: SourceTable) -> tuple[Ranges | None, tuple[str, ...]]:
-        """The ranges that cut the table, and the statements with which each piece's transaction begins.
+        """The ranges that cut the table, and the statements that begin each piece's transaction.
 
         Errors: DatabaseAway, DatabaseError.
         """

@@ -1,7 +1,7 @@
 """The JDBC source: the tables of a database into topics, one each, or a query's result into one.
 
-As Confluent's connector in settings, topics, records and offsets. Better is: no row is lost (`windows`,
-`transaction_wait`, `late_rows`), types (`source_types`), many tables in parallel and large ones in pieces (`planning`).
+Settings, topics, records and offsets are those of Confluent's connector. Better are: no lost rows (`windows`,
+`transaction_wait`, `overlap_rows`), types (`types`), many tables in parallel and large ones in pieces (`planning`).
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ log = logging.getLogger(__name__)
 
 
 class JdbcSourceConnector(Connector):
-    """Finds the tables, also those that come later, and shares them out to tasks."""
+    """Finds the tables, later ones too, and divides them among tasks."""
 
     settings = source_settings.SETTINGS
     undeclared = ("connection.",)
@@ -49,18 +49,18 @@ class JdbcSourceConnector(Connector):
         return source_problems(config, self.worker)
 
     def recommended(self, config: Mapping[str, str]) -> Mapping[str, Sequence[str]]:
-        """The database's tables."""
+        """The database's tables, as values for its lists."""
         tables = tables_to_offer(config, self.worker)
         return {"table.whitelist": tables, "table.blacklist": tables}
 
     def diagnose(self, config: Mapping[str, str]) -> Iterator[Finding]:
-        """The doctor's findings: what the database has and lacks."""
+        """The doctor's findings about the database."""
         return source_doctor.source_findings(config, self.worker)
 
     def start(self, config: Mapping[str, str], context: ConnectorContext) -> None:
         """Finds the tables and begins to watch them.
 
-        While the database is away it is tried again, with one idle task. Errors: ConfigError, ValueError,
+        While the database is away, it is tried again, and one task idles. Errors: ConfigError, ValueError,
         DatabaseError, SourceError.
         """
         values = source_settings.parse(config)
@@ -99,10 +99,7 @@ class JdbcSourceConnector(Connector):
         ]
 
     def check_offsets(self, config: Mapping[str, str], offsets: Mapping[str, Any]) -> bool:
-        """True where every offset is one of the connector's mode, or null.
-
-        Errors: OffsetError.
-        """
+        """Accepts offsets of the connector's mode, and null. Errors: OffsetError."""
         return check_offsets(offsets, Mode(source_settings.parse(config)["mode"]))
 
     def stop(self) -> None:
@@ -157,7 +154,7 @@ class JdbcSourceConnector(Connector):
 
 
 def groups(tables: Sequence[TableId], most: int) -> list[list[TableId]]:
-    """The tables in their order in at most so many groups, whose sizes differ by one at most, larger ones first."""
+    """Splits the tables, in order, into at most so many groups, whose sizes differ by one at most, larger first."""
     count = min(len(tables), most)
     size, larger = divmod(len(tables), count)
     found, begin = [], 0

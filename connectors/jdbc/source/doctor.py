@@ -1,4 +1,4 @@
-"""The findings of `headrace doctor --connector FILE` about a JDBC source: what its database has, and what it lacks."""
+"""The findings of `headrace doctor --connector FILE` about a JDBC source's database."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _SHOWN: Final = 20
 
 
 def source_findings(config: Mapping[str, str], worker: Mapping[str, Any]) -> Iterator[Finding]:
-    """The findings for a source, whose config has been validated."""
+    """The findings for a source with a valid config."""
     values = source_settings.parse(config)
     database = Database.of({**config, "connection.attempts": "1"}, worker, creates=False)
     try:
@@ -103,7 +103,7 @@ def _source_table(
 
 
 def _indexed(connection: Connection, table: Table) -> set[str]:
-    """The columns that an index begins with, in lower case."""
+    """The first columns of all indexes, in lower case."""
     first = {key[0].lower() for key in (table.key, *table.unique) if key}
     with suppress(SQLAlchemyError):
         schema = table.id.schema or table.id.catalog

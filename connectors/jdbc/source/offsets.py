@@ -6,7 +6,7 @@
 | partition of a query | `{"query": "query"}` |
 | offset | `{"incrementing": 5}`, `{"timestamp": <ms>, "timestamp_nanos": <of the second>}`, all three, or none (bulk) |
 
-An offset's timestamp is an instant; a position's is by the clock of its column, which without zone is `db.timezone`.
+An offset's timestamp is an instant; a position's is by the clock of its column: `db.timezone` if it has no zone.
 """
 
 from __future__ import annotations
@@ -45,11 +45,11 @@ _QUARTER: Final = 900 * _SECOND
 
 
 class OffsetError(Exception):
-    """An offset from which a source of this mode cannot continue."""
+    """An offset that a source of this mode cannot continue from."""
 
 
 def partitions_of(table: TableId) -> tuple[dict[str, str], dict[str, str]]:
-    """The partitions of a table's offset: as it is written now, and as old versions wrote it."""
+    """The partitions of a table's offset: the present form, and that of old versions."""
     return {PROTOCOL: "1", TABLE: str(table)}, {TABLE: table.table}
 
 
@@ -59,7 +59,7 @@ def offset_type(mode: Mode) -> spark.StructType:
 
 
 def instant_of(micros: int, zone: tzinfo | None) -> int:
-    """The instant that a clock of this zone shows as `micros`; None: it shows UTC. Units: microseconds."""
+    """The instant at which a clock of this zone shows `micros`; None: UTC. Units: microseconds."""
     if zone is None:
         return micros
     shown = (_EPOCH + timedelta(microseconds=micros)).replace(tzinfo=zone)
@@ -87,10 +87,7 @@ def least_shown(instant: int, zone: tzinfo | None) -> int:
 
 
 def position_of(offset: Mapping[str, Any] | None, mode: Mode, zone: tzinfo | None) -> Position | None:
-    """The position of an offset in this mode; None where it has none.
-
-    `zone` as in `instant_of`.
-    """
+    """The position of an offset in this mode; None if it has none. `zone` as in `instant_of`."""
     if offset is None or mode is Mode.BULK:
         return None
     number = offset.get(INCREMENTING)
@@ -105,7 +102,7 @@ def position_of(offset: Mapping[str, Any] | None, mode: Mode, zone: tzinfo | Non
 
 
 def offset_of(position: Position, mode: Mode, zone: tzinfo | None) -> dict[str, Any]:
-    """The offset of a position, as it is stored."""
+    """The offset of a position, in the stored form."""
     values: dict[str, Any] = {INCREMENTING: position.id}
     if position.micros is not None:
         instant = instant_of(position.micros, zone)
@@ -114,7 +111,7 @@ def offset_of(position: Position, mode: Mode, zone: tzinfo | None) -> dict[str, 
 
 
 def arrow_offsets(mode: Mode, micros: pa.Array | None, ids: pa.Array | None, zone: tzinfo | None) -> pa.StructArray:
-    """The offsets of rows with these positions; nulls, which no order has, stay null."""
+    """The offsets of rows with these positions; nulls, which have no order, stay null."""
     columns: dict[str, pa.Array] = {}
     if micros is not None:
         shown = micros.fill_null(0).to_numpy()
@@ -132,12 +129,12 @@ def no_offsets(mode: Mode, rows: int) -> pa.Array:
 
 
 def same_offsets(mode: Mode, offset: Mapping[str, int], rows: int) -> pa.Array:
-    """The offsets of rows that all have this one."""
+    """The same offset for all rows."""
     return pa.repeat(pa.scalar(dict(offset), _arrow_type(mode)), rows)
 
 
 def spark_offsets(mode: Mode, micros: Column, ids: Column, zone: str | None) -> Column:
-    """`arrow_offsets` as an expression; `zone` is the name of the zone."""
+    """`arrow_offsets` as an expression; `zone` is the zone's name."""
     if mode is Mode.BULK:
         return F.lit(None).cast(offset_type(mode))
     instant = micros if zone is None else F.unix_micros(F.to_utc_timestamp(F.timestamp_micros(micros), zone))
@@ -150,9 +147,9 @@ def spark_offsets(mode: Mode, micros: Column, ids: Column, zone: str | None) -> 
 
 
 def check_offsets(body: Mapping[str, Any], mode: Mode) -> bool:
-    """True: an operator may set these offsets, given as in the body of `PATCH /connectors/{name}/offsets`.
+    """Checks offsets that an operator sets, given as in the body of `PATCH /connectors/{name}/offsets`; returns True.
 
-    Errors: OffsetError that says what an offset of this mode has.
+    Errors: OffsetError that tells what an offset of this mode has.
     """
     for item in body.get("offsets") or ():
         _check_partition(item.get("partition"))
@@ -194,8 +191,7 @@ def _check_offset(offset: Mapping[str, Any], mode: Mode) -> None:
 
 
 def _shifts(shown: npt.NDArray[np.int64], zone: tzinfo | None) -> npt.NDArray[np.int64]:
-    """The differences from clock times of this zone to instants, looked up once for each quarter of an hour, since
-    clocks are set only at those."""
+    """The differences from clock times of this zone to instants. Clocks are set only at quarters of an hour."""
     if zone is None or not len(shown):
         return np.zeros(len(shown), np.int64)
     quarters, of_row = np.unique(shown // _QUARTER, return_inverse=True)

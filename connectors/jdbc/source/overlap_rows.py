@@ -1,8 +1,8 @@
 """Finds late rows, committed before the position that a source has reached, by looking back over an overlap.
 
-The setting `incrementing.overlap` or `timestamp.overlap.ms` says how far back. The rows read of that overlap are
-remembered; a query counts whether there are more now, and only then are positions compared. In mode timestamp, rows of
-one timestamp have no other name: when there is one more of them, all rows of that timestamp are read again.
+The setting `incrementing.overlap` or `timestamp.overlap.ms` bounds it. The rows read from it are remembered. A query
+counts them, and only if there are more now, positions are compared. In mode timestamp, rows of one timestamp have no
+other name: if there is one more of them, all rows of that timestamp are read again.
 
 Decided: the task remembers the rows it has read and stores none, because there are as many as the overlap has rows;
 loses: after a restart all rows of the overlap are read again, in one window (at least once).
@@ -21,7 +21,7 @@ from headrace.connectors.jdbc.source.tables import SourceError, TableLayout
 from headrace.connectors.jdbc.source.windows import Mode, Position, ReadWindow, position_before
 
 MOST_KEYS: Final = 200_000
-"""The most rows that an overlap may have."""
+"""The most rows of an overlap."""
 MOST_LATE: Final = 500
 """The most positions that are read at once."""
 _MODULUS: Final = 1_000_003
@@ -40,9 +40,9 @@ class OverlapRows:
     def look(
         self, connection: Connection, layout: TableLayout, source: str, after: Position
     ) -> tuple[ReadWindow, int] | None:
-        """A window of the first unread rows up to `after`, and their number; None where there are none.
+        """A window of the first unread rows up to `after`, and their number; None if there are none.
 
-        It is the whole overlap where it is unknown which rows were read.
+        It is the whole overlap if it is unknown which rows were read.
         """
         condition = self._stretch(layout, after)
         summary = self._summary(connection, layout, source, condition)
@@ -62,7 +62,7 @@ class OverlapRows:
         return ReadWindow(after, late=tuple(late)), self._expected.total()
 
     def expect(self, connection: Connection, layout: TableLayout, source: str, window: ReadWindow) -> None:
-        """Remembers, before a window is read, which rows it will give.
+        """Remembers the rows that a window will give, before it is read.
 
         Rows before the window that were committed since the last look are not among them.
         """
@@ -71,7 +71,7 @@ class OverlapRows:
         self._expected = Counter({at: count for at, count in there.items() if not _upto(at, window.after)})
 
     def delivered(self, reached: Position) -> None:
-        """Records that the expected rows were read, up to here."""
+        """Records that the expected rows were read up to `reached`."""
         known = Counter(self._known or {})
         for at, count in self._expected.items():
             if _upto(at, reached):
@@ -105,7 +105,7 @@ class OverlapRows:
 
 
 def _upto(at: Position, end: Position) -> bool:
-    """Whether a position is not beyond the end; in mode timestamp it has no id, in mode incrementing no time.
+    """True if a position is not beyond the end. In mode timestamp it has no id, in mode incrementing no time.
 
     An end without what the position has is before all rows.
     """

@@ -1,8 +1,8 @@
-"""Plans the next batch of the tables that are due: finds their new windows, waits for late rows, chooses windows.
+"""Plans the next batch of the due tables: finds their new windows, waits for late rows, chooses windows.
 
-Small windows of many tables go into one plan, large ones into a plan of their own: that becomes a job, where each table
-is one part, or several where order does not matter. After a plan that the database failed to read, its tables are read
-one by one, so that a failing one does not delay the others.
+Small windows of many tables go into one plan, large ones into their own. That becomes a job, in which each table is one
+part, or several if order does not matter. After a plan that the database failed to read, its tables are read one by
+one, so that a failing one does not delay the others.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ from headrace.plugins.stopping import StopToken
 
 SMALL_ROWS: Final = 20_000
 SMALL_BYTES: Final = 4 << 20
-"""Windows below these go into one plan, as long as their sum is below them, too."""
+"""Windows below these limits go into one plan, as long as their sum is below them, too."""
 _MOST_SMALL: Final = 64
 _MOST_LARGE: Final = 4
 _ASK_S: Final = 0.5
-"""How long tables are queried before the windows found so far, or those that wait, are looked at."""
+"""After so long no more tables are queried before the windows found so far, or waiting ones, are looked at."""
 _BACKOFF: Final = Backoff(1.0, 60.0)
 """The pauses of a table that failed, while others are read."""
 _GONE_S: Final = 60.0
@@ -53,7 +53,7 @@ class Planning:
         """`values`: parsed settings."""
         self.tables = tuple(tables)
         self.layouts: dict[str, tuple[SourceTable, TableLayout]] = {}
-        """By their shapes."""
+        """By shape."""
         self._mode = Mode(values["mode"])
         self._attempts: int = values["query.retry.attempts"]
         self._failures = 0
@@ -70,7 +70,7 @@ class Planning:
     def describe(self, connection: Connection, tables: Sequence[SourceTable]) -> list[SourceTable]:
         """Updates the columns of these tables and returns those that exist.
 
-        Errors: SourceError where the columns of the mode are not among them.
+        Errors: SourceError if the columns of the mode are not among them.
         """
         there = []
         for table, facts in zip(tables, self._facts(connection, tables), strict=True):
@@ -89,10 +89,9 @@ class Planning:
         return there
 
     def due(self, refused: bool = False) -> list[SourceTable]:
-        """The tables to query now, in the order in which they have waited.
+        """The tables to query now, longest-waiting first. Errors: SourceError after `query.retry.attempts`.
 
         `refused`: the database failed the last plan, or the planning.
-        Errors: SourceError after `query.retry.attempts`.
         """
         failed, self._planned = [found.table for found in self._planned.values()], {}
         for table in failed:
@@ -110,7 +109,7 @@ class Planning:
     def plan(
         self, connection: Connection, after: Sequence[SourceOffset | None], limit: Limit, stopping: StopToken
     ) -> Plan | None:
-        """New rows of the tables that are `due`, given the offsets of their partitions; None where there are none."""
+        """New rows of the due tables, from the offsets of their partitions; None if there are none."""
         if not self._asked:
             return None
         chosen = self._chosen(self._late.settled(connection, self._found(connection, after, limit, stopping)))
@@ -124,7 +123,7 @@ class Planning:
         return Plan(splits, sum(found.rows for found in chosen), sum(found.bytes for found in chosen))
 
     def delivered(self, reached: Sequence[PartitionResult]) -> None:
-        """Records how far the last plan's rows are in Kafka; windows that are not mentioned had no rows."""
+        """Records how far the last plan's rows are in Kafka; windows not among them had no rows."""
         by_partition = {_name(one.source_partition): one for one in reached}
         planned, self._planned = self._planned, {}
         for found in planned.values():
@@ -175,7 +174,7 @@ class Planning:
                 yield found
 
     def _passed_over(self, connection: Connection, table: SourceTable, error: SQLAlchemyError) -> None:
-        """Passes over a table whose query failed if it is gone or the error is retriable; else raises the error."""
+        """Passes over a table whose query failed, if it is gone or the error is retriable; else raises the error."""
         if getattr(error, "connection_invalidated", False):
             raise error
         connection.rollback()

@@ -1,8 +1,7 @@
-"""Reads the windows of a plan: the same SELECT, the same getters and the same types *here* and *there*.
+"""Reads the windows of a plan: the same SELECT, the same getters and the same types inline and in a job.
 
-*Here* the driver's JVM runs the SELECT and gives Arrow batches (`jvm_link`). *There* it is Spark's JDBC source, whose
-partitions are the pieces of a window; the order of each piece is the database's, and a piece ends where a value of the
-first order column does.
+Inline the driver's JVM runs the SELECT and gives Arrow batches (`jvm_link`). In a job Spark's JDBC source does, with
+the pieces of a window as partitions. The database orders each piece; pieces are cut by the first order column's values.
 
 Decided: windows' bounds are constants in the text, because Spark's JDBC source binds nothing; they are numbers and
 timestamps that were computed here, never a text from elsewhere. Loses: the database plans each window anew.
@@ -30,9 +29,9 @@ from headrace.plugins.contracts import RetriableError
 
 MICROS: Final = "k_micros"
 ID: Final = "k_id"
-"""The columns that a row's offset is made of."""
+"""The columns of a row's offset."""
 ORDERS: Final = ("r0", "r1")
-"""The order columns as the database has them: to order by and to cut by, never fetched."""
+"""The order columns as the database has them: for ORDER BY and cutting, never fetched."""
 
 _PIECES_A_CORE: Final = 4
 """The default of `parallel.ranges`. Several, because pieces of equal width are seldom of equal size."""
@@ -47,11 +46,11 @@ class SplitQuery:
     types: spark.StructType
     shape: str
     order: tuple[str, ...] = ()
-    """The columns of `ORDERS` that it is read by."""
+    """The columns of `ORDERS` that order it."""
     ranges: Ranges | None = None
-    """The ranges by which it is cut to be read in parallel, of the first of `ORDERS`; None: read as one."""
+    """The ranges that cut it for parallel reads, by the first of `ORDERS`; None: read as one."""
     session: tuple[str, ...] = ()
-    """Statements that the transactions that read it begin with."""
+    """Statements that begin its transactions."""
     suffix: str = ""
     """The setting `query.suffix`; it may cut the result short."""
     last_micros: int | None = None
@@ -63,7 +62,7 @@ class SplitQuery:
     rows: int = 0
     """An estimate."""
     fetch_size: int = 1_000
-    """How many rows the driver fetches at a time."""
+    """The rows that the driver fetches at a time."""
 
     @property
     def query(self) -> str:
@@ -87,7 +86,7 @@ class SplitQuery:
         return f"SELECT {columns} FROM ({self.select}) x{where}{ordered}"
 
     def conditions(self, pieces: int) -> list[str]:
-        """The rest of the statement after WHERE, for each of Spark's partitions."""
+        """The statement after WHERE, for each of Spark's partitions."""
         cut = self.ranges.cut(pieces, ORDERS[0]) if self.ranges is not None else ("",)
         ordered = f" ORDER BY {', '.join(self.order)}" if self.order else ""
         return [f"{piece or '1 = 1'}{ordered}" for piece in cut]
@@ -95,7 +94,7 @@ class SplitQuery:
 
 @dataclass(frozen=True)
 class JdbcReader:
-    """The rows of each split in the order of the mode, with the position of each as its offset."""
+    """The rows of each split in the order of the mode, each with its position as offset."""
 
     access: JvmAccess
     readings: tuple[SplitQuery, ...]
@@ -103,10 +102,10 @@ class JdbcReader:
     link: str
     """The name of the task's own connection (`jvm_link.keep`)."""
     pieces: int = 0
-    """The most pieces that a window is cut into; 0: by the cores."""
+    """The most pieces of a window; 0: by the cores."""
 
     def read(self, split: int) -> Iterator[pa.RecordBatch]:
-        """The rows, *here*. Errors: RetriableError, JvmReadError."""
+        """The rows, inline. Errors: RetriableError, JvmReadError."""
         reading, own = self.readings[split], jvm_link.kept(self.link)
         link = own or JvmLink(self.access)
         try:
@@ -120,7 +119,7 @@ class JdbcReader:
                 link.close()
 
     def frame(self, session: SparkSession, split: int) -> DataFrame:
-        """The rows as Spark reads them."""
+        """The rows, in a job, as Spark's frame."""
         reading, access = self.readings[split], self.access
         access.check_hosts()
         options = {**access.options(reading.fetch_size, reading.session), "customSchema": _ddl(reading.types)}
@@ -135,7 +134,7 @@ class JdbcReader:
         return rows.select(*(F.col(name) for name in values_of(reading.types)), offsets.alias("source_offset"))
 
     def translate_error(self, error: Exception) -> Exception:
-        """A RetriableError where a retry may help; counts those of the task's own connection."""
+        """A RetriableError if a retry may help; counts those of the task's own connection."""
         passing = jvm_link.SNAPSHOT_GONE if any(reading.session for reading in self.readings) else ()
         found, link = jvm_link.classified(error, self.access, passing), jvm_link.kept(self.link)
         if link is not None and isinstance(found, RetriableError):
@@ -148,7 +147,7 @@ class JdbcReader:
     def _whole_groups(
         self, link: JvmLink, reading: SplitQuery, batches: Iterator[pa.RecordBatch]
     ) -> Iterator[pa.RecordBatch]:
-        """The rows that a suffix leaves, without splitting a timestamp; the first one is always read."""
+        """The rows that a suffix leaves, without splitting a timestamp; the first timestamp is always read."""
         passed = 0
         for batch in _whole_groups(batches, reading.last_micros):
             passed += batch.num_rows
@@ -171,7 +170,7 @@ class JdbcReader:
 
 
 def values_of(types: spark.StructType) -> list[str]:
-    """The names of the columns that records are made of."""
+    """The names of the columns that become records."""
     return [name for name in types.names if name not in (MICROS, ID)]
 
 
@@ -180,12 +179,12 @@ def _ddl(types: spark.StructType) -> str:
 
 
 def zone_name(zone: tzinfo | None) -> str | None:
-    """The zone as Spark names it."""
+    """The zone's name for Spark."""
     return None if zone is None else getattr(zone, "key", None) or str(zone)
 
 
 def _whole_groups(batches: Iterator[pa.RecordBatch], last_micros: int | None) -> Iterator[pa.RecordBatch]:
-    """The batches without the rows of the last timestamp, where the suffix may have cut off more of them."""
+    """The batches without the rows of the last timestamp, if the suffix may have cut off more of them."""
     held: list[pa.RecordBatch] = []
     for batch in batches:
         times = batch.column(MICROS)

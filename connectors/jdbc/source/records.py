@@ -1,4 +1,4 @@
-"""Makes records of a table's rows, each a struct of the columns; a row that does not fit is marked as failed."""
+"""Makes records of a table's rows, each a struct of the columns. A row that does not fit is marked as failed."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def records_of(frame: DataFrame, layout: TableLayout) -> Records:
 
 
 def _failure(layout: TableLayout) -> tuple[str, str, str]:
-    """Expressions: the condition of a bad row, its error, which names all its faults, and the row as it was read."""
+    """Three expressions: the condition of a bad row, its error with all its faults, and the row as it was read."""
     reasons = _reasons(layout)
     if not reasons:
         return "false", "NULL", "NULL"
@@ -51,7 +51,7 @@ def _failure(layout: TableLayout) -> tuple[str, str, str]:
 
 
 def _row(layout: TableLayout) -> str:
-    """The beginning of a row's message: it names the row by its key."""
+    """The beginning of a row's message, which names the row by its key."""
     known = {column.name: (number, column) for number, column in enumerate(layout.columns)}
     keys = [] if layout.hides else [known[name] for name in layout.key if name in known]
     shown = (
@@ -78,7 +78,7 @@ def _reasons(layout: TableLayout) -> list[tuple[str, str]]:
 
 
 def _as_read(layout: TableLayout) -> str:
-    """The row as JSON; values that the records' schema cannot hold are as they were fetched."""
+    """The row as JSON. Values that the records' schema cannot hold are as they were fetched."""
     members = ", ".join(
         f"{sql_text(column.name)}, {_plain(number, column) if column.schema.name else f'c{number}'}"
         for number, column in enumerate(layout.columns)
@@ -87,7 +87,7 @@ def _as_read(layout: TableLayout) -> str:
 
 
 def _plain(number: int, column: SourceColumn) -> str:
-    """The text of a value; if the schema cannot hold it, of the fetched value."""
+    """The text of a value; of the fetched value, if the schema cannot hold it."""
     if isinstance(column.type, StringType):
         return f"c{number}"
     fetched = f"CASE WHEN c{number} > {NO_NUMBER} THEN CAST(c{number} AS STRING) END"

@@ -1,4 +1,4 @@
-"""The settings of the JDBC source: Confluent's names, Aiven's where they differ, and a few of our own."""
+"""The settings of the JDBC source: Confluent's names, Aiven's if they differ, and a few of our own."""
 
 from __future__ import annotations
 
@@ -503,8 +503,7 @@ SETTINGS: Final = Settings(*_DATABASE, *_READING, *_WORK, *_OTHER_NAMES)
 
 
 def parse(config: Mapping[str, str]) -> dict[str, Any]:
-    """The settings' values by Confluent's names; the numeric mappings and `quote.sql.identifiers` in lower case, a
-    granularity and an isolation as declared.
+    """The settings' values by Confluent's names; choices in lower case, an isolation in upper case.
 
     Errors: ConfigError with all problems.
     """
@@ -528,7 +527,7 @@ def _without_end(query: str) -> str:
 
 
 def table_filter(values: Mapping[str, Any]) -> TableFilter:
-    """The filter that parsed settings describe."""
+    """The filter of parsed settings."""
     return TableFilter(
         values["catalog.pattern"],
         values["schema.pattern"],
@@ -541,7 +540,7 @@ def table_filter(values: Mapping[str, Any]) -> TableFilter:
 
 
 def column_mapping(entry: str) -> tuple[NameRegex, tuple[str, ...]]:
-    """An entry of a column mapping: the expression for full names of tables, and its columns.
+    """Parses an entry of a column mapping: the expression for full names of tables, and its columns.
 
     Errors: ValueError.
     """

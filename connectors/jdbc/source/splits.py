@@ -1,7 +1,7 @@
 """Turns windows into a plan's splits, in JSON, and splits into their SELECT. Pure.
 
 A split's `after` and `upto` are offsets, with further members that are never stored: `_low`, the beginning of a first
-load that is cut into pieces, and for late rows `_late`, their positions, or `_again`, where they begin.
+load that is cut into pieces; for late rows `_late`, their positions, or `_again`, their beginning.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def window_of(split: Split, layout: TableLayout) -> ReadWindow:
 
 
 def split_query(split: Split, table: SourceTable, layout: TableLayout, suffix: str = "") -> SplitQuery:
-    """The SELECT of a split in a mode with an order."""
+    """The SELECT of a split, in a mode with an order."""
     window, order = window_of(split, layout), layout.order
     if window.is_late:
         suffix = ""  # all of these rows count as read

@@ -25,15 +25,15 @@ FILTERS: Final = (
     "schema.pattern",
     "table.types",
 )
-"""The settings from which a `TableFilter` is made."""
+"""The settings of a `TableFilter`."""
 
 
 @dataclass(frozen=True)
 class TableFilter:
-    """Which tables a source copies.
+    """Chooses the tables that a source copies.
 
-    A pattern is JDBC's: `%` any text, `_` any character, None no filter, "" only what has no such part. `listed` and
-    `unlisted` are the old lists, of names; `included` and `excluded` regular expressions that match a whole full name.
+    A pattern is JDBC's: `%` any text, `_` any character, None no filter, "" only a table without that part. `listed`
+    and `unlisted` are the old lists, of names; `included` and `excluded` are regular expressions for whole full names.
     """
 
     catalog: str | None = None
@@ -45,11 +45,11 @@ class TableFilter:
     excluded: tuple[str, ...] = ()
 
     def choose(self, tables: Iterable[tuple[TableId, TableType]], dialect: Dialect) -> list[TableId]:
-        """Those that pass, in their order."""
+        """The tables that pass, in their order."""
         return [table for table, kind in tables if self._passes(table, kind, dialect)]
 
     def unmet(self, chosen: Sequence[TableId], dialect: Dialect) -> dict[str, list[str]]:
-        """The entries in the lists of tables to copy that match no chosen table, by their setting."""
+        """The entries in the lists of tables to copy that match no chosen table, by setting."""
         names = {name for table in chosen for name in self._names(table, dialect)}
         full = [str(table) for table in chosen]
         found = {
@@ -75,17 +75,17 @@ class TableFilter:
 
     @staticmethod
     def _names(table: TableId, dialect: Dialect) -> set[str]:
-        """The ways in which the old lists may name it."""
+        """The names of a table in the old lists."""
         return {str(table), dialect.name_of(table), table.table}
 
 
 def discover(connection: Connection, dialect: Dialect, wanted: TableFilter) -> list[TableId]:
-    """The database's tables that pass the filter, in the order of their names."""
+    """The database's tables that pass the filter, sorted by name."""
     return sorted(wanted.choose(dialect.tables(connection, wanted.catalog), dialect), key=str)
 
 
 def same_topic(tables: Sequence[TableId]) -> list[list[TableId]]:
-    """Tables that would share a topic, because a topic's name has only the bare name."""
+    """Tables that would share a topic, since its name has only the bare name of the table."""
     groups: dict[str, list[TableId]] = {}
     for table in tables:
         groups.setdefault(table.table, []).append(table)
@@ -96,7 +96,7 @@ _WILD: Final = {"%": ".*", "_": "."}
 
 
 def _like(pattern: str | None, part: str | None) -> bool:
-    """By JDBC's patterns; a backslash makes the next character an ordinary one."""
+    """Matches a pattern of JDBC; a backslash makes the next character an ordinary one."""
     if pattern is None:
         return True
     if part is None or pattern == "":

@@ -1,4 +1,4 @@
-"""A table, or the query, as a source's task reads it: the source, order and types of its rows."""
+"""A table, or the query, as a source's task reads it: its source, order and types."""
 
 from __future__ import annotations
 
@@ -28,12 +28,11 @@ QUERY_NAME = "query"
 _FETCH_BYTES: Final = 400_000
 _FETCHED: Final = (1, 10_000)
 _FETCHED_OF_UNKNOWN: Final = (100, 1_000)
-"""The least and most rows of a fetch where their size is a guess. The most is Confluent's default: texts may be longer
-than guessed."""
+"""The least and most rows of a fetch of guessed size; the most is Confluent's default: texts may be longer."""
 
 
 class SourceError(Exception):
-    """A table cannot be read as its connector's config wants it; the task fails."""
+    """A table cannot be read as the config wants; the task fails."""
 
 
 @dataclass
@@ -53,30 +52,30 @@ class SourceTable:
     quoted: str = ""
     """The table's quoted name; empty for the query."""
     alias: str = "t"
-    """The name under which statements have it."""
+    """Its name in statements."""
     layout: TableLayout | None = None
-    """Its columns when they were last described."""
+    """Its columns at the last description."""
     facts: Table | None = None
     due: float = 0.0
-    """When it is polled next. Units: seconds of the monotonic clock."""
+    """The time of its next poll. Units: seconds of the monotonic clock."""
     failures: int = 0
-    """How often in a row the database failed to read it while others were read."""
+    """Failed reads in a row while others were read."""
     alone: bool = False
-    """Whether it is read alone, because it was in a batch that the database failed."""
+    """True if it is read alone, after a batch that the database failed."""
     row_bytes: int = 0
     measured: bool = False
-    """Whether `row_bytes` comes from the database's statistics and is no guess."""
+    """True if `row_bytes` comes from the database's statistics; else it is a guess."""
     loading: bool | None = None
-    """Whether its first load is under way, in which rows need no order; None: not known yet."""
+    """True during its first load, in which rows need no order; None: unknown yet."""
 
     @property
     def partitions(self) -> tuple[Mapping[str, str], ...]:
-        """The partitions that its offset may be stored under."""
+        """The partitions that may have its offset."""
         return (self.partition,) if self.old_partition is None else (self.partition, self.old_partition)
 
     @property
     def fetch_size(self) -> int:
-        """How many rows the driver fetches at a time by default.
+        """The default number of rows that the driver fetches at a time.
 
         Decided: about 400 KB of them, because a fetch of 10,000 wide rows cost a fifth of a core in garbage collection
         (measured); loses: more round trips to a database that is far away, for which there is `batch.max.rows`.
@@ -88,7 +87,7 @@ class SourceTable:
     def of_table(cls, table: TableId, dialect: Dialect, prefix: str, own_name: bool = False) -> SourceTable:
         """A table; its topic and its records' schema have its bare name.
 
-        `own_name`: statements have it under no alias, for a `query.suffix` that names it.
+        `own_name`: statements use no alias for it, for a `query.suffix` that names it.
         """
         quoted = dialect.name_of(table)
         alias, source = (quoted, quoted) if own_name else ("t", f"{quoted} t")
@@ -98,13 +97,13 @@ class SourceTable:
     @classmethod
     def of_query(cls, query: str, prefix: str) -> SourceTable:
         """The result of a query."""
-        # On a line of its own: the query may end in a comment.
+        # On its own line: the query may end in a comment.
         return cls(QUERY_NAME, prefix, None, f"(\n{query}\n) t", QUERY_PARTITION)
 
 
 @dataclass(frozen=True)
 class TableLayout:
-    """The columns of a table at one time, with the schema, order and types that follow from them."""
+    """The columns of a table at one time, and the schema, order and types of its records."""
 
     shape: str
     table: str
@@ -119,11 +118,11 @@ class TableLayout:
     unit: int = 1
     """The least step between two of the order's timestamps. Units: microseconds."""
     micros: str = ""
-    """A row's timestamp as a number."""
+    """A row's timestamp as a number, in SQL."""
     id: str = ""
-    """A row's incrementing column as a 64-bit integer."""
+    """A row's incrementing column as a 64-bit integer, in SQL."""
     key: tuple[str, ...] = ()
-    """The names of the columns that identify a row."""
+    """The columns that identify a row."""
     hides: bool = False
     """True if the query is secret: errors then show no values."""
 
@@ -134,12 +133,12 @@ class TableLayout:
 
     @cached_property
     def types(self) -> spark.StructType:
-        """The columns that are fetched: values, and those that offsets are made of."""
+        """The fetched columns: values, and those of offsets."""
         keys = [(MICROS, self.micros), (ID, self.id)]
         return spark.StructType([*self.values, *(spark.StructField(n, spark.LongType()) for n, sql in keys if sql)])
 
     def select(self, source: str, condition: str, cut_by: str = "") -> str:
-        """The SELECT of these rows; `cut_by` is a first column of `ORDERS` where the mode has none."""
+        """The SELECT of these rows; `cut_by` becomes the first column of `ORDERS` if the mode has none."""
         order = self.order.by or tuple(filter(None, (cut_by,)))
         named = [
             *((column.sql, f"c{number}") for number, column in enumerate(self.columns)),
@@ -164,7 +163,7 @@ class TableLayouts:
     zone: tzinfo | None
     sql: SourceSql
     columns: Callable[[str], tuple[tuple[str, ...], str]]
-    """By a table's full name: its timestamp columns, and its incrementing one."""
+    """Maps a table's full name to its timestamp columns and its incrementing one."""
     strict: bool = True
     """The setting `validate.non.null`."""
     hides: bool = False
@@ -173,7 +172,7 @@ class TableLayouts:
 
     @classmethod
     def of(cls, values: Mapping[str, Any], sql: SourceSql) -> TableLayouts:
-        """By parsed settings."""
+        """Builds it from parsed settings."""
         where = zone(values["db.timezone"])
         at = None if where is UTC else where
         rules = TypeRules(
@@ -186,9 +185,9 @@ class TableLayouts:
         return cls(Mode(values["mode"]), rules, at, sql, columns, values["validate.non.null"], hides)
 
     def make(self, table: SourceTable, facts: Table) -> TableLayout:
-        """The layout of a table by its description; the table's last one where nothing changed.
+        """The layout of a table by its description; the last one if nothing changed.
 
-        Errors: SourceError where the columns of the mode are missing or unsuitable.
+        Errors: SourceError if the columns of the mode are missing or unsuitable.
         """
         if table.layout is not None and table.facts is not None and table.facts.columns == facts.columns:
             return table.layout
@@ -275,7 +274,7 @@ class TableLayouts:
 
 
 def listed(names: str, quotes: tuple[str, str]) -> list[str]:
-    """The quoted names in a task's setting `tables`, separated by commas outside of quotes."""
+    """Splits a task's setting `tables` at commas outside of quotes into quoted names."""
     found, inside = [""], False
     for char in names:
         if char == "," and not inside:
@@ -288,10 +287,7 @@ def listed(names: str, quotes: tuple[str, str]) -> list[str]:
 
 
 def query_facts(columns: tuple[DatabaseColumn, ...]) -> Table:
-    """A query's result as a table.
-
-    Errors: SourceError where two columns have the same name.
-    """
+    """A query's result as a table. Errors: SourceError if two columns have the same name."""
     names = Counter(column.name for column in columns)
     if double := [name for name, count in names.items() if count > 1]:
         raise SourceError(f"The query gives several columns named {', '.join(double)}: rename all but one by AS")
@@ -299,9 +295,9 @@ def query_facts(columns: tuple[DatabaseColumn, ...]) -> Table:
 
 
 def mode_columns(values: Mapping[str, Any], table: str) -> tuple[tuple[str, ...], str]:
-    """The timestamp columns and the incrementing one that settings name for a table.
+    """The timestamp columns and the incrementing column that settings name for a table.
 
-    Errors: SourceError where no entry of a mapping is for it, or several are.
+    Errors: SourceError if not exactly one entry of a mapping matches it.
     """
     timestamps, incrementing = tuple(values["timestamp.column.name"]), values["incrementing.column.name"]
     if mapping := values["timestamp.columns.mapping"]:

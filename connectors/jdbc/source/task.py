@@ -1,7 +1,7 @@
 """A JDBC source's task: some tables, or a query, of one database.
 
-A plan takes one cheap query for each table that is due (`window_query`), without Spark; its windows are read by the
-driver's JVM or by Spark's executors (`reading`).
+A plan takes one cheap query a due table (`window_query`), without Spark. The driver's JVM or Spark's executors read its
+windows (`reading`).
 """
 
 from __future__ import annotations
@@ -52,9 +52,9 @@ class JdbcSourceTask(SourceTask, RowsOfSeveralTypes):
     """Reads the new rows of tables, or of a query's result."""
 
     def start(self, config: Mapping[str, str], context: TaskContext) -> None:
-        """Gets ready to plan; checks that every table has the columns of the mode.
+        """Prepares to plan; checks that every table has the columns of the mode.
 
-        Errors: ConfigError, ValueError; SourceError where a table cannot be read so; DatabaseAway, DatabaseError.
+        Errors: ConfigError, ValueError; SourceError if a table cannot be read so; DatabaseAway, DatabaseError.
         """
         values = source_settings.parse(config)
         self._context = context
@@ -63,7 +63,7 @@ class JdbcSourceTask(SourceTask, RowsOfSeveralTypes):
         self._suffix: str = values["query.suffix"].strip()
         self._pieces: int = values["parallel.ranges"]
         self.offset_type = offset_type(self._mode)
-        self.offsets_repeat = self._mode is Mode.TIMESTAMP
+        self.rows_share_offsets = self._mode is Mode.TIMESTAMP
         self._database = Database.of(
             config,
             context.worker,
@@ -91,15 +91,12 @@ class JdbcSourceTask(SourceTask, RowsOfSeveralTypes):
         return [table.topic for table in self._planning.tables]
 
     def partitions(self) -> Sequence[SourcePartition]:
-        """The partitions of the tables that are due.
-
-        Errors: SourceError after `query.retry.attempts`.
-        """
+        """The partitions of the due tables. Errors: SourceError after `query.retry.attempts`."""
         failures, self._link.failures = self._link.failures, 0
         return [partition for table in self._planning.due(failures > 0) for partition in table.partitions]
 
     def plan(self, after: Sequence[SourceOffset | None], limit: Limit) -> Plan | None:
-        """The new rows of the tables that `partitions` named last; None where there are none."""
+        """The new rows of the tables of the last `partitions`; None if there are none."""
         if not after:
             return None
         with self._counting(), self._database.connect() as connection:
@@ -116,7 +113,7 @@ class JdbcSourceTask(SourceTask, RowsOfSeveralTypes):
         return self._planning.layouts[shape][1].values
 
     def records_of(self, frame: DataFrame, shape: str) -> Records:
-        """Each row is a struct of its columns."""
+        """Records of rows; each value is a struct of the columns."""
         return records_of(frame, self._planning.layouts[shape][1])
 
     def delivered(self, reached: Sequence[PartitionResult]) -> None:
@@ -168,7 +165,7 @@ class JdbcSourceTask(SourceTask, RowsOfSeveralTypes):
         return [SourceTable.of_table(dialect.table_id(name), dialect, prefix, own_name) for name in names]
 
     def _begun(self, level: str) -> JvmAccess:
-        """The JVM's access; all connections, Python's too, begin with the same statements and this isolation level."""
+        """The JVM's access. All connections, Python's too, begin with the same statements and isolation level."""
         dialect, sql = self._database.dialect, self._database.source_sql()
         driver = dialect.jvm(self._database.access)
         isolation = () if level == "DEFAULT" else sql.isolation(level)

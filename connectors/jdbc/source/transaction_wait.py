@@ -1,23 +1,23 @@
-"""Holds a window back until no open transaction can commit another row of it, where the database lists these.
+"""Holds a window back until no open transaction can commit another row of it, if the database lists these.
 
 An id is taken, or `now()` is read, before the row's transaction commits; others that took theirs later may have
 committed already. A window that ends with one of those is complete once all transactions have ended that may yet commit
-a row below its end. So: first look how far the table goes, then which transactions are open, wait until these have
-ended, and read up to that end. Transactions that begin meanwhile take ids and times beyond it and are not waited for.
+a row below its end. So: first find the table's end, then the open transactions, wait until these have ended, and read
+up to that end. Transactions that begin meanwhile take ids and times beyond it and are not waited for.
 
 | `snapshot.bound` | waits for |
 |---|---|
-| writers | transactions that have written to the table: what a sequence needs |
-| transactions | those that may yet write, too: what `now()` needs, which is the time when a transaction began |
+| writers | transactions that have written to the table: enough for a sequence |
+| transactions | those that may yet write, too: needed for `now()`, which is the time when a transaction began |
 | none | nothing |
-| auto | writers where only ids count, else transactions |
+| auto | writers if only ids count, else transactions |
 
 Decided: a transaction that has written nothing for 10 s since it was first seen is taken for a reader, because else
 every report, dump or idle connection would stop the stream; loses: rows with the time of a transaction that reads for
 longer before it first writes. `timestamp.overlap.ms` finds those.
 
-A standby does not know of the primary's transactions, nor other databases of theirs: there nothing is waited for, and a
-warning says so.
+A standby does not know the primary's transactions, and some databases do not list their own: nothing is waited for
+then, and a warning says so.
 """
 
 from __future__ import annotations
@@ -67,17 +67,17 @@ class TransactionWait:
     """Lets windows through once no row can be committed late into them."""
 
     def __init__(self, bound: SnapshotBound, transactions: OpenTransactions | None) -> None:
-        """`transactions`: None where the database does not list them; then nothing is waited for."""
+        """`transactions`: None if the database does not list them; then nothing is waited for."""
         self._bound = SnapshotBound.NONE if transactions is None else bound
         self._transactions = transactions
         self._first_seen: dict[str, float] = {}
         self._warned = False
         self.waiting: dict[str, WaitingWindow] = {}
-        """The windows that wait, by the names of their tables."""
+        """The waiting windows, by table name."""
 
     @classmethod
     def of(cls, values: Mapping[str, Any], mode: Mode, sql: SourceSql) -> TransactionWait:
-        """By parsed settings; warns where late commits matter and the database does not list transactions."""
+        """Builds it from parsed settings; warns if late commits matter and the database does not list transactions."""
         bound, transactions = SnapshotBound(values["snapshot.bound"]).of(mode), sql.transactions()
         remedies = _TIMED_REMEDIES if mode.times else _COUNTED_REMEDIES
         is_safe = sql.one_writer or bound is SnapshotBound.NONE or any(values[name] for name in remedies)
@@ -90,7 +90,7 @@ class TransactionWait:
         return cls(bound, transactions)
 
     def settled(self, connection: Connection, found: Iterable[FoundWindow]) -> list[FoundWindow]:
-        """The complete ones of the windows found now and of those that wait; the others wait."""
+        """The complete windows, among those found now and the waiting ones; the others wait."""
         new = list(found)
         if self._transactions is None or self._bound is SnapshotBound.NONE:
             return new
@@ -115,7 +115,7 @@ class TransactionWait:
     def _open(
         self, connection: Connection, transactions: OpenTransactions, windows: Iterable[FoundWindow]
     ) -> dict[str, frozenset[str]]:
-        """For each window's table the transactions that it would have to wait for if it were found now."""
+        """For each window's table, the transactions that it would wait for if it were found now."""
         keys = {one.table.name: _lock_name(one) for one in windows}
         if transactions.is_standby(connection):
             self._warn_of_standby()
@@ -153,7 +153,7 @@ class WaitingWindow:
     logged: bool = False
 
     def ends(self, still_open: frozenset[str], by: OpenTransactions) -> bool:
-        """Whether all of them have ended."""
+        """True if all of them have ended; logs a long wait."""
         self.transactions &= still_open
         if self.transactions and not self.logged and time.monotonic() - self.since > _LONG_WAIT_S:
             self.logged = True

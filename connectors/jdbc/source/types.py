@@ -2,14 +2,18 @@
 
 Source: Confluent's table of types, with these differences:
 
-Decided: `numeric.mapping` holds for DECIMAL as for NUMERIC, because drivers call columns the
-one or the other by chance; loses: MariaDB's columns change their type where the setting was without effect so far.
+Decided: `numeric.mapping` holds for DECIMAL as for NUMERIC, because drivers call columns the one or the other by
+chance; loses: MariaDB's columns change their type if the setting was without effect so far.
+
 Decided: a NUMERIC without declared scale is a Decimal of scale 18 (Confluent: 127), because Spark holds 38 digits;
-loses: a value with more digits after the point fails its record, it is never rounded. A declared scale beyond 38
-makes a STRING.
+loses: a value with more digits after the point fails its record, it is never rounded. A declared scale beyond 38 makes
+a STRING.
+
 Decided: numbers beyond Spark's are texts if `numeric.long.mapping` says so, not Decimals whose bytes Spark does not
 read, because each transform, converter and sink would have to know both kinds; loses: their type.
+
 Decided: an array is an ARRAY and not left out.
+
 Decided: expressions are Spark's SQL and not Columns, because each function of a Column is two calls into the JVM, and a
 task may have a thousand tables (25 ms a table less, measured).
 """
@@ -82,7 +86,7 @@ class TypeRules:
 
     numeric: NumericMapping = NumericMapping.NONE
     long_as_text: bool = False
-    """True if columns that may have numbers beyond Spark's become texts, by `numeric.long.mapping`."""
+    """True if columns with numbers that may exceed Spark's become texts, by `numeric.long.mapping`."""
     granularity: str = "connect_logical"
     """The setting `timestamp.granularity`."""
     zone: str | None = None
@@ -98,7 +102,7 @@ class SourceColumn:
     type: spark.DataType
     schema: Schema
     convert: str
-    """The value in records as Spark's SQL, `{}` standing for the fetched one; null where `schema` cannot hold it."""
+    """The value in records as Spark's SQL, with `{}` for the fetched one; null if `schema` cannot hold it."""
     unfit: str = ""
     """The SQL of `why_unfit`; empty: `schema` holds every value."""
 
@@ -141,7 +145,7 @@ def value_schema(name: str | None, columns: Sequence[SourceColumn]) -> Schema:
 
 
 def may_be_long(column: DatabaseColumn, sql: SourceSql) -> bool:
-    """True if a NUMERIC or DECIMAL may have numbers that no Decimal of Spark's holds."""
+    """True if a NUMERIC or DECIMAL may have numbers beyond Spark's Decimals."""
     return not sql.keeps_scale or column.precision is None or column.precision > MOST_DIGITS
 
 
@@ -203,7 +207,6 @@ def _integer(digits: int) -> SchemaType:
 def _conversion(
     column: DatabaseColumn, schema: Schema, fetched: spark.DataType, rules: TypeRules, sql: SourceSql
 ) -> str:
-    """The expression from the fetched value to the schema's value."""
     kind, wanted = column.kind, spark_type(schema)
     if kind is Kind.ARRAY and column.element is not None and schema.value_schema is not None:
         return _array(column.element, schema.value_schema, rules, sql)
@@ -223,7 +226,7 @@ def _conversion(
 
 
 def _within(most: int) -> str:
-    """The number, where it is not beyond these bounds as -2**63 is."""
+    """The number if it is within these bounds, which -2**63 is not."""
     return f"CASE WHEN {{}} BETWEEN -{most} AND {most} THEN {{}} END"
 
 
@@ -255,7 +258,7 @@ def _timestamp(zoned: bool, rules: TypeRules) -> str:
 
 
 def _array(element: DatabaseColumn, schema: Schema, rules: TypeRules, sql: SourceSql) -> str:
-    """The array of a JSON array; null where an element does not fit its schema."""
+    """The array of a JSON array; null if an element does not fit its schema."""
     fetched = _element_type(element)
     convert = "unhex({})" if element.kind is Kind.BYTES else _conversion(element, schema, fetched, rules, sql)
     value = convert.replace("{}", "x")

@@ -28,7 +28,7 @@ _COMMENT: Final = re.compile(r"(?s)\A(?:\s|--[^\n]*(?:\n|\Z)|/\*.*?\*/)*")
 
 
 def source_problems(config: Mapping[str, str], worker: Mapping[str, Any]) -> list[Problem]:
-    """The problems of a source's config; none where a single setting is wrong, which is reported elsewhere."""
+    """The problems of a source's config; none if a single setting is wrong, which is reported elsewhere."""
     try:
         values = source_settings.parse(config)
     except ConfigError:
@@ -131,7 +131,7 @@ def _query_problems(values: Mapping[str, Any]) -> Iterator[Problem]:
 
 
 def _against_the_database(values: Mapping[str, Any], database: Database) -> Iterator[Problem]:
-    """The problems that only the database can find; none of them where it cannot be reached."""
+    """The problems that only the database can find; none if it is unreachable."""
     isolation = values["transaction.isolation.mode"]
     if isolation == "SQL_SERVER_SNAPSHOT" and "sqlserver" not in database.dialect.subprotocols:
         text = f"Isolation mode of {isolation} can only be configured with a SQL Server database"

@@ -1,4 +1,4 @@
-"""Finds what is new in a table by one cheap query: how many rows lie after its position, and how far they go."""
+"""Finds the new rows of a table by one cheap query: their count after its position, and their end."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from headrace.connectors.jdbc.source.windows import Mode, Position, ReadWindow, 
 from headrace.plugins.contracts import Limit
 
 COUNTED: Final = 100_000
-"""Where the database estimates no size, a bulk read's rows are counted up to here."""
+"""A bulk read's rows are counted up to here if the database estimates no size."""
 
 MEASURED: Final = 1_000
 """From this number of rows on, the database's estimate of their size is read."""
@@ -34,13 +34,13 @@ class FoundWindow:
     rows: int
     bytes: int
     more: bool = False
-    """Whether there are more rows after it."""
+    """True if there are more rows after it."""
     low: int | None = None
     """The first value of the order's first column."""
 
     @property
     def is_late(self) -> bool:
-        """Whether its rows were committed late."""
+        """True if its rows were committed late."""
         return self.window.is_late
 
 
@@ -68,7 +68,7 @@ class WindowQuery:
     def ask(
         self, connection: Connection, table: SourceTable, stored: Position | None, limit: Limit
     ) -> FoundWindow | None:
-        """The next window of a table, whose layout is known; None where there are no rows in it."""
+        """The next window of a described table; None if there are no rows in it."""
         if self._mode is Mode.BULK:
             return self._all(connection, table)
         layout = _layout(table)
@@ -92,20 +92,20 @@ class WindowQuery:
         return FoundWindow(table, ReadWindow(after, upto), count, count * table.row_bytes, count >= most, low)
 
     def expect(self, connection: Connection, found: FoundWindow) -> None:
-        """Remembers, before a window is read, which rows it will have given; for the search for late rows."""
+        """Remembers the rows of a window before it is read, for the search for late rows."""
         if self._distance and not found.is_late and found.window.upto is not None:
             layout = _layout(found.table)
             self._late_rows(found.table).expect(connection, layout, found.table.source, found.window)
 
     def delivered(self, found: FoundWindow, reached: Position, whole: bool) -> None:
-        """Records that a window was read up to here. `whole=False`: which late rows arrived is unknown."""
+        """Records that a window was read up to here. `whole=False`: it is unknown which late rows arrived."""
         if self._distance and (whole or not found.is_late):
             self._late_rows(found.table).delivered(reached)
 
     def _begin(self, connection: Connection, layout: TableLayout, stored: Position | None) -> Position:
         if self._initial_ms == -1:
             self._initial_ms = self._now(connection) // 1000
-        # By the lesser time where the clock shows the hour twice: else rows of its second time would be skipped.
+        # By the lesser time if the clock shows the hour twice: else rows of its second time would be skipped.
         if self._initial_ms is None:
             # The epoch, which a clock in the west shows as a time of 1969.
             initial = min(0, least_shown(0, layout.zone)) or None
@@ -117,12 +117,13 @@ class WindowQuery:
     def _count_after(
         self, connection: Connection, table: SourceTable, layout: TableLayout, after: Position, most: int
     ) -> tuple[int, int, int]:
-        """How many rows lie after a position, `most` at most, with the first and last of their values."""
+        """The count of rows after a position, `most` at most, with their first and last values."""
         order = layout.order
         times, end, first = self._mode.times, None, order.by[0]
         if times:
-            # Decided: an hour that the zone's clock shows twice is read when it shows it again; loses: an hour's delay
-            # once a year. Rows of its second time would lie before the position that those of the first have reached.
+            # Decided: an hour that the zone's clock shows twice is read when it shows it again, because rows of its
+            # second time would lie before the position that those of the first have reached; loses: an hour's delay
+            # once a year.
             settled = least_shown(self._now(connection) - self._delay_ms * 1000, layout.zone)
             end = next_end(settled, layout.unit)
         rows = f"SELECT {first} AS k FROM {table.source} WHERE {order.beyond(after, end)} ORDER BY {first}"
@@ -144,7 +145,7 @@ class WindowQuery:
         return FoundWindow(table, ReadWindow(Position()), int(count), int(count) * table.row_bytes)
 
     def _size(self, connection: Connection, table: SourceTable) -> tuple[int, int] | None:
-        """The estimate of a table's rows and bytes, which is remembered; None where there is none."""
+        """The estimate of a table's rows and bytes, which is remembered; None if there is none."""
         size = None if table.id is None else self._sql.size(connection, table.id, table.quoted)
         if size is None or not all(size):
             return None
@@ -180,7 +181,7 @@ def _id(value: Any, table: SourceTable) -> int:
 
 
 def guessed_row_bytes(facts: Table) -> int:
-    """About how large a row is, by its columns alone."""
+    """A row's approximate size, by its columns alone."""
     texts = (Kind.STRING, Kind.BYTES, Kind.ARRAY)
     return 16 + sum(min(column.length or 32, 100) if column.kind in texts else 8 for column in facts.columns)
 

@@ -1,8 +1,8 @@
 """The windows in which a source reads a table, and their SQL. Pure.
 
-A window is `(after, upto]` in the order of the mode, and closed before it is read: whatever is committed while it is
-read belongs to the next one, and reading it twice gives the same rows unless the table's rows change.
-`upto` of the modes with a timestamp is a timestamp only, so that rows of equal timestamps are never split.
+A window is `(after, upto]` in the order of the mode, and closed before it is read: rows committed while it is read
+belong to the next one, and reading it twice gives the same rows unless the table's rows change. In modes with a
+timestamp `upto` is only a timestamp, so that rows of equal timestamps are never split.
 
 | mode | order | rows of a window |
 |---|---|---|
@@ -23,7 +23,7 @@ from typing import Final, NamedTuple
 
 
 class Mode(StrEnum):
-    """How new rows of a table are found, by the setting `mode`."""
+    """The way to find new rows of a table, by the setting `mode`."""
 
     BULK = "bulk"
     INCREMENTING = "incrementing"
@@ -32,12 +32,12 @@ class Mode(StrEnum):
 
     @property
     def counts(self) -> bool:
-        """Whether the incrementing column matters."""
+        """True if the incrementing column matters."""
         return self in (Mode.INCREMENTING, Mode.TIMESTAMP_INCREMENTING)
 
     @property
     def times(self) -> bool:
-        """Whether timestamp columns matter."""
+        """True if timestamp columns matter."""
         return self in (Mode.TIMESTAMP, Mode.TIMESTAMP_INCREMENTING)
 
 
@@ -45,11 +45,11 @@ BEFORE_ALL: Final = -1
 """Ids begin after this one, as in Confluent's connector."""
 LEAST_MILLIS: Final = -62_135_510_400_000
 MOST_MILLIS: Final = 253_370_764_800_000
-"""Of timestamps to begin at: the years 1 to 9998, which have a literal by any zone's clock."""
+"""The bounds of initial timestamps: the years 1 to 9998, which have a literal by any zone's clock."""
 
 
 class Position(NamedTuple):
-    """How far a table was read."""
+    """The end of the rows of a table that were read."""
 
     micros: int | None = None
     """The timestamp, in the units and by the clock of its column."""
@@ -57,7 +57,7 @@ class Position(NamedTuple):
 
 
 class ReadWindow(NamedTuple):
-    """Rows of a table, in the order of the mode. `(after, upto]`."""
+    """Rows of a table, in the order of the mode: `(after, upto]`."""
 
     after: Position
     upto: Position | None = None
@@ -69,7 +69,7 @@ class ReadWindow(NamedTuple):
 
     @property
     def is_late(self) -> bool:
-        """Whether its rows lie before the position already reached, so that the offset stays."""
+        """True if its rows lie before the position already reached, so that the offset stays."""
         return bool(self.late) or self.again is not None
 
 
@@ -79,18 +79,18 @@ class Order:
 
     mode: Mode
     timestamp: str = ""
-    """The timestamp column as it is compared; the first that is not null, where there are several."""
+    """The compared timestamp column; of several the first that is not null."""
     incrementing: str = ""
     bound: Callable[[int], str] = str
-    """Microseconds as the constant that `timestamp` is compared with."""
+    """Writes microseconds as the constant that `timestamp` is compared with."""
 
     @property
     def by(self) -> tuple[str, ...]:
-        """The columns that rows are ordered by."""
+        """The columns that order rows."""
         return tuple(part for part in (self.timestamp, self.incrementing) if part)
 
     def rows(self, window: ReadWindow) -> str:
-        """The condition of a window's rows; empty where there is none."""
+        """The condition of a window's rows; empty if there is none."""
         if window.late:
             return self._at(window.late)
         if window.again is not None:
@@ -111,7 +111,7 @@ class Order:
         begin = self.bound(after.micros or 0)
         if self.mode is Mode.TIMESTAMP:
             return f"{self.timestamp} > {begin}"
-        # The first condition follows from the second; it is what an index can be searched by.
+        # The first condition follows from the second; an index can be searched by it.
         return (
             f"{self.timestamp} >= {begin} AND "
             f"(({self.timestamp} = {begin} AND {self.incrementing} > {last}) OR {self.timestamp} > {begin})"
@@ -149,8 +149,10 @@ def position_before(position: Position, mode: Mode, distance: int) -> Position:
 
 
 def next_end(shown: int, unit: int = 1) -> int:
-    """The end of windows by timestamp when the column's clock shows this: in whole milliseconds and whole units of the
-    column, since a second that is not over may get more rows. Units: microseconds."""
+    """The end of windows by timestamp when the column's clock shows this. Units: microseconds.
+
+    Whole milliseconds and units of the column: a second that is not over may get more rows.
+    """
     return shown - shown % max(unit, 1000)
 
 

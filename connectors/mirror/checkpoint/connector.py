@@ -1,4 +1,4 @@
-"""MirrorCheckpointConnector: finds the consumer groups of the source cluster and shares them out to tasks."""
+"""MirrorCheckpointConnector: finds the consumer groups of the source cluster and divides them among tasks."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from headrace.plugins.contracts import Connector, ConnectorContext, RetriableErr
 log = logging.getLogger(__name__)
 
 _FIRST_LISTING_S: Final = 5.0
-"""So long a start waits for the first list of groups; later it is waited for beside other things."""
+"""A start waits so long for the first list of groups; then its wait goes on in the background."""
 
 
 class MirrorCheckpointConnector(Connector):
@@ -82,9 +82,9 @@ class MirrorCheckpointConnector(Connector):
         self._listed.wait(_FIRST_LISTING_S)
 
     def task_configs(self, max_tasks: int) -> list[dict[str, str]]:
-        """The groups in contiguous parts; none where there are no groups.
+        """The groups in contiguous parts; none if there are no groups.
 
-        Errors: RetriableError while they are not known; the tasks of before go on, and are asked for again.
+        Errors: RetriableError while they are not known: the old tasks go on, and configs are asked for again.
         """
         if not self._is_enabled:
             return []
@@ -96,7 +96,7 @@ class MirrorCheckpointConnector(Connector):
         ]
 
     def check_offsets(self, config: Mapping[str, str], offsets: Mapping[str, Any]) -> bool:
-        """True where every offset is 0, or null, for a group and a partition. Errors: OffsetError."""
+        """Accepts an offset of 0, or null, for a group and a partition. Errors: OffsetError."""
         return check_offsets(offsets, ("group", "topic"))
 
     def stop(self) -> None:
@@ -115,8 +115,7 @@ class MirrorCheckpointConnector(Connector):
         self._context.reconfigure()
 
     def _found(self) -> list[str]:
-        """The groups that pass the filter and have offsets of a topic that passes its filter; sorted, so that the tasks
-        of a restart have the same."""
+        """The passing groups with offsets of passing topics; sorted, so that the tasks of a restart get the same."""
         named = [group for group in self._groups.states() if self._filter.passes(group)]
         listed = {group for group in named if "," not in group and group == group.strip()}
         if unlisted := sorted(set(named) - listed):
@@ -130,11 +129,11 @@ _NEEDED: Final = {
     "emit.checkpoints.enabled": "MirrorCheckpointConnector can't run with emit.checkpoints.enabled set to false",
     "emit.offset-syncs.enabled": "MirrorCheckpointConnector can't run without offset syncs",
 }
-"""Settings that a checkpoint connector cannot have disabled, and what is said to that."""
+"""Settings that a checkpoint connector needs enabled, with the messages if they are not."""
 
 
 def contiguous(groups: Sequence[str], most: int) -> list[Sequence[str]]:
-    """The groups in their order in at most so many parts, whose sizes differ by one at most, larger ones first."""
+    """Splits the groups, in order, into at most so many parts, whose sizes differ by one at most, larger first."""
     count = min(len(groups), most)
     if not count:
         return []

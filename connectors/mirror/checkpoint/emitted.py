@@ -1,4 +1,4 @@
-"""The checkpoints that were written so far: the last one of each group and partition."""
+"""The last written checkpoint of each group and partition."""
 
 from __future__ import annotations
 
@@ -9,21 +9,21 @@ from headrace.plugins.offsets import TopicPartition
 
 
 class EmittedCheckpoints:
-    """Those of some groups."""
+    """The last checkpoints of some groups."""
 
     def __init__(self, groups: Collection[str]) -> None:
         self._by_group: dict[str, dict[TopicPartition, Checkpoint]] = {group: {} for group in groups}
 
     def add(self, checkpoint: Checkpoint) -> None:
-        """Note a checkpoint that is in the topic; one of another group is left out."""
+        """Note a checkpoint that is in the topic; ignore one of another group."""
         if (of_group := self._by_group.get(checkpoint.group)) is not None:
             of_group[TopicPartition(checkpoint.topic, checkpoint.partition)] = checkpoint
 
     def forget_after(self, at: TopicPartition, end: int) -> None:
-        """Forget checkpoints of a target partition that lie after an end that it had at some time.
+        """Forget checkpoints of a target partition beyond an end that it had at some time.
 
-        Invariant 2: they belong to a copy that was deleted and made again. They would keep groups from
-        going back with it.
+        Invariant 2: they belong to a copy that was deleted and made again. They would keep groups from going back with
+        it.
         """
         for of_group in self._by_group.values():
             last = of_group.get(at)
@@ -35,7 +35,7 @@ class EmittedCheckpoints:
         return self._by_group[group]
 
     def is_news(self, checkpoint: Checkpoint) -> bool:
-        """Whether to write it: the group went on in the target's terms, or was moved back in the source's.
+        """True if it has to be written: the group went on in the target's terms, or was moved back in the source's.
 
         Invariant 2: an older offset sync, or none at all after a restart, never takes a group back.
         """

@@ -1,8 +1,8 @@
 """The offset syncs of a flow, read from their topic as they come; on the thread of the caller.
 
-Those of the opposite flow, taken the other way round, translate the offsets of copies back to those of what they are
-copies of: a group that read `A.orders` in B goes on in `orders` of A. The argument is the same: a record that follows a
-sync in one cluster follows it in the other.
+Those of the opposite flow, reversed, translate the offsets of copies back to those of their originals: a group that
+read `A.orders` in B goes on in `orders` of A. The argument is the same: a record that follows a sync in one cluster
+follows it in the other.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from headrace.plugins.offsets import TopicPartition
 log = logging.getLogger(__name__)
 
 SLICE_S: Final = 0.5
-"""So long a topic is read at a time; between, the task looks whether it has to end."""
+"""A topic is read for so long at a time; in between the task checks if it has to end."""
 _Record = TypeVar("_Record", Checkpoint, OffsetSync)
 
 
 class FollowedSyncs:
-    """The syncs of one flow; partitions are those of its source cluster, also where `is_opposite`."""
+    """The syncs of one flow; partitions are those of its source cluster, also if `is_opposite`."""
 
     def __init__(self, reader: TopicReader, latest_only: bool, is_opposite: bool = False) -> None:
         """`latest_only`: nothing before the last sync that is there now may be translated."""
@@ -35,7 +35,7 @@ class FollowedSyncs:
         self._is_opposite = is_opposite
 
     def read(self) -> bool:
-        """Take what has come; whether the topic was read to its end once. Errors: NotAllowed."""
+        """Take the new syncs; True if the topic was read to its end once. Errors: NotAllowed."""
         reader = self._reader
         was_read = reader.is_read
         for message in reader.read(0.0 if reader.is_read or self._is_opposite else SLICE_S, SLICE_S):
@@ -48,9 +48,9 @@ class FollowedSyncs:
         return reader.is_read
 
     def take_ends(self) -> dict[TopicPartition, int]:
-        """The ends of copies: a checkpoint after such an offset belongs to a former copy.
+        """The ends of copies: a checkpoint beyond such an end belongs to a former copy.
 
-        Has all partitions once the topic was read to its end, and then those whose copies were made again.
+        It has all partitions once the topic was read to its end, and then those whose copies were made again.
         """
         if not self._reader.is_read:
             return {}
@@ -58,7 +58,7 @@ class FollowedSyncs:
         return found
 
     def translate(self, at: TopicPartition, offset: int) -> int | None:
-        """Where a group that is at this offset goes on in the other cluster; None where that is not known."""
+        """The offset in the other cluster at which a group at this offset goes on; None if unknown."""
         return self._syncs.translate(at, offset) if self._reader.is_read else None
 
     def close(self) -> None:
@@ -71,7 +71,7 @@ def _turned(sync: OffsetSync) -> OffsetSync:
 
 
 def decoded(kind: type[_Record], message: Message, topic: str) -> _Record | None:
-    """The record; None for a tombstone, and for what is none, which is logged."""
+    """Decode a record; None for a tombstone, and for other bytes, which are logged."""
     key, value = message.key(), message.value()
     if key is None or value is None:
         return None

@@ -2,9 +2,9 @@
 
 A group is only ever moved forwards, and only while it has no members there: its own commits count more.
 
-Decided: a group with members is not asked for at all, where MirrorMaker writes all the same and is refused, because a
-refusal at each interval hides the errors that matter; the offsets that count are read when they are written, not an
-interval before.
+Decided: a group with members is not asked for at all (MirrorMaker writes all the same and is refused), because a
+refusal at each interval hides the errors that matter; the offsets are read when they are written, not an interval
+before.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _MEMBERS_CAME: Final = (KafkaError.UNKNOWN_MEMBER_ID, KafkaError.NON_EMPTY_GROUP
 
 
 class GroupOffsetSync:
-    """Takes the groups of a task along to the target cluster."""
+    """Moves the groups of a task in the target cluster."""
 
     def __init__(self, target: ConsumerGroups, alias: str, is_foreign: Callable[[str], bool] = lambda _: False) -> None:
         """`is_foreign`: true for groups that the connector may not move."""
@@ -41,7 +41,7 @@ class GroupOffsetSync:
     def sync(self, groups: Collection[str], emitted: EmittedCheckpoints) -> None:
         """Move the groups to their last checkpoints.
 
-        Errors: RetriableError where the target cluster does not answer; StoppedError.
+        Errors: RetriableError if the target cluster does not answer; StoppedError.
         """
         foreign = {group for group in groups if self._is_foreign(group)}
         for group in foreign:
@@ -73,14 +73,14 @@ class GroupOffsetSync:
             log.debug("Moved %d partitions of group %s in cluster %s", len(to), group, self._alias)
 
     def _leave_alone(self, group: str, why: str) -> None:
-        """Say once why a group is not moved."""
+        """Log once why a group is not moved."""
         if self._left_alone.get(group) != why:
             log.info("The offsets of group %s are not written to cluster %s: %s", group, self._alias, why)
         self._left_alone[group] = why
 
 
 def ahead_of(committed: GroupOffsets, checkpoints: Mapping[TopicPartition, Checkpoint]) -> list[GroupOffset]:
-    """The offsets that a group without members is moved to: where it has none, or has not got as far."""
+    """The offsets that a group without members is moved to: it has none there, or is behind them."""
     return [
         GroupOffset(at.topic, at.partition, checkpoint.downstream_offset, checkpoint.metadata)
         for at, checkpoint in checkpoints.items()

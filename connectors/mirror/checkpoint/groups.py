@@ -11,16 +11,16 @@ from confluent_kafka import ConsumerGroupState, KafkaError, KafkaException
 from headrace.config.kafka.client_config import ClientConfig
 from headrace.connectors.mirror.clients import admin_client, answered, explained, group_offsets
 from headrace.plugins.errors import RetriableError
-from headrace.plugins.kafka.group_offsets import Answer, GroupOffset, without_errors
+from headrace.plugins.kafka.group_offsets import GroupOffset, without_errors
 from headrace.plugins.offsets import TopicPartition
 from headrace.plugins.stopping import StopToken
 
 log = logging.getLogger(__name__)
 
 _REFUSALS: Final = (KafkaError.GROUP_AUTHORIZATION_FAILED, KafkaError.INVALID_GROUP_ID)
-"""Errors of single groups; of all others it is not known what they mean: they are retriable."""
+"""Errors of single groups. All others are unclear, and so retriable."""
 _AT_ONCE: Final = 100
-"""So many groups are asked for their offsets at a time: each takes a request of its own."""
+"""So many groups are asked for their offsets at a time: each takes its own request."""
 
 GroupOffsets = Mapping[TopicPartition, GroupOffset]
 """A group's committed offsets, with their metadata."""
@@ -29,7 +29,7 @@ GroupOffsets = Mapping[TopicPartition, GroupOffset]
 class ConsumerGroups:
     """The consumer groups of the cluster with this alias; for one thread at a time.
 
-    Errors of all methods: RetriableError where the cluster does not answer; StoppedError.
+    Errors of all methods: RetriableError if the cluster does not answer; StoppedError.
     """
 
     def __init__(self, client: ClientConfig, alias: str, timeout_s: float, stopping: StopToken) -> None:
@@ -52,11 +52,12 @@ class ConsumerGroups:
         return {group.group_id: group.state for group in found.valid}
 
     def offsets(self, groups: Iterable[str]) -> dict[str, GroupOffsets]:
-        """The committed offsets of these groups; without those that this client may not ask for."""
+        """The committed offsets of these groups, without groups that this client may not ask for."""
+        client = group_offsets(self._client)
         found: dict[str, GroupOffsets] = {}
         failed: dict[str, KafkaException] = {}
         for some in _parts(groups, _AT_ONCE):
-            asked = {group: self._ask(group) for group in some}
+            asked = {group: client.committed(group, timeout_s=self._timeout_s) for group in some}
             for group, future in asked.items():
                 try:
                     found[group] = _committed(answered(future, self._stopping))
@@ -70,13 +71,10 @@ class ConsumerGroups:
     def move(self, group: str, to: Sequence[GroupOffset]) -> None:
         """Set committed offsets of a group without members.
 
-        Errors: KafkaException, also where a single partition is refused.
+        Errors: KafkaException, also if a single partition is refused.
         """
         answer = group_offsets(self._client).commit(group, to, self._timeout_s)
         without_errors(answered(answer, self._stopping))
-
-    def _ask(self, group: str) -> Answer:
-        return group_offsets(self._client).committed(group, timeout_s=self._timeout_s)
 
     def _say(self, failed: Mapping[str, KafkaException]) -> None:
         """Log each group that could not be asked, once until it could be."""

@@ -1,6 +1,6 @@
-"""How long checkpoints were on their way, by MirrorMaker's name as Strimzi's dashboard has it.
+"""The latencies of checkpoints, under MirrorMaker's names in Strimzi's dashboard.
 
-Each group and partition has its own, where MirrorMaker mixes those of all groups.
+Each group and partition has its own; MirrorMaker mixes those of all groups.
 """
 
 from __future__ import annotations
@@ -19,16 +19,16 @@ _NAME: Final = "kafka_connect_mirror_mirrorcheckpointconnector_checkpoint_latenc
 
 
 class CheckpointLatencies:
-    """From the look at a group's offsets to the checkpoint in Kafka; any thread may call."""
+    """Times from the look at a group's offsets to the checkpoint in Kafka; any thread may call."""
 
     def __init__(self, source: str, target: str) -> None:
-        """The aliases of the clusters."""
+        """`source`, `target`: the aliases of the clusters."""
         self._flow = {"source": source, "target": target}
         self._lock = threading.Lock()
         self._by_place: dict[tuple[str, TopicPartition], Latency] = {}
 
     def written(self, checkpoints: Iterable[Checkpoint], took_ms: float) -> None:
-        """These checkpoints took so long."""
+        """Record that these checkpoints took so long."""
         now = time.monotonic()
         with self._lock:
             for one in checkpoints:
@@ -36,7 +36,7 @@ class CheckpointLatencies:
                 self._by_place.setdefault(place, Latency(now)).record(took_ms, now)
 
     def samples(self) -> list[Sample]:
-        """Four for each group and partition."""
+        """Four samples for each group and partition."""
         now = time.monotonic()
         with self._lock:
             return [

@@ -6,8 +6,8 @@ Each partition has 64 slots, in falling order of their syncs' upstream offsets; 
 - the sync in j is at most `2^j - 2^i` upstream offsets older than that in i, so that there is one near every offset;
 - syncs that differ are at least `2^max(i - 2, 0)` upstream offsets apart, so that 64 slots cover any log.
 
-A translated offset never skips a record: a group that is at a sync's upstream offset goes on at its downstream offset,
-a group beyond it one record later, however many records have followed the sync.
+A translated offset never skips a record: a group at a sync's upstream offset goes on at its downstream offset, a group
+beyond it one record later, however many records have followed the sync.
 
 Source: MirrorMaker's own invariants; the same syncs translate to the same offsets as there.
 """
@@ -35,8 +35,7 @@ class OffsetSyncs:
 
     def __init__(self) -> None:
         self.latest_only = False
-        """Set while a partition's latest sync replaces all others: nothing earlier may be translated, where it is not
-        known what was translated before."""
+        """True while a latest sync replaces all others: it is unknown what was translated before it."""
         self._slots: dict[TopicPartition, list[_Pair]] = {}
         self.went_back: dict[TopicPartition, int] = {}
         """The downstream offsets to which copies went back: they were made again, or cut."""
@@ -53,7 +52,7 @@ class OffsetSyncs:
             self._slots[partition] = _with(slots, pair)
 
     def translate(self, partition: TopicPartition, upstream: int) -> int | None:
-        """Where a group that is at this upstream offset goes on; None where no sync is old enough to tell."""
+        """The offset at which a group at this upstream offset goes on; None if no sync is old enough to tell."""
         for pair in self._slots.get(partition, ()):
             if pair.upstream <= upstream:
                 return pair.downstream + (upstream > pair.upstream)
@@ -69,12 +68,12 @@ class OffsetSyncs:
 
 
 def _is_rewound(latest: _Pair, pair: _Pair) -> bool:
-    """Whether earlier syncs are void: a topic was made again, or records were copied once more."""
+    """True if earlier syncs are void: a topic was made again, or records were copied once more."""
     return pair.upstream < latest.upstream or pair.downstream < latest.downstream
 
 
 def _with(old: list[_Pair], latest: _Pair) -> list[_Pair]:
-    """The slots after a later sync: from slot 1 on, those that became too old get the best younger sync there is."""
+    """The slots after a later sync: from slot 1 on, those that became too old get the best younger sync."""
     slots = [latest, *old[1:]]
     best, at = latest, 0
     for slot in range(1, SLOTS):
@@ -87,7 +86,7 @@ def _with(old: list[_Pair], latest: _Pair) -> list[_Pair]:
             fits = fits and (slot + 1 == SLOTS or _are_apart(candidate, slots[slot + 1], slot))
             if fits:
                 best = candidate
-            # What is too close to the slot above, or stands in the next slot too, is of no use here any more.
+            # A sync too close to the slot above, or also in the next slot, is of no more use here.
             passed = not is_apart or (at + 1 < SLOTS and candidate == old[at + 1])
             at += fits or passed
         if _is_near(above, slots[slot], slot - 1, slot):

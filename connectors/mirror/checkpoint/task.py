@@ -59,11 +59,11 @@ log = logging.getLogger(__name__)
 
 ASSIGNED_GROUPS: Final = "task.assigned.groups"
 _WAIT_S: Final = 0.5
-"""How long a plan waits where there is nothing to write."""
+"""The wait of a plan without anything to write."""
 _SOON_S: Final = 0.02
-"""How long it waits while the topics are read from their beginning."""
+"""The wait of a plan while the topics are read from their beginning."""
 _AGAIN_S: Final = 5
-"""After so long groups are asked for their offsets again, where that failed."""
+"""Groups are asked for their offsets again after so long, if that failed."""
 
 
 class MirrorCheckpointTask(SourceTask):
@@ -80,7 +80,7 @@ class MirrorCheckpointTask(SourceTask):
         self._opposite: FollowedSyncs | None = None
 
     def start(self, config: Mapping[str, str], context: TaskContext) -> None:
-        """Gets ready to read the topics. Errors: ConfigError."""
+        """Prepares to read the topics. Errors: ConfigError."""
         settings, self._clients = CHECKPOINT.parse(config), MirrorClients(config)
         self._groups: list[str] = read(ASSIGNED_GROUPS, Type.LIST, config.get(ASSIGNED_GROUPS, ""))
         self._policy = policy_of(config)
@@ -117,24 +117,24 @@ class MirrorCheckpointTask(SourceTask):
         return (self._topic,)
 
     def partitions(self) -> Sequence[SourcePartition]:
-        """None: what was written is read from the checkpoints topic."""
+        """None: the checkpoints topic tells what was written."""
         return ()
 
     def plan(self, after: Sequence[SourceOffset | None], limit: Limit) -> Plan | None:
-        """The checkpoints that are new, where they are due. Errors: RetriableError while a cluster does not answer."""
+        """The new checkpoints, if they are due. Errors: RetriableError while a cluster does not answer."""
         if not self._knows_checkpoints():
             self._stopping.wait(_SOON_S)
             return None
         is_read = self._knows_syncs()
         plan = self._plan_checkpoints(limit) if is_read and time.monotonic() >= self._due else None
         if plan is None:
-            # Not only where the source cluster answers: it is needed most when that is lost.
+            # Also if the source cluster does not answer: it is needed most when that is lost.
             self._sync_groups()
             self._stopping.wait(_WAIT_S if is_read else _SOON_S)
         return plan
 
     def _plan_checkpoints(self, limit: Limit) -> Plan | None:
-        # Due again soon even where this fails, but not at once.
+        # Due again soon even if this fails, but not at once.
         self._due = time.monotonic() + min(self._interval_s, _AGAIN_S)
         self._looked_at_ms = time.time_ns() // 1_000_000
         news = list(self._news())
@@ -167,7 +167,7 @@ class MirrorCheckpointTask(SourceTask):
             self.undelivered()
 
     def undelivered(self) -> None:
-        """Lets the checkpoints be due again."""
+        """Makes the checkpoints due again."""
         self._due = time.monotonic()
 
     def samples(self) -> Iterable[Sample]:
@@ -183,7 +183,7 @@ class MirrorCheckpointTask(SourceTask):
     # -- the two topics ------------------------------------------------------------------------------------------------
 
     def _knows_checkpoints(self) -> bool:
-        """Whether the checkpoints of before are known; reads more of them."""
+        """True if the earlier checkpoints are known; reads more of them."""
         reader = self._checkpoints_reader
         if reader is None:
             return True
@@ -208,7 +208,7 @@ class MirrorCheckpointTask(SourceTask):
         return True
 
     def _knows_syncs(self) -> bool:
-        """Whether the offset syncs were read to their end once; reads those that have come."""
+        """True if the offset syncs were read to their end once; reads the new ones."""
         if self._syncs is None:
             self._syncs = self._offset_syncs()
         try:
@@ -246,7 +246,7 @@ class MirrorCheckpointTask(SourceTask):
         return FollowedSyncs(self._syncs_reader(not self._is_at_source, waits), self._latest_only, is_opposite=True)
 
     def _syncs_reader(self, is_at_source: bool, waits: str) -> TopicReader:
-        """Of the topic of offset syncs in this cluster that bears the other one's name."""
+        """A reader of the offset syncs in this cluster, whose topic bears the other one's name."""
         if is_at_source:
             consumer = self._clients.source_consumer("offset-syncs-source-consumer")
             return TopicReader(consumer, self._policy.offset_syncs_topic(self._target), waits)
@@ -269,7 +269,7 @@ class MirrorCheckpointTask(SourceTask):
                 yield Checkpoint(group, topic, at.partition, committed.offset, downstream, metadata)
 
     def _place_of(self, at: TopicPartition, offset: int) -> tuple[str, int | None]:
-        """The topic in the target cluster, and the offset there; None where that is not known."""
+        """The topic in the target cluster, and the offset there; None if unknown."""
         assert self._syncs is not None
         topic = downstream_topic(self._policy, self._source, self._target, at.topic)
         if self._policy.topic_source(at.topic) != self._target:

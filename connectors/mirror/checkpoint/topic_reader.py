@@ -28,12 +28,12 @@ class TopicReader:
     """A consumer of partition 0 of a topic."""
 
     def __init__(self, client: ClientConfig, topic: str, purpose: str) -> None:
-        """`purpose` says in the log what waits for the topic."""
+        """`purpose` tells in the log what waits for the topic."""
         self.topic = topic
         self.is_missing = False
-        """Whether the topic was not there when it was last looked for."""
+        """True if the topic was missing at the last look."""
         self.is_read = False
-        """Whether the end of the topic was reached once."""
+        """True if the end of the topic was reached once."""
         self._purpose = purpose
         self._said_at = time.monotonic()
         own = {"enable.partition.eof": True, "allow.auto.create.topics": False}
@@ -44,7 +44,7 @@ class TopicReader:
         self._consumer.assign([TopicPartition(topic, 0, OFFSET_BEGINNING)])
 
     def read(self, wait_s: float, most_s: float) -> Iterator[Message]:
-        """Yield what has come; waits so long for the first, and goes on for so long while there is more.
+        """Yield the new messages; waits so long for the first, and goes on for so long while there is more.
 
         Errors: NotAllowed.
         """
@@ -63,7 +63,7 @@ class TopicReader:
         self._say_that_it_waits()
 
     def close(self) -> None:
-        """Read no more."""
+        """Close the consumer."""
         self._consumer.close()
 
     def _note(self, error: KafkaError) -> None:
@@ -74,7 +74,7 @@ class TopicReader:
             self.is_missing = True
         elif code == KafkaError.TOPIC_AUTHORIZATION_FAILED:
             raise NotAllowed(f"the topic {self.topic} may not be read: {error.str()}")
-        # All else the client tries again, and logs.
+        # The client tries all else again, and logs it.
 
     def _say_that_it_waits(self) -> None:
         if self.is_read or time.monotonic() < self._said_at + _SAY_EVERY_S:

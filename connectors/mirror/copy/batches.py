@@ -47,10 +47,10 @@ class RecordBatch:
 
     data: memoryview
     base: int
-    """The offset of its first record, also where compaction took that away."""
+    """The offset of its first record, even if compaction removed that."""
     last: int
     count: int
-    """Its records; 0 in formats before 2, which do not say."""
+    """Its records; 0 in formats before 2, which do not tell."""
     attributes: int = 0
     max_timestamp: int = -1
     producer_id: int = -1
@@ -58,12 +58,12 @@ class RecordBatch:
 
     @property
     def is_control(self) -> bool:
-        """Whether it holds a transaction's end and no records."""
+        """True if it holds a transaction's end and no records."""
         return bool(self.attributes & _CONTROL)
 
     @property
     def is_transactional(self) -> bool:
-        """Whether it belongs to a transaction."""
+        """True if it belongs to a transaction."""
         return bool(self.attributes & _TRANSACTIONAL)
 
     @property
@@ -73,19 +73,19 @@ class RecordBatch:
 
     @property
     def checksum(self) -> bytes:
-        """The checksum that it names, of all but its offset and leader."""
+        """Its checksum field, which covers all but its offset and leader."""
         return bytes(self.data[_CRC_AT:_CRC_FROM])
 
     @property
     def ends_aborted(self) -> bool:
-        """Whether this control batch ends an aborted transaction; control batches are never compressed."""
+        """True if this control batch ends an aborted transaction; control batches are never compressed."""
         # The record: length, attributes, timestamp delta and offset delta (a byte each), the key's length, its bytes:
         # version and type, of two bytes each.
         key_at = _RECORDS_AT + 5
         return self.is_control and int.from_bytes(self.data[key_at + 2 : key_at + 4], "big") == _ABORT
 
     def why_not_whole(self, position: int, codec: Codec | None = None) -> str | None:
-        """Why it cannot be copied as it is by a reader at this position, with this compression; None: it can."""
+        """The reason why a reader at this position cannot copy it unchanged, with this compression; None: it can."""
         if self.magic < 2:
             return f"its message format is {self.magic}"
         if self.base < position:
@@ -103,7 +103,7 @@ class RecordBatch:
     ) -> tuple[bytearray, bytes | memoryview]:
         """The batch for another cluster: at offset 0, of this producer, outside of transactions; header and records.
 
-        `codec`: None keeps its compression, as a batch does that is too large once decompressed. Errors: CorruptBatch.
+        `codec`: None keeps its compression, as does a batch that is too large once decompressed. Errors: CorruptBatch.
         """
         if crc32c(self.data[_CRC_FROM:]) != int.from_bytes(self.data[_CRC_AT:_CRC_FROM], "big"):
             raise CorruptBatch(f"the batch at offset {self.base} does not have the checksum that it names")

@@ -1,4 +1,4 @@
-"""The compression of record batches: kept, or changed to what the target's producer is configured with."""
+"""The compression of record batches: kept, or changed to that of the target's producer."""
 
 from __future__ import annotations
 
@@ -10,25 +10,25 @@ import pyarrow as pa
 from headrace.config.kafka.client_config import ClientConfig
 
 _NAMES: Final = {1: "gzip", 3: "lz4", 4: "zstd"}
-"""Arrow's names of Kafka's codecs; its snappy knows not the frames that Kafka writes."""
+"""Arrow's names of Kafka's codecs; its snappy does not know the frames that Kafka writes."""
 SNAPPY: Final = 2
 _NUMBERS: Final = {"none": 0, "snappy": SNAPPY} | {name: number for number, name in _NAMES.items()}
 
 MOST_BYTES: Final = 64 << 20
-"""The most that a batch is decompressed to: a megabyte of zstd can become 32 GB."""
+"""The most bytes of a decompressed batch: a megabyte of zstd can become 32 GB."""
 _PIECE: Final = 1 << 20
 
 
 @dataclass(frozen=True)
 class Codec:
-    """A compression that batches are to have."""
+    """The wanted compression of batches."""
 
     number: int
     level: int | None = None
 
     @property
     def is_served(self) -> bool:
-        """Whether whole batches can be compressed so here."""
+        """True if whole batches can be compressed so here."""
         return self.number != SNAPPY
 
     def compress(self, records: bytes) -> bytes:
@@ -42,7 +42,7 @@ class Codec:
 
 
 def codec_of(producer: ClientConfig) -> Codec | None:
-    """The compression that the producer's settings ask for; None where they say nothing: it is kept as it is."""
+    """The compression in the producer's settings; None if they name none: batches keep theirs."""
     if "compression.type" not in producer.java:
         return None
     name = producer["compression.type"]
@@ -51,7 +51,7 @@ def codec_of(producer: ClientConfig) -> Codec | None:
 
 
 def decompressed(records: memoryview, codec: int) -> bytes | None:
-    """The records of a batch that has this codec; None where they are more than `MOST_BYTES`."""
+    """The records of a batch with this codec; None if they are more than `MOST_BYTES`."""
     if codec == 0:
         return bytes(records)
     pieces: list[bytes] = []

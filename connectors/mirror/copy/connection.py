@@ -1,4 +1,4 @@
-"""A cluster as the copying sees it: connections to its brokers, the leaders of partitions, requests and their answers.
+"""Connections to a cluster's brokers for the copying: the leaders of partitions, requests and their answers.
 
 Everything here runs on one event loop (kafka-python's), which its owner's thread drives; see `link.py`.
 """
@@ -12,7 +12,6 @@ from typing import Any, Final
 
 from kafka import errors
 from kafka.future import Future
-from kafka.net.selector import NetworkSelector
 from kafka.structs import TopicPartition as Place
 
 from headrace.config.kafka.client_config import ClientConfig
@@ -20,6 +19,7 @@ from headrace.config.kafka.client_failures import refused_login
 from headrace.config.problems import ConfigError
 from headrace.connectors.mirror.copy.transports import REFUSED_LOGINS, Connections
 from headrace.plugins.errors import RetriableError
+from headrace.plugins.kafka.kafka_python_internals import NetworkSelector
 from headrace.plugins.kafka.tokens import kafka_python
 from headrace.plugins.offsets import TopicPartition
 
@@ -28,9 +28,9 @@ _LOOKS: Final = 2
 _METADATA_MS: Final = 4_000
 """Shorter than a stop waits for its tasks."""
 _IN_FLIGHT: Final = 1_000
-"""kafka-python refuses requests beyond its bound; ours are bounded by what they carry."""
+"""kafka-python refuses requests beyond its bound; ours are bounded by their bytes."""
 _CONNECT_S: Final = 2.0
-"""So long a connection that is being made is waited for, before what needs it rests and the other partitions go on."""
+"""A connection in the making is waited for so long; then its partitions rest and the others go on."""
 
 
 class ClusterConnection:
@@ -44,21 +44,21 @@ class ClusterConnection:
         self._manager.cluster.config["allow_auto_create_topics"] = False
         self._manager.cluster.add_listener(self._updated)
         self.updates = 0
-        """How often leaders were learned: they are the same until it grows."""
+        """The count of updates of the leaders: they are the same until it grows."""
         self._is_known = False
         self._found: frozenset[str] = frozenset()
         """Topics that are known since the last update."""
         self._topics: set[str] = set()
-        """All that were ever asked for: kafka-python forgets those that it is not asked for again."""
+        """All topics ever asked for: kafka-python forgets those that it is not asked for again."""
         self._connected_by = 0.0
-        """Until then connections that are being made are waited for."""
+        """Connections in the making are waited for until then."""
 
     def _updated(self, _: Any) -> None:
         self.updates += 1
         self._found = frozenset()
 
     async def know(self, topics: Set[str]) -> None:
-        """Learn the leaders of these topics' partitions, where they are not known, before copying or fetching.
+        """Learn the leaders of these topics' partitions if they are unknown; before copying or fetching.
 
         Errors: RetriableError.
         """
@@ -92,7 +92,7 @@ class ClusterConnection:
         return self._manager.cluster.partitions_for_topic(topic) is not None
 
     async def _look_up(self, topics: Set[str]) -> None:
-        """Ask for the leaders of these topics, too; those that are not there stay unknown. Errors: KafkaError."""
+        """Ask for the leaders of these topics, too; missing topics stay unknown. Errors: KafkaError."""
         self._topics |= topics
         metadata = self._manager.cluster
         asked = metadata.set_topics(self._topics)
@@ -106,21 +106,21 @@ class ClusterConnection:
         return [broker.node_id for broker in self._manager.cluster.brokers()]
 
     def led_by(self, node: int) -> Set[TopicPartition]:
-        """The partitions that this broker leads, of those whose topics are known."""
+        """The partitions of known topics that this broker leads."""
         found: Set[TopicPartition] = self._manager.cluster.partitions_for_broker(node) or frozenset()
         return found
 
     def why_not_led(self, partition: TopicPartition) -> errors.KafkaError:
-        """Why no broker is known that leads the partition."""
+        """The reason why no leader of the partition is known."""
         leader = self._manager.cluster.leader_for_partition(Place(*partition))
         if leader is None:
             return errors.UnknownTopicOrPartitionError(str(partition))
         return errors.LeaderNotAvailableError(str(partition))
 
     def is_ready(self, node: int) -> bool:
-        """Whether the broker takes requests now: not while it is being connected to, or a quota is used up.
+        """True if the broker takes requests now: not while it is being connected to, or a quota is used up.
 
-        Errors: KafkaError where it cannot be reached now.
+        Errors: KafkaError if it cannot be reached now.
         """
         connection = self._manager.get_connection(node)
         if not connection.initializing:
@@ -130,9 +130,9 @@ class ClusterConnection:
         return False
 
     def ready_leader(self, partition: TopicPartition) -> int | None:
-        """The broker that leads the partition; None while it wants no requests.
+        """The leader of the partition; None while it wants no requests.
 
-        Errors: KafkaError where none is known, or it cannot be reached now.
+        Errors: KafkaError if none is known, or it cannot be reached now.
         """
         leader: int | None = self._manager.cluster.leader_for_partition(Place(*partition))
         if leader is None or leader == -1:
@@ -145,11 +145,11 @@ class ClusterConnection:
             self._manager.cluster.request_update()
 
     def send(self, request: Any, node: int | None = None) -> Any:
-        """A future of the answer; it fails with a KafkaError."""
+        """Send a request; return the future of its answer, which fails with a KafkaError."""
         return self._manager.send(request, node_id=node)
 
     async def settled(self, future: Any, wait_ms: float) -> bool:
-        """Wait for the future, so long at most; whether it is done."""
+        """Wait for the future, so long at most; True if it is done."""
         try:
             await self._manager.wait_for(future, wait_ms)
         except errors.KafkaTimeoutError:
@@ -166,7 +166,7 @@ class ClusterConnection:
 
 
 def can_be_reached(client: ClientConfig) -> bool:
-    """Whether kafka-python can take these settings."""
+    """True if kafka-python can take these settings."""
     try:
         _manager_config(client)
     except ConfigError:

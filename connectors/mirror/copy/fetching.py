@@ -1,8 +1,8 @@
 """Fetches record batches from a source cluster, over fetch sessions: an idle partition costs next to nothing.
 
 Each broker has one request at a time, which names only partitions that are to be fetched from another offset than
-before. What it answers is sorted here into batches to copy and what is passed over: control batches and, for readers of
-committed records, aborted ones.
+before. Its answer is sorted here into batches to copy and skipped ones: control batches and, for readers of committed
+records, aborted ones.
 
 Invariant 2: a lane's position belongs to the topic with its id. Brokers from Kafka 3.1 on are asked by that id: they
 refuse it once the topic was deleted, even if there is a new topic of its name. Older brokers are asked by name.
@@ -32,24 +32,23 @@ _BY_ID: Final = 13
 _BY_NAME: Final = 12
 """The latest that names them by their names."""
 _SOON_MS: Final = 10
-_READ_COMMITTED: Final = 1
 _SHARE: Final = 4
-"""Of records that are a smaller part of an answer a copy is kept: they may wait longer than the rest of it."""
+"""Records that are a smaller part of an answer are copied out of it: they may wait longer than the rest."""
 
 
 class FetchLimits(NamedTuple):
-    """How much is fetched at once."""
+    """The bounds of fetching."""
 
     wait_ms: int = 500
     least_bytes: int = 1
     most_bytes: int = 16 << 20
-    """Of one answer."""
+    """The most bytes of one answer."""
     partition_bytes: int = 4 << 20
-    """Of one partition in one answer."""
+    """The most bytes of one partition in one answer."""
     ahead_bytes: int = 8 << 20
-    """A partition of which so much waits is not fetched."""
+    """A partition with so many waiting bytes is not fetched."""
     memory_bytes: int = 48 << 20
-    """Once so much waits in all, only partitions are fetched that are being copied and of which nothing waits.
+    """Beyond so many waiting bytes in all, only partitions are fetched that are being copied and have nothing waiting.
 
     Batches that wait keep their answer, which may be `_SHARE` times as large.
     """
@@ -57,19 +56,19 @@ class FetchLimits(NamedTuple):
 
 @dataclass
 class Lane:
-    """One partition on its way: where its fetching is, and what was fetched and not yet taken."""
+    """One partition on its way: its fetch position, and the fetched batches that are not yet taken."""
 
     partition: TopicPartition
     position: int
     """The next offset to fetch."""
     topic_id: UUID | None = None
-    """The id of the topic to which the position belongs; it never changes. None: not known."""
+    """The id of the topic to which the position belongs; it never changes. None: unknown."""
     taken: int = field(init=False)
-    """The last offset that was taken from it, or lies before where it began."""
+    """The last offset that was taken, or the one before the lane's beginning."""
     waiting: deque[RecordBatch] = field(default_factory=deque)
     waiting_bytes: int = 0
     end: int = -1
-    """The partition's end, as its readers see it: offsets from here on cannot be read yet; -1: not known."""
+    """The partition's end for its readers: offsets from here on cannot be read yet; -1: unknown."""
     error: errors.KafkaError | None = None
     asked: int = -1
     """The position that a broker was asked for last."""
@@ -96,17 +95,17 @@ class Lane:
 
     @property
     def next(self) -> int:
-        """The first offset that is yet to be taken; what lies between the last one and it is passed over."""
+        """The first offset that is yet to be taken; offsets between the last one and it are skipped."""
         return max(self.waiting[0].base, self.taken + 1) if self.waiting else self.position
 
     def seek(self, position: int) -> None:
-        """Go on at this offset; what waits from there on is kept."""
+        """Go on at this offset; batches that wait from there on are kept."""
         if not self.taken < position <= self.next:
             self.clear(position)
         self.taken, self.error = position - 1, None
 
     def clear(self, position: int) -> None:
-        """Go on at this offset, and forget what waits."""
+        """Go on at this offset, and forget the waiting batches."""
         self.waiting.clear()
         self.waiting_bytes, self.position = 0, position
         self.taken, self.error = position - 1, None
@@ -114,16 +113,14 @@ class Lane:
 
 @dataclass
 class _Session:
-    """A fetch session with one broker."""
-
     version: int = _BY_ID
-    """The latest version of its requests: by name if the id of a topic is not known."""
+    """The latest version of its requests: by name if the id of a topic is unknown."""
     id: int = 0
     epoch: int = 0
     positions: dict[TopicPartition, int] = field(default_factory=dict)
-    """Where the broker fetches each partition from, since the last request."""
+    """The broker's fetch position of each partition, since the last request."""
     lanes: Mapping[TopicPartition, Lane] | None = None
-    """Those of the last request."""
+    """The lanes of the last request."""
     topic_ids: dict[TopicPartition, UUID | None] = field(default_factory=dict)
     """The topic ids of its partitions."""
     names: Mapping[UUID | None, str] = field(default_factory=dict)
@@ -131,11 +128,11 @@ class _Session:
 
 
 class _Placed(NamedTuple):
-    """Where some lanes are fetched, for as long as the same lanes are asked for and the same leaders are known."""
+    """The brokers of some lanes, valid for the same lanes and the same known leaders."""
 
     lanes: Mapping[TopicPartition, Lane]
     updates: int
-    """Those of the cluster that it was made after."""
+    """The updates of the cluster before it was made."""
     by_node: Mapping[int, Mapping[TopicPartition, Lane]]
     leaderless: Sequence[Lane]
     topics: Set[str]
@@ -155,7 +152,7 @@ class Fetcher:
         """The lanes that have batches waiting, or an error, or had either a moment ago."""
 
     async def know(self, lanes: Mapping[TopicPartition, Lane]) -> None:
-        """Learn who leads the lanes, where that is not known. Errors: RetriableError."""
+        """Learn the lanes' leaders if they are unknown. Errors: RetriableError."""
         placed = self._placed
         if placed is not None and placed.lanes is lanes:
             await self.cluster.know(placed.topics)
@@ -163,9 +160,9 @@ class Fetcher:
             await self.cluster.know({partition.topic for partition in lanes})
 
     def top_up(self, lanes: Mapping[TopicPartition, Lane], needed: Collection[TopicPartition] = ()) -> Iterator[Any]:
-        """Ask each broker that has no request for the lanes that want more; the futures of the new requests.
+        """Ask each broker without a request for the lanes that want more; yield the futures of the new requests.
 
-        The same lanes come in the same mapping, others in another one. Where memory is used up only those that are
+        The same lanes come in the same mapping, others in another one. If memory is used up, only those that are
         `needed` now are asked for.
         """
         idle = [node for node in self.cluster.nodes() if node not in self._fetches]
@@ -191,12 +188,12 @@ class Fetcher:
 
     @property
     def asks_all(self) -> bool:
-        """Whether each broker that leads some of the lanes that were topped up last has a request."""
+        """True if each broker that leads some of the last topped-up lanes has a request."""
         placed = self._placed
         return placed is not None and all(node in self._fetches for node, its in placed.by_node.items() if its)
 
     def _where(self, lanes: Mapping[TopicPartition, Lane]) -> _Placed:
-        """Which broker leads which of the lanes."""
+        """The lanes by the broker that leads them."""
         placed = self._placed
         if placed is None or placed.lanes is not lanes or placed.updates != self.cluster.updates:
             by_node = {node: lanes.keys() & self.cluster.led_by(node) for node in self.cluster.nodes()}
@@ -211,7 +208,7 @@ class Fetcher:
         return placed
 
     def _held_back(self, lanes: Mapping[TopicPartition, Lane]) -> tuple[set[TopicPartition], bool]:
-        """The lanes that want nothing now (they failed, or have enough), and whether there is memory for more."""
+        """The lanes that want nothing now (they failed, or have enough), and True if there is memory for more."""
         busy = [lanes[partition] for partition in self.news if partition in lanes]
         enough = {
             lane.partition for lane in busy if lane.error is not None or lane.waiting_bytes >= self._limits.ahead_bytes
@@ -219,7 +216,7 @@ class Fetcher:
         return enough, sum(lane.waiting_bytes for lane in busy) < self._limits.memory_bytes
 
     def _is_ready(self, node: int, lanes: Mapping[TopicPartition, Lane]) -> bool:
-        """Whether the broker takes requests now; one that cannot be reached stops its lanes."""
+        """True if the broker takes requests now; one that cannot be reached stops its lanes."""
         try:
             return self.cluster.is_ready(node)
         except errors.KafkaError as error:

@@ -1,7 +1,7 @@
 """The link between two clusters: copies ranges of partitions, as whole record batches.
 
-    link.poll(lanes, …)      source cluster ─▶ lanes: what is new, and how far each partition goes
-    link.copy(ranges, …)     lanes ─▶ outlets ─▶ target cluster: each range up to its end, or to what stops it
+    link.poll(lanes, …)      source cluster ─▶ lanes: new batches, and the end of each partition
+    link.copy(ranges, …)     lanes ─▶ outlets ─▶ target cluster: each range up to its end, or to an error
 
 An owner's thread drives the event loop for as long as it is in one of these calls; between them nothing moves.
 """
@@ -18,7 +18,6 @@ from uuid import UUID
 
 from kafka import errors
 from kafka.future import Future
-from kafka.net.selector import NetworkSelector
 
 from headrace.config.kafka.client_config import ClientConfig
 from headrace.connectors.mirror.copy.batches import RecordBatch
@@ -27,15 +26,16 @@ from headrace.connectors.mirror.copy.connection import ClusterConnection
 from headrace.connectors.mirror.copy.fetching import Fetcher, FetchLimits, Lane
 from headrace.connectors.mirror.copy.producing import BatchProducer, Outlet
 from headrace.connectors.mirror.copy.runs import OffsetRuns
+from headrace.plugins.kafka.kafka_python_internals import NetworkSelector
 from headrace.plugins.offsets import TopicPartition
 from headrace.plugins.stopping import StopToken
 
 log = logging.getLogger(__name__)
 
 _LOOK_MS: Final = 100
-"""How soon it is noticed that copying has to stop, or that a broker takes requests again."""
+"""A stop, or a broker that takes requests again, is noticed within this time."""
 _STOP_S: Final = 2.0
-"""How long a stop waits for batches on their way: those that arrived need not be sent again."""
+"""A stop waits so long for batches on their way: those that arrived need not be sent again."""
 _NOT_AS_A_WHOLE: Final = (
     errors.MessageSizeTooLargeError,
     errors.RecordListTooLargeError,
@@ -45,7 +45,7 @@ _NOT_AS_A_WHOLE: Final = (
     errors.UnsupportedForMessageFormatError,
     errors.UnsupportedCompressionTypeError,
 )
-"""Refusals that may concern single records, or how they are packed: record by record they may be taken."""
+"""Refusals that may concern single records, or their packing: record by record they may be taken."""
 
 
 _ADVICE: Final = {
@@ -65,7 +65,7 @@ _ADVICE: Final = {
 
 
 class Range(NamedTuple):
-    """What to copy of a source partition: the offsets `(after, upto]`."""
+    """A range of a source partition to copy: the offsets `(after, upto]`."""
 
     source: TopicPartition
     target: TopicPartition
@@ -77,7 +77,7 @@ class Range(NamedTuple):
 
 @dataclass
 class Copied:
-    """How far the copying of a range got."""
+    """The result of copying a range."""
 
     upto: int | None = None
     """Everything up to this source offset is durable, or nothing to be copied; None: nothing was passed."""
@@ -86,9 +86,9 @@ class Copied:
     timestamp: int = -1
     """The greatest of the last batch; units: milliseconds since 1970."""
     not_whole: bool = False
-    """Whether what comes next can be copied record by record only."""
+    """True if the next records can be copied only one by one."""
     why: str | None = None
-    """Why it ended before its end."""
+    """The reason why it ended early."""
 
 
 @dataclass
@@ -102,11 +102,11 @@ class _Way:
     ended: bool = False
     """Nothing more is sent."""
     passed: int | None = None
-    """Where all of it was sent: the offset up to which there is nothing more to send."""
+    """After all was sent: nothing up to this offset is left to send."""
 
     @property
     def done(self) -> bool:
-        """Whether nothing is under way any more."""
+        """True if nothing is under way any more."""
         return self.ended and not self.outlet.in_flight
 
 
@@ -135,7 +135,8 @@ class Link:
         """Let these lanes learn what is new, waiting so long for the first news; errors are left in the lanes.
 
         The same lanes come in the same mapping each time, others in another one; `look` ends the wait after a stop.
-        Errors: RetriableError where the source cluster does not answer.
+
+        Errors: RetriableError if the source cluster does not answer.
         """
         self._net.run(self._poll, lanes, time.monotonic() + wait_s, stop)
 
@@ -148,15 +149,15 @@ class Link:
             left_ms = (until - time.monotonic()) * 1000
             if left_ms <= 0 or stop.is_set():
                 return
-            # A broker that takes no requests for a while does not say when it does again.
+            # A broker that takes no requests for a while does not tell when it does again.
             await self._woken(left_ms if self._fetcher.asks_all else min(left_ms, _LOOK_MS))
 
     def look(self) -> None:
-        """Have the call that waits look whether it was asked to stop; any thread may call."""
+        """Have the waiting call check if it was asked to stop; any thread may call."""
         self._net.call_soon_threadsafe(lambda: self._notify(None))
 
     def news(self, lanes: Mapping[TopicPartition, Lane]) -> list[TopicPartition]:
-        """Which of these lanes have batches waiting, or an error."""
+        """The lanes among these that have batches waiting, or an error."""
         found = []
         for one in self._fetcher.news & lanes.keys():
             if lanes[one].waiting or lanes[one].error is not None:
@@ -187,9 +188,9 @@ class Link:
         target: ClientConfig,
         stop: StopToken,
     ) -> list[Copied]:
-        """Copy these ranges to the cluster of this producer; how far each got. Other lanes go on being filled.
+        """Copy these ranges to the cluster of this producer; return how far each got. Other lanes go on being filled.
 
-        Errors: RetriableError where one of the clusters does not answer.
+        Errors: RetriableError if one of the clusters does not answer.
         """
         if self._producer is None:
             self._producer = BatchProducer(ClusterConnection(self._net, target, self._target_name), target)
@@ -239,11 +240,11 @@ class Link:
             future.add_both(self._notify)
 
     def _following(self, way: _Way, codec: Codec | None) -> RecordBatch | None:
-        """The way's next batch, if it can be sent now; where there will be none any more the way ends."""
+        """The way's next batch, if it can be sent now; ends the way if there will be none."""
         lane = way.lane
         if way.ended:
             return None
-        # A log that ends before the range was cut since that was planned.
+        # A log that ends before the range was cut since the range was planned.
         was_cut = not lane.waiting and lane.error is None and 0 <= lane.end <= lane.next
         if lane.next > way.range.upto or was_cut:
             way.passed, way.ended = lane.next - 1, True
@@ -258,7 +259,6 @@ class Link:
         return lane.take()
 
     def _count(self, way: _Way) -> None:
-        """Count the batches that have arrived."""
         outlet, result = way.outlet, way.result
         while outlet.acknowledged:
             batch, offset = outlet.acknowledged.popleft()
@@ -285,7 +285,7 @@ class Link:
 
 
 def shown(error: errors.KafkaError) -> str:
-    """The error's name, what it says, and what to do."""
+    """The error's name, message and remedy."""
     name, said = type(error).__name__.removesuffix("Error"), str(error)
     advice = next((text for kind, text in _ADVICE.items() if isinstance(error, kind)), "")
     return name + (f" ({said})" if said else "") + (f"; {advice}" if advice else "")

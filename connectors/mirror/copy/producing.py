@@ -1,10 +1,10 @@
-"""Produces record batches to a target cluster, with an idempotent producer of its own.
+"""Produces record batches to a target cluster, with its own idempotent producer.
 
-A partition's batches follow each other in order, some of them at once on their way. After an error nothing more is
-sent to that partition: its batches count up to the first that was not acknowledged (Invariants 1, 4). From there on
-they are sent again. After a retriable error, such as a lost connection, they keep their sequence numbers, and the
-broker leaves out those that it has. Where that cannot be (they are cut otherwise now, or one was refused) they are sent
-in another epoch of the producer, and may stand there twice, after all of them stood there once in order.
+A partition's batches follow each other in order, some of them at once on their way. After an error nothing more is sent
+to that partition: its batches count up to the first that was not acknowledged (Invariants 1, 4). From there on they are
+sent again. After a retriable error, such as a lost connection, they keep their sequence numbers, and the broker leaves
+out those that it has. If that is impossible (they are cut otherwise now, or one was refused) they are sent in another
+epoch of the producer, and may stand there twice, after all of them stood there once in order.
 """
 
 from __future__ import annotations
@@ -28,16 +28,16 @@ _LAST_VERSION: Final = 12
 """The last version that names topics by their names."""
 _ALL_REPLICAS: Final = -1
 _REQUEST_BYTES: Final = 8 << 20
-"""No batch is added to a request that has so much."""
+"""No batch is added to a request of this size."""
 _ID_TRIES: Final = 30
 _ID_PAUSE_MS: Final = 100
 _LAST_EPOCH: Final = 2**15 - 2
 _IN_FLIGHT: Final = 5
-"""Batches of a partition on their way; the broker remembers as many of an idempotent producer."""
+"""The most batches of a partition on their way; the broker remembers as many of an idempotent producer."""
 
 
 class _Doubt(NamedTuple):
-    """A batch of which it is not known whether it arrived."""
+    """A batch that may or may not have arrived."""
 
     base: int
     last: int
@@ -45,31 +45,29 @@ class _Doubt(NamedTuple):
     sequence: int
 
     def is_of(self, batch: RecordBatch) -> bool:
-        """Whether it is this one, fetched again."""
+        """True if `batch` is this one, fetched again."""
         return (self.base, self.last, self.checksum) == (batch.base, batch.last, batch.checksum)
 
 
 @dataclass
 class Outlet:
-    """A partition of the target, and what is on its way to it."""
+    """A partition of the target, and the batches on their way to it."""
 
     partition: TopicPartition
     node: int | None = None
-    """The broker that the batches on their way were sent to."""
+    """The broker that these batches were sent to."""
     identity: tuple[int, int] | None = None
     """The producer's id and epoch that they were sent with."""
     in_flight: deque[tuple[RecordBatch, int]] = field(default_factory=deque)
     """Batches with their sequence numbers."""
     doubts: list[_Doubt] = field(default_factory=list)
-    """The first batch that was not acknowledged, and what was sent after it."""
+    """The first batch that was not acknowledged, and those sent after it."""
     error: errors.KafkaError | None = None
     acknowledged: deque[tuple[RecordBatch, int]] = field(default_factory=deque)
     """The batches that arrived, each with the offset of its first record there, in order."""
 
 
 class _Stamped(NamedTuple):
-    """A batch as it is sent."""
-
     outlet: Outlet
     batch: RecordBatch
     sequence: int
@@ -91,15 +89,16 @@ class BatchProducer:
         self._id: tuple[int, int] | None = None
         self._sequences: dict[TopicPartition, int] = {}
         self._begun: set[TopicPartition] = set()
-        """Where a batch of this id arrived. A broker that knows no batch of a producer takes any sequence number:
-        until it has the first one, as while a new topic gets its leader, another one might get there before it."""
+        """Partitions in which a batch of this id arrived. A broker that knows none takes any sequence number: until it
+        has the first, as while a new topic gets its leader, another batch might get there before it.
+        """
         self._doubts: dict[TopicPartition, deque[_Doubt]] = {}
-        """What is to be sent again under its sequence numbers, before anything else of the partition."""
+        """Batches to be sent again under their sequence numbers, before anything else of the partition."""
         self._begins_anew = False
-        """Whether some batch cannot be sent again under its sequence number."""
+        """True if some batch cannot be sent again under its sequence number."""
 
     async def begin(self) -> None:
-        """Have an identity: the one so far, or its next epoch where sequence numbers have to begin anew.
+        """Have an identity: the present one, or its next epoch if sequence numbers have to begin anew.
 
         Errors: RetriableError.
         """
@@ -136,18 +135,18 @@ class BatchProducer:
             ) from error
 
     def takes_more(self, outlet: Outlet) -> bool:
-        """Whether another batch may be sent there now."""
+        """True if another batch may be sent there now."""
         most = _IN_FLIGHT if outlet.partition in self._begun else 1
         return outlet.error is None and len(outlet.in_flight) < most
 
     def abandon(self) -> None:
-        """Leave alone what is on its way."""
+        """Leave the batches on their way alone."""
         self._begins_anew = self._begins_anew or self._on_the_way > 0
 
     def send(self, ready: Sequence[tuple[Outlet, Callable[[], RecordBatch | None]]]) -> Iterator[Any]:
-        """Send the next batch of each outlet, as long as there is one; the futures of the requests.
+        """Send the next batch of each outlet, as long as there is one; yield the futures of the requests.
 
-        Each outlet comes with what gives its next batch, None where there is none now.
+        Each outlet comes with a function that returns its next batch, None if there is none now.
         """
         by_node: dict[int, list[tuple[Outlet, Callable[[], RecordBatch | None]]]] = {}
         for outlet, following in ready:
@@ -157,7 +156,7 @@ class BatchProducer:
                 outlet.error = error
                 self.cluster.doubt()
                 continue
-            # An answer tells of the oldest batch on its way, so all of them go to one broker.
+            # An answer is about the oldest batch on its way, so all of them go to one broker.
             if node is not None and (not outlet.in_flight or outlet.node == node):
                 outlet.node = node
                 by_node.setdefault(node, []).append((outlet, following))
@@ -169,7 +168,7 @@ class BatchProducer:
     def _round(
         self, outlets: Sequence[tuple[Outlet, Callable[[], RecordBatch | None]]]
     ) -> Iterator[tuple[Outlet, RecordBatch]]:
-        """One batch of each outlet that has one, as far as they go into one request."""
+        """One batch of each outlet that has one, as many as fit into one request."""
         size = 0
         for outlet, following in outlets:
             if size < _REQUEST_BYTES and self.takes_more(outlet) and (batch := following()) is not None:
@@ -177,7 +176,7 @@ class BatchProducer:
                 yield outlet, batch
 
     def _stamped(self, batches: Sequence[tuple[Outlet, RecordBatch]]) -> list[_Stamped]:
-        """The batches as they are sent; one that cannot be sent stops its outlet."""
+        """Stamp the batches; one that cannot be sent stops its outlet."""
         assert self._id is not None, "begin comes first"
         made = []
         for outlet, batch in batches:

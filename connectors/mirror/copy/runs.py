@@ -1,4 +1,4 @@
-"""Which source offset became which target offset, as runs in which both grow by one with each record."""
+"""Maps source offsets to target offsets, in runs in which both grow by one with each record."""
 
 from __future__ import annotations
 
@@ -7,8 +7,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 _PART: Final = 4
-"""Each distance is larger than the one before by this part. If it doubled, groups would reread a quarter more than
-with Java's."""
+"""Each distance grows by this part. If it doubled, groups would reread a quarter more than with Java's."""
 
 
 @dataclass
@@ -18,7 +17,7 @@ class OffsetRuns:
     _upstream: list[int] = field(default_factory=list)
     _downstream: list[int] = field(default_factory=list)
     _before: list[int] = field(default_factory=list)
-    """How many records arrived before each run."""
+    """The count of records before each run."""
     count: int = 0
 
     def add(self, upstream: int, downstream: int, count: int) -> None:
@@ -43,9 +42,9 @@ class OffsetRuns:
     def pairs(self, spacing: int) -> list[tuple[int, int]]:
         """The offsets of the last record and of some before it, in order.
 
-        Distances from the end grow by a quarter, or by `spacing` if that is more: near the end a pair every
-        `spacing` records. From these MirrorMaker's store of offset syncs keeps as many near each place, on the average
-        of all places, as from a pair every `spacing` records everywhere (`test_moving.py`).
+        Distances from the end grow by a quarter, or by `spacing` if that is more: near the end a pair every `spacing`
+        records. From these MirrorMaker's store of offset syncs keeps as many near each place, on the average of all
+        places, as from a pair every `spacing` records everywhere (`test_moving.py`).
         """
         if not self.count:
             return []

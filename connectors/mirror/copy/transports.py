@@ -1,23 +1,21 @@
-"""kafka-python's connections for the copying: no copies of records, TLS with a time limit, why a connection fails."""
+"""kafka-python's connections for the copying: no copies of records, TLS with a time limit, reasons of failures."""
 
 from __future__ import annotations
 
 import ssl
 import time
-from functools import partial
+from collections import deque
 from itertools import islice
 from typing import Any, Final
 
 from kafka import errors
-from kafka.net.connection import KafkaConnection
-from kafka.net.inet import create_connection
-from kafka.net.manager import KafkaConnectionManager
-from kafka.net.transport import KafkaSSLTransport, KafkaTCPTransport
 
-from headrace.connectors.mirror.copy.wire import Pieces, Wire
+from headrace.connectors.mirror.copy.wire import Wire
+from headrace.plugins.kafka import kafka_python_internals
+from headrace.plugins.kafka.kafka_python_internals import KafkaConnection, Pieces
 
 _MOST_PIECES: Final = 512
-"""In one call; systems take 1,024."""
+"""The most pieces of one call; systems take 1,024."""
 _LATER: Final = (BlockingIOError, InterruptedError, ssl.SSLWantReadError, ssl.SSLWantWriteError)
 REFUSED_LOGINS: Final = (
     errors.SaslAuthenticationFailedError,
@@ -26,26 +24,20 @@ REFUSED_LOGINS: Final = (
 )
 
 
-class _ReadsInPlace(KafkaTCPTransport):  # type: ignore[misc]
+class _ReadsInPlace(kafka_python_internals.Transport):
     """Reads answers where they stay."""
 
-    async def _read_from_sock(self) -> None:
-        while self._read and not self._closed:
-            await self._net.wait_read(self._sock)
-            if (error := self._receive()) is not None:
-                self.abort(error=error)
-
-    def _receive(self) -> errors.KafkaError | None:
+    def receive_some(self) -> errors.KafkaError | None:
         """Take all that has arrived (of TLS, nothing else would tell that more is there), or the error that ended it.
 
-        An end after some bytes is told by the next call: first somebody has to read in them why, such as a refused
-        login.
+        An end after some bytes is told by the next call: their reader must first find the reason in them, such as a
+        refused login.
         """
         took_some = False
-        while self._read and not self._closed:
-            room = self._protocol.parser.room
+        while self.wants_more:
+            room = self.get_protocol().parser.room
             try:
-                count = self._sock.recv_into(room)
+                count = self.socket.recv_into(room)
             except _LATER:
                 return None
             except OSError as failed:
@@ -54,7 +46,7 @@ class _ReadsInPlace(KafkaTCPTransport):  # type: ignore[misc]
                 return None if took_some else errors.KafkaConnectionError("socket disconnected")
             took_some, self.last_read = True, time.monotonic()
             try:
-                self._protocol.data_received(room[:count])
+                self.get_protocol().data_received(room[:count])
             except errors.KafkaProtocolError as error:
                 return error
         return None
@@ -64,49 +56,48 @@ class _PlainTransport(_ReadsInPlace):
     """Sends the pieces of requests together."""
 
     def write(self, data: Pieces) -> None:
-        """Have a request sent."""
         self.writelines(data)
 
-    def _sock_send(self) -> tuple[int, errors.KafkaError | None]:
-        sent, pieces = 0, self._write_buffer
-        while pieces:
+    def send_some(self, left: deque[Any]) -> tuple[int, errors.KafkaError | None]:
+        sent = 0
+        while left:
             try:
-                count = self._sock.sendmsg(islice(pieces, _MOST_PIECES))
+                count = self.socket.sendmsg(islice(left, _MOST_PIECES))
             except _LATER:
                 break
             except OSError as failed:
                 return sent, errors.KafkaConnectionError(failed)
             sent += count
-            while count and count >= len(pieces[0]):
-                count -= len(pieces.popleft())
+            while count and count >= len(left[0]):
+                count -= len(left.popleft())
             if count:
-                pieces[0] = memoryview(pieces[0])[count:]
+                left[0] = memoryview(left[0])[count:]
         return sent, None
 
 
-class _TlsTransport(_ReadsInPlace, KafkaSSLTransport):  # type: ignore[misc]
+class _TlsTransport(_ReadsInPlace, kafka_python_internals.TlsTransport):
     """The same over TLS, with a time limit on the handshake."""
 
     def write(self, data: Pieces) -> None:
-        """Have a request sent, as one piece: each would be a record of TLS of its own."""
+        """Have a request sent, as one piece: each piece would be its own record of TLS."""
         super().write(b"".join(data))
 
-    def _sock_send(self) -> tuple[int, errors.KafkaError | None]:
+    def send_some(self, left: deque[Any]) -> tuple[int, errors.KafkaError | None]:
         sent = 0
-        if self._sock is None:
+        if self.socket is None:
             return sent, errors.KafkaConnectionError("the connection was closed while sending")
-        while self._write_buffer:
+        while left:
             # A record of TLS carries 16 KiB: without a view all that is left would be copied after each.
-            left = memoryview(self._write_buffer.popleft())
-            while left:
+            piece = memoryview(left.popleft())
+            while piece:
                 try:
-                    count = self._sock.send(left)
+                    count = self.socket.send(piece)
                 except _LATER:
-                    self._write_buffer.appendleft(left)
+                    left.appendleft(piece)
                     return sent, None
                 except OSError as failed:
                     return sent, errors.KafkaConnectionError(failed)
-                sent, left = sent + count, left[count:]
+                sent, piece = sent + count, piece[count:]
         return sent, None
 
     async def shake_hands(self, where: str, until: float | None) -> None:
@@ -114,12 +105,12 @@ class _TlsTransport(_ReadsInPlace, KafkaSSLTransport):  # type: ignore[misc]
         try:
             while True:
                 try:
-                    self._sock.do_handshake()
+                    self.socket.do_handshake()
                     return
                 except ssl.SSLWantReadError:
-                    await self._net.wait_read(self._sock, until)
+                    await self.until_readable(until)
                 except ssl.SSLWantWriteError:
-                    await self._net.wait_write(self._sock, until)
+                    await self.until_writable(until)
         except errors.KafkaTimeoutError:
             raise errors.KafkaConnectionError(
                 f"{where} accepts connections and does not answer to TLS; see that it is a listener with TLS, and "
@@ -137,23 +128,22 @@ class _TlsTransport(_ReadsInPlace, KafkaSSLTransport):  # type: ignore[misc]
             ) from error
 
 
-class Connections(KafkaConnectionManager):  # type: ignore[misc]
+class Connections(kafka_python_internals.Connections):
     """kafka-python's connections with our transports, which knows why connections fail.
 
-    Decided: some of its methods are replaced, of the one version that this project installs, because a call for
-    each 4 KiB of an answer took a third of the copying's CPU and gave the interpreter's lock away each time, and a TLS
+    Decided: some of its methods are replaced, of the one version that this project installs, because a call for each 4
+    KiB of an answer took a third of the copying's CPU and gave the interpreter's lock away each time, and a TLS
     handshake had no time limit; loses: another version has to be looked at.
     """
 
     failure: errors.KafkaError | None = None
-    """Why connections cannot be made, as the last that was refused tells; None once one was made."""
+    """The reason of the last refused connection; None once one was made."""
 
-    async def _build_transport(self, node: Any, timeout_at: float | None = None) -> Any:
-        options = self.config["socket_options"]
-        sock = await create_connection(self._net, node.host, node.port, options, timeout_at=timeout_at)
+    async def transport_to(self, node: Any, sock: Any, timeout_at: float | None) -> kafka_python_internals.Transport:
+        """The transport over this socket; over TLS after its handshake. Errors: KafkaConnectionError."""
         if not self.ssl_enabled:
-            return _PlainTransport(self._net, sock, host=node.host)
-        transport = _TlsTransport(self._net, sock, host=node.host, ssl_context=self.config["ssl_context"])
+            return _PlainTransport(self.network, sock, host=node.host)
+        transport = _TlsTransport(self.network, sock, host=node.host, ssl_context=self.config["ssl_context"])
         try:
             await transport.shake_hands(f"{node.host}:{node.port}", timeout_at)
         except BaseException:
@@ -161,46 +151,32 @@ class Connections(KafkaConnectionManager):  # type: ignore[misc]
             raise
         return transport
 
-    async def _connect(
-        self, node: Any, conn: Any, reset_backoff_on_connect: bool = True, timeout_at: float | None = None
-    ) -> None:
-        conn.connection_made = partial(_made, conn)
-        await super()._connect(node, conn, reset_backoff_on_connect, timeout_at)
-        failed = conn.init_future.exception
+    def protocol_of(self, connection: KafkaConnection) -> Wire:
+        """Our own."""
+        return Wire(connection)
+
+    def attempted(self, node: Any, failed: errors.KafkaError | None, timeout_at: float | None) -> None:
+        """Note why it failed."""
         if failed is None or self.failure is None or not _is_cut_short(timeout_at):
             self.failure = failed
         if isinstance(self.failure, REFUSED_LOGINS):
             # It knows of no pause after a login that was refused, and would try it ten times a second.
             self.update_backoff(node.node_id)
             if self.cluster.is_bootstrap(node.node_id):
-                self._auth_failures[node.node_id] = self.failure
+                self.refuse(node, self.failure)
 
     def least_loaded_node(self) -> Any:
-        """The broker to ask what each can answer: one that is connected, where there is one; others may be dead."""
-        busy = {
-            node: len(connection.in_flight_requests)
-            for node, connection in self._conns.items()
-            if connection.connected and not connection.paused and not self.cluster.is_bootstrap(node)
-        }
+        """The broker to ask what each can answer: a connected one if there is one, because others may be dead."""
+        busy = self.requests_under_way
         return min(busy, key=lambda node: busy[node]) if busy else super().least_loaded_node()
-
-    def forget_refusals(self) -> None:
-        """Let a login be tried again where it was refused."""
-        self._auth_failures.clear()
 
     @property
     def has_lost_all(self) -> bool:
-        """Whether every broker that it knows was tried in vain since it was last connected to."""
+        """True if every known broker was tried in vain since it was last connected to."""
         nodes = [broker.node_id for broker in self.cluster.brokers()]
-        return bool(nodes) and all(node in self._backoff and node not in self._conns for node in nodes)
+        return bool(nodes) and all(map(self.was_tried_in_vain, nodes))
 
 
 def _is_cut_short(timeout_at: float | None) -> bool:
-    """Whether the time for an attempt is over: what it ended with tells nothing of the broker."""
+    """True if the time for an attempt is over: its error tells nothing of the broker."""
     return timeout_at is not None and time.monotonic() >= timeout_at
-
-
-def _made(connection: KafkaConnection, transport: Any) -> None:
-    """Begin to speak over a transport."""
-    KafkaConnection.connection_made(connection, transport)
-    connection.parser = Wire(connection)

@@ -1,4 +1,4 @@
-"""ACLs of topics, copied to the remote topics: who may read at the source may read the copy, and nobody may write it.
+"""Copies ACLs of topics to the remote topics: readers of the source may read the copy, and nobody may write it.
 
 As in MirrorMaker only ACLs of single topics (LITERAL, also that of `*`) are copied, ALLOW WRITE is left out, ALLOW ALL
 becomes ALLOW READ, and nothing is ever deleted on the target.
@@ -10,8 +10,7 @@ import logging
 from collections.abc import Iterable
 
 from confluent_kafka import KafkaError, KafkaException
-from confluent_kafka.admin._acl import AclBinding, AclOperation, AclPermissionType
-from confluent_kafka.admin._resource import ResourcePatternType, ResourceType
+from confluent_kafka.admin import AclBinding, AclOperation, AclPermissionType, ResourcePatternType, ResourceType
 
 from headrace.connectors.mirror.source.cluster import Cluster
 from headrace.connectors.mirror.source.selection import TopicSelection
@@ -35,7 +34,7 @@ def remote_acls(bindings: Iterable[AclBinding], selection: TopicSelection) -> li
 
 
 class AclSync:
-    """Copies the ACLs; remembers which it copied, so that each is logged once."""
+    """Copies the ACLs; remembers the copied ones, so that each is logged once."""
 
     def __init__(self, source: Cluster, target: Cluster, selection: TopicSelection) -> None:
         self._source = source
@@ -45,7 +44,7 @@ class AclSync:
         self._told = False
 
     def run(self) -> None:
-        """Create on the target what is missing there. Errors: KafkaException, StoppedError."""
+        """Create the missing ACLs on the target. Errors: KafkaException, StoppedError."""
         try:
             bindings = self._source.acls()
         except KafkaException as raised:

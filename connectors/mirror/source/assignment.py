@@ -1,10 +1,10 @@
-"""Shares partitions out to tasks: by traffic, and without moving them for little.
+"""Divides partitions among tasks: by traffic, and without moving them for little.
 
-Decided: a partition moves only where the number of tasks changes, or where the busiest task has half as much again as
-it would have in a fresh layout, because each move restarts the tasks; loses: somewhat unequal tasks.
+Decided: a partition moves only if the number of tasks changes, or if the busiest task has half as much again as it
+would have in a fresh layout, because each move restarts the tasks; loses: somewhat unequal tasks.
 
-Decided: a connector that starts anew knows no traffic and shares out evenly, because nothing keeps the rates; loses:
-one more restart of tasks after it, where traffic is very uneven.
+Decided: a connector that starts anew knows no traffic and divides evenly, because nothing keeps the rates; loses: one
+more restart of tasks after it, if traffic is very uneven.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from typing import Final
 from headrace.plugins.offsets import TopicPartition
 
 _TOLERATED: Final = 1.5
-"""How many times its load in a fresh layout a task may have."""
+"""A task may have so many times its load in a fresh layout."""
 _QUIET: Final = 1_000.0
-"""Records per second of all partitions below which no task is too busy."""
+"""Below so many records per second of all partitions no task is too busy."""
 _FLOOR: Final = 0.1
 """The weight of an idle partition, in those of an average one: each costs something."""
 
@@ -25,7 +25,7 @@ Layout = tuple[tuple[TopicPartition, ...], ...]
 
 
 class Traffic:
-    """Records per second of each partition, by the ends of the partitions at two times."""
+    """Records per second of each partition, by the partitions' ends at two times."""
 
     def __init__(self) -> None:
         self._ends: Mapping[TopicPartition, int] = {}
@@ -33,7 +33,7 @@ class Traffic:
         self.rates: Mapping[TopicPartition, float] = {}
 
     def measure(self, ends: Mapping[TopicPartition, int], now: float) -> None:
-        """Learn where the partitions end now, in seconds of a monotonic clock."""
+        """Take the partitions' present ends, with the time in seconds of a monotonic clock."""
         seconds = now - self._at
         if self._ends and seconds > 0:
             known = ends.keys() & self._ends.keys()
@@ -45,7 +45,7 @@ class Traffic:
 def layout(
     partitions: Collection[TopicPartition], most_tasks: int, rates: Mapping[TopicPartition, float], before: Layout = ()
 ) -> Layout:
-    """The partitions of each task; those of `before` stay where they are unless that is much worse."""
+    """The partitions of each task; those of `before` stay unless that is much worse."""
     count = min(most_tasks, len(partitions))
     if count < 1:
         return ()

@@ -1,6 +1,6 @@
-"""One of the two clusters, as the source connector asks and changes it.
+"""One of the two clusters, with the source connector's requests and changes.
 
-Requests about several topics answer for each: one that cannot be served leaves the others alone.
+Requests about several topics answer for each: a failed one leaves the others alone.
 """
 
 from __future__ import annotations
@@ -13,11 +13,19 @@ from typing import Any, Final, NamedTuple, TypeVar
 
 from confluent_kafka import KafkaError, KafkaException, TopicCollection
 from confluent_kafka import TopicPartition as Position
-from confluent_kafka.admin._acl import AclBinding, AclBindingFilter, AclOperation, AclPermissionType
-from confluent_kafka.admin._config import ConfigEntry, ConfigResource
-from confluent_kafka.admin._listoffsets import OffsetSpec
-from confluent_kafka.admin._resource import ResourcePatternType, ResourceType
-from confluent_kafka.cimpl import NewPartitions, NewTopic
+from confluent_kafka.admin import (
+    AclBinding,
+    AclBindingFilter,
+    AclOperation,
+    AclPermissionType,
+    ConfigEntry,
+    ConfigResource,
+    NewPartitions,
+    NewTopic,
+    OffsetSpec,
+    ResourcePatternType,
+    ResourceType,
+)
 
 from headrace.config.kafka.client_config import ClientConfig
 from headrace.connectors.mirror.clients import admin_client, answered, explained
@@ -39,7 +47,7 @@ _ANY_TOPIC_ACL: Final = AclBindingFilter(
 
 
 class Topic(NamedTuple):
-    """A topic that is there."""
+    """An existing topic."""
 
     id: str
     """Tells it from a topic that had its name before."""
@@ -71,7 +79,7 @@ class Cluster:
             return str(found.cluster_id), len(found.brokers), list(found.topics)
 
     def topics(self, names: Collection[str]) -> dict[str, Topic | KafkaError]:
-        """What these topics are; those that do not exist are left out, an error says that one cannot be seen."""
+        """These topics, without missing ones; an error stands for a topic that cannot be seen."""
         if not names:
             return {}
         asked = self._admin.describe_topics(TopicCollection(sorted(names)), request_timeout=self._timeout_s)
@@ -84,9 +92,9 @@ class Cluster:
         return self.offsets("latest", partitions)
 
     def offsets(self, reset: str, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
-        """Where each partition that answers begins (`earliest`) or ends (`latest`).
+        """The beginning (`earliest`) or the end (`latest`) of each partition that answers.
 
-        Errors: KafkaException where none answers.
+        Errors: KafkaException if none answers.
         """
         asked = {Position(*one): _OFFSETS[reset]() for one in partitions}
         if not asked:
@@ -104,11 +112,11 @@ class Cluster:
         return found
 
     def create(self, topics: Sequence[NewTopic]) -> dict[str, KafkaError | None]:
-        """Create these topics; the error of each that could not be created."""
+        """Create these topics; return the error of each, None for a created one."""
         return self._each(self._admin.create_topics(list(topics), request_timeout=self._timeout_s), lambda _: None)
 
     def grow(self, counts: Mapping[str, int]) -> dict[str, KafkaError | None]:
-        """Give these topics so many partitions; the error of each that could not be grown."""
+        """Give these topics so many partitions; return the error of each, None for a grown one."""
         wanted = [NewPartitions(topic, count) for topic, count in counts.items()]
         return self._each(self._admin.create_partitions(wanted, request_timeout=self._timeout_s), lambda _: None)
 
@@ -121,7 +129,7 @@ class Cluster:
         return self._each({one.name: future for one, future in asked.items()}, lambda told: told)
 
     def alter_configs(self, changes: Mapping[str, Sequence[ConfigEntry]]) -> dict[str, KafkaError | None]:
-        """Make these changes of topics' settings; the error of each topic that could not be changed."""
+        """Make these changes of topics' settings; return the error of each topic, None for a changed one."""
         wanted = [
             ConfigResource(ConfigResource.Type.TOPIC, topic, incremental_configs=list(entries))
             for topic, entries in changes.items()
@@ -135,16 +143,16 @@ class Cluster:
         return list(answered(asked, self._stopping))
 
     def create_acls(self, bindings: Sequence[AclBinding]) -> dict[AclBinding, KafkaError | None]:
-        """Create these ACLs where they are missing; the error of each that could not be created."""
+        """Create these ACLs if they are missing; return the error of each, None for a created one."""
         return self._each(self._admin.create_acls(list(bindings), request_timeout=self._timeout_s), lambda _: None)
 
     def allowed(self) -> set[AclOperation]:
-        """What this client may do to the cluster itself."""
+        """This client's rights on the cluster itself."""
         asked = self._admin.describe_cluster(include_authorized_operations=True, request_timeout=self._timeout_s)
         return set(answered(asked, self._stopping).authorized_operations or ())
 
     def allowed_on(self, topics: Collection[str]) -> dict[str, set[AclOperation]]:
-        """What this client may do to each of these topics that it sees."""
+        """This client's rights on each of these topics that it sees."""
         asked = self._admin.describe_topics(
             TopicCollection(sorted(topics)), include_authorized_operations=True, request_timeout=self._timeout_s
         )
@@ -156,7 +164,7 @@ class Cluster:
         return admin_client(self._client)
 
     def _each(self, futures: Mapping[K, Future[Any]], of: Callable[[Any], Any]) -> dict[K, Any]:
-        """Each answer, or the error in its place. Errors: KafkaException where the brokers do not answer."""
+        """The answers, with the error in place of a failed one. Errors: KafkaException if the brokers do not answer."""
         found: dict[K, Any] = {}
         for key, future in futures.items():
             try:

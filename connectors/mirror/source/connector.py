@@ -1,10 +1,10 @@
-"""MirrorSourceConnector: finds what there is to copy, prepares the target for it and shares it out to tasks.
+"""MirrorSourceConnector: finds the topics to copy, prepares the target for them and divides them among tasks.
 
-Source: Apache's connector of 4.3.1 in settings, task configs, names and duties. Better are: partitions are shared out
-by traffic and stay where they are (`assignment`), topics that keep their names cannot go round (`opposite_flow`), what
-cannot be created holds nothing else up and is tried again (`remote_topics`).
+Source: Apache's connector of 4.3.1 in settings, task configs, names and duties. Better are: partitions are divided by
+traffic and stay where they are (`assignment`), topics that keep their names cannot go round (`opposite_flow`), failed
+creations hold nothing else up and are tried again (`remote_topics`).
 
-All duties run on one thread; `task_configs` reads what they found last.
+All duties run on one thread; `task_configs` reads their last findings.
 """
 
 from __future__ import annotations
@@ -41,18 +41,18 @@ from headrace.plugins.offsets import TopicPartition
 log = logging.getLogger(__name__)
 
 _FIRST_LOOK_S: Final = 10.0
-"""How long a start waits for the first list of topics: then the tasks are right at once."""
+"""A start waits so long for the first list of topics: then the tasks are right at once."""
 _LOOK_FOR_OPPOSITE_S: Final = 5
 _TASKS_END_S: Final = 2.0
-"""How long the worker has to take notice that there are no tasks, before the connector fails."""
+"""The worker has so long to notice that there are no tasks, before the connector fails."""
 
 
 class _Known(NamedTuple):
-    """What the duties found last; replaced as a whole."""
+    """The last findings of the duties; replaced as a whole."""
 
     topics: Mapping[str, Topic]
     partitions: frozenset[TopicPartition]
-    """Those that are copied: they have their counterpart on the target."""
+    """The partitions that are copied: they have their counterpart on the target."""
 
 
 class MirrorSourceConnector(Connector):
@@ -84,19 +84,19 @@ class MirrorSourceConnector(Connector):
         return validation.source_problems(config)
 
     def exactly_once_support(self, config: Mapping[str, str]) -> bool:
-        """Whether it can deliver exactly once: with records of aborted transactions it would not."""
+        """True if it can deliver exactly once: with records of aborted transactions it could not."""
         return validation.reads_committed(config)
 
     def diagnose(self, config: Mapping[str, str]) -> Iterator[Finding]:
-        """The doctor's findings: whether both clusters answer, what is copied, which rights lack."""
+        """The doctor's findings: the answers of both clusters, the copied topics, the missing rights."""
         return doctor.source_findings(config)
 
     def check_offsets(self, config: Mapping[str, str], offsets: Mapping[str, Any]) -> bool:
-        """True where every offset is one of a topic's partition, or null. Errors: OffsetError."""
+        """Accepts offsets of topics' partitions, and null. Errors: OffsetError."""
         return source_offsets.check_offsets(offsets, ("cluster", "topic"), only_zero=False)
 
     def start(self, config: Mapping[str, str], context: ConnectorContext) -> None:
-        """Begin the duties; waits some seconds for the first list of topics. Errors: ConfigError."""
+        """Begin the duties; wait some seconds for the first list of topics. Errors: ConfigError."""
         self._config, self._context = dict(config), context
         self._values = values = self.settings.parse(config)
         if not values["enabled"]:
@@ -147,7 +147,7 @@ class MirrorSourceConnector(Connector):
             self._duties.stop()
 
     def _begin(self) -> None:
-        """Look for the first time, and only then begin what follows from it."""
+        """Look for the first time, and only then begin the duties that depend on it."""
         assert self._duties is not None
         try:
             self._check_opposite()
@@ -172,7 +172,7 @@ class MirrorSourceConnector(Connector):
             self._duties.every(self._values[f"{name}.interval.seconds"], what, duty, at_once)
 
     def _check_opposite(self) -> None:
-        """Stop copying where the opposite flow may copy the same topics back: first the tasks, then the connector."""
+        """Stop copying if the opposite flow may copy the same topics back: first the tasks, then the connector."""
         if self._refused is None:
             self._refused = self._opposite.refusal(self._source, self._target)
             if self._refused is not None and self._started:
@@ -182,7 +182,7 @@ class MirrorSourceConnector(Connector):
             self._context.fail(self._refused)
 
     def _create_offset_syncs(self) -> None:
-        """Create their topic; where names are kept, also without offset syncs, as the sign of this flow."""
+        """Create the topic of offset syncs; if names are kept, also without offset syncs, as the sign of this flow."""
         assert self._duties is not None
         values, clients, policy = self._values, MirrorClients(self._config), self._selection.policy
         if values["offset-syncs.topic.location"] == "source":
@@ -201,7 +201,7 @@ class MirrorSourceConnector(Connector):
             self._context.reconfigure()
 
     def _find(self) -> None:
-        """Look at the topics of the source, and have the target ready for them."""
+        """Look at the topics of the source, and prepare the target for them."""
         _, _, names = self._source.listed()
         self._tell_internal(self._selection.closed_among(names))
         seen = self._source.topics(self._without_cycles(self._selection.chosen(names)))

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 from confluent_kafka import KafkaException
-from confluent_kafka.admin._acl import AclOperation
+from confluent_kafka.admin import AclOperation
 
 from headrace.config.problems import ConfigError
 from headrace.connectors.mirror.clients import MirrorClients
@@ -23,7 +23,7 @@ _NEEDED: Final = (AclOperation.READ, AclOperation.DESCRIBE_CONFIGS)
 
 
 def source_findings(config: Mapping[str, str]) -> Iterator[Finding]:
-    """The findings, for a config that has been validated."""
+    """The findings for a valid config."""
     values, clients = SOURCE.parse(config), MirrorClients(config)
     selection, stopping = TopicSelection(config), StopToken()
     admins = {

@@ -1,4 +1,4 @@
-"""Writes offset syncs: which offset of a source partition became which offset of its target, for checkpoints.
+"""Writes offset syncs: pairs of source and target offsets of the same record, for checkpoints.
 
 Decided: of each range that was copied at once, a sync for the last record and for some before it at growing distances
 (`OffsetRuns.pairs`), because MirrorMaker's own store thins out older syncs in this way, too, and one sync for each 100
@@ -28,16 +28,14 @@ _END_S: Final = 2.0
 
 @dataclass
 class _State:
-    """The syncs of one partition so far."""
-
     written: tuple[int, int] | None = None
     """The offsets of the last sync."""
     delayed: tuple[int, int] | None = None
-    """Those of the last record, where they are not worth a sync yet."""
+    """The offsets of the last record, if they are not worth a sync yet."""
 
 
 class OffsetSyncs:
-    """The syncs of one task; for its thread only. What cannot be written is logged: the next sync makes up for it."""
+    """The syncs of one task; for its thread only. A failed write is logged: the next sync makes up for it."""
 
     def __init__(self, producer: ClientConfig, topic: str, most_lag: int) -> None:
         self._topic = topic
@@ -48,7 +46,7 @@ class OffsetSyncs:
         self._brokers = KnownBrokers.of(self._producer, config)
 
     def arrived(self, partition: TopicPartition, offsets: Iterable[tuple[int, int]]) -> None:
-        """Note pairs of source and target offsets, in order; those that help are written, the last one later."""
+        """Take pairs of source and target offsets, in order; write those that help, the last one later."""
         state = self._states.setdefault(partition, _State())
         for pair in offsets:
             if self._is_due(state.written, pair):
@@ -59,7 +57,7 @@ class OffsetSyncs:
         self._poll()
 
     def write_delayed(self) -> None:
-        """Write what was held back: a consumer group that has read everything goes on there, not before."""
+        """Write the delayed syncs: a consumer group that has read everything then goes on there, not before."""
         for partition, state in self._states.items():
             if state.delayed is not None:
                 self._write(partition, state.delayed)
@@ -67,7 +65,7 @@ class OffsetSyncs:
         self._poll()
 
     def close(self) -> None:
-        """Write what was held back, and wait a little for it to arrive."""
+        """Write the delayed syncs, and wait a little for them to arrive."""
         self.write_delayed()
         self._producer.flush(_END_S)
 
@@ -77,7 +75,8 @@ class OffsetSyncs:
             self._brokers.check()
 
     def _is_due(self, written: tuple[int, int] | None, pair: tuple[int, int]) -> bool:
-        # Java's distance is one more; the pairs of what is copied at once are `most_lag` apart, each worth a sync.
+        # Java's distance is one more; the pairs of a range that is copied at once are `most_lag` apart, each worth a
+        # sync.
         if written is None:
             return True
         upstream, downstream = pair

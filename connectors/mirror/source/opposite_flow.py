@@ -1,17 +1,17 @@
-"""Keeps records from going round for ever where a policy leaves topics' names alone.
+"""Keeps records from going round for ever if a policy keeps topics' names.
 
 With `DefaultReplicationPolicy` a name tells that a topic came from the target, which stops it. With a policy that keeps
 names, a topic that A->B and B->A both copy is copied round and round.
 
-- `opposite.flow.topics` (and `.exclude`) of A->B says which topics B->A copies: these are left out here. In the file of
-  a dedicated process it is `A->B.opposite.flow.topics`.
+- `opposite.flow.topics` (and `.exclude`) of A->B names the topics that B->A copies: these are left out here. In the
+file of a dedicated process it is `A->B.opposite.flow.topics`.
 - Without it nothing is copied as long as there is a sign of the opposite flow: its offset-syncs topic, which each flow,
-  Apache's too, creates when it starts. A flow looks for the other's sign before and after it creates its own, so that
-  of two that start at once one sees the other at least.
+Apache's too, creates when it starts. A flow looks for the other's sign before and after it creates its own, so that of
+two that start at once one sees the other at least.
 
 Decided: by a sign and a setting, because a mark in each record would change records, and offset syncs tell of a topic
-only after it was copied; loses: who copies different topics both ways, or back after a move, has to say so; flows
-that call one cluster by different aliases, have different `offset-syncs.topic.location`, or form a ring of three
+only after it was copied; loses: a user who copies different topics both ways, or back after a move, has to say so;
+flows that call one cluster by different aliases, have different `offset-syncs.topic.location`, or form a ring of three
 clusters do not see each other.
 """
 
@@ -48,15 +48,15 @@ class OppositeFlow:
 
     @property
     def watched(self) -> bool:
-        """Whether a sign of it stops this flow: names are kept, and nobody said what it copies."""
+        """True if a sign of it stops this flow: names are kept, and no setting names its topics."""
         return self._copied is None and self._selection.keeps_name(_ANY)
 
     def copies_back(self, topic: str) -> bool:
-        """Whether it is said to copy this topic, too, which has the same name on both clusters."""
+        """True if it is said to copy this topic, too, which has the same name on both clusters."""
         return self._copied is not None and self._selection.keeps_name(topic) and self._copied.passes(topic)
 
     def refusal(self, source: Cluster, target: Cluster) -> ConfigError | None:
-        """Why nothing may be copied; None where there is no sign of the opposite flow.
+        """The reason why nothing may be copied; None if there is no sign of the opposite flow.
 
         Errors: KafkaException, StoppedError.
         """

@@ -1,4 +1,4 @@
-"""The state of each partition that a source task copies: its lane, whether it rests, whether it goes by records."""
+"""The state of each partition that a source task copies: its lane, its rest, its way (batches or records)."""
 
 from __future__ import annotations
 
@@ -18,16 +18,17 @@ log = logging.getLogger(__name__)
 _REST: Final = Backoff(0.2, 10.0)
 """Seconds."""
 _QUIET_FAILURES: Final = 3
-"""So many failures in a row are what a new leader costs; after them an operator should know."""
+"""So many failures in a row are the cost of a new leader; after them an operator should know."""
 _NAMED: Final = 5
 _FIRST_STRETCH: Final = 2_000
 _LONGEST_STRETCH: Final = 2_000_000
-"""Offsets that are read record by record, before copying is tried again; doubled each time where it is to no avail."""
+"""The offsets that are read record by record before copying is tried again; doubled after each vain try."""
 _TINY_BATCHES: Final = 64
 _TINY_BYTES: Final = 2_048
 _TINY_BACKLOG: Final = 5_000
-"""A backlog of so many offsets, of which so many batches wait that are smaller than that on average, is cheaper to copy
-record by record: a request takes one batch of a partition."""
+"""If so many batches of a backlog of so many offsets wait, smaller than this on average, records are cheaper: a request
+takes one batch of a partition.
+"""
 
 
 def rest(failures: Iterable[tuple[MirroredPartition, str]]) -> None:
@@ -45,7 +46,7 @@ def rest(failures: Iterable[tuple[MirroredPartition, str]]) -> None:
 
 @dataclass(eq=False)
 class MirroredPartition:
-    """One partition of the source cluster, and where it is copied to."""
+    """One partition of the source cluster, and its target."""
 
     lane: Lane
     target: TopicPartition
@@ -55,7 +56,7 @@ class MirroredPartition:
     _by_records_upto: int = -1
     _stretch: int = _FIRST_STRETCH
     _copied: int = 0
-    """Records that were copied as they are since records were last read one by one."""
+    """Records that were copied in batches since records were last read one by one."""
 
     def __post_init__(self) -> None:
         self.settled = self.lane.taken
@@ -68,7 +69,7 @@ class MirroredPartition:
 
     @property
     def is_awake(self) -> bool:
-        """Whether it may be copied now: after a failure it rests for a while, and the others go on."""
+        """True if it may be copied now: after a failure it rests for a while, and the others go on."""
         return not self._rests_until or self.clock() >= self._rests_until
 
     def failed(self) -> None:
@@ -79,7 +80,7 @@ class MirroredPartition:
 
     @property
     def fails_often(self) -> bool:
-        """Whether an operator should know of its failures."""
+        """True if an operator should know of its failures."""
         return self._failures >= _QUIET_FAILURES
 
     def reached(self, offset: int, by_records: bool) -> None:
@@ -102,21 +103,21 @@ class MirroredPartition:
         self.begin_at(lane.position)
 
     def go_back(self) -> None:
-        """Go on after what is settled: what was taken since then did not arrive."""
+        """Go on after the settled offset: later taken records did not arrive."""
         self.lane.seek(self.settled + 1)
 
     @property
     def lag(self) -> int | None:
-        """The offsets that wait in the source; None where its end is not known yet."""
+        """The offsets that wait in the source; None if its end is not known yet."""
         return max(0, self.lane.end - self.lane.next) if self.lane.end >= 0 else None
 
     def not_whole(self) -> None:
-        """Read a stretch of records one by one, from where it is."""
+        """Read a stretch of records one by one, from its position on."""
         self.go_back()
         self._read_records_upto(self.settled)
 
     def goes_by_records(self) -> bool:
-        """Whether its next records have to be read one by one."""
+        """True if its next records have to be read one by one."""
         lane = self.lane
         if lane.next > self._by_records_upto and lane.waiting:
             first = lane.waiting[0]
@@ -134,7 +135,7 @@ class MirroredPartition:
         return tiny and self.backlog >= _TINY_BACKLOG
 
     def range(self, share: float, as_records: bool) -> Range:
-        """What to copy next: what waits, and of what follows this share."""
+        """The next range to copy: the waiting batches, and this share of the rest."""
         lane = self.lane
         last = lane.end - 1
         upto = min(last, max(lane.waiting[-1].last if lane.waiting else 0, lane.taken + int(share * self.backlog)))
@@ -149,6 +150,6 @@ class MirroredPartition:
 
     @property
     def row_bytes(self) -> float:
-        """The size of a record, by what waits."""
+        """The size of a record, by the waiting batches."""
         rows = sum(max(1, batch.count) for batch in self.lane.waiting)
         return self.lane.waiting_bytes / rows if rows else 0.0

@@ -33,7 +33,7 @@ log = logging.getLogger(__name__)
 
 TOPIC_ID: Final = "topic_id"
 _ASKED_S: Final = 30.0
-"""The time that the source cluster has for an answer."""
+"""The source cluster has so long to answer."""
 
 
 class _Known(NamedTuple):
@@ -71,7 +71,7 @@ class Positions:
         return [anew.get(lane.partition, lane) for lane in lanes] + first
 
     def in_namesakes(self, lanes: Collection[Lane]) -> list[Lane]:
-        """Lanes in the topics of today with the same names, for lanes that brokers refuse.
+        """Lanes in today's topics of the same names, for lanes that brokers refuse.
 
         A lane is missing if there is no other topic of its name.
         """
@@ -89,7 +89,7 @@ class Positions:
     def begins(self, partitions: Sequence[TopicPartition], reset: str = "") -> dict[TopicPartition, int]:
         """The offsets at which partitions without a usable offset begin, by `reset` or else by `auto.offset.reset`.
 
-        Partitions for which there is no answer are missing. Errors: ValueError for `none`.
+        Partitions without an answer are missing. Errors: ValueError for `none`.
         """
         if not partitions:
             return {}
@@ -135,18 +135,18 @@ class Positions:
 
 
 def _is_of_former(lane: Lane, now: Mapping[str, _Known]) -> bool:
-    """True if the topic that has the name now has another id than the lane's."""
+    """True if the topic of this name now has another id than the lane's."""
     there = now.get(lane.partition.topic)
     return there is not None and lane.topic_id not in (None, there.id)
 
 
 def with_topic_id(offset: SourceOffset, topic_id: UUID | None) -> SourceOffset:
-    """The offset with the topic id, as it is stored."""
+    """The offset with the topic id, in the stored form."""
     return offset if topic_id is None else {**offset, TOPIC_ID: printed(topic_id)}
 
 
 def tell_of_gap(lane: Lane, begin: int) -> None:
-    """Log which records are lost if the lane's position no longer exists."""
+    """Log the records that are lost if the lane's position no longer exists."""
     wanted = lane.taken + 1
     if begin > wanted:
         log.warning(

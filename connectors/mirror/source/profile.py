@@ -1,4 +1,4 @@
-"""How much is under way at once: for clusters near each other, or for a long distance (`mirror.profile=wan`)."""
+"""The amount under way at once: for clusters near each other, or for a long distance (`mirror.profile=wan`)."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _WAN_CLIENT: Final = {"receive.buffer.bytes": str(8 * _MIB), "send.buffer.bytes"
 
 
 def is_wan(config: Mapping[str, str]) -> bool:
-    """Whether the clusters are far from each other. Errors: ConfigError."""
+    """True if the clusters are far from each other. Errors: ConfigError."""
     name = config.get(PROFILE, "").strip().lower()
     if name not in ("", "default", "wan"):
         message = f"{PROFILE}={name} is not known."
@@ -28,7 +28,7 @@ def is_wan(config: Mapping[str, str]) -> bool:
 
 
 def fetch_limits(config: Mapping[str, str], consumer: ClientConfig) -> FetchLimits:
-    """How much is fetched at once; what the consumer's settings say themselves counts. Errors: ConfigError."""
+    """The bounds of fetching; the consumer's own settings win. Errors: ConfigError."""
     limits = _WAN if is_wan(config) else _NEAR
     named = {
         "wait_ms": "fetch.max.wait.ms",
@@ -41,5 +41,5 @@ def fetch_limits(config: Mapping[str, str], consumer: ClientConfig) -> FetchLimi
 
 
 def tuned(config: Mapping[str, str], client: ClientConfig) -> ClientConfig:
-    """The client with the profile's socket buffers, where it names none itself. Errors: ConfigError."""
+    """The client with the profile's socket buffers, unless it sets its own. Errors: ConfigError."""
     return ClientConfig(client.kind, {**_WAN_CLIENT, **client.java}) if is_wan(config) else client

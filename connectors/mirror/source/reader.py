@@ -1,4 +1,4 @@
-"""Reads the planned ranges of the source cluster, or copies them as they are to the target."""
+"""Reads the planned ranges of the source cluster, or copies them unchanged to the target."""
 
 from __future__ import annotations
 
@@ -20,40 +20,40 @@ from headrace.plugins.stopping import StopToken
 
 _READ_AHEAD_BYTES = 16 << 20
 _ANSWER_BYTES = 1 << 20
-"""librdkafka decompresses a whole answer: of what is compressed well it could otherwise be many times as much."""
+"""librdkafka decompresses a whole answer: without this bound a well compressed one could be many times as much."""
 
 
 @dataclass(frozen=True)
 class Flow:
-    """From where to where, and how; what all readers of a task have in common."""
+    """The common part of a task's readers: the clusters, and the settings of the copying."""
 
     source: ClientConfig
-    """The consumer's."""
+    """The consumer's configuration."""
     source_name: str
     target_name: str
     limits: FetchLimits
     spacing: int
-    """The records between two pairs of offsets that are told, near the end of what was copied."""
+    """The records between two reported pairs of offsets, near the end of a copied range."""
     config: Mapping[str, str] = field(repr=False)
-    """The task's."""
+    """The task's config."""
 
     def link(self) -> Link:
-        """New connections."""
+        """Opens new connections."""
         return Link(self.source, f"source ({self.source_name})", f"target ({self.target_name})", self.limits)
 
     def record_ranges(self) -> RecordRanges:
-        """A new consumer."""
+        """Opens a new consumer."""
         return RecordRanges(self.source.librdkafka(_READ_AHEAD_BYTES, _ANSWER_BYTES))
 
 
 @dataclass
 class Opened:
-    """The connections that a task keeps *here* from one plan to the next."""
+    """The connections that a task keeps inline from one plan to the next."""
 
     flow: Flow
     link: Link
     lanes: Mapping[TopicPartition, Lane]
-    """All that are awake."""
+    """The lanes of all partitions that do not rest."""
     stopping: StopToken
     _records: RecordRanges | None = None
 
@@ -65,7 +65,7 @@ class Opened:
         return self._records
 
     def close(self) -> None:
-        """Close them."""
+        """Close the connections."""
         self.link.close()
         if self._records is not None:
             self._records.close()
@@ -78,7 +78,7 @@ class MirrorReader:
     flow: Flow
     ranges: tuple[Range, ...]
     as_records: bool
-    """Whether the plan is of what cannot be copied as it is."""
+    """True if the plan has records that cannot be copied in batches."""
     opened: Opened | None = None
 
     def __getstate__(self) -> dict[str, Any]:
@@ -97,13 +97,13 @@ class MirrorReader:
                 records.close()
 
     def can_copy(self, target: ClientConfig) -> bool:
-        """Whether the ranges can go to the cluster of this producer as they are."""
+        """True if the ranges can go unchanged to the cluster of this producer."""
         codec = codec_of(target)
         reached = can_be_reached(self.flow.source) and can_be_reached(target)
         return not self.as_records and reached and (codec is None or codec.is_served)
 
     def copy(self, splits: Sequence[int], target: ClientConfig, stop: StopToken) -> dict[int, PartitionResult]:
-        """Copy these ranges as they are; how far each got. Errors: RetriableError."""
+        """Copy these ranges unchanged; return how far each got. Errors: RetriableError."""
         ranges = [self.ranges[split] for split in splits]
         client = tuned(self.flow.config, target)
         if self.opened is not None:

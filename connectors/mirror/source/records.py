@@ -24,13 +24,13 @@ _BYTES_AT_ONCE: Final = 8 << 20
 _PIECE: Final = 256
 _POLL_S: Final = 0.25
 _SILENCE_S: Final = 60.0
-"""For so long nothing may come before the range is tried again."""
+"""A range is tried again after so long a silence."""
 _OF_THE_GROUP: Final = (KafkaError.GROUP_AUTHORIZATION_FAILED, KafkaError._MAX_POLL_EXCEEDED)
-"""Of the group, which is not used."""
+"""Errors of the group, which is not used."""
 
 
 class RecordRanges:
-    """A consumer that reads one range after the other; it joins no group."""
+    """Reads one range after the other by a consumer that joins no group."""
 
     def __init__(self, consumer: Mapping[str, Any]) -> None:
         """`consumer` is librdkafka's configuration."""
@@ -41,7 +41,7 @@ class RecordRanges:
     def read(
         self, partition: TopicPartition, after: int, upto: int, stop: StopToken | None = None
     ) -> Iterator[pa.RecordBatch]:
-        """Yield the records of the offsets `(after, upto]`, in order, or up to where the stop is set.
+        """Yield the records of the offsets `(after, upto]`, in order, until the stop is set.
 
         Shape: `KAFKA_ROW`. Errors: RetriableError.
         """
@@ -68,7 +68,7 @@ class RecordRanges:
             self._consumer.unassign()
 
     def _following(self, first: Any) -> list[Any]:
-        """The first message and those after it, in pieces: how large they are once decompressed is known then."""
+        """The first message and those after it, in pieces: their decompressed size is known only then."""
         messages, size = [first], len(first)
         while size < _BYTES_AT_ONCE and len(messages) < _AT_ONCE and (piece := self._consumer.consume(_PIECE, 0)):
             messages += piece
@@ -81,7 +81,7 @@ class RecordRanges:
 
 
 def _sorted(messages: list[Any], partition: TopicPartition, upto: int) -> tuple[list[Any], bool]:
-    """The records among these messages up to an offset, and whether there are no more of them.
+    """The records among these messages up to an offset, and True if there are no more of them.
 
     Errors: RetriableError.
     """
@@ -93,7 +93,7 @@ def _sorted(messages: list[Any], partition: TopicPartition, upto: int) -> tuple[
                 return records, True
             records.append(message)
         elif error.code() == KafkaError._PARTITION_EOF:
-            # The end as it was when it was reached: what is read here ends before it, or at a place without records.
+            # The end when it was reached: a range that is read here ends before it, or at a place without records.
             if message.offset() > upto:
                 return records, True
         elif error.code() not in _OF_THE_GROUP:

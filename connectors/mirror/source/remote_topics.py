@@ -1,4 +1,4 @@
-"""The remote topics: created where they are missing, grown with their sources, and configured like them.
+"""The remote topics: created if they are missing, grown with their sources, and configured like them.
 
 Decided: partitions without a counterpart on the target are not copied until they have one, because the error of one
 topic would otherwise stop all that its task copies; loses: brokers that create topics by themselves are not asked to.
@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from confluent_kafka import KafkaError, KafkaException
-from confluent_kafka.cimpl import NewTopic
+from confluent_kafka.admin import NewTopic
 
 from headrace.config.problems import ConfigError, Problem
 from headrace.connectors.mirror.filters import ConfigPropertyFilter
@@ -36,7 +36,7 @@ _OTHERWISE: Final = "It is tried again at the next refresh of topics."
 
 
 class RemoteTopics:
-    """The target's side of the topics that are copied."""
+    """The target's side of the copied topics."""
 
     def __init__(
         self,
@@ -52,12 +52,12 @@ class RemoteTopics:
         self._properties = properties
         self._replication_factor = replication_factor
         self._had: set[str] = set()
-        """The remote topics that were there once."""
+        """The remote topics that existed once."""
 
     def ensure(self, found: Mapping[str, Topic]) -> dict[str, int]:
-        """Create what these topics of the source lack; return how many partitions of each can be copied.
+        """Create missing topics and partitions on the target; return each topic's count of partitions to copy.
 
-        What cannot be created is logged. Errors: KafkaException, StoppedError.
+        Failures are logged. Errors: KafkaException, StoppedError.
         """
         remote = {topic: self._selection.remote(topic) for topic in found}
         there = self._target.topics(set(remote.values()))
@@ -79,7 +79,7 @@ class RemoteTopics:
     def sync_configs(self, topics: list[str]) -> None:
         """Give the remote topics of these the settings of their sources.
 
-        Errors: KafkaException, StoppedError; ConfigError where the target's brokers are too old.
+        Errors: KafkaException, StoppedError; ConfigError if the target's brokers are too old.
         """
         remote = {topic: self._selection.remote(topic) for topic in topics}
         sources, targets = self._source.configs(topics), self._target.configs(set(remote.values()))

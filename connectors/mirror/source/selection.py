@@ -1,4 +1,4 @@
-"""Which topics of the source cluster are copied, and under which names."""
+"""Chooses the topics of the source cluster to copy, and their names."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from headrace.connectors.mirror.settings import SOURCE
 
 
 class TopicSelection:
-    """The topics that pass the filter, and heartbeats; never internal topics, nor what came from the target itself."""
+    """The topics that pass the filter, and heartbeats; never internal topics, nor topics from the target itself."""
 
     def __init__(self, config: Mapping[str, str], closed: InternalTopics = ALL_OPEN) -> None:
         """`closed`: the topics that are neither read nor written. Errors: ConfigError."""
@@ -23,7 +23,7 @@ class TopicSelection:
         self._heartbeats = bool(SOURCE["heartbeats.replication.enabled"].judge(config).value)
 
     def replicates(self, topic: str) -> bool:
-        """Whether this topic of the source is copied."""
+        """True if this topic of the source is copied."""
         return self._passes(topic) and not self._is_closed(topic)
 
     def closed_among(self, topics: Iterable[str]) -> list[str]:
@@ -38,19 +38,19 @@ class TopicSelection:
         return chosen and not self.policy.is_internal_topic(topic) and not self._came_from_target(topic)
 
     def chosen(self, topics: Iterable[str]) -> list[str]:
-        """Those of these topics that are copied, sorted."""
+        """The topics among these that are copied, sorted."""
         return sorted(topic for topic in topics if self.replicates(topic))
 
     def remote(self, topic: str) -> str:
-        """The name on the target of this topic of the source."""
+        """The target's name for this topic of the source."""
         return self.policy.format_remote_topic(self._source, topic)
 
     def keeps_name(self, topic: str) -> bool:
-        """Whether the topic has the same name on both clusters, so that no name shows where records came from."""
+        """True if the topic has the same name on both clusters, so that no name shows the origin of records."""
         return self.remote(topic) == topic
 
     def _came_from_target(self, topic: str) -> bool:
-        """Whether the target is among the clusters that the topic's name says it came through."""
+        """True if the target is among the clusters in the topic's name."""
         source = self.policy.topic_source(topic)
         while source is not None and source != self._target:
             upstream = self.policy.upstream_topic(topic)

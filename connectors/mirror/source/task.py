@@ -1,18 +1,18 @@
 """MirrorSourceTask: copies partitions of the source cluster into those of the target.
 
-    plan      what is new in each partition, by one long poll of the source cluster; no Spark
-    reader    copies whole record batches (`copy/link.py`), or reads records for what cannot be copied so
+    plan      the news of each partition, by one long poll of the source cluster; no Spark
+    reader    copies whole record batches (`copy/link.py`), or reads the others record by record
     delivered offset syncs, rests for partitions that failed
 
-Each partition has its own way: one that cannot be read or written rests, longer with each failure, and the others go
-on. Source offsets are MirrorMaker's: `{"cluster": "A", "partition": 0, "topic": "t"}`, with the last record's offset
-and its topic id (`positions.py`).
+Each partition is on its own: one that cannot be read or written rests, longer with each failure, and the others go on.
+Source offsets are MirrorMaker's: `{"cluster": "A", "partition": 0, "topic": "t"}`, with the last record's offset and
+its topic id (`positions.py`).
 
 Decided: committed records only, unless `source.consumer.isolation.level` says otherwise, because records of aborted
 transactions were never written as far as their readers are concerned; loses: Apache's default, which copies them.
 
-Decided: headers as they are, whatever `header.converter` says, because Apache's default converter makes texts of their
-bytes; loses: what a header converter would change.
+Decided: unchanged headers, whatever `header.converter` says, because Apache's default converter makes texts of their
+bytes; loses: the changes of a header converter.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ log = logging.getLogger(__name__)
 
 ASSIGNED: Final = "task.assigned.partitions"
 _WAIT_S: Final = 0.5
-"""How long a plan waits for news."""
+"""The longest wait of a plan for news."""
 
 
 class MirrorSourceTask(SourceTask):
@@ -81,7 +81,7 @@ class MirrorSourceTask(SourceTask):
     wants_deliveries = Deliveries.LAST
 
     def start(self, config: Mapping[str, str], context: TaskContext) -> None:
-        """Gets ready to plan. Errors: ConfigError."""
+        """Prepares to plan. Errors: ConfigError."""
         settings = SOURCE.without("name", "connector.class").parse(config)
         self._alias: str = settings["source.cluster.alias"]
         self._stopping = context.stopping
@@ -115,7 +115,7 @@ class MirrorSourceTask(SourceTask):
         }
         self._partitions: dict[TopicPartition, MirroredPartition] = {}
         self._lanes: Mapping[TopicPartition, Lane] = {}
-        """Of the partitions that do not rest; another mapping where these are others."""
+        """The lanes of the partitions that do not rest; a new mapping whenever these change."""
         self._resting: list[MirroredPartition] = []
         self._known = False
         self._opened: Opened | None = None
@@ -141,7 +141,7 @@ class MirrorSourceTask(SourceTask):
         return self._topics
 
     def partitions(self) -> Sequence[SourcePartition]:
-        """All of them until their stored offsets are known, and again after a failure; then none."""
+        """All partitions until their stored offsets are known, and again after a failure; then none."""
         if self._known:
             return ()
         return [self._stored_as(partition) for partition in self._assigned]
@@ -152,7 +152,7 @@ class MirrorSourceTask(SourceTask):
     # -- plan ----------------------------------------------------------------------------------------------------------
 
     def plan(self, after: Sequence[SourceOffset | None], limit: Limit) -> Plan | None:
-        """What is new in the partitions that do not rest, in proportion to what each has."""
+        """The news of the partitions that do not rest, in proportion to each one's backlog."""
         if not self._assigned:
             self._stopping.wait(_WAIT_S)
             return None
@@ -217,7 +217,7 @@ class MirrorSourceTask(SourceTask):
             self._lanes = {**self._lanes, **placed}
 
     def _mend(self, partitions: Iterable[MirroredPartition]) -> None:
-        """Let partitions that cannot be read rest; those whose offset is not there any more begin anew."""
+        """Let partitions that cannot be read rest; those whose offset no longer exists begin anew."""
         failed = [one for one in partitions if one.lane.error is not None]
         if of_former := [one.lane for one in failed if one.lane.is_of_former_topic]:
             self._place(self._positions.in_namesakes(of_former))
@@ -262,7 +262,7 @@ class MirrorSourceTask(SourceTask):
         return MirrorReader(self._flow, self._ranges, self._by_records, self._opened)
 
     def records(self, frame: DataFrame) -> Records:
-        """Kafka's records with optional bytes as keys and values."""
+        """Kafka's records, with optional bytes as keys and values."""
         nothing = F.lit(None)
         columns = [
             *(F.col(name) for name in ("topic", "partition", "timestamp", "headers")),
@@ -280,7 +280,7 @@ class MirrorSourceTask(SourceTask):
     # -- afterwards ----------------------------------------------------------------------------------------------------
 
     def delivered(self, reached: Sequence[PartitionResult]) -> None:
-        """Writes offset syncs; lets partitions that went no further rest.
+        """Writes offset syncs; lets partitions that got stuck rest.
 
         Errors: RetriableError if records may have been read from a new topic of the same name.
         """
@@ -327,12 +327,12 @@ class MirrorSourceTask(SourceTask):
         self._known = False
 
     def committed(self, reached: Sequence[PartitionResult]) -> None:
-        """Writes the offset syncs that were held back."""
+        """Writes the delayed offset syncs."""
         if self._syncs is not None:
             self._syncs.write_delayed()
 
     def samples(self) -> Iterable[Sample]:
-        """MirrorMaker's metrics of each partition, and the lag of what reads it."""
+        """MirrorMaker's metrics of each partition, and the lag of its consumer."""
         if not hasattr(self, "_partitions"):
             return  # not started yet, or it could not be
         client_id = str(self._flow.source.java["client.id"])
@@ -351,7 +351,7 @@ class MirrorSourceTask(SourceTask):
 
 
 def partitions_in(text: str) -> list[TopicPartition]:
-    """The partitions of a task's config: `topic-partition`, separated by commas."""
+    """The partitions in a task's config: `topic-partition`, separated by commas."""
     names = [name.rpartition("-") for name in text.split(",") if name.strip()]
     return [TopicPartition(topic.strip(), int(number)) for topic, _, number in names]
 

@@ -1,11 +1,11 @@
-"""Which settings of a topic are copied to its remote topic."""
+"""Chooses the settings of a topic that are copied to its remote topic."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
-from confluent_kafka.admin._config import AlterConfigOpType, ConfigEntry, ConfigSource
+from confluent_kafka.admin import AlterConfigOpType, ConfigEntry, ConfigSource
 
 from headrace.connectors.mirror.filters import ConfigPropertyFilter
 
@@ -20,7 +20,7 @@ class Change(NamedTuple):
     """None: it is removed, and the target's default holds."""
 
     def entry(self) -> ConfigEntry:
-        """The change as Kafka's client takes it."""
+        """The change in the form of Kafka's client."""
         kind = AlterConfigOpType.DELETE if self.value is None else AlterConfigOpType.SET
         return ConfigEntry(self.name, self.value, incremental_operation=kind)
 
@@ -35,7 +35,7 @@ def of_new_topic(source: Entries, properties: ConfigPropertyFilter) -> dict[str,
 
 
 def changes(source: Entries, target: Entries | None, properties: ConfigPropertyFilter) -> list[Change]:
-    """What makes the settings of a remote topic those of its source; all of them where the target's are not known."""
+    """The changes that give a remote topic its source's settings; all of them if the target's are unknown."""
     return [Change(*one) for one in _wanted(source, properties) if target is None or not _holds(target, *one)]
 
 
@@ -48,7 +48,7 @@ def _wanted(source: Entries, properties: ConfigPropertyFilter) -> Iterator[tuple
 
 
 def _holds(target: Entries, name: str, value: str | None) -> bool:
-    """Whether a topic has this setting of its own, or for None has none of its own."""
+    """True if a topic has this setting of its own; for None, if it has none of its own."""
     entry = target.get(name)
     own = entry is not None and _is_from(entry, ConfigSource.DYNAMIC_TOPIC_CONFIG)
     if value is None or entry is None:
@@ -57,5 +57,5 @@ def _holds(target: Entries, name: str, value: str | None) -> bool:
 
 
 def _is_from(entry: ConfigEntry, source: ConfigSource) -> bool:
-    """Whether the setting is of this kind; the client gives the kind as a number."""
+    """True if the setting is of this kind; the client gives the kind as a number."""
     return entry.source in (source, source.value)

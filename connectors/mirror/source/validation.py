@@ -17,7 +17,7 @@ _CLIENTS: Final = (("source", "admin"), ("source", "consumer"), ("target", "admi
 
 
 def source_problems(config: Mapping[str, str]) -> list[Problem]:
-    """The problems, in Apache's words where Apache finds them, too."""
+    """The problems, in Apache's words if Apache finds them, too."""
     problems = _of_filters(config) + MirrorClients(config).problems(*_CLIENTS)
     if config.get("exactly.once.support") == "required" and not reads_committed(config):
         message = (
@@ -33,7 +33,7 @@ def source_problems(config: Mapping[str, str]) -> list[Problem]:
 
 
 def reads_committed(config: Mapping[str, str]) -> bool:
-    """Whether records of aborted and open transactions of the source are left out."""
+    """True if records of aborted and open transactions of the source are left out."""
     level = config.get("source.consumer.isolation.level", config.get("consumer.isolation.level"))
     return level == "read_committed"
 

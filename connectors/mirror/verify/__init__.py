@@ -1,6 +1,6 @@
-"""`headrace mirror verify`: how far one cluster's copy in another is, and whether it is equal.
+"""`headrace mirror verify`: compares one cluster's copy in another with the original.
 
 `command` is the command line; `verification` walks through one run of it; `positions` finds the same record in both
-logs, `comparison` compares ranges, `groups` the consumer groups' offsets, `topic_settings` what topics are set to;
-`report` shows what was found.
+logs, `comparison` compares ranges, `groups` the consumer groups' offsets, `topic_settings` the topics' settings;
+`report` shows the findings.
 """

@@ -1,6 +1,6 @@
 """One of the two clusters: its topics, the ends of their partitions, settings, consumer groups, and records.
 
-Errors: UnreachableError, which names the cluster and what was asked.
+Errors: UnreachableError, which names the cluster and the request.
 """
 
 from __future__ import annotations
@@ -17,9 +17,7 @@ from confluent_kafka import (
     KafkaException,
 )
 from confluent_kafka import TopicPartition as Position
-from confluent_kafka.admin import AdminClient
-from confluent_kafka.admin._config import ConfigResource
-from confluent_kafka.admin._listoffsets import OffsetSpec
+from confluent_kafka.admin import AdminClient, ConfigResource, OffsetSpec
 
 from headrace.config.kafka.client_config import ClientConfig
 from headrace.connectors.mirror.clients import admin_client, explained, group_offsets
@@ -34,14 +32,14 @@ _AT_ONCE: Final = 2000
 
 
 class Newest(NamedTuple):
-    """The record with the greatest timestamp of a partition."""
+    """The record of a partition with the greatest timestamp."""
 
     offset: int
     timestamp_ms: int
 
 
 class ClusterReader:
-    """What can be asked of a cluster by its alias."""
+    """Asks the cluster of an alias."""
 
     def __init__(self, alias: str, admin: ClientConfig, consumer: ClientConfig, timeout_s: float) -> None:
         self.alias = alias
@@ -54,7 +52,7 @@ class ClusterReader:
     # -- topics --------------------------------------------------------------------------------------------------------
 
     def topics(self) -> dict[str, int]:
-        """The cluster's topics and how many partitions each has."""
+        """The cluster's topics, with their counts of partitions."""
         try:
             found = self._admin.list_topics(timeout=self._timeout_s)
         except KafkaException as e:
@@ -62,7 +60,7 @@ class ClusterReader:
         return {name: len(topic.partitions) for name, topic in found.topics.items() if topic.error is None}
 
     def ranges(self, partitions: Collection[TopicPartition]) -> dict[TopicPartition, Range]:
-        """The first offset and the one after the last record of each partition."""
+        """The first offset of each partition, and the one after its last record."""
         starts = self._offsets(partitions, OffsetSpec.earliest)
         ends = self._offsets(partitions, OffsetSpec.latest)
         return {at: Range(starts[at].offset, ends[at].offset) for at in partitions}
@@ -73,7 +71,7 @@ class ClusterReader:
         return {at: Newest(one.offset, one.timestamp) for at, one in found.items() if one.offset >= 0}
 
     def offsets_since(self, times: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:
-        """The first offset of each partition whose record is not older; none for those that have no such record."""
+        """The offset of each partition's first record that is not older; none for partitions without one."""
         found = self._offsets(times, lambda: None, lambda at: OffsetSpec.for_timestamp(times[at]))
         return {at: one.offset for at, one in found.items() if one.offset >= 0}
 
@@ -106,7 +104,7 @@ class ClusterReader:
     # -- consumer groups -----------------------------------------------------------------------------------------------
 
     def groups(self) -> dict[str, bool]:
-        """The consumer groups, and whether each has members."""
+        """The consumer groups; true for those with members."""
         found = self._result(self._admin.list_consumer_groups(request_timeout=self._timeout_s), "its consumer groups")
         return {
             one.group_id: one.state not in (ConsumerGroupState.EMPTY, ConsumerGroupState.DEAD) for one in found.valid

@@ -1,4 +1,4 @@
-"""The command line of `headrace mirror`; what a command needs is imported when it runs."""
+"""The command line of `headrace mirror`; a command's imports happen when it runs."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ MOST_BY_RECORD: Final = 20_000_000
 """A partition of more offsets is not compared record by record: each takes some 50 bytes of memory."""
 
 Progress = Callable[[str, int, int], None]
-"""Told of the side (`source`, `target`), how many offsets more are done, and how many more there are to do."""
+"""Gets the side (`source`, `target`), the offsets newly done, and the offsets newly to do."""
 
 
 class Comparing:
@@ -30,7 +30,7 @@ class Comparing:
         self._aligner, self._compacted, self._progress = aligner, compacted, progress
 
     def compare(self, asked: Asked, reports: Mapping[TopicPartition, PartitionReport]) -> None:
-        """Each report has its comparison. Errors: UnreachableError."""
+        """Give each report its comparison. Errors: UnreachableError."""
         found = self._aligner.asked(asked, reports)
         ordered = {at: one for at, one in found.items() if at not in self._compacted}
         self._aligner.by_order(ordered, reports)
@@ -102,7 +102,7 @@ class Comparing:
         compare_by_key(one, ours, theirs)
 
     def _overtaken(self, at: TopicPartition, one: Comparison, report: PartitionReport) -> None:
-        """What was deleted while it was read is no difference."""
+        """Forgive records that were deleted while they were read."""
         source = self._aligner.source.ranges([at])[at]
         copy = self._aligner.copies[at]
         target = self._aligner.target.ranges([copy])[copy]

@@ -1,4 +1,4 @@
-"""Two ranges of records compared: by digests first, and record by record where those differ."""
+"""Compares two ranges of records: by digests first, and record by record if those differ."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ EXAMPLES: Final = 5
 
 @dataclass
 class Comparison:
-    """What comparing one partition's ranges gave."""
+    """The result of comparing one partition's ranges."""
 
     upstream: Range
     downstream: Range
     equal: bool | None = None
-    """None: it could not be compared; `notes` say why."""
+    """None: it could not be compared; `notes` tell why."""
     by: str = "order"
     """`order`: every record in its place. `key`: the last record of each key, as the topic is compacted."""
     upstream_records: int = 0
     downstream_records: int = 0
     upstream_bytes: int = 0
     digest: str = ""
-    """Of the source's range; of the target's too, where there are no repeated records and it is equal."""
+    """The digest of the source's range; also of the target's, if that is equal without repeated records."""
     repeated: int = 0
     """Records that are in the copy more than once, as at-least-once delivery has it."""
     missing: int = 0
@@ -40,7 +40,7 @@ class Comparison:
     notes: list[str] = field(default_factory=list)
 
     def take_digests(self, source: RangeDigest, target: RangeDigest) -> None:
-        """Equal where all columns are."""
+        """Compare the digests: the ranges are equal if all columns are."""
         self.upstream_records, self.downstream_records = source.count, target.count
         self.upstream_bytes = source.bytes
         self.digest = source.hex()
@@ -51,9 +51,9 @@ class Comparison:
 
 
 def compare_in_order(result: Comparison, source: Window, target: Window) -> None:
-    """Find what is repeated, missing, too much, or in another order.
+    """Find repeated, missing and extra records, and another order.
 
-    Equal are two ranges in which the records that come for the first time are the same, in the same order: so much
+    Two ranges are equal if their records, each at its first appearance, are the same in the same order: so much
     at-least-once delivery promises.
     """
     source_marks, ours, our_counts = np.unique(source.marks, return_index=True, return_counts=True)
@@ -79,7 +79,7 @@ def compare_in_order(result: Comparison, source: Window, target: Window) -> None
 
 
 def compare_by_key(result: Comparison, source: Window, target: Window) -> None:
-    """Compare the last record of each key up to where the topic is copied; what is newer, or deleted, is left out.
+    """Compare the last record of each key as far as the topic is copied, without newer and deleted ones.
 
     The cleaner runs on each cluster when it likes, so older records of a key may be on one side alone.
     """

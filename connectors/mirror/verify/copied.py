@@ -1,4 +1,4 @@
-"""How far partitions are copied: the last record of the copy, found at the source, and what waits there after it."""
+"""Finds how far partitions are copied: the last record of the copy at the source, and the records after it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from headrace.connectors.mirror.verify.state import Pair, ReplicationState
 from headrace.plugins.offsets import TopicPartition
 
 _COUNTED: Final = 2_000
-"""What waits is counted record by record up to so many offsets of a partition."""
+"""Waiting records are counted one by one up to so many offsets of a partition."""
 
 
 class Copied:
@@ -34,11 +34,11 @@ class Copied:
         self.newest = source.newest(copies) if copies else {}
 
     def times(self, at: TopicPartition) -> bool:
-        """Whether timestamps belong to the identity of the records of this partition of the source."""
+        """True if timestamps belong to the identity of the records of this partition of the source."""
         return self._times_of_copy(self._copies[at])
 
     def fill(self, reports: Mapping[TopicPartition, PartitionReport]) -> None:
-        """Say of each partition how far it is copied and what waits. Errors: UnreachableError."""
+        """Fill in each partition's end of the copy and its lag. Errors: UnreachableError."""
         for at, one in reports.items():
             one.stored = self._state.stored.get(at)
             syncs = self._state.syncs.get(at)
@@ -94,7 +94,7 @@ def _holds(sync: Pair, one: PartitionReport) -> bool:
 
 
 def _fall_back(one: PartitionReport) -> None:
-    """Where the copy's last record is not found: what the replication has written down."""
+    """Use the replication's own state if the copy's last record is not found."""
     if one.sync is not None and not _holds(one.sync, one):
         one.notes.append(
             f"its offset sync {one.sync.upstream} -> {one.sync.downstream} is beyond the end of a log: a topic was "

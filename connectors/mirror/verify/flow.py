@@ -1,4 +1,4 @@
-"""The flow from A to B that is verified: how both clusters are reached, and what is replicated."""
+"""The verified flow from A to B: the access to both clusters, and the replicated topics."""
 
 from __future__ import annotations
 
@@ -25,10 +25,7 @@ _KEYS: Final = frozenset(one.name for settings in (SOURCE, CHECKPOINT, HEARTBEAT
 
 
 class Flow:
-    """A flow, described by the config of its connectors.
-
-    Errors: ConfigError; UsageError.
-    """
+    """A flow, described by the config of its connectors. Errors: ConfigError; UsageError."""
 
     def __init__(self, source: str, target: str, config: Mapping[str, str]) -> None:
         self.source, self.target = source, target
@@ -46,7 +43,7 @@ class Flow:
     def of(
         cls, source: str, target: str, file: Path | None, servers: Mapping[str, str | None], settings: Sequence[str]
     ) -> Flow:
-        """The flow that MirrorMaker's file describes, or the options alone; options win."""
+        """The flow in MirrorMaker's file, or of the options alone; options win."""
         config = {} if file is None else _of_file(file, source, target)
         for side, given in servers.items():
             if given is not None:
@@ -77,11 +74,11 @@ class Flow:
 
     @cached_property
     def from_earliest(self) -> bool:
-        """A partition that is new to the replication is copied from its first record on."""
+        """True if a partition that is new to the replication is copied from its first record on."""
         return bool(MirrorClients(self.config).source_consumer("verify")["auto.offset.reset"] == "earliest")
 
     def replicates(self, topic: str) -> bool:
-        """Whether the topic of the source is copied; heartbeats are, but say nothing of the data."""
+        """True if the topic of the source is copied. Heartbeats are, but tell nothing of the data."""
         return self._selection.replicates(topic) and not self.policy.is_heartbeats_topic(topic)
 
     def copy_of(self, topic: str) -> str:

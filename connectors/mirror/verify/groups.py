@@ -1,4 +1,4 @@
-"""Consumer groups: where each would go on in the target cluster, or why its place there is not known."""
+"""Consumer groups: the place of each in the target cluster, or the reason why it is unknown."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class GroupPlace:
     end: int
     """The end of the partition at the source."""
     translated: int | None = None
-    """The offset at the target that the newest checkpoint says."""
+    """The offset at the target in the newest checkpoint."""
     translated_from: int | None = None
     """The group's offset at the source when that checkpoint was made."""
     at_target: int | None = None
@@ -32,14 +32,14 @@ class GroupPlace:
     redelivered: int | None = None
     """About so many records would come again if the group moved to the target now."""
     why: list[str] = field(default_factory=list)
-    """What keeps its place from being right there; none where nothing does."""
+    """The reasons why its place there is not right; none if it is."""
     notes: list[str] = field(default_factory=list)
-    """What an operator should know, and is no fault."""
+    """News for an operator that are no fault."""
 
 
 @dataclass(frozen=True)
 class GroupRules:
-    """What the flow does with groups."""
+    """The flow's settings for groups."""
 
     filter: NameFilter
     synced: bool
@@ -56,7 +56,7 @@ def place_group(
     rules: GroupRules,
     active_at_target: bool,
 ) -> GroupPlace:
-    """Fill in the group's place at the target, and what is to be said of it; `at_target` is filled in already."""
+    """Fill in the group's place at the target and the remarks on it; `at_target` is filled in already."""
     checkpoint = state.checkpoints.get((place.group, downstream))
     if not rules.filter.passes(place.group):
         place.why.append("it is not in the filter: see groups and groups.exclude")
@@ -113,7 +113,7 @@ def _look_at_target(
 
 
 def _expect_redelivery(place: GroupPlace, target_range: Range, state: ReplicationState) -> None:
-    """The records between where the group would go on and where it really is, by the offset sync next to it."""
+    """Count the records between the group's start at the target and its true place, by the nearest offset sync."""
     starts = place.translated if place.at_target is None else place.at_target
     if starts is None:
         return

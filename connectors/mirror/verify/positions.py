@@ -1,8 +1,8 @@
-"""The same record in both logs: how far a partition is copied, and where a range begins in the copy.
+"""Finds the same record in both logs: the end of a partition's copy, and the beginning of a range in the copy.
 
 Offsets differ between the clusters after compaction, transactions, retention and repeated deliveries, and offset syncs
 tell of some records only. So a record is found by its content, together with its neighbours; offset syncs and
-timestamps say from where on to look.
+timestamps tell where to begin.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from headrace.connectors.mirror.verify.records import Fingerprints, Integers, fi
 from headrace.plugins.offsets import TopicPartition
 
 NEIGHBOURS: Final = 64
-"""So many records beside it say which of several equal records is meant."""
+"""So many records beside it tell which of several equal records is meant."""
 _FIRST_LOOK: Final = 1024
 _FARTHEST_LOOK: Final = 4_000_000
-"""A record that is not among so many offsets is not looked for further."""
+"""A record is looked for among so many offsets."""
 _CANDIDATES: Final = 1000
 
 
@@ -35,7 +35,7 @@ class Window:
     marks: Fingerprints
     keys: Fingerprints
     alive: np.ndarray[tuple[int], np.dtype[np.bool_]]
-    """Whether it has a value, and is no tombstone."""
+    """True if it has a value, and is no tombstone."""
 
     def __len__(self) -> int:
         return len(self.offsets)
@@ -67,7 +67,7 @@ def windows(
     timestamps: Callable[[TopicPartition], bool],
     progress: Callable[[int], None] = lambda offsets: None,
 ) -> dict[TopicPartition, Window]:
-    """Read these ranges; `timestamps` says for each partition whether they belong to a record's identity."""
+    """Read these ranges; `timestamps` is true for partitions whose timestamps belong to a record's identity."""
     parts = {at: _Parts() for at in ranges}
     for at, batch in cluster.read(ranges, progress):
         columns = (
@@ -85,7 +85,7 @@ def windows(
 def tails(
     cluster: ClusterReader, ranges: Mapping[TopicPartition, Range], timestamps: Callable[[TopicPartition], bool]
 ) -> dict[TopicPartition, Window]:
-    """The last records of each range that holds any; gaps and markers at its end are passed over."""
+    """The last records of each range that holds any; gaps and markers at its end are skipped."""
     found: dict[TopicPartition, Window] = {}
     size, left = NEIGHBOURS, {at: one for at, one in ranges.items() if one.start < one.end}
     while left:
@@ -118,22 +118,22 @@ def heads(
 
 @dataclass(frozen=True)
 class Wanted:
-    """A record to be found in the other log, by the records at its side of the log."""
+    """A record to be found in the other log, by its neighbours."""
 
     marks: Fingerprints
     """Its own first, then those of its neighbours, going away from the end of the log that it stands at."""
     within: Range
-    """Where it may be."""
+    """The range in which it may be."""
     expected: int | None = None
-    """The offset at which it would be, if there were no gaps."""
+    """Its offset if there were no gaps."""
     backward: bool = False
-    """Its neighbours stand before it, and not after it."""
+    """True if its neighbours stand before it, not after it."""
 
 
 def find(
     cluster: ClusterReader, wanted: Mapping[TopicPartition, Wanted], timestamps: Callable[[TopicPartition], bool]
 ) -> dict[TopicPartition, tuple[int, int]]:
-    """Offset and timestamp of each record that is found; the whole range is looked through, near offsets first."""
+    """Offset and timestamp of each record that is found; searches the whole range, near offsets first."""
     found: dict[TopicPartition, tuple[int, int]] = {}
     size, left = _FIRST_LOOK, {at: one for at, one in wanted.items() if one.within.start < one.within.end}
     while left:
@@ -154,9 +154,9 @@ def _look(one: Wanted, size: int) -> Range:
 
 
 def best_match(wanted: Wanted, window: Window) -> int | None:
-    """The place in the window of the record that has the same content and the most of the same neighbours.
+    """The index in the window of the record with the same content and the most equal neighbours.
 
-    Of several, that which is nearest to where it is expected, else the first.
+    Of several, the one nearest to the expected offset, else the first.
     """
     if not len(wanted.marks):
         return None

@@ -1,4 +1,4 @@
-"""The ranges of records that are compared: which part of the source, and where that part stands in the copy."""
+"""The compared ranges of records: parts of the source, and their counterparts in the copy."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ class Aligner:
     times: Callable[[TopicPartition], bool]
     times_of_copy: Callable[[TopicPartition], bool]
     from_earliest: bool
-    """The replication begins a partition at its first record, so a copy that begins later lacks something."""
+    """True if the replication begins a partition at its first record: a copy that begins later lacks something."""
 
     def asked(
         self, asked: Asked, reports: Mapping[TopicPartition, PartitionReport]
     ) -> dict[TopicPartition, Comparison]:
-        """The ranges of the source that are asked for and are copied, with nothing of the target yet."""
+        """The requested and copied ranges of the source, without the target's yet."""
         since = asked.since_ms()
         starts = self.source.offsets_since(dict.fromkeys(reports, since)) if since is not None else {}
         found = {}
@@ -54,7 +54,7 @@ class Aligner:
     def by_order(
         self, comparisons: Mapping[TopicPartition, Comparison], reports: Mapping[TopicPartition, PartitionReport]
     ) -> None:
-        """Fill in the target's ranges; where that cannot be done soundly, say why."""
+        """Fill in the target's ranges; note why if that cannot be done soundly."""
         left = {}
         for at, one in comparisons.items():
             if reports[at].copied is None and reports[at].target.end > reports[at].target.start:
@@ -101,7 +101,7 @@ class Aligner:
         ends: Mapping[TopicPartition, int],
         reports: Mapping[TopicPartition, PartitionReport],
     ) -> None:
-        """The offset at the target of each range's first record, or where the copy begins later, at the source."""
+        """Find each range's first record at the target, or if the copy begins later, the copy's at the source."""
         first = heads(self.source, {at: one.upstream for at, one in comparisons.items()}, self.times)
         times = {self.copies[at]: int(one.timestamps[0]) for at, one in first.items() if self.times(at)}
         since = self.target.offsets_since(times) if times else {}
@@ -131,7 +131,7 @@ class Aligner:
         copied: Mapping[TopicPartition, Range],
         reports: Mapping[TopicPartition, PartitionReport],
     ) -> None:
-        """Where the copy does not have the range's first record, it is compared from the copy's own first one on."""
+        """Compare from the copy's first record on, for ranges whose first record it lacks."""
         first = heads(self.target, {self.copies[at]: one for at, one in copied.items()}, self.times_of_copy)
         wanted = {
             at: Wanted(first[self.copies[at]].marks, one.upstream)
@@ -165,6 +165,6 @@ def _older(one: Comparison, report: PartitionReport) -> None:
 
 
 def by_key(one: Comparison, report: PartitionReport) -> Comparison:
-    """The same comparison of a compacted topic: of the whole copy as far as it is copied."""
+    """The comparison for a compacted topic: of the whole copy as far as it is copied."""
     end = report.copied.downstream + 1 if report.copied else report.target.end
     return replace(one, downstream=Range(report.target.start, end), by="key")

@@ -1,6 +1,6 @@
 """Ranges of Kafka partitions as Arrow batches.
 
-One consumer reads all ranges that are asked for, in whatever order they come; a partition's batches are in its order.
+One consumer reads all ranges, in whatever order they come; a partition's batches are in its order.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def read(
     timeout_s: float,
     progress: Callable[[int], None] = lambda offsets: None,
 ) -> Iterator[tuple[TopicPartition, pa.RecordBatch]]:
-    """Yield what the ranges hold, in the shape `KAFKA_ROW`; `progress` is told how many offsets more are done.
+    """Yield the records of the ranges, in the shape `KAFKA_ROW`; `progress` gets the count of offsets newly done.
 
     Errors: UnreachableError when nothing comes for `timeout_s`; a range whose records are deleted meanwhile ends early.
     """
@@ -76,7 +76,7 @@ def read(
 def _sorted_out(
     messages: list[Any], waiting: Mapping[TopicPartition, Range]
 ) -> tuple[set[TopicPartition], dict[TopicPartition, list[Any]]]:
-    """Which partitions are at the end of their range, and the records that are within it."""
+    """The partitions at the end of their range, and the records within it."""
     done: set[TopicPartition] = set()
     records: dict[TopicPartition, list[Any]] = {}
     for message in messages:

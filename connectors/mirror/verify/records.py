@@ -1,8 +1,8 @@
-"""Records as Arrow batches, and the two ways to compare them: a digest of a range, and a fingerprint of each.
+"""Compares records in Arrow batches in two ways: by a digest of a range, and by a fingerprint of each.
 
-A digest depends on the order and on every byte, and not on how the records are cut into batches; it is the same in
-every process. A fingerprint is a number of 64 bits for one record, for this process alone: equal records have equal
-ones, and two different records have the same one so seldom that it is not taken into account.
+A digest depends on the order and on every byte, and not on the cuts into batches; it is the same in every process. A
+fingerprint is a number of 64 bits for one record, for this process alone: equal records have equal ones, and two
+different records have the same one so seldom that it is ignored.
 
 Shape: batches have at least the columns `timestamp`, `headers`, `key` and `value` of `KAFKA_ROW`; null headers and an
 empty list are the same.
@@ -30,7 +30,7 @@ _STREAMS: Final = {
     "headers": ("header counts", "name lengths", "names", "content lengths", "contents"),
     "timestamps": ("timestamps",),
 }
-"""The columns, and the streams of bytes in which the records' parts of each follow each other."""
+"""The columns, with the streams of bytes that their parts make."""
 
 COLUMNS: Final = tuple(_STREAMS)
 
@@ -39,14 +39,14 @@ class RangeDigest:
     """The digest of a range of records, batch after batch."""
 
     def __init__(self, timestamps: bool = True) -> None:
-        """Without `timestamps` they are left out, where they cannot be equal."""
+        """Without `timestamps` they are left out, for ranges in which they cannot be equal."""
         self.count = 0
         self.bytes = 0
         self._timestamps = timestamps
         self._streams = {name: hashlib.blake2b(digest_size=16) for names in _STREAMS.values() for name in names}
 
     def add(self, batch: pa.RecordBatch) -> None:
-        """The next records."""
+        """Add the next records."""
         self.count += batch.num_rows
         self._add_binary("key lengths", "keys", batch["key"])
         self._add_binary("value lengths", "values", batch["value"])

@@ -1,4 +1,4 @@
-"""What a verification found, as data; `as_text` and `as_json` show it, `is_good` decides the exit code."""
+"""The findings of a verification as data; `as_text` and `as_json` show it, `is_good` decides the exit code."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from headrace.connectors.mirror.verify.state import Pair
 
 @dataclass
 class PartitionReport:
-    """One partition: how far it is copied, and whether the copy is equal."""
+    """One partition: the end of its copy, and the comparison."""
 
     partition: int
     source: Range
@@ -23,8 +23,8 @@ class PartitionReport:
     copied: Pair | None = None
     """The last copied record, in both clusters."""
     copied_by: str = "nothing"
-    """How that is known: `content`, found at the end of the copy; `sync`, the newest offset sync; `stored`, the source
-    task's stored offset; `nothing`."""
+    """The ground of that: `content`, the copy's last record; `sync`, the newest offset sync; `stored`, the task's
+    stored offset; `nothing`."""
     last_copied_ms: int | None = None
     newest_ms: int | None = None
     lag_records: int = 0
@@ -44,7 +44,7 @@ class TopicReport:
     topic: str
     copy: str
     problems: list[str] = field(default_factory=list)
-    """Settings that differ, partitions or a whole copy that are not there."""
+    """Different settings, missing partitions or a missing copy."""
     partitions: list[PartitionReport] = field(default_factory=list)
 
 
@@ -77,7 +77,7 @@ class Report:
             yield from (f"group {place.group}, {place.partition}: {why}" for why in place.why)
 
     def is_good(self) -> bool:
-        """Whether nothing differs."""
+        """True if nothing differs."""
         return next(self.differences(), None) is None
 
 
@@ -98,7 +98,7 @@ def _named(value: Any) -> Any:
 
 
 def as_text(report: Report) -> Iterator[str]:
-    """The report for people: a line for each topic, and one for each partition and group that there is news of."""
+    """The report for people: a line for each topic, and one for each partition and group with news."""
     yield f"{report.source}->{report.target} at {_time(report.at_ms)}"
     for topic in report.topics:
         yield from _topic_lines(topic)

@@ -1,4 +1,4 @@
-"""What is to be verified: which topics and groups, and which range of records."""
+"""The request of a verification: topics and groups, and a range of records."""
 
 from __future__ import annotations
 
@@ -17,10 +17,7 @@ class UsageError(ValueError):
 
 @dataclass(frozen=True)
 class Asked:
-    """The options of one run.
-
-    Errors: UsageError for options that exclude each other.
-    """
+    """The options of one run. Errors: UsageError for options that exclude each other."""
 
     topics: list[str] = field(default_factory=list)
     groups: list[str] = field(default_factory=list)
@@ -45,7 +42,7 @@ class Asked:
 
     @property
     def compares(self) -> bool:
-        """Whether records are compared."""
+        """True if records are compared."""
         return self.whole or any(one is not None for one in (self.last, self.from_offset, self.to_offset, self.since))
 
     def since_ms(self) -> int | None:

@@ -38,7 +38,7 @@ def verify(
     asked: Asked,
     json_wanted: bool,
 ) -> int:
-    """Verify, and show what was found; the exit code."""
+    """Verify, and show the findings; return the exit code."""
     try:
         flow = Flow.of(source, target, file, servers, settings)
         with _quiet(), _progress() as progress:
@@ -64,7 +64,7 @@ def _failed(code: int, error: Exception) -> int:
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """Within it only errors are logged: a client's chatter is no part of the report."""
+    """Logs errors only inside: a client's chatter is no part of the report."""
     log = logging.getLogger("headrace")
     before = log.level
     log.setLevel(logging.ERROR)
@@ -76,7 +76,7 @@ def _quiet() -> Iterator[None]:
 
 @contextmanager
 def _progress() -> Iterator[comparing.Progress]:
-    """A bar for each side, on standard error where that is a terminal."""
+    """Draws a bar for each side, on standard error if that is a terminal."""
     if not sys.stderr.isatty():
         yield lambda side, done, more: None
         return

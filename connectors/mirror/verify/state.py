@@ -1,4 +1,4 @@
-"""Where the replication itself says it is: offset syncs, checkpoints, and the offsets of its source tasks."""
+"""The replication's own record of its progress: offset syncs, checkpoints, and the offsets of its source tasks."""
 
 from __future__ import annotations
 
@@ -29,16 +29,16 @@ class Pair(NamedTuple):
 
 @dataclass
 class ReplicationState:
-    """What the replication has written down; partitions are the source cluster's."""
+    """The replication's own records; partitions are the source cluster's."""
 
     syncs: dict[TopicPartition, list[Pair]] = field(default_factory=dict)
-    """By ascending upstream offset; those before the last step back, when a topic was made again, are left out."""
+    """By ascending upstream offset. A step back, by a topic or a copy made again, discards those before it."""
     checkpoints: dict[tuple[str, TopicPartition], Checkpoint] = field(default_factory=dict)
     """By group and partition of the target cluster."""
     stored: dict[TopicPartition, int] = field(default_factory=dict)
     """The source tasks' stored offsets: of the last record that is certainly copied."""
     missing: list[str] = field(default_factory=list)
-    """Topics of the replication that are not there."""
+    """Missing topics of the replication."""
 
     def sync_before(self, at: TopicPartition, upstream: int) -> Pair | None:
         """The newest sync at or before this upstream offset."""
@@ -88,15 +88,16 @@ def read_state(
 
 
 def _add(syncs: list[Pair], sync: OffsetSync) -> None:
-    if syncs and sync.upstream_offset < syncs[-1].upstream:
+    pair = Pair(sync.upstream_offset, sync.downstream_offset)
+    if syncs and (pair.upstream < syncs[-1].upstream or pair.downstream < syncs[-1].downstream):
         syncs.clear()
-    syncs.append(Pair(sync.upstream_offset, sync.downstream_offset))
+    syncs.append(pair)
 
 
 def _read(
     cluster: ClusterReader, topic: str, state: ReplicationState, take: Callable[[bytes, bytes | None], None]
 ) -> None:
-    """Every record of a topic of the replication is taken, partition after partition in order."""
+    """Take every record of a topic of the replication, partition after partition in order."""
     count = cluster.topics().get(topic)
     if count is None:
         state.missing.append(f"{topic} ({cluster.alias})")

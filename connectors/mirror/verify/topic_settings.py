@@ -1,15 +1,15 @@
-"""What a topic and its copy are set to, as far as the replication keeps it the same."""
+"""Compares the settings of a topic and its copy, as far as the replication keeps them the same."""
 
 from __future__ import annotations
 
-from confluent_kafka.admin._config import ConfigEntry, ConfigSource
+from confluent_kafka.admin import ConfigEntry, ConfigSource
 
 from headrace.connectors.mirror.filters import ConfigPropertyFilter
 from headrace.connectors.mirror.source.topic_configs import Entries, changes
 
 
 def differing(source: Entries, target: Entries, properties: ConfigPropertyFilter) -> list[str]:
-    """What the next sync of settings would change, each in a few words; equal values are left out."""
+    """The next sync's changes of settings, each in a few words; equal values are left out."""
     names = [change.name for change in changes(source, target, properties)]
     return [
         f"{name} is {_shown(source.get(name))} at the source and {_shown(target.get(name))} at the target"
@@ -19,7 +19,7 @@ def differing(source: Entries, target: Entries, properties: ConfigPropertyFilter
 
 
 def value(settings: Entries, name: str) -> str:
-    """The value of a topic's setting, whoever has set it; empty where it is not known."""
+    """The value of a topic's setting, whoever has set it; empty if unknown."""
     return (settings[name].value or "") if name in settings else ""
 
 

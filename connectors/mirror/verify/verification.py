@@ -1,6 +1,6 @@
-"""One verification of a flow, from what is to be looked at to the report.
+"""One verification of a flow, from the request to the report.
 
-topics -> replication's state -> settings -> ends of both logs -> how far copied -> records -> consumer groups
+topics -> replication's state -> settings -> ends of both logs -> ends of copies -> records -> consumer groups
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ Settings = Mapping[str, Entries]
 
 @dataclass
 class _Partitions:
-    """What is known of the partitions that both clusters have."""
+    """The partitions that both clusters have."""
 
     copies: dict[TopicPartition, TopicPartition] = field(default_factory=dict)
     reports: dict[TopicPartition, PartitionReport] = field(default_factory=dict)
@@ -41,7 +41,7 @@ class Verification:
         self._source, self._target = flow.clusters(asked.timeout_s)
 
     def run(self) -> Report:
-        """Look at everything that is asked for."""
+        """Make the report."""
         now = int(time.time() * 1000)
         report = Report(self._flow.source, self._flow.target, now, self._asked.max_lag, self._asked.compares)
         at_source, at_target = self._source.topics(), self._target.topics()
@@ -90,7 +90,7 @@ class Verification:
         return report
 
     def _ranges(self, found: _Partitions) -> None:
-        """The target is asked first, so that what it has the source has too."""
+        """Reads the ranges of the target first, so that the source has all that it has."""
         target = self._target.ranges(found.copies.values())
         source = self._source.ranges(found.copies)
         for at, copy in found.copies.items():
@@ -148,5 +148,5 @@ class Verification:
 
 
 def _known(target: ClusterReader, groups: Collection[str]) -> dict[str, bool]:
-    """Those of the groups that the target has, and whether they have members there."""
+    """The groups among these that the target has; true for those with members there."""
     return {group: active for group, active in target.groups().items() if group in groups}

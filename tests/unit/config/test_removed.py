@@ -11,7 +11,8 @@ import pytest
 
 from headrace.config import removed
 from headrace.config.connector.removed_settings import check_removed, removed_settings
-from headrace.config.connector.validation import ConnectorValidator, Validation
+from headrace.config.connector.validation import Validation
+from headrace.config.connector.validator import ConnectorValidator
 from headrace.config.problems import ConfigError
 from headrace.config.settings import Setting, Settings, Type
 from headrace.plugins.discovery import Plugins, UnknownPluginError

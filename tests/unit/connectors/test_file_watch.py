@@ -97,7 +97,7 @@ def test_a_line_that_comes_alone_is_all_there_is(source: Watched, monkeypatch: p
     for line in ("second\n", "third\n"):
         plan = source.plan()
         assert plan is not None
-        assert plan.is_all
+        assert plan.caught_up
         source.write(line)
         assert source.is_woken()
 
@@ -107,7 +107,7 @@ def test_what_is_not_planned_yet_is_asked_for(source: Watched, more: str) -> Non
     source.write(more)
     plan = source.plan()
     assert plan is not None
-    assert not plan.is_all
+    assert not plan.caught_up
 
 
 def test_a_line_after_the_look_is_told_of(source: Watched, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -136,7 +136,7 @@ def test_a_file_that_was_renamed_before_it_was_looked_at_is_not_all(
     plan = source.plan()
     assert plan is not None
     assert source.task.tells_of_news
-    assert not plan.is_all
+    assert not plan.caught_up
 
 
 def test_a_writer_that_completes_no_line_does_not_wake_its_source_each_time(
@@ -157,7 +157,7 @@ def test_without_inotify_no_plan_is_all(source: Watched, monkeypatch: pytest.Mon
     monkeypatch.setattr(watch.INOTIFY, "watch", lambda descriptor, told: None)
     plan = source.plan()
     assert plan is not None
-    assert not plan.is_all
+    assert not plan.caught_up
 
 
 def untold(monkeypatch: pytest.MonkeyPatch) -> None:

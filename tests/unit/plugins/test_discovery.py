@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from headrace.config.connector.enrichment import PluginClass
-from headrace.config.connector.java_chain import split_chain
+from headrace.config.connector.java_stage import split_chain
 from headrace.config.connector.plugin_versions import of_version
 from headrace.plugins.discovery import (
     CONNECTORS,

@@ -45,7 +45,7 @@ def server() -> Iterator[ScriptedRegistry]:
 
 def client(*patterns: str, proxy: str | None = None, verify: ssl.SSLContext | bool = True) -> httpx.Client:
     transport = GatedTransport(AllowedHosts.of({ALLOWED_HOSTS: patterns}), verify, proxy)
-    return httpx.Client(transport=transport, follow_redirects=True, timeout=5)
+    return httpx.Client(transport=transport, follow_redirects=True, timeout=60)
 
 
 def port(server: ScriptedRegistry) -> str:

@@ -78,7 +78,7 @@ def test_a_slow_answer_is_waited_for() -> None:
 
     server = HttpServer([FREE], limits=ConnectionLimits(4, 0.1))
     server.start(slow)
-    assert httpx.get(str(server.bound[0])).text == "late"
+    assert httpx.get(str(server.bound[0]), timeout=60).text == "late"
     server.stop()
 
 
@@ -87,7 +87,7 @@ def test_connections_that_ask_nothing_make_room_for_one_that_does(caplog: pytest
     server.start(PlainTextResponse("here"))
     with caplog.at_level(logging.WARNING):
         idle = [opened(server) for _ in range(12)]
-        assert httpx.get(str(server.bound[0])).text == "here"
+        assert httpx.get(str(server.bound[0]), timeout=60).text == "here"
     assert all(is_closed(one) for one in idle[:8])
     assert sum("All 4 connections" in one.getMessage() for one in caplog.records) == 1
     for one in idle:

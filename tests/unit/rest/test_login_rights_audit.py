@@ -60,7 +60,7 @@ def test_a_change_is_written_by_each_worker_with_who_asked_for_it(tmp_path: Path
         try:
             logins = [None, ("anna", "wrong"), ("ben", "pw2"), ("anna", "pw1")]
             url = f"{asked.bound[0]}/connectors/c/config"
-            answers = [httpx.put(url, json={**OLD, "topic": "t"}, auth=login) for login in logins]
+            answers = [httpx.put(url, json={**OLD, "topic": "t"}, auth=login, timeout=60) for login in logins]
             assert [answer.status_code for answer in answers] == [401, 401, 403, 200]
             until(lambda: len(lines("asked.log")) == 4)
             assert [line["who"] for line in lines("asked.log")] == ["ANONYMOUS", "ANONYMOUS", "ben", "anna"]

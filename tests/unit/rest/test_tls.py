@@ -77,7 +77,7 @@ def trusting(shown: Issued | None = None, folder: Path | None = None) -> ssl.SSL
 
 def ask(server: HttpServer, context: ssl.SSLContext | None = None) -> Any:
     """The answer to a request on a connection of its own."""
-    with httpx.Client(verify=context or trusting(), trust_env=False) as client:
+    with httpx.Client(verify=context or trusting(), trust_env=False, timeout=60) as client:
         return client.get(str(server.bound[0])).json()
 
 
@@ -268,7 +268,7 @@ def test_a_kept_connection_does_not_hold_up_the_end(
     monkeypatch.setattr(server_module, "_DRAIN_SECONDS", 60)  # two seconds may pass on a busy machine
     server = HttpServer([AT], tls=listeners_tls(settings_of(tmp_path), [AT]))
     server.start(echo)
-    with httpx.Client(verify=trusting(), trust_env=False) as client:
+    with httpx.Client(verify=trusting(), trust_env=False, timeout=60) as client:
         client.get(str(server.bound[0]))
         half_open = socket.create_connection(("127.0.0.1", server.bound[0].port))
         server.stop()
@@ -299,7 +299,7 @@ def test_new_connections_get_the_certificate_of_a_changed_file(
 ) -> None:
     caplog.set_level(logging.INFO)
     props, renewed = settings_of(tmp_path), CA.issue("worker")
-    with serving(props) as server, httpx.Client(verify=trusting(), trust_env=False) as kept:
+    with serving(props) as server, httpx.Client(verify=trusting(), trust_env=False, timeout=60) as kept:
         assert kept.get(str(server.bound[0])).status_code == 200
         assert served(server) == WORKER.certificate_pem
         (tmp_path / "new.pem").write_text(renewed.pem)
@@ -359,7 +359,7 @@ def test_urls_and_the_rule_of_the_own_origin_have_https(tmp_path: Path) -> None:
     metrics = WorkerMetrics(herder, "here:8083", TasksMetrics(), StartupCounter())
     with serving(settings_of(tmp_path), app(herder, metrics, {})) as server:
         url = str(server.bound[0])
-        with httpx.Client(verify=trusting(), trust_env=False, base_url=url) as client:
+        with httpx.Client(verify=trusting(), trust_env=False, base_url=url, timeout=60) as client:
             body = {"name": "c", "config": {"connector.class": "Known"}}
             made = client.post("/connectors", json=body, headers={"Origin": url})
             assert made.status_code == 201, made.text
@@ -372,6 +372,8 @@ def test_http_and_https_are_served_beside_each_other(tmp_path: Path) -> None:
     both = [Listener("http", "127.0.0.1", 0), AT]
     server = HttpServer(both, tls=listeners_tls(settings_of(tmp_path), both))
     server.start(echo)
-    found = [httpx.get(str(one), verify=trusting(), trust_env=False).json()["scheme"] for one in server.bound]
+    found = [
+        httpx.get(str(one), verify=trusting(), trust_env=False, timeout=60).json()["scheme"] for one in server.bound
+    ]
     server.stop()
     assert found == ["http", "https"]

@@ -35,7 +35,10 @@ def test_a_package_reaches_all_below_it() -> None:
         ("io.confluent.connect.jdbc.sink.JdbcSinkTask", ["headrace.connectors.jdbc"]),
         (f"{CONNECT}.json.JsonConverter", ["headrace.converters.json"]),
         (f"{CONNECT}.transforms.Cast", ["headrace.plugins.transforms"]),
-        ("org.apache.kafka.clients.consumer.KafkaConsumer", ["headrace.worker.tasks.sink_consumer"]),
+        (
+            "org.apache.kafka.clients.producer.KafkaProducer",
+            ["headrace.worker.kafka.writer", "headrace.worker.kafka.librdkafka"],
+        ),
         (f"{CONNECT}.runtime.Unknown", []),
         (f"{CONNECT}.unknown.Unknown", []),
     ],

@@ -33,6 +33,12 @@ class Lines:
         return bool(self.filter.filter(record))
 
 
+def test_a_line_may_say_that_it_has_no_trace() -> None:
+    without = line("no trace")
+    without.exc_info = False  # type: ignore[assignment]  # as `log.error(…, exc_info=False)` makes it
+    assert Lines().passes(without)
+
+
 def test_equal_lines_of_a_client_pass_once_until_ten_seconds_without_them() -> None:
     lines = Lines()
     assert lines.passes(line("no answer (after 0ms)"))

@@ -1,7 +1,7 @@
 """Reads tables, their columns and keys, and the columns of queries from MariaDB's information_schema.
 
-Decided: information_schema and not SQLAlchemy's inspector, which reads the text of SHOW CREATE TABLE, one statement for
-each table; loses: three statements to maintain.
+Decided: information_schema, not SQLAlchemy's inspector, because that needs a SHOW CREATE TABLE for each table and reads
+its text; loses: three statements to maintain.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ _SPATIAL: Final = ("geometry", "point", "linestring", "polygon", "multipoint", "
 
 
 def describe(connection: Connection, tables: Sequence[TableId]) -> dict[TableId, Table]:
-    """The tables that exist."""
+    """Describes the tables that exist."""
     here, folds = connection.execute(sqlalchemy.text("SELECT DATABASE(), @@lower_case_table_names <> 0")).one()
     folded = str.lower if folds else str
     named = {table: (table.catalog or here or "", table.table) for table in tables}
@@ -130,7 +130,7 @@ def _of_table(row: Any) -> DatabaseColumn:
 
 
 def _column(name: str, data_type: str, column_type: str, unsigned: bool, length: int | None) -> DatabaseColumn:
-    """By the type's name; what is not among them is read as its text."""
+    """The column by its type's name; other types are read as text."""
     if data_type in _INTEGERS:
         return DatabaseColumn(name, column_type, _INTEGERS[data_type][unsigned], unsigned=unsigned)
     if data_type in ("decimal", "numeric"):
@@ -156,7 +156,7 @@ def _column(name: str, data_type: str, column_type: str, unsigned: bool, length:
 
 
 def _bits(name: str, type_name: str, count: int) -> DatabaseColumn:
-    """bit(n): one is 0 or 1, more are bytes, the highest first."""
+    """bit(n): a single bit is 0 or 1; more are bytes, the highest first."""
     if count == 1:
         return DatabaseColumn(name, type_name, Kind.INT8, select="({} + 0)")
     return DatabaseColumn(name, type_name, Kind.BYTES, length=(count + 7) // 8, select="CAST({} AS BINARY)")
@@ -184,11 +184,11 @@ _RESULT_TYPES: Final = {
     254: "char",
     255: "geometry",
 }
-"""Of character types also the one that enums, UUIDs and addresses have; all of them may be binary, too."""
+"""254 also stands for enums, UUIDs and addresses; all character types may be binary, too."""
 
 
 def _of_result(field: Any) -> DatabaseColumn:
-    """The column of PyMySQL's descriptor of a result's field, which has the type's code in the protocol."""
+    """The column of a result's field, from PyMySQL's descriptor with the protocol's type code."""
     unsigned = bool(field.flags & _UNSIGNED)
     data_type = _RESULT_TYPES.get(field.type_code, "text")
     if data_type in ("char", "text") and field.charsetnr == _BINARY_CHARSET:
@@ -196,7 +196,7 @@ def _of_result(field: Any) -> DatabaseColumn:
     name = f"{data_type} unsigned" if unsigned and data_type in _INTEGERS else data_type
     column = replace(_column(field.name, data_type, name, unsigned, field.length), nullable=not field.flags & _NOT_NULL)
     if column.kind is Kind.STRING:
-        # It counts bytes, and of how many a character may have depends on the connection.
+        # It counts bytes, and the bytes of a character depend on the connection.
         return replace(column, length=None)
     if column.kind is Kind.DECIMAL:
         # The length counts the sign and the point.

@@ -1,6 +1,6 @@
 """MariaDB (10.5 and newer) and MySQL (8.0 and newer): names, types, drivers.
 
-Both are read by MariaDB's JDBC driver: it speaks to MySQL, too, and MySQL's own is not fetched because of its licence.
+MariaDB's JDBC driver reads both: it speaks to MySQL, too, and MySQL's own is not fetched because of its licence.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ _COLUMNS: Final[Mapping[SchemaType | str, str]] = {
     TIMESTAMP: "DATETIME",
 }
 _IN_KEYS: Final = {SchemaType.STRING: "VARCHAR(256)", SchemaType.BYTES: "VARBINARY(1024)"}
-"""The types of texts and bytes in a key, which cannot have a TEXT or BLOB."""
+"""Types of texts and bytes in a key, which cannot have a TEXT or BLOB."""
 _LONGEST_VARCHAR: Final = 16_383
 _MOST_SCALE: Final = 30
 
@@ -101,11 +101,11 @@ class MariadbDialect(Dialect):
     obeyed_by_jvm = OBEYED_BY_JVM
 
     def unreachable(self, table: TableId, access: Access) -> str | None:
-        """Refuses a name with a schema: a name has two parts."""
+        """Refuses a name with a schema: names have two parts."""
         return f"{table} names no table: MariaDB has databases and tables, no schemas" if table.schema else None
 
     def tables(self, connection: Connection, catalog: str | None = None) -> Sequence[tuple[TableId, TableType]]:
-        """Tables and views of the database in the URL; without one of all but the server's own."""
+        """Tables and views of the URL's database; without one of all but the server's own."""
         rows = connection.execute(sqlalchemy.text(_TABLES), {"catalog": catalog})
         return [
             (TableId(catalog, None, table), TableType.VIEW if kind == "VIEW" else TableType.TABLE)
@@ -113,20 +113,20 @@ class MariadbDialect(Dialect):
         ]
 
     def describe(self, connection: Connection, tables: Sequence[TableId]) -> dict[TableId, Table]:
-        """By information_schema, in three statements for however many tables."""
+        """Reads information_schema, in three statements for any number of tables."""
         return describe(connection, tables) if tables else {}
 
     def columns_of(self, connection: Connection, query: str) -> tuple[DatabaseColumn, ...]:
-        """By the description of a result without rows, where UUIDs, enums and their like are texts."""
+        """Reads the description of an empty result, in which UUIDs, enums and their like are texts."""
         return columns_of(connection, query)
 
     def server_zone(self, connection: Connection) -> str | None:
-        """`time_zone` as sessions begin with it."""
+        """The initial `time_zone` of sessions."""
         query = "SELECT IF(@@global.time_zone = 'SYSTEM', @@system_time_zone, @@global.time_zone)"
         return str(connection.execute(sqlalchemy.text(query)).scalar_one())
 
     def column_type(self, schema: Schema, key: bool = False) -> str:
-        """The type that Confluent's connector creates; for texts and bytes of any length, Debezium's."""
+        """The type of Confluent's connector; for texts with a declared length Debezium's."""
         kind = logical(schema)
         if kind == DECIMAL:
             if not 0 <= scale(schema) <= _MOST_SCALE:
@@ -141,7 +141,7 @@ class MariadbDialect(Dialect):
         return f"{found}({schema.parameters.get(FRACTION, '3')})" if kind in (TIME, TIMESTAMP) else found
 
     def literal(self, value: Any, schema: Schema, zone: tzinfo = UTC) -> str:
-        """A constant; texts in parentheses, since MySQL takes nothing else as the default of a TEXT."""
+        """A constant; texts in parentheses: MySQL takes nothing else as the default of a TEXT."""
         if (kind := logical(schema)) in (DATE, TIME, TIMESTAMP):
             return text_literal(temporal_text(value, kind, zone))
         if schema.type is SchemaType.BOOLEAN:
@@ -149,7 +149,7 @@ class MariadbDialect(Dialect):
         if isinstance(value, bytes):
             return f"(x'{value.hex()}')"
         if isinstance(value, str):
-            # Whether a backslash escapes depends on the server's sql_mode.
+            # A backslash escapes or not by the server's sql_mode.
             literal = f"CONVERT(x'{value.encode().hex()}' USING utf8mb4)" if "\\" in value else text_literal(value)
             return f"({literal})"
         return number_literal(value, schema)
@@ -163,7 +163,7 @@ class MariadbDialect(Dialect):
         return MariadbSinkSql(self, options)
 
     def python_url(self, access: Access) -> tuple[sqlalchemy.URL, dict[str, Any]]:
-        """PyMySQL's; several servers are `hosts`, which `prepare` knows of."""
+        """PyMySQL's URL and arguments; several servers are in `hosts`, which `prepare` reads."""
         ZeroDates.of(access.properties)  # raises for a wrong value
         host = access.url.hosts[0]
         password = access.password.value if access.password is not None else None
@@ -185,11 +185,11 @@ class MariadbDialect(Dialect):
         return url, arguments | _tls(given)
 
     def jvm(self, access: Access) -> JvmDriver:
-        """MariaDB Connector/J's, for jdbc:mysql: as well."""
+        """MariaDB Connector/J's URL and properties, for jdbc:mysql: as well."""
         mode = "sequential://" if len(access.url.hosts) > 1 else "//"
         url = str(replace(access.url, subprotocol="mariadb")).replace("//", mode, 1)
         given = {key: value for key, value in self.forced(access.properties).items() if not sets_zone(key, value)}
-        # MySQL's default under the name that MariaDB's driver has for it.
+        # MySQL's default, by its name in MariaDB's driver.
         given |= {key: "allow" for key, value in given.items() if _mode(key, value) == "preferred"}
         properties = {**given, "timezone": "UTC", "preserveInstants": "true"}
         return JvmDriver(self.jdbc_class, url, self.with_login(access, properties))
@@ -200,8 +200,10 @@ class MariadbDialect(Dialect):
         return sorted({*super().idle(properties, reads), *zones})
 
     def interrupt(self, connection: Any, access: Access) -> None:
-        """By KILL QUERY, on another connection; not where that reaches another server, whose sessions have the same
-        numbers, and not where no server says which it is."""
+        """Ends the statement by KILL QUERY on another connection.
+
+        Not on another server, whose sessions have the same numbers, nor if servers do not identify themselves.
+        """
         if connection.headrace_session is None:
             return
         url, arguments = self.python_url(access)
@@ -215,8 +217,10 @@ class MariadbDialect(Dialect):
                 cursor.execute(f"KILL QUERY {session:d}")
 
     def prepare(self, engine: Engine) -> None:
-        """Makes sessions show TIMESTAMP columns in UTC and notice a server's lost machine within two minutes, and
-        takes the first of several servers that answers, as the JVM's driver does."""
+        """Prepares sessions: TIMESTAMPs in UTC, a lost server machine noticed within two minutes.
+
+        Of several servers the first that answers is taken, as by the JVM's driver.
+        """
 
         @event.listens_for(engine, "do_connect")
         def _connect(dialect: Any, _: object, unnamed: Sequence[Any], named: Mapping[str, Any]) -> Any:
@@ -248,10 +252,10 @@ class MariadbDialect(Dialect):
 _SESSION: Final = "SELECT CONNECTION_ID(), @@hostname, @@port, @@server_id"
 
 _KEEP_ALIVE: Final = {"TCP_KEEPIDLE": 60, "TCP_KEEPINTVL": 10, "TCP_KEEPCNT": 6, "TCP_USER_TIMEOUT": 120_000}
-"""PyMySQL lets keep-alives be sent, but every two hours; not every system has all of these."""
+"""PyMySQL sends keep-alives, but every two hours; some systems lack some of these options."""
 
 _NO_ANSWER: Final = (1040, 1042, 1047, 1053, 2002, 2003, 2005, 2006, 2013)
-"""MySQL's codes for a server that is away, full, shutting down, or a cluster's node that is not ready."""
+"""MySQL's codes of a server that is away, full or shutting down, or of a cluster's node that is not ready."""
 
 _TABLES: Final = """
 SELECT TABLE_SCHEMA, TABLE_NAME, TABLE_TYPE FROM information_schema.TABLES
@@ -270,13 +274,13 @@ _OFF: Final = ("disable", "disabled", "0", "false")
 _UNVERIFIED: Final = ("trust", "required")
 _VERIFIED: Final = ("verify-ca",)
 _NAMED: Final = ("verify-full", "verify-identity", "1", "true")
-"""The names that MariaDB's driver and MySQL's have for the ways to use TLS, from none to one that checks the host."""
+"""The names of TLS modes in MariaDB's driver and in MySQL's, from none to one that checks the host."""
 
 
 def _tls(given: Mapping[str, str]) -> dict[str, Any]:
     """PyMySQL's arguments for the TLS parameters of MariaDB's driver and of MySQL's.
 
-    Errors: ValueError for a mode that is none, and for a certificate that cannot be read.
+    Errors: ValueError for an unknown mode, and for a certificate that cannot be read.
     """
     mode = _mode("sslMode", given.get("sslmode", ""))
     if not mode and given.get("usessl", "").lower() in ("true", "1"):
@@ -290,7 +294,7 @@ def _tls(given: Mapping[str, str]) -> dict[str, Any]:
     authority = given.get("serversslcert", "")
     inside = authority.startswith("-----")
     try:
-        # PyMySQL's own context checks no host's name where no authority is given.
+        # PyMySQL's own context checks no host's name if no authority is given.
         context = ssl.create_default_context(
             cafile=None if inside else authority or None, cadata=authority if inside else None
         )

@@ -1,7 +1,7 @@
-"""The parameters of MariaDB's and MySQL's JDBC drivers that have an effect here, and the handling of zero dates.
+"""The parameters of MariaDB's and MySQL's JDBC drivers that take effect here, and the handling of zero dates.
 
-Other parameters change what an application does with the driver. Values are fetched as plain numbers and texts, so
-parameters about types and time zones change nothing.
+Other parameters change how an application uses the driver. Values are fetched as plain numbers and texts, so parameters
+about types and time zones change nothing.
 """
 
 from __future__ import annotations
@@ -65,11 +65,11 @@ OBEYED_BY_JVM: Final = frozenset(
         "usereadaheadinput",
     }
 )
-"""Parameters that have an effect when MariaDB's driver reads, by its own names and by MySQL's."""
+"""Parameters that take effect when MariaDB's driver reads, by its own names and by MySQL's."""
 
 
 class ZeroDates(StrEnum):
-    """The value for a date of zeros, as MySQL's `zeroDateTimeBehavior` says."""
+    """The value for a date of zeros, by MySQL's `zeroDateTimeBehavior`."""
 
     EXCEPTION = "exception"
     """The row is bad."""
@@ -79,7 +79,7 @@ class ZeroDates(StrEnum):
 
     @classmethod
     def of(cls, properties: Mapping[str, str]) -> ZeroDates:
-        """Take the value from the drivers' properties. Errors: ValueError."""
+        """Reads the drivers' properties. Errors: ValueError."""
         given = next((value for key, value in properties.items() if key.lower() == _ZERO_DATES), cls.EXCEPTION)
         try:
             return cls(given.lower().replace("_", ""))

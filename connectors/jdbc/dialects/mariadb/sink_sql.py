@@ -3,9 +3,9 @@
 Measured (300,000 rows of three columns, half of them updates): 211,000 rows/s with 1.4 s of processor time in all,
 PyMySQL's multi-row inserts 166,000 rows/s and 1.8 s; through a stage 142,000 rows/s. `LOAD DATA LOCAL` stays off.
 
-All items are taken as LONGTEXT: a column of JSON_TABLE with the wanted type would silently turn values that do not fit
-into NULL; when the table's column takes a text, they are an error. Texts and bytes pass a function: MariaDB copies
-a bare LONGTEXT into a shorter TEXT or BLOB modulo the length that this may have, without a warning.
+All items are taken as LONGTEXT. A column of JSON_TABLE with the wanted type would silently turn values that do not fit
+into NULL; when the table's column takes a text, they are an error. Texts and bytes pass a function: MariaDB copies a
+bare LONGTEXT into a shorter TEXT or BLOB modulo the length that this may have, without a warning.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ from headrace.plugins.schema import DATE, DECIMAL, TIME, TIMESTAMP, Schema, Sche
 
 _NUMBERS: Final = (Kind.INT8, Kind.INT16, Kind.INT32, Kind.INT64, Kind.FLOAT32, Kind.FLOAT64, Kind.DECIMAL)
 _READ_OTHERWISE: Final = ("bit", "year", "enum", "set", "date", "time", "datetime", "timestamp")
-"""Types that read a number and the same number as a text differently: 0 is the year 0, '0' is 2000."""
+"""Types that read a number and its text differently: 0 is the year 0, '0' is 2000."""
 _WHOLE: Final = (SchemaType.INT8, SchemaType.INT16, SchemaType.INT32, SchemaType.INT64, SchemaType.BOOLEAN)
 _FLOATS: Final = (SchemaType.FLOAT32, SchemaType.FLOAT64)
 _CHANGED: Final = frozenset({1264, 1265, 1292, 1301, 1366, 1406})
-"""Warnings that a value does not fit; others, such as of deprecated syntax, are not about the rows."""
+"""Warnings of values that do not fit; others, such as of deprecated syntax, are not about the rows."""
 _STAGE: Final = "headrace_rows"
 _STATEMENT_BYTES: Final = 64 << 10
-"""So much is left for the statement around a document."""
+"""Kept free for the statement around a document."""
 _INSTANT: Final = "yyyy-MM-dd HH:mm:ss.SSSSSS"
 
 
@@ -50,7 +50,7 @@ class MariadbSinkSql(SinkSql):
         return Form(documents=True, cell=lambda value: value.column, item=self._item)
 
     def target(self, table: Table, layout: RowLayout, members: Sequence[str] = ()) -> Target:
-        """Straight into the table where that can be; what has to find rows there goes through a temporary table."""
+        """Writes straight into the table if possible. Rows to be found there go through a temporary table."""
         if (truncated := self.truncated(table, layout)) is not None:
             return truncated
         bound, name = self.bound(table, layout, members), self.name(table)
@@ -58,7 +58,7 @@ class MariadbSinkSql(SinkSql):
         if layout.operation is Operation.WRITE and self.options.insert_mode is not InsertMode.UPDATE:
             head = f"INSERT INTO {name} ({self.columns(bound)}) {rows}"
             return Target(steps=(head + self._on_duplicate_key(bound),))
-        # By the table's names, for the server's errors have the stage's.
+        # By the table's names: the server's errors have the stage's.
         select = f"SELECT {self.columns(bound)} FROM {name} LIMIT 0"
         fill = f"INSERT INTO {_STAGE} ({self.columns(bound)}) {rows}"
         joined = f"{_STAGE} AS s STRAIGHT_JOIN {name} AS t ON {self.matches(bound, 's.{column}')}"
@@ -68,30 +68,30 @@ class MariadbSinkSql(SinkSql):
             change = f"UPDATE {joined} SET {sets}"
         else:
             return Target()
-        # The types and collations of the columns that they are compared with. Made each time: they may have been
+        # With the types and collations of the columns that they are compared with. Made each time: they may have been
         # altered, which is impossible from here to the end of the transaction; a stage of old types would round values.
         made = f"CREATE TEMPORARY TABLE {_STAGE} AS {select}"
         return Target(steps=(f"DROP TEMPORARY TABLE IF EXISTS {_STAGE}", made, fill, change))
 
     def prepare_documents(self, connection: Connection) -> None:
-        """Makes the session refuse values that it would otherwise cut; turns notes off, as of a rounded decimal."""
+        """Makes the session refuse values that it would cut; turns notes off, such as of a rounded decimal."""
         mode = "SET SESSION sql_mode = CONCAT(@@sql_mode, ',STRICT_ALL_TABLES'), sql_notes = 0"
         connection.exec_driver_sql(mode)
 
     def check_values(self, connection: Connection) -> None:
-        """Reads the warnings: the server gives them if it is not strict after all, as behind a pool of sessions."""
+        """Reads the warnings, which come if the session is not strict after all, as behind a pool of sessions."""
         driver: Any = connection.connection.driver_connection
         for _, code, said in driver.show_warnings():
             if code in _CHANGED:
                 raise driver.DataError(code, said)
 
     def document_limits(self, connection: Connection) -> tuple[int, int]:
-        """By the largest packet; quotes are escaped in a statement, so that a document may take twice its size."""
+        """Bounds documents by the largest packet. Escaped quotes may double a document's size in a statement."""
         packet = int(connection.exec_driver_sql("SELECT @@max_allowed_packet").scalar_one())
         return min(16 << 20, packet // 3), packet - _STATEMENT_BYTES
 
     def document_size(self, connection: Connection, document: str) -> int:
-        """With its quotes escaped."""
+        """Counts escaped quotes, too."""
         driver: Any = connection.connection.driver_connection
         return len(driver.escape(document).encode())
 
@@ -113,7 +113,6 @@ class MariadbSinkSql(SinkSql):
         return f"SELECT {values} FROM JSON_TABLE({DOCUMENT}, '$[*]' COLUMNS ({', '.join(items)})) AS r"
 
     def _value(self, one: BoundColumn) -> str:
-        """An item as its column takes it."""
         item, schema, column = f"r.{one.place}", one.schema, one.column
         copied = f"CONCAT({item}, '')" if column.kind in (Kind.STRING, Kind.BYTES) else item
         kind = column.type_name.partition("(")[0].lower()
@@ -134,8 +133,11 @@ class MariadbSinkSql(SinkSql):
         return f"CAST({item} AS UNSIGNED)" if kind == "bit" else copied
 
     def _item(self, value: Value) -> Column:
-        """Text as the database reads it; a timestamp twice where `db.timezone` is not UTC, separated by a bar: by UTC,
-        for columns that hold instants, and by its clock, for the others."""
+        """The text of a value as the database reads it.
+
+        A timestamp has two forms with a bar between if `db.timezone` is not UTC: in UTC for columns of instants, by the
+        clock of that zone for others.
+        """
         column, schema = value.column, value.schema
         if value.text:
             return column
@@ -148,7 +150,7 @@ class MariadbSinkSql(SinkSql):
 
 
 def _number(digits: str) -> str:
-    """The number of hexadecimal digits; out of range beyond 64 bits, where CONV answers the greatest number."""
+    """The number of hexadecimal digits. Beyond 64 bits it is out of range, where CONV answers the greatest number."""
     return f"CAST(CONV({digits}, 16, 10) AS UNSIGNED) + (LENGTH(TRIM(LEADING '0' FROM {digits})) > 16)"
 
 
@@ -168,7 +170,7 @@ def _as_number(item: str, schema: Schema) -> str | None:
 
 
 def _member(item: str, copied: str, kind: Kind, type_name: str) -> str:
-    """A member of a value without schema: a text column takes it as JSON says it, but for a string, which is itself."""
+    """A member of a value without schema. A text column takes its JSON, a string without the quotes."""
     if kind is Kind.STRING:
         return (
             f"CASE WHEN {item} = 'null' THEN NULL WHEN LEFT({item}, 1) = '\"' THEN JSON_UNQUOTE({item}) ELSE {item} END"

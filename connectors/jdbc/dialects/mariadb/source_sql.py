@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from headrace.connectors.jdbc.contract.tables import TableId
 
 _FIRST_DAY: Final = {Kind.DATE: -719_162, Kind.TIMESTAMP: -719_162 * 86_400_000_000}
-"""The first of January of the year 1, as dates and timestamps are fetched."""
+"""January 1 of the year 1, in the fetched form."""
 
 
 class MariadbSourceSql(SourceSql):
@@ -33,7 +33,7 @@ class MariadbSourceSql(SourceSql):
         self._zero_dates = zero_dates
 
     def fetched(self, column: DatabaseColumn, quoted: str) -> FetchedColumn:
-        """Fetches a FLOAT as a DOUBLE, else the server writes six digits only; dates of zeros by `ZeroDates`."""
+        """Fetches a FLOAT as a DOUBLE, since the server writes six digits of a FLOAT; dates of zeros by `ZeroDates`."""
         if column.kind is Kind.FLOAT32:
             return FetchedColumn(f"({column.reading(quoted)} + 0e0)", spark.DoubleType())
         found = super().fetched(column, quoted)
@@ -46,23 +46,23 @@ class MariadbSourceSql(SourceSql):
         return FetchedColumn(sql, found.type, may_be_null=self._zero_dates is ZeroDates.NULL)
 
     def days(self, value: str) -> str:
-        """NULL for dates of zeros."""
+        """The days since the epoch; NULL for dates of zeros."""
         return f"(TO_DAYS({value}) - 719528)"
 
     def micros_of_day(self, value: str) -> str:
-        """Of a TIME, which may be negative or more than a day."""
+        """The microseconds of a TIME, which may be negative or more than a day."""
         return f"TIMESTAMPDIFF(MICROSECOND, '1970-01-01', TIMESTAMP('1970-01-01', {value}))"
 
     def micros(self, value: str) -> str:
-        """NULL for dates of zeros; TIMESTAMPs are shown in UTC, the session's time zone."""
+        """The microseconds since the epoch; NULL for dates of zeros. The session shows TIMESTAMPs in UTC."""
         return f"TIMESTAMPDIFF(MICROSECOND, '1970-01-01', {value})"
 
     def isolation(self, level: str) -> tuple[str, ...]:
-        """One statement: the JVM's driver takes no more at once."""
+        """A single statement: the JVM's driver takes no more at once."""
         return (f"SET SESSION TRANSACTION ISOLATION LEVEL {level.replace('_', ' ')}",)
 
     def size(self, connection: Connection, table: TableId, name: str) -> tuple[int, int] | None:
-        """By InnoDB's estimates."""
+        """InnoDB's estimates."""
         catalog = "DATABASE()" if table.catalog is None else _text(table.catalog)
         row: Any = (
             connection.execution_options(no_parameters=True)
@@ -75,10 +75,10 @@ class MariadbSourceSql(SourceSql):
         return None if row is None or row[0] is None else (int(row[0]), int(row[1] or 0))
 
     def spark_url(self, url: str) -> str:
-        """Spark knows MariaDB by MySQL's name only, and puts names that it does not know into the wrong quotes."""
+        """Uses MySQL's name: Spark does not know MariaDB's, and quotes names of unknown databases wrongly."""
         return f"{url.replace('jdbc:mariadb:', 'jdbc:mysql:', 1)}?permitMysqlScheme=true"
 
 
 def _text(value: str) -> str:
-    # In hex, since what a backslash is depends on the server's settings.
+    # In hex: a backslash's meaning depends on the server's settings.
     return f"CONVERT(x'{value.encode().hex()}' USING utf8mb4)"

@@ -1,7 +1,7 @@
 """Reads tables, their columns and keys, and the columns of queries from PostgreSQL's catalog.
 
-Decided: the catalog itself and not SQLAlchemy's inspector, because that has no name for types that it does not know,
-and values are cast to that name; loses: three statements to maintain.
+Decided: the catalog itself, not SQLAlchemy's inspector, because that has no name for types that it does not know, and
+values are cast to that name; loses: three statements to maintain.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _TYPES: Final[Mapping[str, tuple[Kind, str]]] = {
     "numeric": (Kind.NUMERIC, "{}"),
     "text": (Kind.STRING, "{}"),
     "varchar": (Kind.STRING, "{}"),
-    # As text it would lose the blanks at its end.
+    # A cast to text would lose the blanks at its end.
     "bpchar": (Kind.STRING, "{}"),
     "bytea": (Kind.BYTES, "{}"),
     "date": (Kind.DATE, "{}"),
@@ -49,12 +49,10 @@ RELATIONS: Final = {
     "v": TableType.VIEW,
     "m": TableType.VIEW,
 }
-"""Confluent's driver calls foreign tables and materialized views by names of their own; here they count as these."""
+"""Confluent's driver has own names for foreign tables and materialized views; here they count as these."""
 
 
 class _CatalogType(NamedTuple):
-    """A row of pg_type."""
-
     oid: int
     name: str
     kind: str
@@ -64,7 +62,7 @@ class _CatalogType(NamedTuple):
 
 
 def describe(connection: Connection, tables: Sequence[TableId], names: Sequence[str]) -> dict[TableId, Table]:
-    """The tables that exist; `names` are their quoted names."""
+    """Describes the tables that exist; `names` are their quoted names."""
     rows = list(connection.execute(sqlalchemy.text(_DESCRIBE), {"names": list(names)}))
     types = _types(connection, {row.type for row in rows})
     keys = _keys(connection, {row.relation for row in rows})
@@ -130,7 +128,7 @@ FROM unnest(CAST(:oids AS oid[]), CAST(:modifiers AS int[])) AS t (oid, modifier
 
 
 def _prepared(driver: Any, statement: str) -> Any:
-    """libpq's description of a statement, which can be one only. Errors: psycopg.Error."""
+    """libpq's description of a single statement. Errors: psycopg.Error."""
     encoding = driver.info.encoding
     for result in (driver.pgconn.prepare(b"", statement.encode(encoding)), driver.pgconn.describe_prepared(b"")):
         if result.status != ExecStatus.COMMAND_OK:
@@ -139,13 +137,12 @@ def _prepared(driver: Any, statement: str) -> Any:
 
 
 def _type_names(connection: Connection, wanted: set[tuple[int, int]]) -> dict[tuple[int, int], str]:
-    """How the types of these oids and modifiers are written."""
     given = {"oids": [oid for oid, _ in sorted(wanted)], "modifiers": [modifier for _, modifier in sorted(wanted)]}
     return {(oid, modifier): name for oid, modifier, name in connection.execute(sqlalchemy.text(_TYPE_NAMES), given)}
 
 
 def _types(connection: Connection, oids: Iterable[int]) -> dict[int, _CatalogType]:
-    """These types, their elements and what they are domains of."""
+    """The types of these oids, with their elements and the types that domains are of."""
     found: dict[int, _CatalogType] = {}
     wanted = set(oids) - {0, None}
     while wanted:
@@ -159,7 +156,7 @@ def _types(connection: Connection, oids: Iterable[int]) -> dict[int, _CatalogTyp
 def _keys(
     connection: Connection, relations: Iterable[int]
 ) -> dict[int, tuple[tuple[str, ...], tuple[tuple[str, ...], ...]]]:
-    """Of each relation its primary key and its other unique ones."""
+    """The primary key and the other unique keys of each relation."""
     found: dict[int, tuple[tuple[str, ...], tuple[tuple[str, ...], ...]]] = {}
     for relation, primary, columns in connection.execute(sqlalchemy.text(_KEYS), {"relations": sorted(relations)}):
         key, unique = found.get(relation, ((), ()))
@@ -193,7 +190,7 @@ def _column(
     zoned, exact = kind.name == "timestamptz", kind.name in ("text", "varchar")
     column = DatabaseColumn(name, type_name, found, select=select, zoned=zoned, exact=exact)
     if found is Kind.NUMERIC and modifier >= 4:
-        # Eleven bits with a sign, since numbers may be rounded before their point.
+        # Eleven bits with a sign: numbers may be rounded before their point.
         scale = (((modifier - 4) & 0x7FF) ^ 1024) - 1024
         return replace(column, precision=((modifier - 4) >> 16) & 0xFFFF, scale=scale)
     if kind.name in ("varchar", "bpchar") and modifier >= 4:
@@ -204,7 +201,7 @@ def _column(
 
 
 def _bits(name: str, type_name: str, count: int) -> DatabaseColumn:
-    """bit(n): one is a truth value, up to eight a number in two's complement, more are bytes, filled at their end."""
+    """bit(n): one bit is a truth value, up to eight a number in two's complement, more are bytes, filled at the end."""
     if count == 1:
         return DatabaseColumn(name, type_name, Kind.BOOLEAN, select="{}::int::boolean")
     if count <= 8:

@@ -62,12 +62,12 @@ _NAMED: Final[Mapping[str, str]] = {
     UUID: "UUID",
     XML: "XML",
 }
-"""Of Debezium's texts."""
+"""Types for Debezium's named texts."""
 _NO_KEYS: Final = ("JSON", "XML")
 """Types whose values cannot be compared."""
 _RANGES: Final = ("INT4RANGE", "INT8RANGE", "NUMRANGE", "TSRANGE", "TSTZRANGE", "DATERANGE")
 _SOURCE_TYPES: Final = frozenset({"UUID", "JSONB", "INET", "CIDR", "MACADDR", "MACADDR8", "INTERVAL", *_RANGES})
-"""Types of columns that Debezium reads as texts; a new column gets the one of the column that its values come from."""
+"""Column types that Debezium reads as texts. A new column gets the type of the column at the source."""
 
 
 class PostgresqlDialect(Dialect):
@@ -101,39 +101,37 @@ class PostgresqlDialect(Dialect):
     obeyed_by_jvm = OBEYED_BY_JVM
 
     def folded(self, identifier: str) -> str:
-        """Lower case; of letters beyond ASCII the server's locale decides, these stay."""
+        """Lower case for ASCII. Other letters stay: the server's locale decides about them."""
         return "".join(char.lower() if char.isascii() else char for char in identifier)
 
     def unreachable(self, table: TableId, access: Access) -> str | None:
-        """Refuses tables of other databases: a statement reaches one database only."""
+        """Refuses tables of other databases, which no statement reaches."""
         here = access.url.database or access.user
         if table.catalog in (None, here):
             return None
         return f"Table {table} is in another database than {here}, which PostgreSQL reaches by no statement"
 
     def tables(self, connection: Connection, catalog: str | None = None) -> Sequence[tuple[TableId, TableType]]:
-        """Tables and views in all schemas but the system's; parts of a partitioned table are left to that."""
+        """Tables and views of all schemas but the system's; a partitioned table without its parts."""
         rows = connection.execute(sqlalchemy.text(_TABLES))
         return [(TableId(None, schema, name), RELATIONS[kind]) for schema, name, kind in rows]
 
     def describe(self, connection: Connection, tables: Sequence[TableId]) -> dict[TableId, Table]:
-        """By pg_catalog, in three statements for however many tables."""
-        # PostgreSQL has no catalogs in names.
+        """Reads pg_catalog, in three statements for any number of tables."""
         names = [self.name_of(replace(table, catalog=None)) for table in tables]
         return describe(connection, tables, names)
 
     def columns_of(self, connection: Connection, query: str) -> tuple[DatabaseColumn, ...]:
-        """By the server's description of the prepared statement, which does not say whether a column may be null."""
+        """Reads the server's description of the prepared statement, which does not tell nullable columns."""
         return columns_of(connection, query)
 
     def server_zone(self, connection: Connection) -> str | None:
-        """`timezone` as sessions begin with it."""
+        """The initial `timezone` of sessions."""
         query = "SELECT reset_val FROM pg_catalog.pg_settings WHERE name = 'TimeZone'"
         return str(connection.execute(sqlalchemy.text(query)).scalar_one())
 
     def column_type(self, schema: Schema, key: bool = False) -> str:
-        """The types of Confluent's connector; of Debezium's named types those of its own; arrays of every type that has
-        one."""
+        """The types of Confluent's connector, own types for Debezium's named ones, and arrays of these."""
         source = declared_type(schema)
         if schema.type is SchemaType.ARRAY and schema.value_schema is not None:
             element = source.removeprefix("_").removesuffix("[]")
@@ -187,10 +185,10 @@ class PostgresqlDialect(Dialect):
         return PostgresqlSinkSql(self, options)
 
     def python_url(self, access: Access) -> tuple[sqlalchemy.URL, dict[str, Any]]:
-        """psycopg's; of the JDBC driver's parameters those that libpq knows, too."""
+        """psycopg's URL and arguments; of the JDBC driver's parameters those that libpq knows, too."""
         hosts = access.url.hosts
         given = {key.lower(): value for key, value in self.forced(access.properties).items()}
-        # COPY is given UTF-8, whatever the server or a role has for its clients.
+        # COPY is given UTF-8, whatever the server or a role sets for its clients.
         arguments: dict[str, Any] = {"client_encoding": "UTF8", **_KEEP_ALIVE}
         arguments |= {ours: given[theirs.lower()] for theirs, ours in LIBPQ.items() if theirs.lower() in given}
         if given.get("ssl", "false").lower() in ("true", ""):
@@ -209,7 +207,8 @@ class PostgresqlDialect(Dialect):
         arguments["host"] = ",".join(host.name for host in hosts)
         arguments["port"] = ",".join(str(host.port or self.default_port) for host in hosts)
         password = access.password.value if access.password is not None else None
-        # Else libpq would send the server a password of the worker's own: of PGPASSFILE or ~/.pgpass, and PGPASSWORD.
+        # Without these libpq would send the server a password of the worker's own, from PGPASSFILE, ~/.pgpass or
+        # PGPASSWORD.
         arguments["passfile"] = _NO_FILE
         if password is None:
             arguments["password"] = ""
@@ -217,7 +216,7 @@ class PostgresqlDialect(Dialect):
         return sqlalchemy.URL.create("postgresql+psycopg", access.user, password, database=database), arguments
 
     def jvm(self, access: Access) -> JvmDriver:
-        """pgjdbc's."""
+        """pgjdbc's URL and properties."""
         given = self.forced(access.properties)
         if given.get("preferQueryMode") == "extendedForPrepared":
             del given["preferQueryMode"]  # a source's statements are not prepared: all rows would come at once
@@ -227,11 +226,11 @@ class PostgresqlDialect(Dialect):
         return JvmDriver(self.jdbc_class, str(replace(access.url, subprotocol="postgresql")), properties)
 
     def interrupt(self, connection: Any, access: Access) -> None:
-        """By a request of PostgreSQL's own, which names the session by a secret that no other has."""
+        """Ends the statement by PostgreSQL's own cancel request, which names the session by its secret."""
         connection.cancel_safe(timeout=INTERRUPT_S)
 
     def prepare(self, engine: Engine) -> None:
-        """Instants are shown in UTC, and numbers with all their digits."""
+        """Makes sessions show instants in UTC."""
 
         @event.listens_for(engine, "connect")
         def _set(connection: Any, _: object) -> None:
@@ -250,7 +249,7 @@ ORDER BY n.nspname, c.relname
 """
 
 _NO_FILE: Final = f"{os.devnull}/none"
-"""There can be none of this name: of a file that is not a plain one libpq would warn."""
+"""This cannot exist. An existing path that is no plain file would make libpq warn."""
 
 _KEEP_ALIVE: Final = {
     "keepalives_idle": 60,

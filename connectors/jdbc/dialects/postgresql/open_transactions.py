@@ -12,7 +12,7 @@ from headrace.connectors.jdbc.contract.open_transactions import ANY_TABLE, OpenT
 from headrace.connectors.jdbc.contract.source_sql import rows_of, single_row
 
 APPLICATION: Final = "headrace source"
-"""The name of sources' sessions, so that their long reads are not taken for transactions that may write."""
+"""The name of sources' sessions: their long reads do not count as transactions that may write."""
 
 _LOCKED: Final = """
 l.locktype = 'relation' AND l.granted AND l.mode = 'RowExclusiveLock' AND l.pid IS DISTINCT FROM pg_backend_pid()
@@ -45,17 +45,18 @@ class PostgresqlOpenTransactions(OpenTransactions):
     shown_in = "virtualtransaction in pg_locks"
 
     def is_standby(self, connection: Connection) -> bool:
-        """Whether the server is in recovery."""
+        """True if the server is in recovery."""
         return bool(single_row(connection, "SELECT pg_is_in_recovery()")[0])
 
     def writers(self, connection: Connection, tables: Collection[str]) -> dict[str, frozenset[str]]:
         """The transactions that hold a writer's lock on each table.
 
         Decided: by the lock that every INSERT, UPDATE and DELETE takes before it computes its row, and that its
-        transaction keeps to its end. A bound by `pg_snapshot_xmin` loses rows: a transaction that wrote elsewhere first
-        has a smaller number than one that took a smaller id from the sequence, so its greater id seems settled; and it
-        waits for every long transaction of the server, whatever that writes. Loses: a row whose id was taken before its
-        INSERT, from a sequence with CACHE or in a statement of its own; `incrementing.overlap` finds those.
+        transaction keeps to its end, because a bound by `pg_snapshot_xmin` loses rows: a transaction that wrote
+        elsewhere first has a smaller number than one that took a smaller id from the sequence, so its greater id seems
+        settled. That bound also waits for every long transaction of the server, whatever it writes. Loses: a row whose
+        id was taken before its INSERT, from a sequence with CACHE or in a statement of its own; `incrementing.overlap`
+        finds those.
         """
         names = [name for name in tables if name != ANY_TABLE]
         found: dict[str, set[str]] = {name: set() for name in tables}
@@ -68,5 +69,5 @@ class PostgresqlOpenTransactions(OpenTransactions):
         return {name: frozenset(transactions) for name, transactions in found.items()}
 
     def all(self, connection: Connection) -> dict[str, bool]:
-        """Transactions that have a virtual id; those that have written have an id of their own, too."""
+        """Transactions with a virtual id. Those that have written have a transaction id, too."""
         return {transaction: bool(wrote) for transaction, wrote in rows_of(connection, _TRANSACTIONS)}

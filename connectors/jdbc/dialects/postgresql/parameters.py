@@ -1,7 +1,7 @@
-"""The parameters of pgjdbc that have an effect here.
+"""The parameters of pgjdbc that take effect here.
 
-Others, such as `stringtype` and `reWriteBatchedInserts`, change what an application does with the driver: a sink binds
-by the types of columns and writes with COPY, whatever they say.
+Others, such as `stringtype` and `reWriteBatchedInserts`, change how an application uses the driver: a sink binds by the
+types of columns and writes with COPY, whatever they say.
 """
 
 from __future__ import annotations
@@ -67,4 +67,4 @@ OBEYED_BY_JVM: Final = frozenset(
         "usespnego",
     }
 )
-"""Parameters that have an effect when pgjdbc reads, in lower case."""
+"""Parameters that take effect when pgjdbc reads, in lower case."""

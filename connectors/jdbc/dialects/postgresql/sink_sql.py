@@ -1,8 +1,8 @@
 """The SQL of a sink on PostgreSQL: COPY into a stage, and from there into the table.
 
 Measured (one core, 1,000,000 rows of three columns in random order, half of them updates): COPY into the stage 0.4 s of
-the server's time, the merge by `ON CONFLICT` 6.0 s, 3.4 s where each 100,000 rows come sorted by key; `MERGE` and
-`UPDATE … FROM` with `INSERT … WHERE NOT EXISTS` 4.1 to 7.6 s; a table without a key to look for takes COPY in 1.5 s.
+the server's time, the merge by `ON CONFLICT` 6.0 s, 3.4 s if each 100,000 rows come sorted by key; `MERGE` and `UPDATE
+… FROM` with `INSERT … WHERE NOT EXISTS` 4.1 to 7.6 s; a table without a key to look for takes COPY in 1.5 s.
 """
 
 from __future__ import annotations
@@ -67,18 +67,18 @@ def cell(value: Value) -> Column:
 
 
 def _dated(year: Column, text: Column) -> Column:
-    """The text of a date or timestamp as PostgreSQL reads it: it takes a year's sign for that of a time zone."""
+    """The text of a date or timestamp as PostgreSQL reads it, which takes a year's sign for that of a time zone."""
     before = F.concat(F.format_string("%04d", F.lit(1) - year), F.regexp_extract(text, r"\d(-.*)", 1), F.lit(" BC"))
     return F.when(year < 1, before).when(year > 9999, F.ltrim(text, F.lit("+"))).otherwise(text)
 
 
 def item(value: Value) -> Column:
-    """The same as text."""
+    """The same form as text."""
     return cell(value).cast("string")
 
 
 def is_list(schema: Schema) -> bool:
-    """Whether it is an array of what a column can have an array of."""
+    """True for an array whose elements a column's array can have."""
     element = schema.value_schema
     return schema.type is SchemaType.ARRAY and element is not None and element.type not in _NESTED
 
@@ -97,10 +97,10 @@ def _array(column: Column, element: Schema | None) -> Column:
 
 
 class PostgresqlSinkSql(SinkSql):
-    """PostgreSQL.
+    """The sink's SQL for PostgreSQL.
 
-    The stage is a temporary table that each transaction finds or makes, since a pool between here and the server may
-    give each one another session. Without a key to look for, rows are copied into the table itself where COPY may.
+    The stage is a temporary table that each transaction finds or makes: a pool between here and the server may give
+    each one another session. Rows without a key to look for are copied into the table itself if it takes COPY.
     """
 
     empty = "TRUNCATE TABLE {}"
@@ -108,11 +108,11 @@ class PostgresqlSinkSql(SinkSql):
 
     @property
     def form(self) -> Form:
-        """A column each, but for values without schema."""
+        """A column for each value; a document for values without schema."""
         return Form(documents=False, cell=cell, item=item, keeps=frozenset({ZONED_TIMESTAMP}))
 
     def target(self, table: Table, layout: RowLayout, members: Sequence[str] = ()) -> Target:
-        """Through COPY; values without schema through a JSON document."""
+        """Writes through COPY; values without schema through a JSON document."""
         if (truncated := self.truncated(table, layout)) is not None:
             return truncated
         bound = self.bound(table, layout, members)
@@ -156,11 +156,13 @@ class PostgresqlSinkSql(SinkSql):
         )
 
     def _check(self, table: Table, layout: RowLayout, bound: Sequence[BoundColumn], stage: str = "") -> str:
-        """The query whether the columns still have their types, run each time: the table may be altered while a session
-        keeps a stage and statements of its old types, which would silently round numbers and cut timestamps.
+        """The query that tells if the columns still have their types.
 
-        It locks the table against ALTER until the transaction ends, since it reads it. Decided: not where rows are
-        only added, because a user who may only INSERT could not run it; loses: an ALTER in that moment.
+        It runs each time: the table may be altered while a session keeps a stage and statements of its old types, which
+        would silently round numbers and cut timestamps.
+
+        It reads the table and so locks it against ALTER until the transaction ends. Decided: not if rows are only
+        added, because a user who may only INSERT could not run it; loses: an ALTER in that moment.
         """
         pairs = ((text_literal(one.column.name), text_literal(one.column.type_name)) for one in bound)
         known = ", ".join(f"({name}, {kind})" for name, kind in pairs)
@@ -182,7 +184,7 @@ class PostgresqlSinkSql(SinkSql):
         if self.options.insert_mode is InsertMode.UPDATE:
             sets = self.sets(bound, "s.{place}")
             return (f"UPDATE {name} AS t SET {sets} FROM ({rows}) AS s WHERE {self.matches(bound)}",) if sets else ()
-        # A value for an identity that is generated always is what the record says it is.
+        # An identity that is generated always gets the record's value.
         overriding = " OVERRIDING SYSTEM VALUE" if any(one.column.autoincrement for one in bound) else ""
         values = ", ".join(f"s.{one.place}" for one in bound)
         head = f"INSERT INTO {name} ({self.columns(bound)}){overriding} SELECT {values} FROM ({rows}) AS s"
@@ -203,7 +205,7 @@ class PostgresqlSinkSql(SinkSql):
         return f"SELECT {', '.join(values)} FROM {', '.join(rows)}"
 
     def _reading(self, one: BoundColumn) -> _StagedAs | None:
-        """The conversion between the text and a column that would read it wrongly."""
+        """The conversion of a text that the column would read wrongly."""
         schema, column, kind = one.schema, one.column, one.column.type_name.partition("(")[0]
         if schema is None:
             return None
@@ -227,7 +229,7 @@ class PostgresqlSinkSql(SinkSql):
         return None
 
     def _by_a_clock(self, schema: Schema, column: DatabaseColumn) -> _StagedAs | None:
-        """The conversion of instants for a column without time zone; None where it reads them rightly itself."""
+        """The conversion of instants for a column without time zone; None if the column reads them rightly."""
         clock = _clock(self.options.zone)
         of_list = schema.value_schema if is_list(schema) else None
         part, taker = (schema, column) if of_list is None else (of_list, column.element)
@@ -243,8 +245,7 @@ class PostgresqlSinkSql(SinkSql):
 
 
 def _least_first(schema: Schema, column: DatabaseColumn) -> str:
-    """The bits of Debezium's bytes, of which the least comes first, as many as the column has; where a higher one is
-    set there are more, which the column refuses."""
+    """The bits of Debezium's bytes, least byte first, as many as the column has; any more make it refuse them."""
     size = column.type_name.partition("(")[2].rstrip(")")
     count = bit_count(schema) or 1 if column.type_name.startswith("bit varying") else int(size or 1)
     bytewise = "get_byte({0}, i)::bit(8)::text, '' ORDER BY i DESC"
@@ -254,7 +255,7 @@ def _least_first(schema: Schema, column: DatabaseColumn) -> str:
 
 
 def _bits(kind: SchemaType, column: DatabaseColumn) -> str:
-    """The bits of a value; if they are more than the column has, all are kept, so that it refuses them."""
+    """The bits of a value. If they are more than the column has, all are kept, so that it refuses them."""
     bits, count = _BITS[kind].value, int(column.type_name.partition("(")[2].rstrip(")") or 1)
     if column.type_name.startswith("bit varying"):
         return bits
@@ -269,7 +270,7 @@ def _bits(kind: SchemaType, column: DatabaseColumn) -> str:
 def _is_misread(schema: Schema, column: DatabaseColumn) -> bool:
     """True if the column would misread the text of such values, such as a number's as a date.
 
-    If they are staged by the schema's type, the column converts or refuses them.
+    Staged by the schema's type instead, they are converted or refused by the column.
     """
     if logical(schema) is None and schema.type not in _SCALARS:
         return False
@@ -279,7 +280,7 @@ def _is_misread(schema: Schema, column: DatabaseColumn) -> bool:
 
 
 def _as_members(layout: RowLayout, cells: Mapping[str, BoundColumn]) -> str:
-    """The cells of a document's row as an object; the text in a cell for a JSON column is itself JSON."""
+    """The cells of a document's row as an object. The text in a cell for a JSON column is itself JSON."""
     members = []
     for place, one in cells.items():
         assert one.cell is not None
@@ -292,8 +293,8 @@ def _as_members(layout: RowLayout, cells: Mapping[str, BoundColumn]) -> str:
 def _clock(identifier: str) -> str | None:
     """The time zone as AT TIME ZONE takes it; None: UTC.
 
-    By the names of the tz database and by intervals only: in a name `+02:00` is west, as POSIX has it, and of the short
-    ids some are other zones than Java's.
+    Only names of the tz database and intervals are used: in a name `+02:00` is west, as POSIX has it, and some short
+    ids are other zones than Java's.
     """
     found = zone(identifier)
     if isinstance(found, ZoneInfo):
@@ -303,7 +304,7 @@ def _clock(identifier: str) -> str | None:
 
 
 def _of_a_clock(column: DatabaseColumn) -> str | None:
-    """The cast of a clock's date and time for the column, which has no time zone; None for other columns."""
+    """The cast of a clock's date and time for a column without time zone; None for other columns."""
     if column.kind is Kind.TIMESTAMP:
         return None if column.zoned else ""
     is_part = column.kind is Kind.DATE or (column.kind is Kind.TIME and "with time zone" not in column.type_name)
@@ -327,7 +328,7 @@ _HSTORE: Final = (
     r"""COALESCE('"' || replace(replace(v, E'\\', E'\\\\'), '"', E'\\"') || '"', 'NULL'), ',')"""
     " FROM json_each_text({0}) AS h (k, v)), '') END"
 )
-"""The members of a JSON object as hstore reads them."""
+"""The members of a JSON object in hstore's text form."""
 _AsItIs: Final = _StagedAs("{}", "{}")
 _BITS: Final = {
     SchemaType.BOOLEAN: _StagedAs("NULL::boolean", "{0}::int::bit(1)"),

@@ -32,20 +32,20 @@ class PostgresqlSourceSql(SourceSql):
     zoned_literal = "TIMESTAMPTZ '{}+00'"
 
     def days(self, value: str) -> str:
-        """NULL for infinity, from which nothing can be subtracted."""
+        """The days since the epoch; NULL for infinity, from which nothing can be subtracted."""
         return f"CASE WHEN isfinite({value}) THEN ({value} - DATE '1970-01-01')::bigint END"
 
     def micros(self, value: str) -> str:
-        """NULL for infinity, and for the last years that there are, whose microseconds are beyond a bigint."""
+        """The microseconds since the epoch; NULL for infinity and the last years, whose numbers exceed a bigint."""
         bounded = f"{value} > '-infinity' AND {value} < '294247-01-01'"
         return f"CASE WHEN {bounded} THEN (extract(epoch FROM {value}) * 1000000)::bigint END"
 
     def micros_of_day(self, value: str) -> str:
-        """Exact: 24:00 is a day."""
+        """The exact microseconds: 24:00 is a day."""
         return f"(extract(epoch FROM {value}) * 1000000)::bigint"
 
     def array(self, element: DatabaseColumn, value: str) -> str:
-        """An array as JSON; one of several dimensions, which unnest flattens, becomes an empty text."""
+        """An array as JSON. One of several dimensions, which unnest flattens, becomes an empty text."""
         if element.select == "{}::text":
             # By the database itself: to unnest a composite type makes columns of its fields, and rows of its nulls.
             items = f"array_to_json({value}::text[])::text"
@@ -57,16 +57,16 @@ class PostgresqlSourceSql(SourceSql):
         )
 
     def comparable(self, column: DatabaseColumn, quoted: str) -> str:
-        """A date is the timestamp of its midnight."""
+        """Compares a date as the timestamp of its midnight."""
         found = super().comparable(column, quoted)
         return f"{found}::timestamp" if column.kind is Kind.DATE else found
 
     def seems_to_bind(self, query: str) -> bool:
-        """Operators of jsonb and others are written with a `?`."""
+        """True if the query has a `?`, as operators of jsonb do."""
         return "?" in _NO_CODE.sub("", query)
 
     def size(self, connection: Connection, table: TableId, name: str) -> tuple[int, int] | None:
-        """By the statistics, scaled to the table's size of now."""
+        """The statistics' rows, scaled to the table's present size."""
         rows, pages, size, whole = single_row(
             connection,
             "SELECT reltuples::bigint, relpages::bigint, pg_relation_size(oid), pg_table_size(oid) "
@@ -77,7 +77,7 @@ class PostgresqlSourceSql(SourceSql):
         return int(rows * size / (pages * 8192)), int(whole)
 
     def ranges(self, connection: Connection, table: Table, name: str) -> Ranges | None:
-        """By blocks, which are of equal size and read one after the other; a table of parts by its key."""
+        """Cuts by blocks, which are of equal size and read one after the other; a table of parts by its key."""
         if table.type is not TableType.TABLE:
             return super().ranges(connection, table, name)
         (blocks,) = single_row(connection, f"SELECT pg_relation_size({text_literal(name)}::regclass) / 8192")
@@ -88,7 +88,7 @@ class PostgresqlSourceSql(SourceSql):
         return PostgresqlOpenTransactions()
 
     def same_snapshot(self, connection: Connection) -> tuple[str, ...]:
-        """The exported snapshot of `connection`'s transaction, which must stay open meanwhile."""
+        """Exports the snapshot of `connection`'s transaction, which must stay open meanwhile."""
         rows_of(connection, "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
         (name,) = single_row(connection, "SELECT pg_export_snapshot()")
         return "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ", f"SET TRANSACTION SNAPSHOT {text_literal(name)}"
@@ -98,4 +98,4 @@ _NO_CODE: Final = re.compile(
     r"""(?<!\w)[eE]'(?:[^'\\]|\\.)*'|'[^']*'|"[^"]*"|--[^\n]*|/\*.*?\*/|(?<![\w$])\$((?:[^\W\d]\w*)?)\$.*?\$\1\$""",
     re.DOTALL,
 )
-"""Texts, quoted names and comments; one with a doubled quote counts as two."""
+"""Texts, quoted names and comments. One with a doubled quote counts as two."""

@@ -1,9 +1,8 @@
 """SQLite (3.37 and newer): names, types, drivers.
 
-Its columns take values of any type. Integers and floating-point numbers have 64 bits whatever their column declares,
-so INTEGER is INT64 and REAL FLOAT64 (Confluent's connector: INT32 and FLOAT32, which cut them). Dates and times
-have no type: they are read from texts as its functions write them and from numbers, which are milliseconds since the
-epoch.
+Its columns take values of any type. Integers and floating-point numbers have 64 bits whatever their column declares, so
+INTEGER is INT64 and REAL FLOAT64 (Confluent's connector: INT32 and FLOAT32, which cut them). Dates and times have no
+type: they are read from texts as its functions write them and from numbers, which are milliseconds since the epoch.
 """
 
 from __future__ import annotations
@@ -75,11 +74,11 @@ _COLUMNS: Final[Mapping[SchemaType | str, str]] = {
 }
 
 _PRAGMAS: Final = ("journal_mode", "busy_timeout", "foreign_keys", "synchronous", "cache_size")
-"""The parameters of a URL that are passed on: the driver would run any pragma."""
+"""The URL's parameters that are passed on: the driver would run any pragma."""
 
 
 class SqliteDialect(Dialect):
-    """SQLite; `Access.url.database` is the file's path."""
+    """SQLite. `Access.url.database` is the file's path."""
 
     name = "SqliteDatabaseDialect"
     database = "SQLite"
@@ -109,7 +108,7 @@ class SqliteDialect(Dialect):
         return [(TableId(None, None, name), TableType(kind.upper())) for name, kind in rows]
 
     def describe(self, connection: Connection, tables: Sequence[TableId]) -> dict[TableId, Table]:
-        """By the pragmas, which are functions and read nothing from the disk after the first time."""
+        """Reads the pragmas, which are functions and read nothing from the disk after the first time."""
         kinds = {table.table.lower(): kind for table, kind in self.tables(connection)}
         found = {}
         for table in tables:
@@ -119,7 +118,7 @@ class SqliteDialect(Dialect):
         return found
 
     def columns_of(self, connection: Connection, query: str) -> tuple[DatabaseColumn, ...]:
-        """By a view of this connection alone: it knows which columns the results come from."""
+        """Reads a view of this connection alone: it knows the columns that results come from."""
         view = "temp.headrace_columns"
         plain = connection.execution_options(no_parameters=True)
         plain.exec_driver_sql(f"CREATE TEMP VIEW headrace_columns AS SELECT * FROM (\n{query}\n)")
@@ -130,14 +129,14 @@ class SqliteDialect(Dialect):
         return tuple(_column(name, declared) for name, declared in rows)
 
     def column_type(self, schema: Schema, key: bool = False) -> str:
-        """As Confluent's connector makes them."""
+        """The types of Confluent's connector."""
         found = _COLUMNS.get(logical(schema) or schema.type)
         if found is None:
             raise self.no_type(schema)
         return found
 
     def literal(self, value: Any, schema: Schema, zone: tzinfo = UTC) -> str:
-        """A constant; dates and times as the numbers that are stored for them."""
+        """A constant; dates and times as their stored numbers."""
         if (kind := logical(schema)) in (DATE, TIME, TIMESTAMP):
             return str(int(value) * (_DAY_MS if kind == DATE else 1))
         if schema.type is SchemaType.BOOLEAN:
@@ -157,7 +156,7 @@ class SqliteDialect(Dialect):
         return SqliteSinkSql(self, options)
 
     def python_url(self, access: Access) -> tuple[sqlalchemy.URL, dict[str, Any]]:
-        """sqlite3's; it waits 30 s for another's lock where the URL has no busy_timeout."""
+        """sqlite3's URL and arguments; without a busy_timeout a lock is waited for 30 s."""
         pragmas = {"busy_timeout": "30000", **self._pragmas(access)}
         waits_s = milliseconds("busy_timeout", pragmas.pop("busy_timeout")) / 1000
         arguments = {
@@ -168,12 +167,12 @@ class SqliteDialect(Dialect):
         return sqlalchemy.URL.create("sqlite", database=access.url.database), arguments
 
     def jvm(self, access: Access) -> JvmDriver:
-        """Xerial's."""
+        """Xerial's URL and properties."""
         pragmas = {"busy_timeout": "30000", **self._pragmas(access), "enable_load_extension": "false"}
         return JvmDriver(self.jdbc_class, str(access.url), pragmas)
 
     def forced(self, properties: Mapping[str, str]) -> dict[str, str]:
-        """Only the pragmas that are known to be harmless."""
+        """Keeps only the pragmas that are known to be harmless."""
         return {key: value for key, value in properties.items() if key in _PRAGMAS and re.fullmatch(r"[-\w]+", value)}
 
     def opened_file(self, connection: Any) -> str | None:
@@ -181,12 +180,14 @@ class SqliteDialect(Dialect):
         return str(connection.execute("PRAGMA database_list").fetchone()[2])
 
     def interrupt(self, connection: Any, access: Access) -> None:
-        """By SQLite's own call; a wait for a lock ends, too."""
+        """Ends the statement by SQLite's own call; a wait for a lock ends, too."""
         connection.interrupt()
 
     def prepare(self, engine: Engine) -> None:
-        """Transactions begin where SQLAlchemy says so, DDL in them, too; with the execution option `writes` they take
-        the lock of the only writer at once instead of failing when they come to write."""
+        """Makes transactions begin as SQLAlchemy says, with DDL in them.
+
+        The execution option `writes` takes the only writer's lock at once, instead of failing at the first write.
+        """
 
         @event.listens_for(engine, "connect")
         def _set(connection: Any, _: object) -> None:
@@ -208,24 +209,23 @@ class _PatientConnection(sqlite3.Connection):
 
     waits_s = 0.0
     pragmas: Mapping[str, str] = {}
-    """Set when the connection is in use: one of them may write to the file."""
+    """Set once the connection is in use: one of them may write to the file."""
     interrupted = False
 
     def cursor(self, *_: Any) -> Any:
-        """One that waits likewise."""
         return super().cursor(_PatientCursor)
 
     def commit(self) -> None:
-        """As sqlite3's, which waits for readers."""
+        """Commits; waits for readers."""
         self.patiently(super().commit)
 
     def interrupt(self) -> None:
-        """As sqlite3's; waits for locks fail from now on."""
+        """Ends the statement; waits for locks fail from now on."""
         self.interrupted = True
         super().interrupt()
 
     def patiently(self, act: Callable[..., Any], *given: Any) -> Any:
-        """The result of `act`, tried again while others hold a lock, for `waits_s`. Errors: as of `act`."""
+        """The result of `act`, retried for `waits_s` while others hold a lock. Errors: those of `act`."""
         end = time.monotonic() + self.waits_s
         while True:
             began = time.monotonic()
@@ -247,7 +247,7 @@ class _PatientCursor(sqlite3.Cursor):
 
 
 def _opening(waits_s: float, pragmas: Mapping[str, str]) -> Callable[..., sqlite3.Connection]:
-    """Opens a connection that waits so long and has these to set."""
+    """Makes connections with this wait for locks and these pragmas to set."""
 
     def opened(*args: Any, **kwargs: Any) -> sqlite3.Connection:
         connection = _PatientConnection(*args, **kwargs)
@@ -278,7 +278,7 @@ def _described(connection: Connection, table: TableId, kind: TableType) -> Table
 
 
 def _is_row_id(declared: str, key: tuple[str, ...]) -> bool:
-    """INTEGER PRIMARY KEY, literally, is the number that every row has."""
+    """True for INTEGER PRIMARY KEY, literally: it is the number that every row has."""
     return len(key) == 1 and declared.upper() == "INTEGER"
 
 

@@ -26,7 +26,7 @@ from headrace.plugins.schema import DATE, DECIMAL, TIME, TIMESTAMP, SchemaType, 
 
 _UNHEX: Final = "headrace_unhex"
 _TEXT: Final = "headrace_text"
-"""Functions that are registered on each connection: SQLite has an `unhex` of its own only from 3.41 on."""
+"""Functions registered on each connection: SQLite has its own `unhex` only from 3.41 on."""
 _MOMENTS: Final = (DATE, TIME, TIMESTAMP)
 _DAY_MS: Final = 86_400_000
 _INTEGERS: Final = (SchemaType.INT8, SchemaType.INT16, SchemaType.INT32, SchemaType.INT64, SchemaType.BOOLEAN)
@@ -44,7 +44,7 @@ class SqliteSinkSql(SinkSql):
         return Form(documents=True, cell=lambda value: value.column, item=self._item)
 
     def target(self, table: Table, layout: RowLayout, members: Sequence[str] = ()) -> Target:
-        """Always one statement."""
+        """Always a single statement."""
         if (truncated := self.truncated(table, layout)) is not None:
             return truncated
         bound, name = self.bound(table, layout, members), self.name(table)
@@ -67,7 +67,6 @@ class SqliteSinkSql(SinkSql):
         driver.create_function(_TEXT, 1, _text, deterministic=True)
 
     def _value(self, layout: RowLayout, one: BoundColumn) -> str:
-        """An item as a value of its schema's type."""
         number = len(layout.cells) if one.cell is None else layout.cells.index(one.cell)
         where = "'" + item_path(number, one.member).replace("'", "''") + "'"
         found = f"json_extract(e.value, {where})"
@@ -87,10 +86,10 @@ class SqliteSinkSql(SinkSql):
         return f"{_UNHEX}({found})" if schema.type is SchemaType.BYTES else found
 
     def _item(self, value: Value) -> Column:
-        """The text of a value; that of a date or time has two forms, with a bar between them.
+        """The text of a value; a date or time has two forms with a bar between.
 
-        First the milliseconds that Confluent's connector stores, then the text for a column of texts, in which
-        timestamps show the clock of `db.timezone`.
+        The first is the milliseconds that Confluent's connector stores. The second is the text for a column of texts,
+        in which timestamps show the clock of `db.timezone`.
         """
         column, schema = value.column, value.schema
         if value.text or logical(schema) not in _MOMENTS:
@@ -111,7 +110,7 @@ def _unhex(text: str | None) -> bytes | None:
 
 
 def _text(twice: str) -> Any:
-    """The first element of a JSON array, as a text."""
+    """The first element of a JSON array, as text."""
     return json.loads(twice)[0]
 
 
@@ -119,7 +118,7 @@ _WITH_NUL: Final = (
     "CASE WHEN instr(e.value, '\\u0000') AND json_type(e.value, {0}) = 'text' "
     f"THEN {_TEXT}(json_extract(e.value, {{0}}, {{0}})) ELSE {{1}} END"
 )
-"""The SQL of a text that may have NUL, at which `json_extract` would end it."""
+"""The SQL of a text that may have a NUL, at which `json_extract` would end it."""
 _FLOAT: Final = (
     "CASE {0} WHEN 'Infinity' THEN 9e999 WHEN '-Infinity' THEN -9e999 WHEN 'NaN' THEN NULL "
     "ELSE CAST(json_extract({0}, '$') AS REAL) END"

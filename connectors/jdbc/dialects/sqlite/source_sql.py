@@ -30,7 +30,7 @@ class SqliteSourceSql(SourceSql):
     text_type = "TEXT"
 
     def fetched(self, column: DatabaseColumn, quoted: str) -> FetchedColumn:
-        """Numbers as texts: floating-point ones with as many digits as they need."""
+        """Fetches numbers as texts, floating-point ones with as many digits as they need."""
         if column.kind is Kind.TIMESTAMP:
             # The dialect's own expression has milliseconds only.
             column = replace(column, select=self.micros("{}"))
@@ -42,27 +42,27 @@ class SqliteSourceSql(SourceSql):
         return FetchedColumn(real, spark.StringType())
 
     def temporal_number(self, column: DatabaseColumn, value: str) -> str:
-        """The dialect reads dates and times as numbers already, those of a TIME in milliseconds."""
+        """Takes the numbers into which the dialect has turned dates and times; those of a TIME are in milliseconds."""
         return f"{value} * 1000" if column.kind is Kind.TIME else value
 
     def micros(self, value: str) -> str:
-        """Of texts as SQLite's functions write them, and of numbers, which are milliseconds."""
+        """The microseconds of texts as SQLite's functions write them, and of numbers, which are milliseconds."""
         return _MICROS.replace("{}", value)
 
     def comparable(self, column: DatabaseColumn, quoted: str) -> str:
-        """As a number, whatever the column holds: texts and numbers cannot be compared. No index serves it."""
+        """Compares as a number, whatever the column holds: texts and numbers cannot be compared. No index serves it."""
         return self.micros(quoted)
 
     def unit(self, column: DatabaseColumn) -> int:
-        """A second at least: CURRENT_TIMESTAMP has no fraction, and no column says what is in it."""
+        """A second at least: CURRENT_TIMESTAMP has no fraction, and no column declares one."""
         return max(1_000_000, super().unit(column))
 
     def may_count(self, column: DatabaseColumn) -> bool:
-        """Columns of queries say nothing of their types."""
+        """Always true: columns of queries do not tell their types."""
         return True
 
     def number(self, comparable: str) -> str:
-        """It is one."""
+        """Returns it unchanged: it is a number."""
         return comparable
 
     def bound(self, micros: int, zoned: bool) -> str:
@@ -70,11 +70,11 @@ class SqliteSourceSql(SourceSql):
         return str(micros)
 
     def isolation(self, level: str) -> tuple[str, ...]:
-        """SQLite's transactions are serializable, but for those that read what is not committed."""
+        """SQLite's transactions are serializable, except with READ_UNCOMMITTED."""
         return (f"PRAGMA read_uncommitted = {'ON' if level == 'READ_UNCOMMITTED' else 'OFF'}",)
 
     def ranges(self, connection: Connection, table: Table, name: str) -> Ranges | None:
-        """By the number that rows have, where they have one."""
+        """Cuts by the row's number, if rows have one."""
         try:
             return self.spanned(connection, f"{name} t", "t.rowid")
         except Exception:  # a view, a table WITHOUT ROWID

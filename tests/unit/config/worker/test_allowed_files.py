@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from headrace.config.connector.validation import ConnectorValidator
+from headrace.config.connector.validator import ConnectorValidator
 from headrace.config.files import MOST_BYTES, read_file
 from headrace.config.problems import ConfigError
 from headrace.config.worker.allowed_files import check_files, file_problems

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from headrace.config.connector.validation import ConnectorValidator
+from headrace.config.connector.validator import ConnectorValidator
 from headrace.config.problems import ConfigError
 from headrace.config.worker import allowed_hosts
 from headrace.config.worker.allowed_hosts import (

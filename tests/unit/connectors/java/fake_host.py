@@ -9,7 +9,7 @@ from headrace.connectors.java.process import JavaHost
 
 
 class NotingHost:
-    """A host for one connector, task or section; `call` is what a test makes of it."""
+    """A host for one connector, task or stage; `call` is what a test makes of it."""
 
     def __init__(self) -> None:
         self.offsets: dict[int, Any] = {}

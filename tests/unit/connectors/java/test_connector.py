@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 import pytest
 
-from headrace.config.connector.validation import ConnectorValidator
+from headrace.config.connector.validator import ConnectorValidator
 from headrace.config.settings import Settings
 from headrace.config.worker.config import WorkerConfig
 from headrace.connectors.java import connector as module

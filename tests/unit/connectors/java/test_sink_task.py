@@ -10,7 +10,7 @@ import pytest
 from headrace.connectors.java import sink_task as module
 from headrace.connectors.java.errors import HostLost, HostTimeout, JavaError
 from headrace.connectors.java.sink_task import JavaSinkTask
-from headrace.plugins.contracts import RecordsFailed, RetriableError, SinkWishes, TaskContext, TopicPartition
+from headrace.plugins.contracts import RecordsFailed, RetriableError, SinkRequests, TaskContext, TopicPartition
 from headrace.plugins.schema import STRING
 from headrace.plugins.stopping import StopToken
 from tests.unit.connectors.java.fake_host import NotingHost
@@ -130,29 +130,29 @@ def test_after_a_failed_pre_commit_the_task_goes_back(task: JavaSinkTask, host: 
     host.answers["sink.commit"] = error
     with pytest.raises(RetriableError, match="preCommit"):
         task.pre_commit({P0: 8, P1: 3})
-    assert task.wishes().offsets == {P0: 5}
-    assert task.wishes() == SinkWishes()
+    assert task.requests().offsets == {P0: 5}
+    assert task.requests() == SinkRequests()
     host.answers["sink.commit"] = {"released": [["t", 0, 6]], **asked()}
     assert task.pre_commit({P0: 8}) == {P0: 6}
     host.answers["sink.commit"] = error
     with pytest.raises(RetriableError):
         task.pre_commit({P0: 8})
-    assert task.wishes().offsets == {P0: 6}
+    assert task.requests().offsets == {P0: 6}
 
 
 def test_the_plugins_wishes_reach_the_worker_once(task: JavaSinkTask, host: FakeHost) -> None:
     host.answers["sink.put"] = asked(offsets=[["t", 0, 3]], commit=True, pause=[["t", 0], ["t", 1]], resume=[["t", 1]])
     write(task, batch(5))
-    assert task.wishes() == SinkWishes({P0: 3}, True, {P0: math.inf, P1: 0.0})
-    assert task.wishes() == SinkWishes()
+    assert task.requests() == SinkRequests({P0: 3}, True, {P0: math.inf, P1: 0.0})
+    assert task.requests() == SinkRequests()
     host.events[7]({"event": "sink", "connector": 7, "asked": {"offsets": [["t", 0, 4]]}})
-    assert task.wishes().offsets == {P0: 4}
+    assert task.requests().offsets == {P0: 4}
 
 
 def test_offsets_asked_for_in_open_are_where_the_partitions_begin(task: JavaSinkTask, host: FakeHost) -> None:
     host.answers["sink.open"] = asked(offsets=[["t", 0, 3], ["t", 1, 4]])
     assert task.open([P0]) == {P0: 3}
-    assert task.wishes().offsets == {P1: 4}
+    assert task.requests().offsets == {P1: 4}
 
 
 def test_reported_records_fail_alone(task: JavaSinkTask, host: FakeHost) -> None:
@@ -181,10 +181,10 @@ def test_what_fails_without_a_batch_is_raised(task: JavaSinkTask, host: FakeHost
     told = {"class": "X", "message": "late", "trace": "X: late", "kind": "other"}
     host.events[7]({"event": "sink", "connector": 7, "error": told})
     with pytest.raises(JavaError, match="X: late"):
-        task.wishes()
+        task.requests()
     host.is_lost = True
     with pytest.raises(HostLost):
-        task.wishes()
+        task.requests()
     task.close([P0])
     task.stop()
     assert host.named("sink.close") == host.named("sink.stop") == []

@@ -10,7 +10,8 @@ from typing import Any
 
 import pytest
 
-from headrace.config.connector.validation import ConnectorValidator, plugin_config
+from headrace.config.connector.validation import plugin_config
+from headrace.config.connector.validator import ConnectorValidator
 from headrace.config.properties import read_connector
 from headrace.config.worker.config import WorkerConfig
 from headrace.connectors.jdbc.database.connection import Database

@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from headrace.config.connector.validation import ConnectorValidator
+from headrace.config.connector.validator import ConnectorValidator
 from headrace.config.settings import ConfigError
 from headrace.converters.avro.references import standing_alone
 from headrace.converters.registry import client as client_module

@@ -7,7 +7,7 @@ from typing import Final
 import pytest
 from confluent_kafka import KafkaError, KafkaException
 
-from headrace.plugins.kafka import group_offsets, handle
+from headrace.plugins.kafka import group_offsets, librdkafka_internals
 from headrace.plugins.kafka.group_offsets import GroupOffset, GroupOffsets
 from tests.mock_cluster import MockCluster
 
@@ -62,7 +62,7 @@ def test_a_group_whose_broker_never_knows_it_is_told_of(cluster: MockCluster, of
 
 
 def test_an_answer_can_be_waited_for_in_parts() -> None:
-    answer = GroupOffsets({"bootstrap.servers": "127.0.0.1:1"}).committed("other", timeout_s=3.0)
+    answer = GroupOffsets({"bootstrap.servers": "127.0.0.1:1"}).committed("other", timeout_s=1.0)
     with pytest.raises(TimeoutError):
         answer.result(0.05)
     with pytest.raises(KafkaException, match="_TIMED_OUT"):
@@ -79,6 +79,6 @@ def test_one_configuration_has_one_client(cluster: MockCluster) -> None:
 
 
 def test_another_confluent_kafka_is_refused(cluster: MockCluster, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(handle, "_BYTES", 168)
+    monkeypatch.setattr(librdkafka_internals, "_BYTES", 168)
     with pytest.raises(ImportError, match=r"pip install 'confluent-kafka>=2.16,<2.17'"):
         GroupOffsets({"bootstrap.servers": cluster.bootstrap}).committed("g")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any, NamedTuple
 
 import pytest
@@ -13,7 +14,7 @@ from confluent_kafka.admin import AdminClient, OffsetSpec
 
 from headrace.plugins.kafka import admin_clients, client_statistics, group_offsets, known_brokers
 from headrace.plugins.kafka.client_statistics import ClientStatistics
-from headrace.plugins.kafka.group_offsets import GroupOffset
+from headrace.plugins.kafka.group_offsets import GroupOffset, GroupOffsets
 from headrace.plugins.kafka.known_brokers import KnownBrokers
 from headrace.worker.kafka import librdkafka
 from tests.metadata_proxy import MetadataProxy
@@ -67,6 +68,13 @@ def answers(request: Callable[[], object]) -> bool:
     except KafkaException:
         return False
     return True
+
+
+def hear_of_no_broker(link: MetadataProxy, lists: Callable[[], object]) -> None:
+    """Fence the link, and wait until the client that lists topics was told that there are no brokers."""
+    told = link.fenced_answers
+    link.fence()
+    until(lambda: (answers(lists), link.fenced_answers > told)[1])
 
 
 def has_ends(client: AdminClient) -> bool:
@@ -131,10 +139,42 @@ def test_a_client_that_was_told_of_no_broker_is_served_again(
 ) -> None:
     client = made({**CLIENT, "bootstrap.servers": link.servers}, link.broker)
     until(client.serves)
-    link.fence()
-    until(lambda: (answers(client.lists), link.fenced_answers > 0)[1])
+    hear_of_no_broker(link, client.lists)
     link.heal()
     until(client.serves)
+
+
+def test_offsets_come_that_were_asked_for_while_no_broker_was_known(
+    link: MetadataProxy, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(group_offsets, "_AGAIN_S", 0.5)
+    for number in range(4):  # librdkafka forgets one of four
+        client = GroupOffsets({**CLIENT, "bootstrap.servers": link.servers})
+        client.committed("g", timeout_s=SECONDS).result()
+        hear_of_no_broker(link, partial(client._client.list_topics, timeout=0.1))
+        asked = [client.committed(group, [GroupOffset("t", 0)], timeout_s=SECONDS) for group in ("g", f"h{number}")]
+        link.heal()
+        assert [answer.result()[0].offset for answer in asked] == [-1001, -1001]
+
+
+def test_no_offsets_are_asked_for_while_no_broker_is_connected(
+    link: MetadataProxy, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A request in vain may end the process once the brokers are back."""
+    with TcpProxy(link.port) as wire:
+        link.advertised_port = wire.port
+        client = GroupOffsets({**CLIENT, "bootstrap.servers": f"127.0.0.1:{wire.port}"})
+        client.committed("g", timeout_s=SECONDS).result()
+        until(lambda: (client.poll(), not client.is_cut_off)[1])
+        wire.cut()
+        until(lambda: (client.poll(), client.is_cut_off)[1])
+        with monkeypatch.context() as patch:
+            patch.setattr(group_offsets._Asked, "send", lambda *_: pytest.fail("it was sent"))
+            with pytest.raises(KafkaException, match="no broker has told the offsets of the group"):
+                client.committed("g", timeout_s=0.5).result()
+        answer = client.committed("g", timeout_s=SECONDS)
+        wire.heal()
+        assert answer.result() == []
 
 
 def test_the_log_says_that_brokers_are_looked_up_anew(link: MetadataProxy, caplog: pytest.LogCaptureFixture) -> None:

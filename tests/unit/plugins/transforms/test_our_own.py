@@ -72,7 +72,7 @@ def test_what_is_allowed_is_imported(package: str, allowed: str) -> None:
 def test_a_task_tells_its_transforms_what_the_worker_allows(package: str) -> None:
     config = {"transforms": "x", "transforms.x.type": "Python", "transforms.x.function": f"{package}.inner:same"}
     made = Transforms.of(config, Plugins.discover(), _bytes, {"python.transforms.allowed": [package]})
-    assert isinstance(made.links[0].transform, Python)
+    assert isinstance(made.steps[0].transform, Python)
     with pytest.raises(ConfigError, match="allows no functions"):
         Transforms.of(config, Plugins.discover(), _bytes)
 

@@ -365,7 +365,7 @@ def mirror(users: dict[str, str]) -> Iterator[httpx.Client]:
     server = HttpServer([FREE])
     with RestClient() as client:
         server.start(mirror_app(flows, config.values, client, entrance))
-        with httpx.Client(base_url=str(server.bound[0])) as http:
+        with httpx.Client(base_url=str(server.bound[0]), timeout=60) as http:
             yield http
         server.stop()
     entrance.stop()

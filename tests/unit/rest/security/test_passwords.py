@@ -49,7 +49,7 @@ async def refused_but(
     held: int, tries: list[asyncio.Task[Principal]]
 ) -> tuple[set[asyncio.Task[Principal]], set[asyncio.Task[Principal]]]:
     """All are answered but so many, which wait; the answered and the waiting ones."""
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         while True:
             done, waiting = await asyncio.wait(tries, timeout=0.05)
             if len(waiting) <= held:

@@ -10,7 +10,7 @@ import pytest
 
 from headrace.worker.cli import doctor
 from headrace.worker.cli.doctor import Verdict
-from headrace.worker.machine import processes
+from tests.held_ports import held_port
 
 
 @pytest.fixture(autouse=True)
@@ -72,7 +72,7 @@ def test_a_taken_rest_port_is_a_warning_that_says_who(monkeypatch: pytest.Monkey
 
 
 def test_free_ports_are_fine(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(doctor, "_REST_PORT", processes.free_port())
+    monkeypatch.setattr(doctor, "_REST_PORT", held_port())
     assert doctor._rest_port().state is Verdict.OK
 
 

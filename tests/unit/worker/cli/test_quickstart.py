@@ -113,7 +113,7 @@ def rest() -> Iterator[PlayedRest]:
 
 def test_the_watch_waits_for_every_connector_and_task(rest: PlayedRest) -> None:
     watch = PipeWatch(rest.url, "127.0.0.1:9", "t", ("one", "two"))
-    with httpx.Client(base_url=rest.url) as client:
+    with httpx.Client(base_url=rest.url, timeout=60) as client:
         rest.states = {"one": ["RUNNING"]}
         watch._ask_worker(client)
         assert watch.answers.is_set()

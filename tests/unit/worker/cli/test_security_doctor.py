@@ -10,7 +10,7 @@ import pytest
 from cryptography.hazmat.primitives.serialization import BestAvailableEncryption, pkcs12
 from typer.testing import CliRunner
 
-from headrace.worker.cli import security_doctor
+from headrace.worker.cli import doctor, security_doctor
 from headrace.worker.cli.commands import app
 from headrace.worker.cli.doctor import Check, Verdict
 from headrace.worker.cli.security_doctor import examine
@@ -163,7 +163,9 @@ def test_a_file_that_is_not_there(tmp_path: Path) -> None:
     assert "none.properties" in check.found
 
 
-def test_the_command_shows_them_with_the_machine_s(tmp_path: Path) -> None:
+def test_the_command_shows_them_with_the_machine_s(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HEADRACE_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setattr(doctor, "cluster_id", lambda *_, **__: None)
     file = tmp_path / "worker.properties"
     file.write_text("bootstrap.servers=127.0.0.1:9092\n")
     done = CliRunner().invoke(app, ["doctor", "--worker", str(file), "--bootstrap-servers", "127.0.0.1:9", "--json"])

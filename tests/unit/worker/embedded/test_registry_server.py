@@ -14,7 +14,6 @@ from typer.testing import CliRunner
 from headrace.worker.cli import commands
 from headrace.worker.embedded import registry_server
 from headrace.worker.embedded.registry_server import Registry
-from headrace.worker.machine import processes
 from headrace.worker.machine.jars import Java, Unavailable
 from tests.held_ports import held_port
 
@@ -77,7 +76,7 @@ def test_without_a_java_that_is_new_enough_the_command_answers_3(
         raise Unavailable(f"{purpose} needs Java {minimum}")
 
     monkeypatch.setattr(registry_server, "find_newer_java", none)
-    port = str(processes.free_port())
+    port = str(held_port())
     told = CliRunner().invoke(commands.app, ["registry", "start", "--data-dir", str(tmp_path), "--port", port])
     assert told.exit_code == 3
     assert "needs Java 21" in told.output

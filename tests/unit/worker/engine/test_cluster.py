@@ -145,6 +145,30 @@ def test_a_probe_that_waits_says_for_what(
     assert found.trouble in caplog.text
 
 
+def test_executors_that_end_as_they_start_are_told_of_with_the_reason_once(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    found = Cluster([], tmp_path)
+    line = (
+        "[2026-11-28 08:53:36,521] INFO Executor updated: app-1/{0} is now {1} "
+        "(org.apache.spark.deploy.client.StandaloneAppClient$ClientEndpoint:303)\n"
+    )
+    why = 'Error running executor: java.io.IOException: Cannot run program "/no/java"{}: error=2, No such file'
+    for number in range(3):
+        folder = f' (in directory "/work/{number}")'
+        assert found.takes(line.format(number, f"FAILED ({why.format(folder)})"))
+    assert found.trouble is not None
+    assert why.format("") in found.trouble
+    assert caplog.text.count("end as they start") == 1
+    begun = session("spark://host:7077", 0, 1)
+    found._checked = _Checked(begun)
+    found._warn(begun)
+    assert why.format("") in found.trouble, "the reason, and not that there are none"
+    assert found.takes(line.format(4, "EXITED (Command exited with code 1)"))
+    assert "Command exited with code 1. See stderr" in found.trouble
+    assert not found.takes("[2026-11-28 08:53:36,521] ERROR Executor updated: x (org.apache.spark.A:1)\n")
+
+
 def test_jobs_wait_until_executors_are_checked() -> None:
     assert Spark({}, []).takes_jobs
     assert not Spark({"spark.master": "spark://host:7077"}, []).takes_jobs

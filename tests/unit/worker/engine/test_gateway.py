@@ -67,7 +67,7 @@ def test_what_an_operator_configured_for_spark_submit_counts(spark_home: Path, m
 def test_pyspark_is_imported_without_pandas_and_knows_both_afterwards() -> None:
     code = """
 import sys
-from headrace.worker.engine.gateway import import_pyspark
+from headrace.worker.engine.spark_internals import import_pyspark
 import_pyspark()
 assert "pandas" not in sys.modules
 import pyspark.sql.pandas.utils as utils

@@ -1,4 +1,4 @@
-"""What is made by equal recipes is made once for a frame, and again after an error."""
+"""What is made by equal keys is made once for a frame, and again after an error."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Makes:
         return [self.times]
 
 
-def test_equal_recipes_share_what_the_first_made_of_the_same_frame() -> None:
+def test_equal_keys_share_what_the_first_made_of_the_same_frame() -> None:
     frame: Any = Frame()
     other: Any = Frame()
     makes = Makes()
@@ -52,7 +52,7 @@ def test_an_error_is_the_callers_and_the_next_makes_it() -> None:
     assert shared(frame, "a", fail) == "made"
 
 
-def test_others_wait_for_the_first_and_not_for_other_recipes() -> None:
+def test_others_wait_for_the_first_and_not_for_other_keys() -> None:
     frame: Any = Frame()
     begun, go_on, got = threading.Event(), threading.Event(), list[str]()
 
@@ -80,8 +80,8 @@ def test_what_was_used_longest_ago_is_made_again_and_nothing_outlives_its_frame(
     monkeypatch.setattr(module, "MOST", 2)
     frame: Any = Frame()
     makes = Makes()
-    for recipe in ("a", "b", "a", "c", "a", "b"):
-        shared(frame, recipe, makes)
+    for key in ("a", "b", "a", "c", "a", "b"):
+        shared(frame, key, makes)
     assert makes.times == 4
     kept = shared(frame, "kept", Frame)
     gone = weakref.ref(kept)

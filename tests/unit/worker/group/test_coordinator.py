@@ -14,8 +14,8 @@ from headrace.worker.group.session import Timing
 
 def test_a_closed_connection_may_be_closed_again(monkeypatch: pytest.MonkeyPatch) -> None:
     coordinator = MagicMock()
-    coordinator._close_heartbeat.side_effect = [None, RuntimeError("NetworkSelector closed!")]
-    monkeypatch.setattr(group_coordinator, "KafkaNetClient", MagicMock())
+    coordinator.end_heartbeats.side_effect = [None, RuntimeError("NetworkSelector closed!")]
+    monkeypatch.setattr(group_coordinator, "GroupClient", MagicMock())
     monkeypatch.setattr(group_coordinator, "Coordinator", lambda *_, **__: coordinator)
     seat: Any = MagicMock()
     connection = Connection({}, "g", MagicMock(spec=Timing), seat)

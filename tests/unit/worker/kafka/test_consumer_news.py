@@ -12,14 +12,14 @@ from typing import Any, Final
 import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 
-from headrace.plugins.kafka import handle
+from headrace.plugins.kafka import librdkafka_internals
 from headrace.worker.kafka.consumer_news import ConsumerNews
 from tests.mock_cluster import MockCluster
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="elsewhere the client waits itself")
 
-SECONDS: Final = 60
-SOON_S: Final = 30.0
+SECONDS: Final = 120
+SOON_S: Final = 60.0
 """Less than the waits of these tests, and far more than a wake-up takes."""
 
 
@@ -108,5 +108,5 @@ def test_a_consumer_that_was_let_go_is_left_alone(rig: Rig) -> None:
 
 def test_what_is_no_known_consumer_waits_itself(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
     assert ConsumerNews.of(object()) is None
-    monkeypatch.setattr(handle, "_BYTES", 168)
+    monkeypatch.setattr(librdkafka_internals, "_BYTES", 168)
     assert ConsumerNews.of(rig.client) is None

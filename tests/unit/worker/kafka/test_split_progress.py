@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from types import SimpleNamespace
 from typing import Any
 
 import pyarrow as pa
@@ -10,7 +9,6 @@ import pytest
 
 from headrace.plugins.contracts import Stop
 from headrace.worker.kafka.split_progress import SplitProgress
-from headrace.worker.pipeline.source_job import by_split
 
 ERROR = pa.struct([("stage", pa.string()), ("class", pa.string()), ("message", pa.string())])
 BAD = {"stage": "TASK_POLL", "class": "a.B", "message": "no"}
@@ -32,7 +30,7 @@ def upto(progress: SplitProgress) -> Any:
 
 
 def test_at_the_end_the_last_row_counts() -> None:
-    progress = SplitProgress(offsets_repeat=True)
+    progress = SplitProgress(rows_share_offsets=True)
     progress.take(rows(1, 2, 2), tolerate=False)
     progress.take(rows(2, 2), tolerate=False)
     assert upto(progress) == 2
@@ -50,7 +48,7 @@ def test_at_the_end_the_last_row_counts() -> None:
     ],
 )
 def test_a_group_that_was_not_passed_whole_does_not_count(batches: list[pa.RecordBatch], wanted: int | None) -> None:
-    progress = SplitProgress(offsets_repeat=True)
+    progress = SplitProgress(rows_share_offsets=True)
     for batch in batches:
         progress.take(batch, tolerate=False)
     assert progress.stop is Stop.FATAL
@@ -64,7 +62,7 @@ def test_where_offsets_do_not_repeat_the_last_good_row_counts() -> None:
 
 
 def test_what_is_tried_again_begins_behind_a_whole_group() -> None:
-    progress = SplitProgress(offsets_repeat=True)
+    progress = SplitProgress(rows_share_offsets=True)
     progress.take(rows(1, 2, 2), tolerate=False)
     progress.mark()
     progress.take(rows(2, 3, 3), tolerate=False)
@@ -73,7 +71,7 @@ def test_what_is_tried_again_begins_behind_a_whole_group() -> None:
 
 
 def test_one_by_one_too() -> None:
-    progress = SplitProgress(offsets_repeat=True)
+    progress = SplitProgress(rows_share_offsets=True)
     batch = rows(1, 2, 2, 3)
     progress.take(batch, tolerate=False)
     progress.restart()
@@ -81,47 +79,10 @@ def test_one_by_one_too() -> None:
         progress.sent(batch.slice(number, 1))
     progress.refuse(batch.slice(2, 1), "too large", tolerate=False)
     assert upto(progress) == 1
-    whole = SplitProgress(offsets_repeat=True)
+    whole = SplitProgress(rows_share_offsets=True)
     whole.take(batch, tolerate=False)
     whole.restart()
     for number in range(4):
         whole.sent(batch.slice(number, 1))
     whole.settled()
     assert upto(whole) == 3
-
-
-def part(split: int, offset: str | None, written: int, stop: str | None = None, topic: str = "t") -> Any:
-    given: dict[str, Any] = {"split": split, "source_offset": offset, "written": written, "stop": stop}
-    return SimpleNamespace(
-        **given,
-        topic=None,
-        partition=None,
-        upto=None,
-        topics=[topic],
-        reason=None,
-        part=None,
-        dropped=0,
-        bad=0,
-        bytes=0,
-        deliveries="[]",
-    )
-
-
-def test_parts_of_a_split_count_up_to_the_first_that_stopped() -> None:
-    done = by_split(
-        [
-            part(0, '{"timestamp": 1}', 10),
-            part(0, '{"timestamp": 2}', 10, topic="u"),
-            part(0, '{"timestamp": 3}', 5, stop="retry"),
-            part(0, '{"timestamp": 9}', 10),
-            part(1, '{"timestamp": 7}', 1),
-        ]
-    )
-    assert done[0].source_offset == {"timestamp": 3}
-    assert (done[0].written, done[0].stop, done[0].topics) == (25, Stop.RETRY, ("t", "u"))
-    assert (done[1].source_offset, done[1].stop) == ({"timestamp": 7}, None)
-
-
-def test_a_part_that_reached_nothing_leaves_what_was_reached_before() -> None:
-    done = by_split([part(0, '{"timestamp": 1}', 10), part(0, None, 0, stop="fatal"), part(0, '{"timestamp": 9}', 1)])
-    assert (done[0].source_offset, done[0].stop) == ({"timestamp": 1}, Stop.FATAL)

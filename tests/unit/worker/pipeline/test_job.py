@@ -99,8 +99,8 @@ def test_a_source_whose_dead_letter_goes_nowhere_stops_in_its_own_split(
     given = rows(row(1, error=BAD, split=2), row(3, split=2))
     failed = list(to([given]))
     made = SourceCollected(*failed)
-    reached = made.run()
-    assert {split: one.stop for split, one in reached.items()} == {2: Stop.FATAL}
+    outcome = made.run()
+    assert {split: one.stop for split, one in outcome.of.items()} == {2: Stop.FATAL}
     assert [(one.sent, one.refused) for one in made.told] == [(1, 1 if cause == "dead letter" else 0)]
 
 

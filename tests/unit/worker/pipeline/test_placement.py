@@ -10,7 +10,7 @@ import pytest
 from headrace.plugins.contracts import Place, Plan
 from headrace.worker.engine.admission import Admission
 from headrace.worker.engine.programs import Engine
-from headrace.worker.pipeline.placement import THERE_ROWS, SourcePlacement
+from headrace.worker.pipeline.placement import JOB_ROWS, SourcePlacement
 
 
 def engine(is_local: bool = False, takes_jobs: bool = True) -> Engine:
@@ -28,14 +28,14 @@ def engine(is_local: bool = False, takes_jobs: bool = True) -> Engine:
     ],
 )
 def test_only_what_is_not_bound_goes_to_a_cluster(place: Place, is_local: bool, may_go: bool) -> None:
-    assert engine(is_local).may_go_there(place) is may_go
+    assert engine(is_local).may_be_job(place) is may_go
 
 
 def test_nothing_goes_to_executors_that_were_not_checked() -> None:
     unchecked = engine(takes_jobs=False)
-    assert not unchecked.may_go_there(Place.ANYWHERE)
+    assert not unchecked.may_be_job(Place.ANYWHERE)
     placement = SourcePlacement(unchecked, SimpleNamespace(place=Place.ANYWHERE))  # type: ignore[arg-type]
-    assert placement.limit.rows == THERE_ROWS, "the worker is not long at what a job may do soon"
+    assert placement.limit.rows == JOB_ROWS, "the worker is not long at what a job may do soon"
 
 
 def test_a_job_that_failed_makes_the_next_ones_shorter_until_batches_end() -> None:
@@ -46,8 +46,8 @@ def test_a_job_that_failed_makes_the_next_ones_shorter_until_batches_end() -> No
         placement.job_failed(Plan((), rows=placement.limit.rows, bytes=1))
         sizes.append(placement.limit.rows)
     assert sizes[0] == whole.rows // 2
-    assert sizes[-1] == THERE_ROWS, "what is smaller would not be a job"
-    assert placement.is_there(Plan((), rows=THERE_ROWS, bytes=1))
+    assert sizes[-1] == JOB_ROWS, "what is smaller would not be a job"
+    assert placement.is_job(Plan((), rows=JOB_ROWS, bytes=1))
     for _ in range(6):
         placement.batch_done()
     assert placement.limit == whole

@@ -14,6 +14,7 @@ import pytest
 
 from headrace.plugins.contracts import PartitionResult, Place, RetriableError, Stop, TopicPartition
 from headrace.worker.logs import ConnectFormatter, connector_context
+from headrace.worker.outcome import Outcome
 from headrace.worker.pipeline.background_job import Ranges
 from headrace.worker.pipeline.job import JobCancelled
 from headrace.worker.pipeline.kafka_frames import KafkaReaders
@@ -54,7 +55,8 @@ class Job(SinkJob):
         begin, end = self.ranges[P]
         if isinstance(self.end, Exception):
             raise self.end
-        return Written([self.end or PartitionResult(P, end - 1, written=10)], [b"%d" % begin], self.in_vain)
+        outcome = Outcome({P: self.end or PartitionResult(P, end - 1, written=10)}, by_job=True)
+        return Written(outcome, [b"%d" % begin], self.in_vain)
 
 
 class Rig:
@@ -99,7 +101,7 @@ def test_the_second_writes_meanwhile_and_is_committed_behind_the_first(rig: Rig)
     assert second.written.wait(60)
     assert rig.committed == []
     first.go.set()
-    assert [rig.jobs.take()[0].upto, rig.jobs.take()[0].upto] == [9, 19]
+    assert [rig.jobs.take().of[P].upto, rig.jobs.take().of[P].upto] == [9, 19]
     assert rig.committed == [b"0", b"10"]
     assert not rig.jobs
 
@@ -121,7 +123,7 @@ def test_nothing_is_seen_of_the_second_where_the_first_stopped(rig: Rig, end: Pa
         with pytest.raises(type(end), match=str(end)):
             rig.jobs.take()
     else:
-        assert rig.jobs.take() == [end]
+        assert list(rig.jobs.take()) == [end]
     with pytest.raises(JobCancelled):
         rig.jobs.take()
     assert rig.committed == ([] if isinstance(end, Exception) else [b"0"])
@@ -140,7 +142,7 @@ def test_a_second_that_is_cancelled_while_it_waits_is_not_committed(rig: Rig) ->
     assert second.written.wait(60)
     second.cancel()
     first.go.set()
-    assert rig.jobs.take()[0].upto == 9
+    assert rig.jobs.take().of[P].upto == 9
     with pytest.raises(JobCancelled):
         rig.jobs.take()
     assert rig.committed == [b"0"]
@@ -161,9 +163,9 @@ def test_what_a_void_job_failed_of_is_nobodys_failure(
     rig.jobs.cancel()
     with pytest.raises(JobCancelled, match="no such table"):
         rig.jobs.take()
-    assert not rig.placement.may_go_there
-    rig.placement.batch_done_here()
-    assert rig.placement.may_go_there, "one outage counts once"
+    assert not rig.placement.may_be_job
+    rig.placement.batch_done_inline()
+    assert rig.placement.may_be_job, "one outage counts once"
     assert "A discarded job failed: no such table" in caplog.text
 
 
@@ -184,8 +186,8 @@ def test_what_would_be_seen_at_once_begins_behind_the_first(stages: bool, tolera
     first = rig.begin(FIRST)
     rig.begin(SECOND, go=True)
     first.go.set()
-    assert rig.jobs.take()[0].upto == 9
-    assert rig.jobs.take()[0].upto == 19
+    assert rig.jobs.take().of[P].upto == 9
+    assert rig.jobs.take().of[P].upto == 19
 
     rig.begin(FIRST, PartitionResult(P, 4, stop=Stop.FATAL), go=True)
     third = rig.begin(SECOND, go=True)
@@ -243,12 +245,12 @@ def test_ranges_of_several_partitions_end_where_the_last_job_does() -> None:
 def test_a_job_that_ended_keeps_none_of_those_before_it(rig: Rig) -> None:
     first = rig.begin({P: (0, 1)}, go=True)
     ended, then = weakref.ref(first), rig.begin({P: (1, 2)})
-    assert rig.jobs.take()[0].upto == 0
+    assert rig.jobs.take().of[P].upto == 0
     then.go.set()
     last = rig.begin({P: (2, 3)})
-    assert rig.jobs.take()[0].upto == 1
+    assert rig.jobs.take().of[P].upto == 1
     del first, then
     gc.collect()
     assert ended() is None
     last.go.set()
-    assert rig.jobs.take()[0].upto == 2
+    assert rig.jobs.take().of[P].upto == 2

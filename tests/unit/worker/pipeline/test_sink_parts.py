@@ -43,7 +43,7 @@ def test_parts_after_the_one_that_stopped_are_in_vain() -> None:
     found = written({P0: (0, 30), P1: (0, 40)}, rows)
     assert found.parts == [b"0-0", b"0-10", b"1-0"]
     assert found.in_vain == [b"0-20"]
-    assert [(one.upto, one.stop) for one in found.reached] == [(14, Stop.UNKNOWN), (39, None)]
+    assert [(one.upto, one.stop) for one in found.outcome] == [(14, Stop.UNKNOWN), (39, None)]
 
 
 OPTIONS = {"kafka.max.poll.records": "5000", "kafka.client.rack": "a"}

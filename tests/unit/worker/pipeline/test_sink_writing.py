@@ -135,20 +135,15 @@ def pieces(count: int, partitions: int = 1, bad: Collection[int] = (), size: int
 def test_rows_that_the_sink_leaves_out_are_not_sent(monkeypatch: pytest.MonkeyPatch) -> None:
     rig = Rig(monkeypatch, Sink())
     rig.sink.leaves_out = {TopicPartition("t", 1): 2}
-    found = by_partition(rig.writing.write(pieces(10, partitions=2)))
+    found = rig.writing.write(pieces(10, partitions=2)).of
     counts = {partition: (one.upto, one.written, one.dropped) for partition, one in found.items()}
     assert counts == {TopicPartition("t", 0): (8, 5, 0), TopicPartition("t", 1): (9, 3, 2)}
-
-
-def by_partition(reached: list[PartitionResult]) -> dict[TopicPartition | None, PartitionResult]:
-    assert len({one.partition for one in reached}) == len(reached)
-    return {one.partition: one for one in reached}
 
 
 def test_named_records_are_dead_lettered_with_those_that_were_bad_before(monkeypatch: pytest.MonkeyPatch) -> None:
     rig = Rig(monkeypatch, Sink(named={3, 11}, late={6}))
     reached = rig.writing.write(pieces(12, bad={4}))
-    assert reached == [PartitionResult(P0, 11, written=8, bad=4)]
+    assert reached.of == {P0: PartitionResult(P0, 11, written=8, bad=4)}
     assert rig.sink.written == [0, 1, 2, 5, 7, 8, 9, 10]
     assert rig.said == {3: "no 3", 4: "no", 6: "late 6", 11: "no 11"}
     assert rig.sink.tries == 1
@@ -159,7 +154,7 @@ def test_named_records_are_dead_lettered_with_those_that_were_bad_before(monkeyp
 @pytest.mark.parametrize("how", ["named", "late", "hidden"])
 def test_without_tolerance_its_partition_stops_at_the_first(monkeypatch: pytest.MonkeyPatch, how: str) -> None:
     rig = Rig(monkeypatch, Sink(**{how: {6, 8}}), tolerate=False)
-    reached = by_partition(rig.writing.write(pieces(12, partitions=2)))
+    reached = rig.writing.write(pieces(12, partitions=2)).of
     assert reached[P1] == PartitionResult(P1, 11, written=6)
     stopped = reached[P0]
     assert (stopped.upto in (4, 5), stopped.stop, stopped.written) == (True, Stop.FATAL, 3)
@@ -171,20 +166,20 @@ def test_without_tolerance_its_partition_stops_at_the_first(monkeypatch: pytest.
 
 def test_who_is_to_blame_is_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
     rig = Rig(monkeypatch, Sink(hidden={0, 7, 99}))
-    assert rig.writing.write(pieces(100, bad={50})) == [PartitionResult(P0, 99, written=96, bad=4)]
+    assert rig.writing.write(pieces(100, bad={50})).of == {P0: PartitionResult(P0, 99, written=96, bad=4)}
     assert rig.sink.written == [n for n in range(100) if n not in (0, 7, 50, 99)]
     assert rig.said == {0: "one of them, 0", 7: "one of them, 7", 50: "no", 99: "one of them, 99"}
 
 
 def test_finding_out_begins_with_halves(monkeypatch: pytest.MonkeyPatch) -> None:
     rig = Rig(monkeypatch, Sink(hidden={0}))
-    assert rig.writing.write(pieces(2)) == [PartitionResult(P0, 1, written=1, bad=1)]
+    assert rig.writing.write(pieces(2)).of == {P0: PartitionResult(P0, 1, written=1, bad=1)}
     assert rig.sink.tries == 3
 
 
 def test_a_record_that_write_and_finish_name_is_one(monkeypatch: pytest.MonkeyPatch) -> None:
     rig = Rig(monkeypatch, Sink(named={3}, late={3}))
-    assert rig.writing.write(pieces(12)) == [PartitionResult(P0, 11, written=11, bad=1)]
+    assert rig.writing.write(pieces(12)).of == {P0: PartitionResult(P0, 11, written=11, bad=1)}
     assert rig.said == {3: "no 3"}
 
 
@@ -192,9 +187,9 @@ def test_slow_records_are_put_off_once_their_batch_failed_again(monkeypatch: pyt
     rig = Rig(monkeypatch, Sink(slow={7, 8}))
     with pytest.raises(RetriableError, match="slow 7"):
         rig.writing.write(pieces(20), rig.put_later)
-    assert rig.writing.write_closely(pieces(20), rig.put_later, leave_rest=False) == [
-        PartitionResult(P0, 19, written=18)
-    ]
+    assert rig.writing.write_closely(pieces(20), rig.put_later, leave_rest=False).of == {
+        P0: PartitionResult(P0, 19, written=18)
+    }
     assert rig.later == [7, 8]
     assert rig.sink.written == [n for n in range(20) if n not in (7, 8)]
     assert rig.letters == []
@@ -202,7 +197,8 @@ def test_slow_records_are_put_off_once_their_batch_failed_again(monkeypatch: pyt
 
 def test_a_slow_record_alone_is_put_off(monkeypatch: pytest.MonkeyPatch) -> None:
     rig = Rig(monkeypatch, Sink(slow={0}))
-    assert rig.writing.write_closely(pieces(1), rig.put_later, leave_rest=False) == [PartitionResult(P0, 0)]
+    outcome = rig.writing.write_closely(pieces(1), rig.put_later, leave_rest=False)
+    assert outcome.of == {P0: PartitionResult(P0, 0)}
     assert rig.later == [0]
 
 
@@ -232,9 +228,9 @@ def test_what_waited_in_the_retry_topic_goes_back_there_whole(monkeypatch: pytes
 
 def test_what_was_tried_long_enough_is_dead_lettered(monkeypatch: pytest.MonkeyPatch) -> None:
     rig = Rig(monkeypatch, Sink(slow={1}))
-    assert rig.writing.write_closely(pieces(3), lambda failed: failed, leave_rest=True) == [
-        PartitionResult(P0, 2, written=2, bad=1)
-    ]
+    assert rig.writing.write_closely(pieces(3), lambda failed: failed, leave_rest=True).of == {
+        P0: PartitionResult(P0, 2, written=2, bad=1)
+    }
     assert rig.said == {1: "slow 1"}
 
 
@@ -267,7 +263,7 @@ def test_each_try_of_a_batch_tells_of_a_record_once(monkeypatch: pytest.MonkeyPa
         with pytest.raises(RetriableError):
             rig.writing.write(pieces(5, bad={2}))
     sink.refused["slow"] = ()
-    assert rig.writing.write(pieces(5, bad={2})) == [PartitionResult(P0, 4, written=3, bad=2)]
+    assert rig.writing.write(pieces(5, bad={2})).of == {P0: PartitionResult(P0, 4, written=3, bad=2)}
     assert rig.said == {2: "no", 3: "no 3"}
     rig.writing.begin()
     rig.writing.write(pieces(5, bad={2}))
@@ -279,7 +275,7 @@ def test_what_is_in_the_retry_topic_is_not_put_there_again(monkeypatch: pytest.M
     for again in (False, True):
         rig.writing.begin(again)
         reached = rig.writing.write_closely(pieces(3), rig.put_later, leave_rest=True)
-        assert reached == [PartitionResult(P0, 2, written=2)]
+        assert reached.of == {P0: PartitionResult(P0, 2, written=2)}
     assert rig.later == [1]
 
 
@@ -290,9 +286,9 @@ def test_rows_that_no_writer_is_given_prove_nothing(monkeypatch: pytest.MonkeyPa
         rig.writing.write_closely(pieces(12, bad=passed), rig.put_later, leave_rest=False)
     assert rig.later == []
     rig.writing.begin()
-    assert rig.writing.write_closely(pieces(2, bad={0}), rig.put_later, leave_rest=False) == [
-        PartitionResult(P0, 1, bad=1)
-    ]
+    assert rig.writing.write_closely(pieces(2, bad={0}), rig.put_later, leave_rest=False).of == {
+        P0: PartitionResult(P0, 1, bad=1)
+    }
     assert rig.later == [1]
 
 
@@ -303,7 +299,7 @@ def test_a_search_that_takes_too_long_leaves_the_rest(monkeypatch: pytest.Monkey
     (reached,) = rig.writing.write(pieces(12))
     assert (reached.stop, reached.written + reached.bad) == (None, (reached.upto or 0) + 1)
     assert 0 < len(sink.written) < 10
-    assert rig.writing.write_closely(pieces(12), rig.put_later, leave_rest=True)[0].upto == 11
+    assert rig.writing.write_closely(pieces(12), rig.put_later, leave_rest=True).of[P0].upto == 11
     assert set(rig.later) | set(sink.written) | set(rig.said) == set(range(12))
 
 
@@ -323,5 +319,5 @@ def test_a_record_that_is_named_twice_is_one(monkeypatch: pytest.MonkeyPatch) ->
 
     monkeypatch.setattr(Writer, "write", write)
     rig = Rig(monkeypatch, Sink())
-    assert rig.writing.write(pieces(5)) == [PartitionResult(P0, 4, written=4, bad=1)]
+    assert rig.writing.write(pieces(5)).of == {P0: PartitionResult(P0, 4, written=4, bad=1)}
     assert list(rig.said) == [1]

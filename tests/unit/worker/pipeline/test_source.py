@@ -15,7 +15,6 @@ from pyspark.sql.types import StringType, StructType
 
 from headrace.config.kafka.client_config import ClientConfig
 from headrace.plugins.contracts import (
-    ArrowReader,
     Deliveries,
     Limit,
     PartitionResult,
@@ -32,12 +31,15 @@ from headrace.plugins.conversion.decode import ConverterBinding
 from headrace.plugins.conversion.encode import UNKNOWN_TOPIC
 from headrace.plugins.errors import StoppedError
 from headrace.worker.kafka.writer import TopicMissing
+from headrace.worker.outcome import Outcome
 from headrace.worker.pipeline import encoding, shape_programs, source_producer
 from headrace.worker.pipeline.encoding import SourceEncoding
+from headrace.worker.pipeline.executor import PlannedBatch
 from headrace.worker.pipeline.job_size import FIRST_JOB
-from headrace.worker.pipeline.placement import LARGEST_HERE, SMALL, SourcePlacement
+from headrace.worker.pipeline.placement import LARGEST_INLINE, SMALL, SourcePlacement
 from headrace.worker.pipeline.source import SourcePipeline
 from headrace.worker.pipeline.source_expressions import EncodedRows, SourceExpressions
+from headrace.worker.pipeline.source_job import SourceJobs
 from headrace.worker.pipeline.source_producer import SourceProducer
 from headrace.worker.pipeline.transforms import Transforms
 from tests.task_scope import task_scope
@@ -50,7 +52,7 @@ class Task:
     """A source that always has more than is asked for."""
 
     place = Place.ANYWHERE
-    offsets_repeat = False
+    rows_share_offsets = False
     wants_deliveries = Deliveries.NONE
     row_type = StructType().add("line", StringType())
     offset_type = StructType().add("position", StringType())
@@ -97,17 +99,15 @@ class Topics:
         return error
 
 
-class Pipeline(SourcePipeline):
-    """Whose batches end as they are told to."""
+class Told(SourceJobs):
+    """An executor whose batches end as they are told to."""
 
-    ends: list[PartitionResult]
+    def __init__(self, producer: SourceProducer, ends: list[PartitionResult], by_job: bool) -> None:
+        self.producer, self.ends, self.by_job = producer, ends, by_job
 
-    def _here(self, plan: Plan, reader: ArrowReader) -> dict[int, PartitionResult]:
-        return self._there(plan, reader)
-
-    def _there(self, plan: Plan, reader: ArrowReader) -> dict[int, PartitionResult]:
+    def run(self, _work: PlannedBatch) -> Outcome[int]:
         self.producer.settings(())
-        return {0: self.ends.pop(0) if self.ends else DONE}
+        return Outcome({0: self.ends.pop(0) if self.ends else DONE}, self.by_job)
 
 
 class PerTopic(TopicEncoding):
@@ -128,19 +128,20 @@ def programs(task: Task, engine: Any = None) -> SourceEncoding:
     return SourceEncoding(task_scope(engine), SourceExpressions(task, side, side, transforms))  # type: ignore[arg-type]
 
 
-def pipeline(known: frozenset[str] | None, *ends: PartitionResult) -> tuple[Pipeline, Task, Topics]:
+def pipeline(known: frozenset[str] | None, *ends: PartitionResult) -> tuple[SourcePipeline, Task, Topics]:
     task, topics = Task(), Topics(known)
     scope = task_scope()
     producer = SourceProducer(ClientConfig("producer", {"bootstrap.servers": "localhost:1"}), topics)  # type: ignore[arg-type]
     parts = programs(task), producer, SourcePlacement(scope.engine, task)  # type: ignore[arg-type]
-    made = Pipeline(scope, task, *parts)  # type: ignore[arg-type]
-    made.ends = list(ends)
+    made = SourcePipeline.of(scope, task, *parts)  # type: ignore[arg-type]
+    left = list(ends)
+    made.inline, made.jobs = (Told(producer, left, by_job) for by_job in (False, True))
     return made, task, topics
 
 
-def batches(made: Pipeline, count: int) -> list[bool]:
-    """Whether each ran *there*."""
-    return [batch.was_there for _ in range(count) if (batch := made.batch([None])) is not None]
+def batches(made: SourcePipeline, count: int) -> list[bool]:
+    """True for each that was a job."""
+    return [batch.outcome.by_job for _ in range(count) if (batch := made.batch([None])) is not None]
 
 
 def test_a_transaction_ends_once_all_of_its_plan_is_sent() -> None:
@@ -156,19 +157,19 @@ def test_a_transaction_does_not_end_where_the_stop_came_before_its_rows() -> Non
     made, task, _ = pipeline(None)
     task.ends_transaction = TransactionEnd.COMMIT
     task.reader = lambda _: made.scope.stop.set()  # type: ignore[method-assign]
-    made._here = made._there = lambda *_: {}  # type: ignore[method-assign]
+    made.jobs.run = lambda _: Outcome()  # type: ignore[method-assign]
     batch = made.batch([None])
     assert batch is not None
     assert batch.ends_transaction is None
 
 
-@pytest.mark.parametrize(("place", "limit"), [(Place.ANYWHERE, LARGEST_HERE), (Place.WORKER_PROCESS, SMALL)])
+@pytest.mark.parametrize(("place", "limit"), [(Place.ANYWHERE, LARGEST_INLINE), (Place.WORKER_PROCESS, SMALL)])
 def test_what_may_be_no_job_is_taken_in_batches_as_large_as_they_get_here(place: Place, limit: Limit) -> None:
     task, engine = Task(), task_scope().engine
     task.place = place
-    placement = SourcePlacement(engine, task, stays_here=True)  # type: ignore[arg-type]
+    placement = SourcePlacement(engine, task, stays_inline=True)  # type: ignore[arg-type]
     assert placement.limit == limit
-    assert not placement.is_there(Plan((), 10 * limit.rows, 10 * limit.bytes))
+    assert not placement.is_job(Plan((), 10 * limit.rows, 10 * limit.bytes))
     placement.batch_refused()
     assert placement.limit == SMALL
 
@@ -331,7 +332,7 @@ class Encoded(SourceEncoding):
 
 
 class Rig:
-    """A pipeline that works *here*, its reader, and the producers that it opened."""
+    """A pipeline that works inline, its reader, and the producers that it opened."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.reader, self.opened = Reader(), list[Sender]()
@@ -342,7 +343,7 @@ class Rig:
         self.encoding = Encoded(self.scope, programs(self.task)._expressions)
         producer = SourceProducer(ClientConfig("producer", {"bootstrap.servers": "localhost:1"}), Topics(None))  # type: ignore[arg-type]
         parts = producer, SourcePlacement(self.scope.engine, self.task)  # type: ignore[arg-type]
-        self.pipeline = SourcePipeline(self.scope, self.task, self.encoding, *parts)  # type: ignore[arg-type]
+        self.pipeline = SourcePipeline.of(self.scope, self.task, self.encoding, *parts)  # type: ignore[arg-type]
 
     def _open(self, _config: object, _deliveries: Deliveries, _statistics: object) -> Sender:
         self.opened.append(Sender())
@@ -351,121 +352,119 @@ class Rig:
     def batch(self) -> list[PartitionResult]:
         batch = self.pipeline.batch([None])
         assert batch is not None
-        assert not batch.was_there
-        return batch.reached
+        assert not batch.outcome.by_job
+        return list(batch.outcome)
 
 
 @pytest.fixture
-def here(monkeypatch: pytest.MonkeyPatch) -> Rig:
+def rig(monkeypatch: pytest.MonkeyPatch) -> Rig:
     return Rig(monkeypatch)
 
 
-def test_a_batch_left_half_way_leaves_nothing_open_and_nothing_queued(here: Rig) -> None:
-    here.encoding.fails_at = 2
+def test_a_batch_left_half_way_leaves_nothing_open_and_nothing_queued(rig: Rig) -> None:
+    rig.encoding.fails_at = 2
     with pytest.raises(RetriableError, match="the driver is lost") as _kept:  # and with it the frames of the reader
-        here.batch()
-    assert not here.reader.open
-    assert here.task.limits == [], "the task was told"
-    assert [sender.purged for sender in here.opened] == [True]
-    here.batch()
-    assert [sender.values for sender in here.opened] == [[], [b"1", b"2"]]
-    assert not here.opened[-1].purged
+        rig.batch()
+    assert not rig.reader.open
+    assert rig.task.limits == [], "the task was told"
+    assert [sender.purged for sender in rig.opened] == [True]
+    rig.batch()
+    assert [sender.values for sender in rig.opened] == [[], [b"1", b"2"]]
+    assert not rig.opened[-1].purged
 
 
-def test_a_batch_fails_of_what_happened_first(here: Rig) -> None:
-    here.encoding.fails_at = 1
-    here.task.undelivered = lambda: 1 / 0  # type: ignore[assignment, method-assign, return-value]
+def test_a_batch_fails_of_what_happened_first(rig: Rig) -> None:
+    rig.encoding.fails_at = 1
+    rig.task.undelivered = lambda: 1 / 0  # type: ignore[assignment, method-assign, return-value]
     with pytest.raises(RetriableError, match="the driver is lost"):
-        here.batch()
+        rig.batch()
 
 
-def test_a_plan_that_was_delivered_is_not_undelivered(here: Rig) -> None:
-    here.task.delivered = lambda _: 1 / 0  # type: ignore[assignment, method-assign, return-value]
+def test_a_plan_that_was_delivered_is_not_undelivered(rig: Rig) -> None:
+    rig.task.delivered = lambda _: 1 / 0  # type: ignore[assignment, method-assign, return-value]
     with pytest.raises(ZeroDivisionError):
-        here.batch()
-    assert here.task.limits != []
+        rig.batch()
+    assert rig.task.limits != []
 
 
-def test_a_producer_that_has_nothing_on_its_way_knows_what_it_was_refused(here: Rig) -> None:
+def test_a_producer_that_has_nothing_on_its_way_knows_what_it_was_refused(rig: Rig) -> None:
     """librdkafka waits half a minute for a topic that is missing, but once for each producer."""
-    here.batch()
-    here.opened[0]._refuse = lambda _: KafkaError.UNKNOWN_TOPIC_OR_PART
+    rig.batch()
+    rig.opened[0]._refuse = lambda _: KafkaError.UNKNOWN_TOPIC_OR_PART
     with pytest.raises(RetriableError, match="could not be delivered"):
-        here.batch()
-    here.opened[0]._refuse = lambda _: None
-    here.batch()
-    assert len(here.opened) == 1
+        rig.batch()
+    rig.opened[0]._refuse = lambda _: None
+    rig.batch()
+    assert len(rig.opened) == 1
 
 
-def test_a_pipeline_that_was_closed_keeps_no_client(here: Rig) -> None:
-    here.batch()
-    producer = weakref.ref(here.opened.pop())
-    here.pipeline.close()
+def test_a_pipeline_that_was_closed_keeps_no_client(rig: Rig) -> None:
+    rig.batch()
+    producer = weakref.ref(rig.opened.pop())
+    rig.pipeline.close()
     gc.collect()
     assert producer() is None
 
 
 @pytest.mark.parametrize("broken_off", [True, False])
-def test_what_was_read_before_the_stop_counts(here: Rig, broken_off: bool) -> None:
+def test_what_was_read_before_the_stop_counts(rig: Rig, broken_off: bool) -> None:
     def stop(position: int) -> None:
         if position == 2:
-            here.scope.stop.set()
+            rig.scope.stop.set()
             if broken_off:
                 raise RetriableError("canceling statement due to user request")
 
-    here.reader.before = stop
-    assert [(one.source_offset, one.stop) for one in here.batch()] == [({"position": 1}, Stop.RETRY)]
-    assert [sender.values for sender in here.opened] == [[b"1"]]
-    assert not here.reader.open
+    rig.reader.before = stop
+    assert [(one.source_offset, one.stop) for one in rig.batch()] == [({"position": 1}, Stop.RETRY)]
+    assert [sender.values for sender in rig.opened] == [[b"1"]]
+    assert not rig.reader.open
 
 
-def test_what_was_read_to_its_end_counts_as_a_whole_in_spite_of_the_stop(here: Rig) -> None:
+def test_what_was_read_to_its_end_counts_as_a_whole_in_spite_of_the_stop(rig: Rig) -> None:
     def stop(position: int) -> None:
         if position == 3:
-            here.scope.stop.set()
+            rig.scope.stop.set()
 
-    here.reader.before = stop
-    here.task.offsets_repeat = True
-    assert [(one.source_offset, one.stop) for one in here.batch()] == [({"position": 2}, None)]
-    assert [sender.values for sender in here.opened] == [[b"1", b"2"]]
+    rig.reader.before = stop
+    rig.task.rows_share_offsets = True
+    assert [(one.source_offset, one.stop) for one in rig.batch()] == [({"position": 2}, None)]
+    assert [sender.values for sender in rig.opened] == [[b"1", b"2"]]
 
 
-def test_what_was_planned_when_the_task_was_stopped_is_not_read(here: Rig) -> None:
-    here.scope.stop.set()
+def test_what_was_planned_when_the_task_was_stopped_is_not_read(rig: Rig) -> None:
+    rig.scope.stop.set()
     with pytest.raises(StoppedError):
-        here.batch()
-    assert here.opened == []
-    assert here.task.limits == []
+        rig.batch()
+    assert rig.opened == []
+    assert rig.task.limits == []
 
 
-def test_a_plan_that_yields_no_row_moves_nothing(here: Rig) -> None:
-    here.reader.rows = 0
-    batch = here.pipeline.batch([None])
+def test_a_plan_that_yields_no_row_moves_nothing(rig: Rig) -> None:
+    rig.reader.rows = 0
+    batch = rig.pipeline.batch([None])
     assert batch is not None
     assert batch.is_empty
-    here.reader.rows = 1
-    batch = here.pipeline.batch([None])
+    rig.reader.rows = 1
+    batch = rig.pipeline.batch([None])
     assert batch is not None
     assert not batch.is_empty
 
 
-def test_a_plan_that_yields_no_row_may_move_its_offset(here: Rig) -> None:
-    here.reader.rows, here.task.offset_if_empty = 0, {"position": 7}
-    batch = here.pipeline.batch([None])
+def test_a_plan_that_yields_no_row_may_move_its_offset(rig: Rig) -> None:
+    rig.reader.rows, rig.task.offset_if_empty = 0, {"position": 7}
+    batch = rig.pipeline.batch([None])
     assert batch is not None
-    assert [one.source_offset for one in batch.reached] == [{"position": 7}]
+    assert [one.source_offset for one in batch.outcome] == [{"position": 7}]
     assert batch.is_empty, "the source is polled like an idle one"
-    here.reader.rows = 1
-    assert [one.source_offset for one in here.batch()] == [{"position": 1}], "rows know better"
-    here.reader.rows, here.reader.before = 0, lambda _: here.scope.stop.set()
-    batch = here.pipeline.batch([None])
+    rig.reader.rows = 1
+    assert [one.source_offset for one in rig.batch()] == [{"position": 1}], "rows know better"
+    rig.reader.rows, rig.reader.before = 0, lambda _: rig.scope.stop.set()
+    batch = rig.pipeline.batch([None])
     assert batch is not None
-    assert not any(one.source_offset for one in batch.reached), "the stop may have broken off its reading"
+    assert not any(one.source_offset for one in batch.outcome), "the stop may have broken off its reading"
 
 
-def test_rows_of_another_shape_than_declared_name_the_plugins_member(
-    here: Rig, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_rows_of_another_shape_than_declared_name_the_plugins_member(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Encoded, "declared", SourceEncoding.declared)
     with pytest.raises(TypeError, match=r"reader of Task yields the columns .*its row_type and offset_type declare"):
-        here.batch()
+        rig.batch()

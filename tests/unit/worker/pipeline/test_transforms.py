@@ -1,4 +1,4 @@
-"""Transforms tell by a recipe when two connectors' are the same."""
+"""Transforms of two connectors are the same if their classes and settings are."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ HAS = "org.apache.kafka.connect.transforms.predicates.HasHeaderKey"
 
 def made(config: dict[str, str], headers: Hashable | None = "simple") -> Transforms:
     header_bytes: Any = None
-    made = Transforms.of(config, Plugins.shipped(), header_bytes, {"python.transforms.allowed": True})
-    return replace(made, headers_recipe=headers)
+    made = Transforms.of(config, Plugins.shipped(), header_bytes, {"python.transforms.allowed": ["json"]})
+    return replace(made, headers_key=headers)
 
 
 def chain(**more: str) -> dict[str, str]:
@@ -37,10 +37,10 @@ def chain(**more: str) -> dict[str, str]:
     return {**config, **{key.replace("_", "."): value for key, value in more.items()}}
 
 
-def test_equal_settings_have_equal_recipes_and_others_have_not() -> None:
-    same = made(chain()).recipe
+def test_equal_settings_have_equal_keys_and_others_have_not() -> None:
+    same = made(chain()).expression_key
     assert same is not None
-    assert made({"name": "other", "topics": "t", **chain()}).recipe == same
+    assert made({"name": "other", "topics": "t", **chain()}).expression_key == same
     others = [
         made(chain(transforms="b,a")),
         made(chain(transforms="a")),
@@ -51,13 +51,13 @@ def test_equal_settings_have_equal_recipes_and_others_have_not() -> None:
         made(chain(), headers="others"),
         made({}),
     ]
-    recipes = [same, *(other.recipe for other in others)]
-    assert None not in recipes
-    assert len(set(recipes)) == len(recipes)
+    keys = [same, *(other.expression_key for other in others)]
+    assert None not in keys
+    assert len(set(keys)) == len(keys)
 
 
-def test_what_does_not_tell_has_no_recipe() -> None:
-    sql = {"transforms_c_type": "headrace.transforms.Sql", "transforms_c_sql": "SELECT *"}
-    assert made(chain(transforms="a,c", **sql)).recipe is None
-    assert made(chain(), headers=None).recipe is None
-    assert made({}, headers=None).recipe is None
+def test_what_is_not_settled_has_no_key() -> None:
+    own = {"transforms_c_type": "headrace.transforms.Python", "transforms_c_function": "json:loads"}
+    assert made(chain(transforms="a,c", **own)).expression_key is None
+    assert made(chain(), headers=None).expression_key is None
+    assert made({}, headers=None).expression_key is None

@@ -41,10 +41,10 @@ def test_a_converter_of_the_workers_own_properties_may_reach_every_host() -> Non
         assert (hosts.problem("k", host) is None) is allows
 
 
-def test_the_waits_of_a_java_part_end_as_soon_as_its_task_has_to(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_waits_of_a_java_stage_end_as_soon_as_its_task_has_to(monkeypatch: pytest.MonkeyPatch) -> None:
     done: list[str] = []
 
-    class Section:
+    class Stage:
         def start(self, *_: object) -> None:
             done.append("start")
 
@@ -54,11 +54,11 @@ def test_the_waits_of_a_java_part_end_as_soon_as_its_task_has_to(monkeypatch: py
         def stop(self) -> None:
             done.append("stop")
 
-    monkeypatch.setattr(module, "java_section", Section)
+    monkeypatch.setattr(module, "running_stage", Stage)
     host: Any = SimpleNamespace(context=None, resources=OpenResources(), at_end=OpenResources())
-    split: Any = SimpleNamespace(is_section=True, in_java=None)
+    split: Any = SimpleNamespace(comes_back=True, java_stage=None)
     unused: Any = None
-    PipelineBuilder(unused, unused, unused, {}, host, unused, {}, split)._section(is_source=False)
+    PipelineBuilder(unused, unused, unused, {}, host, unused, {}, split)._java_stage(is_source=False)
     host.resources.close()
     assert done == ["start", "end_waits"]
     host.at_end.close()

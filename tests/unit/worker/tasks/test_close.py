@@ -22,7 +22,7 @@ class Asking(Task):
         self.error = error
         self.asking, self.closed, self.ended = threading.Event(), threading.Event(), threading.Event()
 
-    def _begin(self) -> None:
+    def begin(self) -> None:
         self._host.resources.on_close(self.closed.set)
         self.asking.set()
         if self.error is not None:
@@ -30,11 +30,11 @@ class Asking(Task):
         assert self.closed.wait(SECONDS)
         raise RetriableError("it was closed")
 
-    def _loop(self) -> None: ...
+    def loop(self) -> None: ...
 
-    def _cancel(self) -> None: ...
+    def cancel(self) -> None: ...
 
-    def _end(self, failed: bool) -> None: ...
+    def end(self, failed: bool) -> None: ...
 
 
 def test_who_waits_for_a_server_is_woken_when_the_task_is_to_stop() -> None:

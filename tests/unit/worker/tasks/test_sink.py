@@ -15,18 +15,25 @@ import pytest
 from confluent_kafka import Message
 
 from headrace.plugins.backoff import Backoff
-from headrace.plugins.contracts import Limit, PartitionResult, RetriableError, SinkWishes, TopicPartition
+from headrace.plugins.contracts import (
+    BufferingSink,
+    Limit,
+    PartitionResult,
+    RetriableError,
+    SinkRequests,
+    SinkTask,
+    TopicPartition,
+)
 from headrace.worker.deadletters.failed_records import FAILED
 from headrace.worker.deadletters.retry_topic import PREFIX, RetryTopic
 from headrace.worker.engine.driver import EngineLost
+from headrace.worker.outcome import Outcome
 from headrace.worker.pipeline import job_size, placement
 from headrace.worker.pipeline.background_job import BackgroundJob, Ranges
+from headrace.worker.pipeline.executor import PolledRows
 from headrace.worker.pipeline.job import JobCancelled, OutOfMemory
-from headrace.worker.tasks import load
+from headrace.worker.tasks import load, static_member
 from headrace.worker.tasks import sink as sink_task
-from headrace.worker.tasks.backlog import Backlog
-from headrace.worker.tasks.fetched import Fetched
-from headrace.worker.tasks.inline import InlineBatches
 from headrace.worker.tasks.positions import Positions
 from headrace.worker.tasks.rebalances import Rebalances
 from headrace.worker.tasks.shared_thread import SharedThread
@@ -51,6 +58,7 @@ class Consumer:
         self.steps: list[Callable[[], None]] = []
         self.highs: dict[TopicPartition, int] = {}
         self.sought = self.interrupted = 0
+        self.partitions = self.offsets = self.membership = self
 
     def goes(self, *partitions: TopicPartition) -> None:
         self.kept -= set(partitions)
@@ -109,38 +117,46 @@ class Job:
     def cancel(self) -> None:
         self.cancelled = True
 
-    def run(self) -> list[PartitionResult]:
+    def run(self) -> Outcome[TopicPartition]:
         while not (self.ended.wait(0.001) or self.cancelled):
             pass
         if (self._ahead is not None and not self._ahead.did_all()) or self.cancelled:
             raise JobCancelled("c-0")
-        return [
-            PartitionResult(partition, end - 1, written=end - begin) for partition, (begin, end) in self.ranges.items()
-        ]
+        reached = {p: PartitionResult(p, end - 1, written=end - begin) for p, (begin, end) in self.ranges.items()}
+        return Outcome(reached, by_job=True)
 
 
 class Pipeline:
     """Answers its batches one by one: an error, or how many rows of each partition are reached."""
 
-    may_go_there = True
-    section = None
+    may_be_job = True
+    java_stage = None
 
     def __init__(self, retry: RetryTopic, *answers: Exception | int) -> None:
         self.retry = retry
         self.answers = list(answers)
         self.given: list[tuple[list[tuple[Any, ...]], bool]] = []
         self.jobs: list[Job] = []
+        self.held: dict[TopicPartition, int] = {}
+        self.becomes_durable = False
+        """True if a batch without rows makes durable what is held."""
         self.closed = self.read_anew_times = 0
 
-    def here(self, rows: pa.RecordBatch, failed_before: bool) -> list[PartitionResult]:
-        places = [(row["topic"], row["partition"], row["offset"]) for row in rows.to_pylist()]
-        self.given.append((places, failed_before))
+    def run(self, work: PolledRows) -> Outcome[TopicPartition]:
+        outcome = Outcome[TopicPartition]()
+        if work.rows is None:
+            if self.becomes_durable:
+                self.held = {}
+            return outcome
+        places = [(row["topic"], row["partition"], row["offset"]) for row in work.rows.to_pylist()]
+        self.given.append((places, work.failed_before))
         answer = self.answers.pop(0)
         if isinstance(answer, Exception):
             raise answer
-        return [PartitionResult(TopicPartition(*place[:2]), place[2], written=1) for place in places[:answer]]
-
-    again = here
+        for topic, number, offset in places[:answer]:
+            partition = TopicPartition(topic, number)
+            outcome.add(partition, PartitionResult(partition, offset, written=1))
+        return outcome
 
     @property
     def ranges(self) -> list[Ranges]:
@@ -167,41 +183,71 @@ class Pipeline:
 
 
 class Rig:
-    def __init__(self, monkeypatch: pytest.MonkeyPatch, *answers: Exception | int) -> None:
+    """A task that has begun, over the fakes above."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, *answers: Exception | int, holds: bool = False) -> None:
         monkeypatch.setattr(sink_task, "BACKOFF", Backoff(0.0001, 0.0001))
-        metrics: Any = SimpleNamespace(attempt=lambda: memory, moved=self.moved, stands=lambda *_: None)
+        monkeypatch.setattr(sink_task, "SinkConsumer", self._consumer)
+        metrics: Any = SimpleNamespace(
+            attempt=lambda: memory, moved=self.moved, stands=lambda *_: None, is_in=lambda _: None
+        )
         self.may_move = True
-        self.host = host(metrics=metrics, may_move=lambda: self.may_move)
-        self.plugin: Any = SimpleNamespace(stop=lambda: None, shares_thread=True, wishes=SinkWishes)
+        self.host = host(metrics=metrics, may_move=lambda: self.moves())
+        self.plugin: Any = (HoldingPlugin if holds else Plugin)()
         self.looks = 0
-        builder: Any = SimpleNamespace(create_missing_topics=self.look)
+        builder: Any = SimpleNamespace(
+            check_reach=lambda: None,
+            create_topics=lambda: None,
+            create_missing_topics=self.look,
+            sink=lambda _: self.pipeline,
+        )
         self.expelled = SimpleQueue[Any]()
-        records: Any = SimpleNamespace(
-            positions=Positions("earliest"),
+        self.positions = Positions("earliest")
+        self.records: Any = SimpleNamespace(
+            consumer=dict,
+            subscription=None,
+            topic_ids=SimpleNamespace(ids=None),
+            largest_record=1,
+            positions=self.positions,
             commit_interval_s=60,
             expel_soon=lambda member, _: self.expelled.put(member),
         )
-        self.task = SinkTaskRunner(self.host, self.plugin, builder, records, SharedThread())
         errors = replace(handling(True, retry_topic="r"), retry_timeout_ms=-1, retry_delay_max_ms=1000)
         retry = RetryTopic("c", errors, {}, self.host.stop, lambda: 1_000_000)
-        self.consumer, self.pipeline, self.dropped = Consumer(records.positions), Pipeline(retry, *answers), 0
-        given: Any = self.pipeline
-        self.backlog = Backlog(self.task, self.host, self.plugin, given, self.task._held, self.task._load)
-        self.rebalances = Rebalances(self.plugin, given, self.task._held, self.backlog)
-        consumer: Any = self.consumer
-        self.retry = retry
-        self.inline = InlineBatches(self.task, self.host, given, consumer, self.task._positions, self.task._held)
-        self.task._opened = sink_task._Opened(given, consumer, self.inline, self.backlog)
+        self.consumer, self.pipeline, self.dropped = Consumer(self.positions), Pipeline(retry, *answers), 0
+        self.task = SinkTaskRunner(self.host, self.plugin, builder, self.records, SharedThread())
+        self.task.begin()
+        self._patch = monkeypatch
+
+    def _consumer(self, *parts: Any) -> Consumer:
+        """The consumer that the task opens; its parts are for a listener of rebalances, too."""
+        (self.rebalances,) = (part for part in parts if isinstance(part, Rebalances))
+        return self.consumer
+
+    def comes(self, *batches: tuple[pa.RecordBatch | None, bool]) -> list[str]:
+        """Have these rows polled next, each with a word on whether more are likely; returns the threads that poll."""
+        left, threads = list(batches), list[str]()
+
+        def poll(_wait_s: float) -> tuple[pa.RecordBatch | None, bool]:
+            threads.append(threading.current_thread().name)
+            return left.pop(0)
+
+        self._patch.setattr(self.task, "poll", poll)
+        return threads
+
+    def writes(self, rows: pa.RecordBatch | None) -> None:
+        """Process these rows inline."""
+        self.comes((rows, False))
+        self.task.process()
 
     def work(self) -> None:
-        """Work through the backlog by jobs."""
-        consumer: Any = self.consumer
-        self.backlog.work(consumer, self.task._positions)
+        """Process nothing inline, and the backlog by jobs."""
+        self.comes((None, True))
+        self.task.process()
 
-    def next_ranges(self) -> Ranges | None:
-        """The next job's."""
-        consumer: Any = self.consumer
-        return self.backlog.next_ranges(consumer, self.task._positions)
+    def moves(self) -> bool:
+        """True if the task may move."""
+        return self.may_move
 
     def look(self) -> None:
         """Count a look for the topics of failed records."""
@@ -211,7 +257,48 @@ class Rig:
         self.dropped += sum(one.dropped for one in reached)
 
     def next(self, *partitions: TopicPartition) -> list[int | None]:
-        return [self.task._positions.next(partition) for partition in partitions]
+        return [self.positions.next(partition) for partition in partitions]
+
+
+class Plugin:
+    """Holds nothing, and wants nothing; binds nothing to a thread."""
+
+    commits_offsets = False
+    requests = SinkRequests
+
+    def start(self, _config: object, _context: object) -> None: ...
+
+    def stop(self) -> None: ...
+
+    def open(self, _partitions: object) -> dict[TopicPartition, int]:
+        return {}
+
+    def recover(self) -> dict[TopicPartition, int]:
+        return {}
+
+    def staging_writer(self, _attempt: str) -> Any: ...
+
+
+class KeepingPlugin(Plugin):
+    """Has to keep its thread."""
+
+    staging_writer = SinkTask.staging_writer
+
+
+class HoldingPlugin(Plugin, BufferingSink):
+    """Holds what the pipeline says that it does."""
+
+    due: float | None = None
+
+    def due_s(self) -> float | None:
+        return self.due
+
+    def drop(self) -> None: ...
+
+    def job_step(self) -> None: ...
+
+    def job_ranges(self, ranges: Ranges, _highs: object) -> Ranges:
+        return ranges
 
 
 class _Memory:
@@ -223,10 +310,9 @@ class _Memory:
 memory = _Memory()
 
 
-def fetched(*places: TopicPartition, full: bool = False) -> Fetched:
+def messages(*places: TopicPartition) -> list[Message]:
     """The first message of each of these partitions."""
-    made = [Message(topic=p.topic, partition=p.partition, offset=0, value=b"1", timestamp=(1, 1)) for p in places]
-    return Fetched(made, True, full)
+    return [Message(topic=p.topic, partition=p.partition, offset=0, value=b"1", timestamp=(1, 1)) for p in places]
 
 
 def rows(*places: TopicPartition, **headers: int | str) -> pa.RecordBatch:
@@ -239,7 +325,7 @@ def rows(*places: TopicPartition, **headers: int | str) -> pa.RecordBatch:
 
 def test_what_a_search_left_is_the_next_batch(monkeypatch: pytest.MonkeyPatch) -> None:
     rig = Rig(monkeypatch, RetriableError("no"), 2, RetriableError("no"), 9)
-    assert rig.inline._write(rows(P0, P0, P0, P1), rig.pipeline.here)
+    rig.writes(rows(P0, P0, P0, P1))
     given = [(len(places), again) for places, again in rig.pipeline.given]
     assert given == [
         (4, False),
@@ -253,7 +339,7 @@ def test_what_a_search_left_is_the_next_batch(monkeypatch: pytest.MonkeyPatch) -
 def test_a_partition_that_went_and_came_back_is_not_written_again(monkeypatch: pytest.MonkeyPatch) -> None:
     rig = Rig(monkeypatch, RetriableError("no"), 9)
     rig.consumer.steps = [lambda: rig.consumer.goes(P0)]
-    assert rig.inline._write(rows(P0, P1), rig.pipeline.here)
+    rig.writes(rows(P0, P1))
     assert rig.pipeline.given[-1][0] == [("t", 1, 1)]
     assert rig.next(P0, P1) == [None, 2]
 
@@ -261,22 +347,22 @@ def test_a_partition_that_went_and_came_back_is_not_written_again(monkeypatch: p
 def test_a_retry_partition_that_went_and_came_back_is_read_again(monkeypatch: pytest.MonkeyPatch) -> None:
     rig = Rig(monkeypatch, RetriableError("no"), 9)
     rig.consumer.steps = [lambda: rig.consumer.goes(R0)]
-    assert rig.inline._write_again(rig.retry, rows(R0, R1))
+    rig.writes(rows(R0, R1))
     assert (rig.next(R0, R1), len(rig.pipeline.given[-1][0])) == ([None, 2], 1)
 
 
 def test_what_is_not_due_rests_and_what_is_anothers_is_passed(monkeypatch: pytest.MonkeyPatch) -> None:
     rig = Rig(monkeypatch)
-    assert rig.inline._write_again(rig.retry, rows(R0, R0, not_before=1_000_500))
+    rig.writes(rows(R0, R0, not_before=1_000_500))
     assert (rig.next(R0), rig.consumer.rests) == ([0], [R0])
-    assert rig.inline._write_again(rig.retry, rows(R1, R1, connector="other", not_before=1_000_500))
+    rig.writes(rows(R1, R1, connector="other", not_before=1_000_500))
     assert (rig.next(R1), rig.consumer.rests, rig.dropped, rig.pipeline.given) == ([2], [R0], 2, [])
 
 
 def test_the_walk_is_closed_although_the_consumer_cannot_be(monkeypatch: pytest.MonkeyPatch) -> None:
     rig = Rig(monkeypatch)
     with pytest.raises(RuntimeError):
-        rig.task._end(failed=True)
+        rig.task.end(failed=True)
     assert rig.pipeline.closed == 1
 
 
@@ -287,9 +373,8 @@ def test_a_batch_that_is_given_up_comes_again(monkeypatch: pytest.MonkeyPatch) -
         raise RetriableError("partitions went, and the sink's server is away")
 
     rig.consumer.steps = [close_in_vain]
-    monkeypatch.setattr(rig.task, "_poll", lambda _: fetched(P0, P1, full=True))
     with pytest.raises(RetriableError, match="partitions went"):
-        rig.task._move()
+        rig.writes(rows(P0, P1))
     assert rig.consumer.sought == 1
     assert rig.next(P0, P1) == [None, None]
 
@@ -308,11 +393,11 @@ def test_what_a_sink_writes_is_broken_off_once_it_is_given_up(monkeypatch: pytes
 @pytest.fixture
 def behind(monkeypatch: pytest.MonkeyPatch) -> Rig:
     """A task of which 25 records of P0 wait, where a job takes 10."""
-    monkeypatch.setattr(placement, "THERE_ROWS", 1)
+    monkeypatch.setattr(placement, "JOB_ROWS", 1)
     rig = Rig(monkeypatch)
     monkeypatch.setattr(job_size, "FIRST_JOB", Limit(10, 1 << 20))
     rig.consumer.highs = {P0: 25}
-    rig.task._positions.go_on({P0: 0})
+    rig.positions.go_on({P0: 0})
     return rig
 
 
@@ -356,7 +441,7 @@ def test_nothing_counts_of_partitions_that_were_lost(behind: Rig) -> None:
 
 def test_a_paused_task_ends_the_job_in_front_and_no_other(behind: Rig) -> None:
     def pause() -> None:
-        behind.task._paused = True
+        behind.task.pause()
         if behind.pipeline.jobs[1].cancelled:
             behind.pipeline.jobs[0].ended.set()
 
@@ -403,35 +488,35 @@ def test_a_sink_that_could_not_recover_does_so_before_its_next_batch(
     monkeypatch.setattr(Job, "run", fail)
     with pytest.raises(RetriableError, match="still away"):
         behind.work()
-    monkeypatch.setattr(behind.task, "_poll", lambda _: fetched())
-    monkeypatch.setattr(behind.consumer, "pass_ends", lambda _: None, raising=False)
-    behind.task._move()
-    behind.task._move()
+    behind.writes(None)
+    behind.writes(None)
     assert asked == [0, 0], "once in vain, then before the next batch, then no more"
     assert behind.next(P0) == [4]
 
 
 def test_a_backlog_is_worth_a_job_although_little_comes_at_once(behind: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(behind.consumer, "fetch", lambda *_: fetched(P0).messages, raising=False)
-    monkeypatch.setattr(behind.consumer, "lag", lambda: 1_000)
-    monkeypatch.setattr(placement, "THERE_ROWS", 50_000)
-    behind.task.measure()
-    assert not behind.task._poll(0).is_full
-    behind.task._load.lag = 50_000
-    assert behind.task._poll(0).is_full
+    now = time.monotonic()
+    monkeypatch.setattr(load, "time", SimpleNamespace(monotonic=lambda: now))
+    monkeypatch.setattr(behind.consumer, "fetch", lambda *_: messages(P0), raising=False)
+    monkeypatch.setattr(placement, "JOB_ROWS", 50_000)
+    for lag, are_more in ((1_000, False), (50_000, True)):
+        now += 60
+        behind.consumer.lag = lambda lag=lag: lag  # type: ignore[method-assign, misc]
+        behind.task.measure()
+        assert behind.task.poll(0)[1] is are_more
 
 
 def test_what_was_handled_is_not_taken_again(monkeypatch: pytest.MonkeyPatch) -> None:
     rig = Rig(monkeypatch)
-    rig.task._positions.go_on({P0: 1})
+    rig.positions.go_on({P0: 1})
     for many in (False, True):
         monkeypatch.setattr(load, "is_few", lambda *_, many=many: not many)
-        monkeypatch.setattr(rig.consumer, "fetch", lambda *_: fetched(P0, P1, P0).messages, raising=False)
-        taken = rig.task._rows(rig.task._poll(0))
+        monkeypatch.setattr(rig.consumer, "fetch", lambda *_: messages(P0, P1, P0), raising=False)
+        taken, _ = rig.task.poll(0)
         assert taken is not None
         assert (taken["topic"].to_pylist(), taken["partition"].to_pylist()) == (["t"], [1])
-        monkeypatch.setattr(rig.consumer, "fetch", lambda *_: fetched(P0).messages, raising=False)
-        assert rig.task._rows(rig.task._poll(0)) is None
+        monkeypatch.setattr(rig.consumer, "fetch", lambda *_: messages(P0), raising=False)
+        assert rig.task.poll(0)[0] is None
 
 
 @pytest.mark.parametrize("error", [EngineLost("Spark is away"), OutOfMemory("too much")])
@@ -441,60 +526,52 @@ def test_what_ended_the_engine_is_read_here(behind: Rig, monkeypatch: pytest.Mon
 
     with monkeypatch.context() as failing:
         failing.setattr(Job, "run", fail)
-        behind.plugin.recover = dict
         with pytest.raises(type(error)):
             behind.work()
-    read_to = behind.pipeline.ranges[-1][P0][1]
+    begun, read_to = len(behind.pipeline.jobs), behind.pipeline.ranges[-1][P0][1]
     for position in (0, read_to - 1):
-        behind.task._positions.go_on({P0: position})
-        assert behind.next_ranges() is None
-    behind.task._positions.go_on({P0: read_to})
-    assert behind.next_ranges() == {P0: (read_to, 25)}
+        behind.positions.go_on({P0: position})
+        behind.work()
+        assert len(behind.pipeline.jobs) == begun
+    behind.positions.go_on({P0: read_to})
+    behind.consumer.steps = [behind.pipeline.end_first]
+    behind.work()
+    assert behind.pipeline.ranges[begun:] == [{P0: (read_to, 25)}]
 
 
 def test_what_is_held_of_a_former_topic_is_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
     rig = _holding(monkeypatch, {P0: 0})
-    rig.inline._go_on_held({P0: 200})
+    rig.writes(rows(*[P0] * 200))
     rig.rebalances.open([P0])  # the topic was made again
-    rig.pipeline.held = {}  # type: ignore[attr-defined]
-    rig.inline._go_on_held({P1: 7})
+    rig.pipeline.held = {}
+    rig.writes(rows(*[P1] * 7))
     assert rig.next(P0, P1) == [None, 7], "records 0 to 199 of the new topic are not passed over"
     assert rig.pipeline.read_anew_times == 1, "nor may a job take what was fetched of the former one"
 
 
 def test_rows_that_come_again_take_nothing_back(monkeypatch: pytest.MonkeyPatch) -> None:
     rig = _holding(monkeypatch, {P0: 100})
-    rig.inline._go_on_held({P0: 200})
-    rig.inline._go_on_held({P0: 150})  # from the first held one on, as after a rebalance
-    rig.pipeline.held = {}  # type: ignore[attr-defined]
-    rig.inline._go_on_held({})
+    rig.writes(rows(*[P0] * 200))
+    rig.writes(rows(*[P0] * 150))  # from the first held one on, as after a rebalance
+    rig.pipeline.held, rig.plugin.due = {}, 0.0
+    rig.writes(None)
     assert rig.next(P0) == [200], "in S3 a file that begins at 150 would repeat records"
 
 
 def _holding(monkeypatch: pytest.MonkeyPatch, held: dict[TopicPartition, int]) -> Rig:
-    """A task whose sink holds rows from these offsets on."""
-    rig = Rig(monkeypatch)
-    rig.plugin.open = lambda _partitions: {}
-    rig.pipeline.held = held  # type: ignore[attr-defined]
+    """A task whose sink holds rows from these offsets on, and has made nothing else durable."""
+    rig = Rig(monkeypatch, 0, 0, holds=True)
+    rig.pipeline.retry, rig.pipeline.held = None, held
     return rig
 
 
 def test_the_clock_ends_what_a_paused_task_holds(monkeypatch: pytest.MonkeyPatch) -> None:
     rig = _holding(monkeypatch, {P0: 0})
-    rig.inline._go_on_held({P0: 20})
-
-    def without_rows() -> list[PartitionResult]:
-        rig.pipeline.held = {}  # type: ignore[attr-defined]
-        return []
-
-    due: list[float | None] = [0]
-    rig.pipeline.without_rows = without_rows  # type: ignore[attr-defined]
-    rig.task._held._sink = SimpleNamespace(due_s=lambda: due.pop() if due else None)  # type: ignore[assignment]
-    rig.task._paused = True
+    rig.writes(rows(*[P0] * 20))
+    rig.plugin.due, rig.pipeline.becomes_durable = 0.0, True
+    rig.task.pause()
     rig.consumer.steps = [rig.host.stop.set]
-    monkeypatch.setattr(rig.task, "measure", lambda: None)
-    monkeypatch.setattr(rig.task, "_set", lambda _state: None)
-    rig.task._loop()
+    rig.task.loop()
     assert rig.next(P0) == [20]
 
 
@@ -502,15 +579,14 @@ def test_a_sink_goes_where_it_wishes_in_the_partitions_that_it_has(monkeypatch: 
     rig = Rig(monkeypatch)
     commits: list[bool] = []
     rig.consumer.commit = lambda wait: commits.append(wait)  # type: ignore[method-assign]
-    rig.task._positions.go_on({P0: 9, P1: 9})
+    rig.positions.go_on({P0: 9, P1: 9})
     gone = TopicPartition("gone", 0)
-    rig.plugin.wishes = lambda: SinkWishes({P0: 4, gone: 1}, True, {P1: 5.0, gone: 5.0})
-    rig.task._grant_wishes()
+    rig.plugin.requests = lambda: SinkRequests({P0: 4, gone: 1}, True, {P1: 5.0, gone: 5.0})
+    rig.consumer.steps = [rig.host.stop.set]
+    rig.may_move = False
+    rig.task.loop()
     assert rig.next(P0, P1, gone) == [4, 9, None]
     assert (rig.consumer.sought, rig.consumer.rests, len(commits)) == (1, [P1], 1)
-    rig.plugin.wishes = SinkWishes
-    rig.task._grant_wishes()
-    assert rig.consumer.sought == 1
 
 
 def test_pauses_grow_until_rows_are_durable(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -526,19 +602,17 @@ def test_pauses_grow_until_rows_are_durable(monkeypatch: pytest.MonkeyPatch) -> 
         if isinstance(step, Exception):
             raise step
         if isinstance(step, PartitionResult):
-            rig.task.reached([step])
+            rig.task.reached(Outcome({P0: step}))
 
-    monkeypatch.setattr(rig.task, "_move", move)
-    monkeypatch.setattr(rig.task, "measure", lambda: None)
-    monkeypatch.setattr(rig.task, "_set", lambda _state: None)
+    monkeypatch.setattr(rig.task, "process", move)
     monkeypatch.setattr(rig.task, "stay_after", lambda _error, failures, _what: pauses.append(failures))
-    rig.task._loop()
+    rig.task.loop()
     assert pauses == [1, 2, 3, 1]
 
 
 def fenced_rig(monkeypatch: pytest.MonkeyPatch, wait_s: float) -> Rig:
     rig = Rig(monkeypatch)
-    monkeypatch.setattr(sink_task, "FENCED_WAIT_S", wait_s)
+    monkeypatch.setattr(static_member, "FENCED_WAIT_S", wait_s)
 
     def move() -> None:
         raise Fenced("connect-c", "g-c-0")
@@ -550,7 +624,7 @@ def fenced_rig(monkeypatch: pytest.MonkeyPatch, wait_s: float) -> Rig:
 def test_a_task_that_was_fenced_is_started_again_where_no_other_worker_has_it(monkeypatch: pytest.MonkeyPatch) -> None:
     rig = fenced_rig(monkeypatch, 0.01)
     with pytest.raises(RetriableError, match=r"sink\.static\.membership=false"):
-        rig.task._loop()
+        rig.task.loop()
 
 
 @pytest.mark.parametrize("wait_s", [0.01, 60], ids=["before it is ended", "while it is ended"])
@@ -559,7 +633,7 @@ def test_a_task_that_another_worker_runs_now_ends_without_an_error(
 ) -> None:
     rig = fenced_rig(monkeypatch, wait_s)
     rig.may_move = False
-    ending = threading.Thread(target=rig.task._loop)
+    ending = threading.Thread(target=rig.task.loop)
     ending.start()
     assert ending.is_alive()
     rig.task.ask_to_stop()
@@ -570,10 +644,9 @@ def test_a_task_that_another_worker_runs_now_ends_without_an_error(
 def test_a_task_that_was_fenced_is_started_again_once_its_worker_is_back(monkeypatch: pytest.MonkeyPatch) -> None:
     rig = fenced_rig(monkeypatch, 0.01)
     answers = [False, False, True]
-    rig.host = replace(rig.host, may_move=lambda: answers.pop(0))
-    rig.task._host = rig.host
+    monkeypatch.setattr(rig, "moves", lambda: answers.pop(0))
     with pytest.raises(RetriableError, match=r"sink\.static\.membership=false"):
-        rig.task._loop()
+        rig.task.loop()
     assert answers == []
 
 
@@ -592,111 +665,109 @@ def test_a_task_that_is_fenced_while_it_waits_is_started_again(
     monkeypatch.setattr(rig.task, "commit_when_due", fail)
     rig.consumer.steps = [fenced]
     with pytest.raises(RetriableError, match=r"sink\.static\.membership=false"):
-        rig.task._loop()
+        rig.task.loop()
 
 
 def test_a_task_that_sleeps_is_woken_by_whatever_is_asked_of_it(monkeypatch: pytest.MonkeyPatch) -> None:
     rig = Rig(monkeypatch)
-    monkeypatch.setattr(rig.task, "_show", lambda: None)
     for number, ask in enumerate([rig.task.pause, rig.task.engine_changed, rig.task.ask_to_stop], start=1):
         ask()
         assert rig.consumer.interrupted == number
 
 
 def test_a_task_sleeps_long_only_where_its_figures_say_that_nothing_waits(monkeypatch: pytest.MonkeyPatch) -> None:
-    rig = Rig(monkeypatch)
     waits: list[float] = []
     now = 100.0
     lags = iter([1, 0, 0])
     for module in (sink_task, load):
         monkeypatch.setattr(module, "time", SimpleNamespace(monotonic=lambda: now))
-    rig.task._last_commit = now
+    monkeypatch.setattr(sink_task, "random", SimpleNamespace(uniform=lambda *_: 0.0))
+    rig = Rig(monkeypatch)
     rig.consumer.fetch = lambda wait_s, *_: waits.append(wait_s)  # type: ignore[attr-defined]
     rig.consumer.lag = lambda: next(lags)  # type: ignore[method-assign]
     for after_s in (0.0, 0.3, 0.2, 0.5, 0.6):
         now += after_s
         rig.task.measure()
-        rig.task._take_batch(rig.task._waits_s())
+        rig.task.process()
     assert waits == [1.0, 1.0, 5.0, 5.0, 5.0]
     assert next(lags, None) is None
 
 
 def test_tasks_that_begin_together_do_not_all_commit_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    ago = [time.monotonic() - Rig(monkeypatch).task._last_commit for _ in range(20)]
-    assert max(ago) - min(ago) > 10
-    assert 0 <= min(ago) <= max(ago) < 61, "none waits for longer than the interval"
+    now = time.monotonic()
+    monkeypatch.setattr(sink_task, "time", SimpleNamespace(monotonic=lambda: now))
+    rigs, commits = [Rig(monkeypatch) for _ in range(40)], list[int]()
+    for number, rig in enumerate(rigs):
+        rig.consumer.commit = lambda wait, number=number: commits.append(number)  # type: ignore[method-assign, misc]
+    for after_s, rest in ((30, True), (30, False)):
+        now += after_s
+        for number, rig in enumerate(rigs):
+            if number not in commits:
+                rig.task.commit_when_due()
+        assert (0 < len(commits) < len(rigs)) is rest, "none waits for longer than the interval"
 
 
 @pytest.fixture
 def busy(monkeypatch: pytest.MonkeyPatch) -> Rig:
     """A task with so many small batches that it lends them; its batches are of one row."""
+    monkeypatch.setattr(load.Load, "measure", lambda *_: 10_000.0)
     rig = Rig(monkeypatch, *[1] * 3)
     rig.pipeline.retry = None
-    rig.task._load._measured, rig.task._load._small_batches = time.monotonic() - 1, 10_000
     rig.task.measure()
-    assert rig.task._lends
     return rig
 
 
-def fetches(rig: Rig, monkeypatch: pytest.MonkeyPatch, *next_ones: Fetched) -> list[str]:
-    """What the task fetches next; returns the names of the threads that it does so on."""
-    left, threads = list(next_ones), list[str]()
-
-    def fetch(wait_s: float) -> Fetched:
-        threads.append(threading.current_thread().name)
-        assert wait_s == 0
-        return left.pop(0)
-
-    monkeypatch.setattr(rig.task, "_poll", fetch)
-    return threads
-
-
-def test_small_batches_are_taken_by_the_shared_thread(busy: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
-    threads = fetches(busy, monkeypatch, fetched(P0), fetched(), fetched(P1, full=True))
-    busy.task._move()
+def test_small_batches_are_taken_by_the_shared_thread(busy: Rig) -> None:
+    threads = busy.comes((rows(P0), False), (None, False), (rows(P1), True), (None, False))
+    busy.task.process()
     assert threads == ["sinks-shared"] * 3
     assert busy.next(P0, P1) == [1, 1]
-    assert not busy.task._lends, "many more are likely: that is for its own thread"
+    busy.task.process()
+    assert threads[3:] == [threading.current_thread().name], "many more are likely: that is for its own thread"
 
 
-def test_the_shared_thread_waits_for_no_sink(busy: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_shared_thread_waits_for_no_sink(busy: Rig) -> None:
     for error in (RetriableError("the server is away"), EngineLost("the driver is gone")):
         busy.pipeline.answers[:] = [error]
-        fetches(busy, monkeypatch, fetched(P0))
-        busy.task._lends = True
+        threads = busy.comes((rows(P0), False))
+        busy.task.measure()
         with pytest.raises(type(error)):
-            busy.task._move()
+            busy.task.process()
+        assert threads == ["sinks-shared"]
     assert busy.consumer.sought == 2, "its rows come again"
     assert busy.next(P0) == [None]
 
 
 def test_the_shared_thread_waits_for_no_commit(busy: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
-    have_ended = [False, True]
+    have_ended, now = [False, True], time.monotonic() + 60
+    monkeypatch.setattr(sink_task, "time", SimpleNamespace(monotonic=lambda: now))
     monkeypatch.setattr(busy.consumer, "commit_in_passing", lambda: have_ended.pop(0), raising=False)
-    busy.task._last_commit = time.monotonic() - 60
-    fetches(busy, monkeypatch, fetched(P0), fetched(), fetched(P1, full=True))
-    busy.task._move()
+    busy.comes((rows(P0), False), (None, False), (rows(P1), True))
+    busy.task.process()  # a third commit would be asked for in vain: the next one is due after an interval
     assert not have_ended
     assert busy.next(P0, P1) == [1, 1]
-    assert busy.task._last_commit > time.monotonic() - 60, "the next one is due after an interval"
 
 
 @pytest.mark.parametrize("what", ["pause", "ask_to_stop", "cut_off"])
 def test_the_shared_thread_lets_go_of_a_task_that_is_asked_to(
     busy: Rig, monkeypatch: pytest.MonkeyPatch, what: str
 ) -> None:
-    def fetch(_wait_s: float) -> Fetched:
-        getattr(busy.task, what, lambda: setattr(busy, "may_move", False))()
-        return fetched()
+    polled = list[str]()
 
-    monkeypatch.setattr(busy.task, "_poll", fetch)
-    busy.task._move()
-    assert not busy.task._lends
+    def poll(_wait_s: float) -> tuple[None, bool]:
+        polled.append(threading.current_thread().name)
+        getattr(busy.task, what, lambda: setattr(busy, "may_move", False))()
+        return None, False
+
+    monkeypatch.setattr(busy.task, "poll", poll)
+    busy.task.process()
+    assert polled == ["sinks-shared"]
 
 
 def test_a_task_keeps_its_thread_where_its_plugin_or_a_retry_topic_wants_it(busy: Rig) -> None:
-    for shares, retry in ((False, None), (True, Any)):
-        busy.plugin.shares_thread, busy.pipeline.retry = shares, retry  # type: ignore[assignment]
-        busy.task._load._measured, busy.task._load._small_batches = time.monotonic() - 1, 10_000
+    for plugin, retry in ((KeepingPlugin(), None), (Plugin(), Any)):
+        busy.task._plugin, busy.pipeline.retry = plugin, retry  # type: ignore[assignment]
         busy.task.measure()
-        assert not busy.task._lends
+        threads = busy.comes((None, False))
+        busy.task.process()
+        assert threads == [threading.current_thread().name]

@@ -16,8 +16,9 @@ from headrace.config.kafka.client_failures import ClientFailures
 from headrace.plugins.contracts import RetriableError, TopicPartition
 from headrace.plugins.stopping import StopToken
 from headrace.worker.kafka.errors import CertificateRefused
-from headrace.worker.tasks import sink_consumer, static_member
+from headrace.worker.tasks import membership, sink_consumer, static_member
 from headrace.worker.tasks.fetched import TooLarge
+from headrace.worker.tasks.group_offsets import StableOffsets
 from headrace.worker.tasks.missing_topics import MissingTopics
 from headrace.worker.tasks.positions import Positions
 from headrace.worker.tasks.sink_consumer import SinkConsumer
@@ -44,10 +45,15 @@ class Message:
         return self.size
 
 
+clients: list[Client] = []
+
+
 class Client:
     """Gives what `script` holds; whatever in it can be called happens first."""
 
-    def __init__(self, _config: Any, logger: Any) -> None:
+    def __init__(self, config: Any, logger: Any) -> None:
+        clients.append(self)
+        self.on_commit, self.error_cb = config["on_commit"], config["error_cb"]
         self.script: list[Message | Callable[[], None]] = []
         self.assigned: dict[tuple[str, int], int] = {}
         self.paused: set[int] = set()
@@ -127,7 +133,13 @@ class Client:
 
 
 class Rig:
-    def __init__(self, monkeypatch: pytest.MonkeyPatch, **config: str) -> None:
+    def __init__(
+        self,
+        monkeypatch: pytest.MonkeyPatch,
+        subscription: TopicSubscription | None = None,
+        stable: StableOffsets | None = None,
+        **config: str,
+    ) -> None:
         monkeypatch.setattr(sink_consumer, "Consumer", Client)
         self.ended: list[bool] = []
         """For each end of a batch, whether its partitions were lost."""
@@ -154,11 +166,19 @@ class Rig:
             ids=lambda topics: dict.fromkeys(self.there & set(topics), "id"),
         )
         self.positions = Positions("earliest")
-        self.subscription = TopicSubscription(["t", "u"], "", 300)
+        self.subscription = subscription or TopicSubscription(["t", "u"], "", 300)
         self.consumer = SinkConsumer(
-            config, self.subscription, self.topic_ids, self.positions, self.owner, self.owner, 8 << 20
+            config,
+            self.subscription,
+            self.topic_ids,
+            self.positions,
+            self.owner,
+            self.owner,
+            self.owner,
+            8 << 20,
+            stable,
         )
-        self.client: Client = self.consumer._client
+        self.client = clients.pop()
         self.client.script = [lambda: self.client.comes(0, 1)]
         assert self.fetch() == []
         assert self.client.assigned == {P0: 10, P1: 10}
@@ -178,19 +198,19 @@ def test_each_partition_rests_where_the_task_has_come_to(rig: Rig, seeks_fail: b
     rig.client.seeks_fail = seeks_fail
     rig.positions.go_on({P0: 12, P1: 15})
     for partition in (P0, P1):
-        rig.consumer.rest(partition, time.monotonic() + 60)
+        rig.consumer.partitions.rest(partition, time.monotonic() + 60)
     assert rig.client.assigned == {P0: 12, P1: 15}
     assert rig.client.paused == {0, 1}
-    assert 50 < (rig.consumer.wake() or 0) <= 60
-    rig.consumer.rest(P1, 0)
-    assert rig.consumer.wake() is not None
+    assert 50 < (rig.consumer.partitions.wake() or 0) <= 60
+    rig.consumer.partitions.rest(P1, 0)
+    assert rig.consumer.partitions.wake() is not None
     assert rig.client.paused == {0}
 
 
 def test_a_partition_that_went_while_held_and_came_back_when_free_is_read(rig: Rig) -> None:
-    rig.consumer.hold()
+    rig.consumer.partitions.hold()
     rig.fetch(lambda: rig.client.goes(0, 1))
-    rig.consumer.release()
+    rig.consumer.partitions.release()
     assert rig.client.paused == {0, 1}
     rig.fetch(lambda: rig.client.comes(0, 1))
     assert not rig.client.paused
@@ -206,10 +226,10 @@ def test_partitions_that_come_one_by_one_leave_the_others_alone(
     later = TopicPartition("t", 2)
     rig.positions.go_on({P0: 12})
     rig.fetch(lambda: rig.client.comes(2))
-    assert rig.consumer.assigned == [P0, P1, later]
+    assert rig.consumer.partitions.assigned == [P0, P1, later]
     assert rig.client.assigned == {P0: 10, P1: 10, later: 10}
     rig.client.seeks_fail = True
-    rig.consumer.seek()
+    rig.consumer.partitions.seek()
     assert rig.client.assigned == {P0: 12, P1: 10, later: 10}
     assert rig.client.assigns == 0
 
@@ -218,18 +238,18 @@ def test_the_end_of_a_partition_that_went_is_forgotten(rig: Rig) -> None:
     assert rig.fetch(Message(10), Message(20, end=True)) == [10]
     rig.client.script = [lambda: rig.client.goes(0, 1), lambda: rig.client.comes(0, 1)]
     rig.consumer.stay(0)
-    assert rig.consumer.kept == set()
-    rig.consumer.pass_ends()
+    assert rig.consumer.partitions.kept == set()
+    rig.consumer.partitions.pass_ends()
     assert rig.positions.next(P0) == 10
     assert rig.fetch(Message(10)) == [10]
-    assert rig.consumer.kept == {P0, P1}
+    assert rig.consumer.partitions.kept == {P0, P1}
 
 
 def test_what_comes_while_partitions_go_is_read_anew(rig: Rig) -> None:
     back = (lambda: rig.client.goes(0, 1)), (lambda: rig.client.comes(0, 1))
     assert rig.fetch(Message(10), *back, Message(11), Message(12, end=True)) == []
     assert rig.client.assigned == {P0: 10, P1: 10}
-    rig.consumer.pass_ends()
+    rig.consumer.partitions.pass_ends()
     assert rig.positions.next(P0) == 10
 
 
@@ -263,9 +283,9 @@ def test_a_partition_is_read_from_what_it_gave_first_where_another_topic_was_mad
 @pytest.mark.parametrize(("policy", "begin"), [("earliest", 15), ("latest", None)])
 def test_a_job_may_begin_where_nothing_was_read_yet(latest: Rig, policy: str, begin: int | None) -> None:
     latest.positions.policy, latest.client.watermarks = policy, (15, 20)
-    assert (latest.consumer.begin(P0), latest.consumer.begin(P1)) == (begin, 10)
+    assert (latest.consumer.partitions.begin(P0), latest.consumer.partitions.begin(P1)) == (begin, 10)
     latest.fetch(Message(17))
-    assert latest.consumer.begin(P0) == 17
+    assert latest.consumer.partitions.begin(P0) == 17
 
 
 def test_where_a_partition_began_is_forgotten_when_it_goes(latest: Rig) -> None:
@@ -299,7 +319,7 @@ def test_what_the_outside_system_says_counts_in_both_directions(rig: Rig, caplog
     assert rig.client.assigned == {P0: 2, P1: 12}
     (warning,) = [text for text in caplog.messages if "restored from a backup" in text]
     assert warning.startswith("t-0 goes back from offset 10, which its group has committed, to 2, ")
-    rig.consumer.commit(wait=True)
+    rig.consumer.offsets.commit(wait=True)
     assert rig.client.commits == [{P0: 2, P1: 12}]
 
 
@@ -314,7 +334,7 @@ def test_what_came_beside_a_question_that_nobody_answers_comes_again(rig: Rig, k
     with pytest.raises(RetriableError):
         rig.fetch(Message(10), Message(11), Message(12, end=True), trouble)
     assert rig.client.assigned == {P0: 10, P1: 10}
-    rig.consumer.pass_ends()
+    rig.consumer.partitions.pass_ends()
     assert rig.positions.next(P0) == (10 if known > 0 else None)
 
 
@@ -327,7 +347,7 @@ def test_what_came_beside_an_error_of_the_group_comes_again(rig: Rig) -> None:
     with pytest.raises(RetriableError):
         rig.fetch(gone, Message(10), Message(11))
     assert rig.client.assigned[P0] == 10
-    assert rig.consumer.assigned == [P0], "the other one is another's now, whatever the sink says"
+    assert rig.consumer.partitions.assigned == [P0], "the other one is another's now, whatever the sink says"
     assert rig.fetch(Message(10), Message(11)) == [10, 11]
 
 
@@ -346,7 +366,7 @@ def test_what_kafka_has_no_more_is_passed_over_with_a_word(
 
 def test_kafka_is_told_nothing_that_the_sink_does_not_have(rig: Rig) -> None:
     rig.positions.go_on({P0: 12})
-    rig.consumer.commit(wait=True)
+    rig.consumer.offsets.commit(wait=True)
     assert (rig.told, rig.client.commits) == ([{P0: 12}], [{P0: 12}])
 
     def away(_: object) -> None:
@@ -354,10 +374,10 @@ def test_kafka_is_told_nothing_that_the_sink_does_not_have(rig: Rig) -> None:
 
     rig.positions.go_on({P0: 15})
     rig.owner.pre_commit = away
-    rig.consumer.commit(wait=True)
+    rig.consumer.offsets.commit(wait=True)
     assert rig.client.commits == [{P0: 12}]
     rig.owner.pre_commit = rig.told.append
-    rig.consumer.commit(wait=True)
+    rig.consumer.offsets.commit(wait=True)
     assert rig.client.commits == [{P0: 12}, {P0: 15}]
 
 
@@ -366,27 +386,27 @@ def passing(rig: Rig) -> Rig:
     """A commit has begun that has to wait for an answer."""
     rig.is_answered = False
     rig.positions.go_on({P0: 12, P1: 12})
-    assert not rig.consumer.commit_in_passing()
+    assert not rig.consumer.offsets.commit_in_passing()
     return rig
 
 
 def test_a_commit_in_passing_is_of_what_was_reached_when_the_topics_were_asked_for(passing: Rig) -> None:
     passing.positions.go_on({P0: 15})
-    assert not passing.consumer.commit_in_passing()
+    assert not passing.consumer.offsets.commit_in_passing()
     assert passing.client.commits == []
     passing.is_answered = True
-    assert passing.consumer.commit_in_passing()
+    assert passing.consumer.offsets.commit_in_passing()
     assert passing.told == passing.client.commits == [{P0: 12, P1: 12}]
-    assert passing.consumer.commit_in_passing()
+    assert passing.consumer.offsets.commit_in_passing()
     assert passing.client.commits[1:] == [{P0: 15}]
-    assert passing.consumer.commit_in_passing()
+    assert passing.consumer.offsets.commit_in_passing()
     assert len(passing.client.commits) == 2
 
 
 def test_a_commit_in_passing_is_of_nothing_that_comes_again(passing: Rig) -> None:
     passing.positions.go_on({P0: 11})
     passing.is_answered = True
-    assert passing.consumer.commit_in_passing()
+    assert passing.consumer.offsets.commit_in_passing()
     assert passing.client.commits == [{P0: 11, P1: 12}]
 
 
@@ -394,22 +414,22 @@ def test_a_commit_in_passing_ends_with_the_partitions(passing: Rig) -> None:
     passing.fetch(lambda: passing.client.goes(0, 1), lambda: passing.client.comes(0, 1))
     passing.positions.go_on({P0: 14})
     passing.is_answered = True
-    assert passing.consumer.commit_in_passing()
+    assert passing.consumer.offsets.commit_in_passing()
     assert passing.client.commits == [{P0: 14}]
 
 
 def test_a_commit_in_passing_is_of_no_topic_that_was_made_again_or_is_gone(passing: Rig) -> None:
     passing.remade = {"t"}
     passing.is_answered = True
-    assert passing.consumer.commit_in_passing()
+    assert passing.consumer.offsets.commit_in_passing()
     assert passing.client.commits == []
     assert passing.client.assigned == {P0: OFFSET_BEGINNING, P1: OFFSET_BEGINNING}
     passing.remade, passing.is_answered = set(), False
     passing.positions.go_on({P0: 3})
-    assert not passing.consumer.commit_in_passing()
+    assert not passing.consumer.offsets.commit_in_passing()
     passing.fetch(Message(0, code=KafkaError.UNKNOWN_TOPIC_OR_PART))
     passing.is_answered = True
-    assert passing.consumer.commit_in_passing()
+    assert passing.consumer.offsets.commit_in_passing()
     assert passing.client.commits == []
 
 
@@ -417,16 +437,16 @@ def test_only_what_the_sink_releases_is_committed(rig: Rig) -> None:
     released: dict[TopicPartition, int] = {}
     rig.owner.pre_commit = lambda positions: rig.told.append(positions) or released
     rig.positions.go_on({P0: 15, P1: 20})
-    rig.consumer.commit(wait=True)
+    rig.consumer.offsets.commit(wait=True)
     assert rig.client.commits == []
     released |= {P0: 12, P1: -1}
-    rig.consumer.commit(wait=True)
-    rig.consumer.commit(wait=True)
+    rig.consumer.offsets.commit(wait=True)
+    rig.consumer.offsets.commit(wait=True)
     assert rig.client.commits == [{P0: 12}]
     assert rig.told == [{P0: 15, P1: 20}] * 3
     released |= {P0: 15, P1: 20}
-    rig.consumer.commit(wait=True)
-    rig.consumer.commit(wait=True)
+    rig.consumer.offsets.commit(wait=True)
+    rig.consumer.offsets.commit(wait=True)
     assert rig.client.commits == [{P0: 12}, {P0: 15, P1: 20}]
     assert len(rig.told) == 4
 
@@ -435,10 +455,10 @@ def test_what_was_done_of_a_topic_that_was_gone_for_a_moment_is_committed(rig: R
     rig.positions.go_on({P0: 12})
     rig.there = set()
     rig.fetch(Message(12, code=KafkaError.UNKNOWN_TOPIC_OR_PART))
-    rig.consumer.commit(wait=True)
+    rig.consumer.offsets.commit(wait=True)
     assert rig.client.commits == []
     rig.there = {"t"}
-    rig.consumer.commit(wait=True)
+    rig.consumer.offsets.commit(wait=True)
     assert rig.client.commits == [{P0: 12}]
 
 
@@ -455,11 +475,11 @@ def test_what_kafka_refuses_of_a_commit_is_committed_again(rig: Rig, wait: bool)
     taken: Any = SimpleNamespace(topic="t", partition=1, error=None)
     rig.positions.go_on({P0: 12, P1: 15})
     rig.client.answer = [refused, taken] if wait else None
-    rig.consumer.commit(wait=wait)
+    rig.consumer.offsets.commit(wait=wait)
     if not wait:
-        rig.consumer._on_commit(None, [refused, taken])
+        rig.client.on_commit(None, [refused, taken])
     rig.client.answer = None
-    rig.consumer.commit(wait=wait)
+    rig.consumer.offsets.commit(wait=wait)
     assert rig.client.commits == [{P0: 12, P1: 15}, {P0: 12}]
 
 
@@ -469,7 +489,7 @@ def test_partitions_go_though_nothing_can_be_committed(rig: Rig) -> None:
     with pytest.raises(ZeroDivisionError):
         rig.fetch(lambda: rig.client.on_revoke(rig.client, [Position("t", 0)]))
     assert rig.closed
-    assert rig.consumer.assigned == [P1]
+    assert rig.consumer.partitions.assigned == [P1]
 
 
 def test_partitions_that_are_lost_go_whatever_the_batch_fails_of(rig: Rig) -> None:
@@ -477,14 +497,14 @@ def test_partitions_that_are_lost_go_whatever_the_batch_fails_of(rig: Rig) -> No
     with pytest.raises(ZeroDivisionError):
         rig.fetch(lambda: rig.client.goes(0))
     assert rig.closed
-    assert rig.consumer.assigned == [P1]
+    assert rig.consumer.partitions.assigned == [P1]
 
 
 def test_a_sink_is_given_the_partitions_of_a_topic_that_was_made_again_anew(rig: Rig) -> None:
     opened: list[TopicPartition] = []
     rig.owner.open = lambda partitions: opened.extend(partitions) or {P0: 99}
     rig.remade = {"t"}
-    assert rig.consumer.restart_remade({"t"})
+    assert rig.consumer.offsets.restart_remade({"t"})
     assert sorted(opened) == [P0, P1]
     assert rig.positions.next(P0) is None, "it is read from its beginning"
 
@@ -494,10 +514,10 @@ def test_what_came_of_the_former_topic_is_not_handled(rig: Rig) -> None:
     rig.remade = {"t"}
     assert rig.fetch(Message(10), Message(10, code=KafkaError._AUTO_OFFSET_RESET, of=P1)) == []
     assert rig.client.assigned == {P0: OFFSET_BEGINNING, P1: OFFSET_BEGINNING}
-    assert rig.consumer.kept == set()
+    assert rig.consumer.partitions.kept == set()
     rig.remade = set()
     assert rig.fetch(Message(0)) == [0]
-    assert rig.consumer.kept == {P0, P1}
+    assert rig.consumer.partitions.kept == {P0, P1}
 
 
 def test_an_end_is_not_gone_past_where_what_came_before_it_comes_again(rig: Rig) -> None:
@@ -505,16 +525,16 @@ def test_an_end_is_not_gone_past_where_what_came_before_it_comes_again(rig: Rig)
     assert rig.fetch(Message(0, code=KafkaError.UNKNOWN_TOPIC_OR_PART, of=of_other)) == []
     rig.remade = {"u"}
     assert rig.fetch(Message(10), Message(11, end=True), Message(0, of=of_other)) == []
-    rig.consumer.pass_ends()
+    rig.consumer.partitions.pass_ends()
     assert (rig.positions.next(P0), rig.client.assigned[P0]) == (10, 10)
 
 
 def test_what_runs_on_a_topic_that_was_made_again_counts_no_more(rig: Rig) -> None:
     rig.positions.go_on({P0: 12, P1: 15})
-    assert not rig.consumer.restart_remade({"t"})
+    assert not rig.consumer.offsets.restart_remade({"t"})
     assert rig.ended == []
     rig.remade = {"t"}
-    assert rig.consumer.restart_remade({"t"})
+    assert rig.consumer.offsets.restart_remade({"t"})
     assert rig.ended == [True]
     assert rig.positions.next(P0) is None
 
@@ -526,8 +546,8 @@ def test_a_fenced_consumer_has_lost_everything(rig: Rig) -> None:
     rig.positions.go_on({P0: 12})
     with pytest.raises(Fenced):
         rig.fetch(Message(12), fatal)
-    assert (rig.ended, rig.closed, rig.consumer.assigned) == ([True], [True], [])
-    rig.consumer.commit(wait=True)
+    assert (rig.ended, rig.closed, rig.consumer.partitions.assigned) == ([True], [True], [])
+    rig.consumer.offsets.commit(wait=True)
     assert rig.client.commits == []
 
 
@@ -541,8 +561,8 @@ def test_a_fenced_consumer_that_cannot_be_assigned_its_partitions_has_lost_every
     """librdkafka refuses it, by a code that does not say why, before it tells that the consumer was fenced."""
     static.client.fatal = static.client.seeks_fail = True
     with pytest.raises(Fenced):
-        static.consumer.seek()
-    assert (static.ended, static.closed, static.consumer.assigned) == ([True], [True], [])
+        static.consumer.partitions.seek()
+    assert (static.ended, static.closed, static.consumer.partitions.assigned) == ([True], [True], [])
 
 
 def test_a_fenced_consumer_that_cannot_subscribe_has_lost_everything(
@@ -554,13 +574,13 @@ def test_a_fenced_consumer_that_cannot_subscribe_has_lost_everything(
     monkeypatch.setattr(static.subscription, "renew", refuse)
     with pytest.raises(Fenced):
         static.consumer.stay(0)
-    assert (static.ended, static.closed, static.consumer.assigned) == ([True], [True], [])
+    assert (static.ended, static.closed, static.consumer.partitions.assigned) == ([True], [True], [])
 
 
 def test_a_fatal_error_of_a_dynamic_member_is_what_it_is(rig: Rig) -> None:
     rig.client.fatal = rig.client.seeks_fail = True
     with pytest.raises(KafkaException):
-        rig.consumer.seek()
+        rig.consumer.partitions.seek()
 
 
 class Leaving:
@@ -595,10 +615,10 @@ def test_partitions_of_topics_that_are_not_read_are_left_alone(rig: Rig, caplog:
     rig.fetch(lambda: rig.client.goes(0, 1))
     former = [Position("former", 0), Position(*P0)]
     rig.fetch(lambda: rig.client.on_assign(rig.client, former))
-    assert (rig.consumer.assigned, rig.client.assigned) == ([P0], {P0: 10})
+    assert (rig.consumer.partitions.assigned, rig.client.assigned) == ([P0], {P0: 10})
     assert any("left alone: former" in text for text in caplog.messages)
     rig.fetch(lambda: rig.client.on_revoke(rig.client, former))
-    assert rig.consumer.assigned == []
+    assert rig.consumer.partitions.assigned == []
 
 
 def nobody() -> str:
@@ -628,7 +648,7 @@ def test_what_is_left_of_each_partition_comes_again_with_its_end(rig: Rig) -> No
     ends = Message(12, end=True), Message(11, end=True, of=P1)
     assert rig.fetch(Message(10), Message(10, of=P1), Message(11, size=3 << 20), *ends) == [10, 10]
     assert rig.client.sought == [(0, 11), (1, 11)]
-    rig.consumer.pass_ends()
+    rig.consumer.partitions.pass_ends()
     assert (rig.positions.next(P0), rig.positions.next(P1)) == (10, 10)
     assert rig.fetch(Message(11, size=3 << 20), Message(12)) == [11], "one is taken, however large"
 
@@ -661,7 +681,7 @@ def test_partitions_that_come_while_the_task_ends_are_not_opened(rig: Rig) -> No
     rig.fetch(lambda: rig.client.goes(0, 1))
     rig.owner.stop.set()
     assert rig.fetch(lambda: rig.client.comes(0, 1)) == []
-    assert (opened, rig.consumer.assigned) == ([], [])
+    assert (opened, rig.consumer.partitions.assigned) == ([], [])
 
 
 class News:
@@ -713,8 +733,8 @@ def test_an_end_after_markers_is_gone_past_at_once(rig: Rig) -> None:
     rig.client.script = [Message(12, end=True)]
     assert rig.consumer.fetch(5.0, 2000, 1 << 20) == []
     assert news.waits == []
-    rig.consumer.pass_ends()
-    assert rig.consumer.begin(P0) == 12
+    rig.consumer.partitions.pass_ends()
+    assert rig.consumer.partitions.begin(P0) == 12
 
 
 def test_a_partition_that_is_empty_so_far_began_at_its_end(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -725,7 +745,7 @@ def test_a_partition_that_is_empty_so_far_began_at_its_end(monkeypatch: pytest.M
     rig.client.script, news.comes = [Message(7, end=True)], lambda: False
     assert rig.consumer.fetch(5.0, 2000, 1 << 20) == []
     assert len(news.waits) == 1
-    assert rig.consumer.begin(P0) == 7
+    assert rig.consumer.partitions.begin(P0) == 7
 
 
 def test_who_is_woken_waits_no_longer(rig: Rig) -> None:
@@ -777,30 +797,32 @@ def test_a_member_of_its_group_is_polled_in_good_time(monkeypatch: pytest.Monkey
     assert news.waits[0] == pytest.approx(1.5, abs=0.5)
 
 
-def test_topics_that_are_looked_for_are_looked_for_in_time(rig: Rig) -> None:
+def test_topics_that_are_looked_for_are_looked_for_in_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    listed = SimpleNamespace(topics={"t": SimpleNamespace(partitions=[0, 1])})
+    monkeypatch.setattr(Client, "list_topics", lambda _self, timeout: listed, raising=False)
+    rig = Rig(monkeypatch, TopicSubscription([], "t.*", 2.0))
     news = News(rig)
-    rig.consumer._subscription = TopicSubscription([], "t.*", 2.0)
-    rig.client.list_topics = lambda timeout: SimpleNamespace(topics={"t": None})  # type: ignore[attr-defined]
     rig.consumer.fetch(5.0, 2000, 1 << 20)
     assert 1.0 < news.waits[0] <= 2.0
 
 
-def test_a_new_topic_is_looked_for_until_the_consumers_broker_lists_it(rig: Rig) -> None:
+def test_a_new_topic_is_looked_for_until_the_consumers_broker_lists_it(monkeypatch: pytest.MonkeyPatch) -> None:
     """The admin client may have asked a broker that knows it sooner; without the list nobody joins for it."""
     unavailable = SimpleNamespace(error=KafkaError(KafkaError.LEADER_NOT_AVAILABLE))
     lists = [{}, {"u": unavailable}, {"u": SimpleNamespace(error=None)}, {}]
-    rig.client.list_topics = lambda timeout: SimpleNamespace(topics=lists.pop(0))  # type: ignore[assignment]
     now = 0.0
     there: Any = SimpleNamespace(ask=lambda _: SimpleNamespace(is_done=lambda: True, answer=lambda: {"u": "id"}))
-    rig.consumer._missing = MissingTopics(there, lambda: now)
-    rig.consumer._missing.add(["u"])
+    monkeypatch.setattr(sink_consumer, "MissingTopics", lambda _: MissingTopics(there, lambda: now))
+    rig = Rig(monkeypatch)
+    rig.client.list_topics = lambda timeout: SimpleNamespace(topics=lists.pop(0))  # type: ignore[assignment]
+    rig.fetch(Message(0, code=KafkaError.UNKNOWN_TOPIC_OR_PART, of=TopicPartition("u", 0)))
     for _ in range(5):
         now += 1
         rig.fetch()
     assert len(lists) == 1
 
 
-def test_a_consumer_that_does_not_join_looks_for_its_topics(rig: Rig) -> None:
+def test_a_consumer_that_does_not_join_looks_for_its_topics(monkeypatch: pytest.MonkeyPatch) -> None:
     now, asked = 0.0, list[set[str]]()
 
     def ask(topics: Any) -> Any:
@@ -808,12 +830,15 @@ def test_a_consumer_that_does_not_join_looks_for_its_topics(rig: Rig) -> None:
         return SimpleNamespace(is_done=lambda: True, answer=dict)
 
     looks: Any = SimpleNamespace(ask=ask)
-    rig.consumer._missing = MissingTopics(looks, lambda: now)
+    monkeypatch.setattr(sink_consumer, "MissingTopics", lambda _: MissingTopics(looks, lambda: now))
+    monkeypatch.setattr(membership, "time", SimpleNamespace(monotonic=lambda: now))
+    rig = Rig(monkeypatch)
     rig.fetch()
     now += 60
     rig.fetch()
     assert asked == [], "it has joined"
-    rig.consumer._joins_by = 0.0
+    rig.fetch(lambda: rig.client.goes(0, 1))
+    now += 60
     rig.fetch()
     now += 1
     rig.fetch()
@@ -850,9 +875,11 @@ def test_a_wait_can_be_ended_and_ends_before_the_client(rig: Rig) -> None:
     assert news.waits == [1]
 
 
-def test_a_refused_login_ends_the_task_once_nothing_answers(rig: Rig) -> None:
+def test_a_refused_login_ends_the_task_once_nothing_answers(monkeypatch: pytest.MonkeyPatch) -> None:
     now = 0.0
-    failures = rig.consumer._failures = ClientFailures(lambda: now)
+    monkeypatch.setattr(sink_consumer, "ClientFailures", lambda: ClientFailures(lambda: now))
+    rig = Rig(monkeypatch)
+    failures = rig.client.error_cb
     answers: list[bool] = [True, False]
 
     def list_topics(timeout: float) -> None:
@@ -873,8 +900,11 @@ def test_a_refused_login_ends_the_task_once_nothing_answers(rig: Rig) -> None:
         rig.fetch()
 
 
-def test_it_begins_where_no_open_transaction_can_move_it(rig: Rig, caplog: pytest.LogCaptureFixture) -> None:
+def test_it_begins_where_no_open_transaction_can_move_it(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
     answers: list[Any] = [
+        [Position("t", 0, 10), Position("t", 1, 10)],
         RetriableError("a transaction is open"),
         [Position("t", 0, 17), Position("t", 1, 18)],
     ]
@@ -888,8 +918,8 @@ def test_it_begins_where_no_open_transaction_can_move_it(rig: Rig, caplog: pytes
         return found
 
     waits = list[float]()
+    rig = Rig(monkeypatch, stable=stable)
     rig.owner.wait = waits.append
-    rig.consumer._stable_offsets = stable
     rig.fetch(lambda: rig.client.goes(0, 1), lambda: rig.client.comes(0, 1))
     assert (rig.client.assigned, waits) == ({P0: 17, P1: 18}, [1.0])
     answers.append(KafkaException(KafkaError(KafkaError.GROUP_AUTHORIZATION_FAILED)))

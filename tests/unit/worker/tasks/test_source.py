@@ -7,6 +7,7 @@ import re
 import threading
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
@@ -19,6 +20,7 @@ from headrace.worker.deadletters.converter_retry import ConverterAway
 from headrace.worker.engine.driver import EngineLost
 from headrace.worker.errors import ConnectError
 from headrace.worker.model import State
+from headrace.worker.outcome import Outcome
 from headrace.worker.pipeline.source import SourceBatch
 from headrace.worker.storage.offset_topic import OffsetTopic
 from headrace.worker.tasks.builder import SourceOutput
@@ -35,7 +37,7 @@ PARTITION = {"filename": "a"}
 class FakePlugin:
     """Counts in one partition."""
 
-    waits_for_news = tells_of_news = gathers = False
+    waits_for_news = tells_of_news = coalesces = False
     wants_deliveries: Any = Deliveries.NONE
     offsets_reached = SourceTask.offsets_reached
 
@@ -62,7 +64,8 @@ class FakePipeline:
         self.written = 1
         """What each row counts for."""
         self.bytes = 100
-        self.is_all = False
+        self.caught_up = False
+        self.acknowledged: pa.RecordBatch | None = None
         self.yields_nothing = False
         self.error: Exception | None = None
         self.began_at: list[int | None] = []
@@ -85,12 +88,9 @@ class FakePipeline:
         self.inside.set()
         self.go_on.wait(SECONDS)
         offset = {"position": (at or 0) + 1}
-        reached = (
-            []
-            if self.yields_nothing
-            else [PartitionResult(source_partition=PARTITION, source_offset=offset, written=self.written)]
-        )
-        return SourceBatch(reached, False, self.bytes, None, self.is_all)
+        done = PartitionResult(source_partition=PARTITION, source_offset=offset, written=self.written)
+        reached = {} if self.yields_nothing else {0: replace(done, acknowledged=self.acknowledged)}
+        return SourceBatch(Outcome(reached), self.bytes, None, self.caught_up)
 
     def cancel(self) -> None: ...
 
@@ -311,11 +311,11 @@ def test_a_source_that_gave_all_there_was_is_asked_when_it_wakes_its_task(monkey
 
     def wait(seconds: float) -> None:
         pauses.append(seconds)
-        rig.pipeline.is_all = False
+        rig.pipeline.caught_up = False
         if rig.pipeline.rows == 0:
             rig.task.ask_to_stop()
 
-    rig.pipeline.is_all = True
+    rig.pipeline.caught_up = True
     monkeypatch.setattr(rig.task, "wait", wait)
     rig.task.start()
     assert rig.task.join(SECONDS)
@@ -326,26 +326,30 @@ def test_a_source_that_gave_all_there_was_is_asked_when_it_wakes_its_task(monkey
 def test_receipts_are_not_kept_until_offsets_are_stored() -> None:
     rig = Rig(FakeLog())
     rows = pa.RecordBatch.from_pydict({"offset": [7]})
-    reached = PartitionResult(source_partition=PARTITION, source_offset={"position": 1}, written=1, acknowledged=rows)
-    rig.task._store([reached], flush=False)
-    (waiting,) = rig.task._unconfirmed
-    assert [one.acknowledged for one in waiting.reached] == [None]
-    assert waiting.reached[0].source_offset == {"position": 1}
+    rig.pipeline.acknowledged = rows
+    told: list[Collection[PartitionResult]] = []
+    rig.plugin.committed = told.append  # type: ignore[method-assign]
+    rig.task.start()
+    until(lambda: rig.pipeline.rows == 0)
+    rig.task.ask_to_stop()
+    assert rig.task.join(SECONDS)
+    ((confirmed,),) = told
+    assert (confirmed.acknowledged, confirmed.source_offset) == (None, {"position": 1})
 
 
 def test_a_plugin_that_asks_for_deliveries_by_no_name_of_theirs_is_refused() -> None:
     rig = Rig(FakeLog())
     rig.plugin.wants_deliveries = True
     with pytest.raises(ConnectError, match=r"wants_deliveries of FakePlugin is True\. Set it to Deliveries\.NONE"):
-        rig.task._begin()
+        rig.task.begin()
 
 
 @pytest.mark.parametrize(
-    ("gathers", "written", "size", "batches"),
+    ("coalesces", "written", "size", "batches"),
     [(True, 1, 100, 1), (False, 1, 100, 3), (True, 101, 100, 3), (True, 1, (64 << 10) + 1, 3)],
 )
 def test_one_that_gathers_pauses_after_a_small_batch(
-    monkeypatch: pytest.MonkeyPatch, gathers: bool, written: int, size: int, batches: int
+    monkeypatch: pytest.MonkeyPatch, coalesces: bool, written: int, size: int, batches: int
 ) -> None:
     rig, pauses = Rig(FakeLog()), list[float]()
 
@@ -354,7 +358,7 @@ def test_one_that_gathers_pauses_after_a_small_batch(
         return pauses[-1]
 
     monkeypatch.setattr(Pace, "small_batch", pause_s)
-    rig.plugin.gathers, rig.pipeline.rows = gathers, 3
+    rig.plugin.coalesces, rig.pipeline.rows = coalesces, 3
     rig.pipeline.written, rig.pipeline.bytes = written, size
     rig.task.start()
     until(lambda: bool(pauses) or not rig.pipeline.rows)

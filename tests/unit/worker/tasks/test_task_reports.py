@@ -20,16 +20,16 @@ class Fails(Task):
 
     error: BaseException = ValueError("broken")
 
-    def _begin(self) -> None:
+    def begin(self) -> None:
         return None
 
-    def _loop(self) -> None:
+    def loop(self) -> None:
         raise self.error
 
-    def _cancel(self) -> None:
+    def cancel(self) -> None:
         return None
 
-    def _end(self, failed: bool) -> None:
+    def end(self, failed: bool) -> None:
         return None
 
 

@@ -50,7 +50,7 @@ class Sink:
             **{name.replace("_", "."): value for name, value in config.items()},
         }
         self.task.start(settings, TaskContext("c", 0, StopToken(), {"file.allowed.paths": [str(tmp_path)]}))
-        self.store = self.task._store
+        self.store = LocalStore(StoreSettings(settings["store.url"]))
         self.task._spec.layouts.append(None)
         self.task.open([P0])
 
@@ -137,19 +137,19 @@ def test_a_restart_goes_on_where_it_was(start: Callable[..., Sink]) -> None:
     first.wait("0-39")
     first.task.stop()
     second = start()
-    assert second.task._positions([P0]) == {P0: 40}
+    assert second.task.recover() == {P0: 40}
     second._offset = 40
     second.write(3)
     second.wait("0-39", "40-69")
     second.store.delete("topics/+tmp/t/0")
     third = start()
-    assert third.task._positions([P0]) == {P0: 70}, "also by the names alone"
+    assert third.task.recover() == {P0: 70}, "also by the names alone"
 
 
 def test_nothing_is_merged_by_default(start: Callable[..., Sink]) -> None:
     sink = start(compact_files="0")
     sink.write(20)
-    assert sink.task._compaction is None
+    assert not [one for one in sink.task.samples() if one.name.startswith("headrace_compact")]
     assert len(sink.names()) == 20
 
 
@@ -239,7 +239,7 @@ def test_a_task_whose_merge_ends_after_it_closes_the_store_once_more(
 
     monkeypatch.setattr(compaction, "_LAST_S", 0.01)
     monkeypatch.setattr(TextFormat, "merge", slow)
-    monkeypatch.setattr(sink.store, "close", lambda: closers.append(threading.current_thread().name))
+    monkeypatch.setattr(LocalStore, "close", lambda _: closers.append(threading.current_thread().name))
     sink.write(4)
     assert begun.wait(60)
     sink.task.stop()

@@ -17,12 +17,20 @@ from headrace.connectors.hdfs.sink.rotation import Rules
 from headrace.connectors.hdfs.sink.spec import Begin
 from headrace.connectors.hdfs.sink.task import FileSinkTask
 from headrace.connectors.hdfs.sink.writer import local_folder
+from headrace.connectors.hdfs.stores.local import LocalStore
+from headrace.connectors.hdfs.stores.settings import StoreSettings
 from headrace.plugins.contracts import TaskContext, TopicPartition
 from headrace.plugins.errors import RetriableError
 from headrace.plugins.stopping import StopToken
 
 P0, P1 = TopicPartition("t", 0), TopicPartition("t", 1)
 CONFIG = {"connector.class": "HdfsSink", "format.class": "json", "topics": "t"}
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> LocalStore:
+    """The folder that the task writes to."""
+    return LocalStore(StoreSettings(f"file://{tmp_path}/store"))
 
 
 @pytest.fixture
@@ -112,16 +120,18 @@ def test_another_directory_ends_files_only_with_an_interval_of_records_time(
     assert len(of.closed) == files
 
 
-def test_what_an_upload_that_failed_has_staged_is_deleted(task: FileSinkTask, monkeypatch: pytest.MonkeyPatch) -> None:
-    store, tries = task._store, []
+def test_what_an_upload_that_failed_has_staged_is_deleted(
+    task: FileSinkTask, store: LocalStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tries, real = [], LocalStore.upload
 
-    def upload(local: str, path: str, real: Any = store.upload) -> None:
+    def upload(self: LocalStore, local: str, path: str) -> None:
         tries.append(path)
-        real(local, path)
+        real(self, local, path)
         if len(tries) % 2 == 0:
             raise RetriableError("the disk is full")
 
-    monkeypatch.setattr(type(store), "upload", lambda _self, local, path: upload(local, path))
+    monkeypatch.setattr(LocalStore, "upload", upload)
     for attempt in "12":
         writer = task.writer(attempt)
         writer.write(rows(0, 199))
@@ -132,13 +142,13 @@ def test_what_an_upload_that_failed_has_staged_is_deleted(task: FileSinkTask, mo
     assert [one.path for one in store.entries("topics/+tmp/t/0") if one.is_folder] == []
 
 
-def test_what_was_staged_in_vain_is_deleted(task: FileSinkTask) -> None:
+def test_what_was_staged_in_vain_is_deleted(task: FileSinkTask, store: LocalStore) -> None:
     writer = task.writer("1")
     writer.write(rows(0, 199))
     staged = writer.finish()
-    assert [one.path for one in task._store.entries("topics/+tmp/t/0") if one.is_folder]
+    assert [one.path for one in store.entries("topics/+tmp/t/0") if one.is_folder]
     task.discard([staged, b""])
-    assert [one.path for one in task._store.entries("topics/+tmp/t/0") if one.is_folder] == []
+    assert [one.path for one in store.entries("topics/+tmp/t/0") if one.is_folder] == []
 
 
 def test_files_are_not_trusted_to_another_users_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,4 +1,4 @@
-"""A section or task whose start its worker has given up."""
+"""A Java stage or task whose start its worker has given up."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ class Part:
 
 @pytest.fixture
 def host(monkeypatch: pytest.MonkeyPatch) -> Host:
-    for name in ("HostedSection", "HostedTask"):
+    for name in ("CrossedStage", "HostedTask"):
         monkeypatch.setattr(module, name, Part)
-    monkeypatch.setattr(module, "HostedChain", lambda *_, **__: None)
+    monkeypatch.setattr(module, "HostedStage", lambda *_, **__: None)
     monkeypatch.setattr(module, "Plugin", lambda *_: None)
     for name, value in (("begun", threading.Event()), ("goes_on", threading.Event()), ("stopped", 0)):
         monkeypatch.setattr(Part, name, value)
@@ -45,7 +45,7 @@ def host(monkeypatch: pytest.MonkeyPatch) -> Host:
 
 GIVEN: Mapping[str, Any] = {
     "task": 7,
-    "chain": None,
+    "stage": None,
     "is_source": True,
     "name": "c-0",
     "config": {},
@@ -55,7 +55,7 @@ GIVEN: Mapping[str, Any] = {
 }
 
 
-@pytest.mark.parametrize("area", ["section", "task"])
+@pytest.mark.parametrize("area", ["stage", "task"])
 def test_what_was_given_up_while_it_started_ends_once_it_has(host: Host, area: str) -> None:
     start = threading.Thread(target=host._call, args=(f"{area}.start", {**GIVEN, "plugin": None}))
     start.start()
@@ -68,7 +68,7 @@ def test_what_was_given_up_while_it_started_ends_once_it_has(host: Host, area: s
     assert Part.stopped == 1
 
 
-@pytest.mark.parametrize("area", ["section", "task"])
+@pytest.mark.parametrize("area", ["stage", "task"])
 def test_what_has_started_ends_when_it_is_asked_to(host: Host, area: str) -> None:
     Part.goes_on.set()
     host._call(f"{area}.start", {**GIVEN, "plugin": None})

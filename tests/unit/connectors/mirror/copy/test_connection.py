@@ -10,12 +10,12 @@ from typing import Any
 
 import pytest
 from kafka import errors
-from kafka.net.selector import NetworkSelector
 
 from headrace.config.kafka.client_config import ClientConfig
 from headrace.connectors.mirror.copy import connection
 from headrace.connectors.mirror.copy.connection import ClusterConnection
 from headrace.connectors.mirror.copy.transports import _TlsTransport
+from headrace.plugins.kafka.kafka_python_internals import NetworkSelector
 
 
 class NarrowSocket:

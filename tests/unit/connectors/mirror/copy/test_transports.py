@@ -11,11 +11,11 @@ from typing import Any
 
 import pytest
 from kafka import errors
-from kafka.net.selector import NetworkSelector
 from kafka.protocol.metadata import ApiVersionsResponse
 from kafka.protocol.sasl import SaslAuthenticateResponse, SaslHandshakeResponse
 
 from headrace.connectors.mirror.copy.transports import Connections, _PlainTransport
+from headrace.plugins.kafka.kafka_python_internals import NetworkSelector
 
 VERSIONS, HANDSHAKE, AUTHENTICATE = 18, 17, 36
 SERVED = {VERSIONS: 3, HANDSHAKE: 1, AUTHENTICATE: 1, 3: 8}
@@ -109,6 +109,6 @@ def test_the_pieces_of_a_request_go_out_in_order_however_much_is_taken_at_once()
         transport.write([memoryview(piece) for piece in pieces])
         wanted, got = b"".join(pieces), b""
         while len(got) < len(wanted):
-            assert transport._sock_send()[1] is None
+            assert transport.send_some(transport._write_buffer)[1] is None
             got += theirs.recv(1 << 20)
         assert got == wanted

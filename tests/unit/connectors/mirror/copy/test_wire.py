@@ -11,6 +11,7 @@ import pytest
 from kafka import errors
 from kafka.protocol.consumer.fetch import FetchRequest, FetchResponse
 from kafka.protocol.metadata import ApiVersionsRequest, ApiVersionsResponse
+from kafka.protocol.parser import KafkaProtocol
 from kafka.protocol.producer.produce import ProduceRequest
 
 from headrace.connectors.mirror.copy.wire import Wire
@@ -87,7 +88,7 @@ def test_the_records_of_answers_are_views_of_what_arrived(version: int, most: in
 
 @pytest.mark.parametrize("version", [3, 8, 9, 12])
 def test_a_produce_request_goes_out_as_kafka_python_writes_it_without_copies(version: int) -> None:
-    there, theirs = wire(), Wire.__mro__[1](client_id="mirror")
+    there, theirs = wire(), KafkaProtocol(client_id="mirror")
     header, records = bytearray(b"h" * 61), memoryview(b"r" * 100_000)
 
     def request(of: Any) -> ProduceRequest:

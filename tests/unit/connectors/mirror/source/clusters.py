@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 from confluent_kafka import KafkaError
-from confluent_kafka.admin._config import ConfigEntry, ConfigSource
+from confluent_kafka.admin import ConfigEntry, ConfigSource
 
 from headrace.connectors.mirror.source.cluster import Topic
 from headrace.plugins.offsets import TopicPartition

@@ -7,8 +7,7 @@ from typing import Any, Final
 
 import pytest
 from confluent_kafka import KafkaError, KafkaException
-from confluent_kafka.admin._acl import AclBinding, AclOperation, AclPermissionType
-from confluent_kafka.admin._resource import ResourcePatternType, ResourceType
+from confluent_kafka.admin import AclBinding, AclOperation, AclPermissionType, ResourcePatternType, ResourceType
 
 from headrace.connectors.mirror.source.acls import AclSync, remote_acls
 from headrace.connectors.mirror.source.selection import TopicSelection

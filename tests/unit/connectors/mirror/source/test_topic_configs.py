@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from confluent_kafka.admin._config import ConfigSource
+from confluent_kafka.admin import ConfigSource
 
 from headrace.connectors.mirror.filters import config_property_filter
 from headrace.connectors.mirror.source.topic_configs import changes, of_new_topic

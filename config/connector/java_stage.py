@@ -1,0 +1,203 @@
+"""The Java stage of a connector: the transforms and converters that run in Java, of jars or between such ones.
+
+Records of a Java connector cross once between it and this worker. So in a source all transforms up to the last Java one
+run before the crossing, as Java classes; in a sink all from the first Java one on run after it. Records of any other
+connector cross into Java and back, so all transforms from the first Java one to the last run there. A transform whose
+predicate is Java's counts as a Java one. A Java converter stands at the chain's end at Kafka's side, so all transforms
+between it and the others in Java run there, too; one of headers is used by all transforms.
+
+Decided: what would have to cross more often is refused and not done, because each crossing costs more than most
+transforms; loses: chains in which a transform without a Java class stands between Java ones.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+from headrace.config.connector.config import converter_config
+from headrace.config.connector.enrichment import PluginClass, PluginLookup
+from headrace.config.connector.plugin_versions import of_version
+from headrace.config.connector.settings import CONVERTER_KINDS
+from headrace.config.problems import Problem
+from headrace.config.settings import Type
+from headrace.config.values import read
+
+
+class ChainStep(NamedTuple):
+    """One transform of a chain, with its predicate."""
+
+    alias: str
+    transform: PluginClass
+    predicate_alias: str | None
+    predicate: PluginClass | None
+
+    @property
+    def is_java(self) -> bool:
+        """Whether only Java can apply it."""
+        return self.transform.from_jar or (self.predicate is not None and self.predicate.from_jar)
+
+
+@dataclass(frozen=True)
+class ChainSplit:
+    """The transforms of a connector by where they run, each part in its order."""
+
+    in_java: tuple[ChainStep, ...] = ()
+    before: tuple[ChainStep, ...] = ()
+    """On Spark, before those in Java; all of a chain without Java."""
+    after: tuple[ChainStep, ...] = ()
+    """On Spark, after those in Java."""
+    converters: tuple[tuple[str, PluginClass], ...] = ()
+    """The converters that run in Java, each with its side: `key`, `value` or `header`."""
+    problems: tuple[Problem, ...] = ()
+    """Why the chain cannot run."""
+
+
+def split_chain(
+    connector: PluginClass, config: Mapping[str, str | None], plugins: PluginLookup, worker: Mapping[str, str]
+) -> ChainSplit:
+    """Split the chain of this connector; what names no plugin is left out, as others refuse it."""
+    steps = tuple(_steps(config, plugins.beside(connector)))
+    sides = {side: converter_lookup(side, config, plugins, connector) for side in CONVERTER_KINDS}
+    converters = tuple(_java_converters(config, sides, worker))
+    begin, end = _stage(connector, steps, dict(converters))
+    if begin == end and not converters:
+        return ChainSplit(before=steps)
+    if converters or not connector.from_jar:
+        converters = tuple(_with_headers(converters, config, sides["header"], worker))
+    split = ChainSplit(steps[begin:end], steps[:begin], steps[end:], converters)
+    return replace(split, problems=tuple(_not_in_java(split, connector, config)))
+
+
+def converter_lookup(
+    side: str, config: Mapping[str, str | None], plugins: PluginLookup, connector: PluginClass
+) -> PluginLookup:
+    """The look-up for the converter of this side: the connector's own if its config names the converter."""
+    return plugins if config.get(f"{side}.converter") is None else plugins.beside(connector)
+
+
+def _stage(connector: PluginClass, steps: Sequence[ChainStep], converters: Collection[str]) -> tuple[int, int]:
+    """Where the steps in Java begin and end; `converters`: the sides whose converters are Java's."""
+    java = [number for number, step in enumerate(steps) if step.is_java]
+    is_source = connector.kind == "source"
+    if "header" in converters or (connector.from_jar and converters):
+        return 0, len(steps)
+    if connector.from_jar:
+        return (0, max(java, default=-1) + 1) if is_source else (min(java, default=len(steps)), len(steps))
+    if is_source:
+        end = len(steps) if converters else max(java, default=-1) + 1
+        return min(java, default=end), end
+    begin = 0 if converters else min(java, default=0)
+    return begin, max(java, default=begin - 1) + 1
+
+
+def _steps(config: Mapping[str, str | None], plugins: PluginLookup) -> Iterator[ChainStep]:
+    for alias in dict.fromkeys(read("transforms", Type.LIST, config.get("transforms") or "")):
+        transform = _configured(plugins, "transformation", f"transforms.{alias}", config)
+        predicate = config.get(f"transforms.{alias}.predicate")
+        found = None if predicate is None else _configured(plugins, "predicate", f"predicates.{predicate}", config)
+        if transform is not None:
+            yield ChainStep(alias, transform, predicate, found)
+
+
+def _java_converters(
+    config: Mapping[str, str | None], sides: Mapping[str, PluginLookup], worker: Mapping[str, str]
+) -> Iterator[tuple[str, PluginClass]]:
+    for side, plugins in sides.items():
+        kind = "header_converter" if side == "header" else "converter"
+        found = _converter(plugins, kind, side, config, worker)
+        if found is not None and found.from_jar:
+            yield side, found
+
+
+def _with_headers(
+    converters: tuple[tuple[str, PluginClass], ...],
+    config: Mapping[str, str | None],
+    plugins: PluginLookup,
+    worker: Mapping[str, str],
+) -> Iterator[tuple[str, PluginClass]]:
+    """The converters, and that of headers with them: Java converters of keys and values see Kafka's headers."""
+    yield from converters
+    if "header" not in dict(converters):
+        found = _converter(plugins, "header_converter", "header", config, worker)
+        if found is not None:
+            yield "header", found
+
+
+def _configured(plugins: PluginLookup, kind: str, prefix: str, config: Mapping[str, str | None]) -> PluginClass | None:
+    return _named(plugins, kind, config.get(f"{prefix}.type"), config.get(f"{prefix}.plugin.version"))
+
+
+def _converter(
+    plugins: PluginLookup, kind: str, side: str, config: Mapping[str, str | None], worker: Mapping[str, str]
+) -> PluginClass | None:
+    version = config.get(f"{side}.converter.plugin.version") if config.get(f"{side}.converter") is not None else None
+    return _named(plugins, kind, converter_config(side, config, worker).class_name, version)
+
+
+def _named(plugins: PluginLookup, kind: str, name: str | None, version: str | None) -> PluginClass | None:
+    full = plugins.full_name(name.strip()) if name else None
+    found = next((one for one in plugins.of_kind(kind) if one.class_name == full), None)
+    return None if found is None else of_version(found, version)
+
+
+def _not_in_java(split: ChainSplit, connector: PluginClass, config: Mapping[str, str | None]) -> Iterator[Problem]:
+    """A problem for each plugin that would have to run in Java and has no Java class."""
+    for side, converter in split.converters:
+        if not converter.has_java_class:
+            text = f"{converter.class_name} has no Java class, which it needs beside {_first_in_java(split)}."
+            yield Problem(f"{side}.converter", config.get(f"{side}.converter"), text, "")
+    for step in split.in_java:
+        for key, plugin in (
+            (f"transforms.{step.alias}.type", step.transform),
+            (f"predicates.{step.predicate_alias}.type", step.predicate),
+        ):
+            if plugin is not None and not plugin.has_java_class:
+                yield Problem(key, config.get(key), f"{plugin.class_name} {_why(step, split, connector)}", "")
+
+
+def _first_in_java(split: ChainSplit) -> str:
+    (_, converter), *_ = split.converters
+    if converter.from_jar:
+        return f"the Java plugin {converter.class_name}"
+    return f"the Java plugin of the transform {next(one.alias for one in split.in_java if one.is_java)}"
+
+
+def _why(step: ChainStep, split: ChainSplit, connector: PluginClass) -> str:
+    if step.is_java:
+        return f"has no Java class, which it needs beside the Java plugin of the transform {step.alias}."
+    java = [one.alias for one in split.in_java if one.is_java]
+    named = next(((side, one) for side, one in split.converters if one.from_jar), None)
+    if connector.from_jar:
+        return _why_beside_java(step.alias, java, named, connector.kind)
+    where = "all transforms from the first Java one to the last run in Java"
+    can = [f"before {java[0]}", f"after {java[-1]}"] if java else []
+    if named is not None:
+        side, converter = named
+        is_source = connector.kind == "source"
+        span = "" if side == "header" else " after the first Java one" if is_source else " before the last Java one"
+        where = f"all transforms{span} run in Java, because {side}.converter is the Java plugin {converter.class_name}"
+        can = [] if side == "header" else can[:1] if is_source else can[1:]
+    advice = f"Move {step.alias} {' or '.join(can)} in transforms." if can else _other_converter(step.alias)
+    return f"has no Java class, but {where}. {advice}"
+
+
+def _why_beside_java(alias: str, java: Sequence[str], named: tuple[str, PluginClass] | None, kind: str) -> str:
+    if named is not None:
+        side, converter = named
+        where = f"all transforms run in Java, because {side}.converter is the Java plugin {converter.class_name}"
+        return f"has no Java class, but {where}. {_other_converter(alias)}"
+    if kind == "source":
+        return (
+            f"has no Java class, but in a source all transforms before the last Java one run in Java. "
+            f"Move {alias} after {java[-1]} in transforms."
+        )
+    return (
+        f"has no Java class, but in a sink all transforms after the first Java one run in Java. "
+        f"Move {alias} before {java[0]} in transforms."
+    )
+
+
+def _other_converter(alias: str) -> str:
+    return f"Use another converter, or remove the transform {alias}."

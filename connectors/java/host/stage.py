@@ -1,0 +1,159 @@
+"""The Java stage inside a host: the transforms and converters that a task's records pass there.
+
+Decided: batches of a task in the worker come on the host's own threads, one at a time, and not on one of the task:
+nothing in Connect ties a transform or a converter to a thread. Loses: plugins that keep something by thread.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import threading
+from collections.abc import Mapping
+from typing import Any, Final
+
+import jpype
+import jpype.nio
+
+from headrace.connectors.java.host.jvm import Jvm
+from headrace.connectors.java.host.plugin import Plugin, java_map
+
+log = logging.getLogger(__name__)
+
+_END_S: Final = 1.5
+"""How long a call may go on when its task has to end, before and after its thread is interrupted."""
+_USUAL_HEADERS: Final = {
+    "plugin": {"class": "org.apache.kafka.connect.storage.SimpleHeaderConverter", "location": "", "jars": []},
+    "config": {},
+}
+
+
+class HostedStage:
+    """The stage of one task; `java` applies it."""
+
+    def __init__(self, jvm: Jvm, given: Mapping[str, Any] | None, is_source: bool, comes_back: bool = False) -> None:
+        """Make and configure all of it; `given` is what `told_stage` told. Errors: those of the plugins.
+
+        `comes_back`: records come from the worker and go back to it, their headers as Kafka's bytes.
+        """
+        self._jvm = jvm
+        self._made: list[tuple[Plugin, Any]] = []
+        self.java: Any = None
+        """The object of `JavaStage.java`; None: nothing is done."""
+        self.tolerates = given is None or bool(given["tolerate"])
+        self.converts = given is not None and bool(given["converters"])
+        """Whether it reads, or makes, Kafka's bytes."""
+        if given is None:
+            return
+        self.java = jvm.headrace("JavaStage")(given["retry_ms"], given["most_delay_ms"])
+        try:
+            made = self._converters(given["converters"]) if self.converts or comes_back else (None, None, None)
+            headers = None, None, made[2]
+            if comes_back or (self.converts and not is_source):
+                self.java.decode(*(headers if is_source else made))
+            for step in given["steps"]:
+                self._add(step)
+            if comes_back or (self.converts and is_source):
+                self.java.encode(*(made if is_source else headers))
+        except BaseException:
+            self.close()
+            raise
+
+    def headers(self, given: Mapping[str, Any] | None) -> Any:
+        """The converter of headers, as told or the usual one; None if the stage converts them."""
+        return None if self.converts else self._configured(given or _USUAL_HEADERS)[1]
+
+    def end(self) -> None:
+        """End a wait for another try."""
+        if self.java is not None:
+            self.java.end()
+
+    def close(self) -> None:
+        """Close all that was made; errors are logged."""
+        for plugin, made in self._made:
+            try:
+                with plugin.entered():
+                    made.close()
+            except jpype.JException as error:
+                log.warning("The plugin %s failed to close: %s", plugin.name, error.stacktrace())
+        self._made.clear()
+
+    def _add(self, step: Mapping[str, Any]) -> None:
+        plugin, transform = self._configured(step["transform"])
+        test, loader = None, None
+        if step["predicate"] is not None:
+            of, test = self._configured(step["predicate"])
+            loader = of.loader
+        self.java.transform(transform, plugin.loader, test, loader, step["negate"])
+
+    def _configured(self, given: Mapping[str, Any], *more: Any) -> tuple[Plugin, Any]:
+        """The plugin, and an object of it that is configured."""
+        plugin = Plugin(self._jvm, given["plugin"])
+        with plugin.entered():
+            made = plugin.make()
+            made.configure(java_map(given["config"]), *more)
+        self._made.append((plugin, made))
+        return plugin, made
+
+    def _converters(self, given: Mapping[str, Any]) -> tuple[Any, Any, Any]:
+        """Those of keys, values and headers; of headers there is one in any case."""
+        sides = {side: given.get(side) for side in ("key", "value")}
+        made = [None if one is None else self._configured(one, side == "key")[1] for side, one in sides.items()]
+        return made[0], made[1], self._configured(given.get("header", _USUAL_HEADERS))[1]
+
+
+class CrossedStage:
+    """The stage of a task that runs in the worker: a batch comes, and goes back at once."""
+
+    def __init__(self, jvm: Jvm, given: Mapping[str, Any], is_source: bool) -> None:
+        """Make and configure all of it; `given` is what `told_stage` told. Errors: those of the plugins."""
+        self._stage = HostedStage(jvm, given, is_source, comes_back=True)
+        self._reader = jvm.headrace("RecordReader")(None)
+        self._java = jvm.headrace("WorkerRecords")(self._stage.java, self._stage.tolerates)
+        self._applying = threading.Lock()
+        self._java_thread: Any = None
+        self._interrupting = threading.Lock()
+
+    def apply(self, given: Mapping[str, Any]) -> tuple[dict[str, Any], memoryview]:
+        """What becomes of each record of a batch; the bytes are valid until the next call."""
+        with self._applying:
+            jpype.java.lang.Thread.interrupted()  # left by a plugin that was called on this thread before
+            self._java_thread = jpype.java.lang.Thread.currentThread()
+            try:
+                head = json.loads(str(self._java.apply(read_records(self._reader, given))))
+            finally:
+                with self._interrupting:
+                    self._java_thread = None
+                    jpype.java.lang.Thread.interrupted()  # the thread's next call is another one's
+            buffer = self._java.buffer()
+            return head, memoryview(buffer)[: int(buffer.limit())]
+
+    def interrupt(self) -> None:
+        """End a wait for another try, and interrupt the call that goes on: the worker waits for it no more."""
+        self.end_waits()
+        with self._interrupting:
+            if self._java_thread is not None:
+                self._java_thread.interrupt()
+
+    def end_waits(self) -> None:
+        """End a wait for another try, and let none begin; the call that goes on is left alone."""
+        self._stage.end()
+
+    def stop(self) -> bool:
+        """Close all plugins; whether no call goes on in them."""
+        self.end_waits()
+        if not self._applying.acquire(timeout=_END_S):
+            self.interrupt()
+            if not self._applying.acquire(timeout=_END_S):
+                return False
+        self._stage.close()
+        return True
+
+
+def read_records(reader: Any, given: Mapping[str, Any]) -> Any:
+    """The Java records of the columns that a worker sent; `partition`: where a source has them from, as JSON."""
+    for side, is_keys in (("keys", True), ("values", False)):
+        for number, description in given["schemas"][side]:
+            reader.learn(is_keys, number, json.dumps(description))
+    buffer, ints = jpype.nio.convertToDirectBuffer(given["data"]), jpype.JArray(jpype.JInt)
+    return reader.read(buffer, given["rows"], ints(given["keys"]), ints(given["values"]), given.get("partition"))

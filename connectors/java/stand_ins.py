@@ -1,0 +1,77 @@
+"""The classes that stand for Java transforms, predicates and converters: they have their settings, and run in Java.
+
+`config/connector/java_stage.py` says what runs in the Java stage, and they are always in it, so none of
+their expressions is ever asked for.
+"""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar, NoReturn
+
+from pyspark.sql import Column
+
+from headrace.config.problems import ConfigError, Problem
+from headrace.plugins.contracts import Converter, Decoded, Predicate, Transform
+from headrace.plugins.errors import DataError
+from headrace.plugins.jars import JarPlugin
+from headrace.plugins.records import Records
+from headrace.plugins.schema import Schema
+
+
+class JavaTransform(Transform):
+    """The base of the classes that `plugin.transformation` makes."""
+
+    jar: ClassVar[JarPlugin]
+
+    def apply(self, records: Records) -> Records:
+        """Errors: ConfigError."""
+        _refuse(self.jar)
+
+
+class JavaPredicate(Predicate):
+    """The base of the classes that `plugin.predicate` makes."""
+
+    jar: ClassVar[JarPlugin]
+
+    def test(self, records: Records) -> Column:
+        """Errors: ConfigError."""
+        _refuse(self.jar)
+
+
+class JavaConverter(Converter):
+    """The base of the classes that `plugin.converter` makes, also of those of header converters."""
+
+    jar: ClassVar[JarPlugin]
+
+    def encode(self, value: Column, schema: Schema | None) -> Decoded:
+        """Errors: ConfigError."""
+        _refuse(self.jar)
+
+    def identify(self, data: Column) -> Column:
+        """Errors: ConfigError."""
+        _refuse(self.jar)
+
+    def resolve(self, identity: bytes, topic: str) -> Schema | None:
+        """Errors: ConfigError."""
+        _refuse(self.jar)
+
+    def decode(self, data: Column, identity: bytes, schema: Schema | None) -> Decoded:
+        """Errors: ConfigError."""
+        _refuse(self.jar)
+
+    def shown(self, data: bytes) -> str | None:
+        """Errors: DataError."""
+        raise DataError(f"{self.jar.class_name} is a Java plugin, whose bytes only the Java host reads")
+
+
+def _refuse(jar: JarPlugin) -> NoReturn:
+    text = f"{jar.class_name} is a Java plugin, which does not run on Spark"
+    raise ConfigError(Problem(jar.kind, jar.class_name, text, "Use it in a connector's config."))
+
+
+STAND_INS: dict[str, type[Any]] = {
+    "transformation": JavaTransform,
+    "predicate": JavaPredicate,
+    "converter": JavaConverter,
+    "header_converter": JavaConverter,
+}

@@ -1,0 +1,293 @@
+"""Spark's private names: attributes of pyspark's objects, and classes inside the driver's JVM.
+
+Seen in pyspark 4.2.1 and 4.3.0; classic Spark only. What only the engine needs stands in
+`headrace.worker.engine.spark_internals`, the Java side in `worker/engine/Lane.java`. No other module names one
+(`tests/unit/test_private_names.py`), and `make upgrade-check` tries the newest Spark.
+
+Plans and expressions are objects of the JVM: whoever walks them calls their methods there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Final
+from weakref import WeakKeyDictionary
+
+import pyarrow as pa
+from py4j.protocol import Py4JJavaError
+from pyspark import SparkContext
+from pyspark.errors.exceptions.captured import CapturedException
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema, to_arrow_type
+from pyspark.sql.types import DataType, StructType
+
+JAVA_ERRORS: Final = (CapturedException, Py4JJavaError)
+"""The errors of calls into the JVM; PySpark has classes of its own for some of Java's exceptions."""
+_SPARK_TYPES: Final = {"int": "IntegerType", "long": "LongType", "boolean": "BooleanType", "byte[]": "BinaryType"}
+
+
+def thrown_in_java(error: BaseException | None) -> Any:
+    """Java's exception behind one of `JAVA_ERRORS`; None if there is none."""
+    return error.java_exception if isinstance(error, Py4JJavaError) else getattr(error, "_origin", None)
+
+
+def arrow_schema_of(of: StructType) -> pa.Schema:
+    """Arrow's schema of rows of this type, as the driver's JVM has it."""
+    return to_arrow_schema(of, timezone="UTC")
+
+
+def arrow_type_of(of: DataType) -> pa.DataType:
+    """Arrow's type of a column of this type, as the driver's JVM has it."""
+    return to_arrow_type(of, timezone="UTC")
+
+
+def struct_of(schema: pa.Schema) -> StructType:
+    """Spark's type of rows with this schema of Arrow's. Errors: PySparkTypeError."""
+    return from_arrow_schema(schema)
+
+
+def active_context() -> Any:
+    """The context of the Spark session that runs."""
+    context = SparkContext._active_spark_context
+    assert context is not None, "columns are made while Spark runs"
+    return context
+
+
+def complete_context() -> Any:
+    """The context of this process; None if there is none, or it is still being made."""
+    context = SparkContext._active_spark_context  # it is active before it is complete
+    return None if getattr(context, "_jsc", None) is None else context
+
+
+def current_session() -> SparkSession | None:
+    """The session of this process, without a call into the JVM."""
+    return SparkSession._instantiatedSession
+
+
+def jvm_of(owner: Any) -> Any:
+    """The JVM of a session or a context; its attributes are Java's packages."""
+    return owner._jvm
+
+
+def java_session(session: SparkSession) -> Any:
+    """The session as the JVM has it."""
+    return session._jsparkSession
+
+
+def java_type(session: SparkSession, of: DataType) -> Any:
+    """A type as the JVM has it."""
+    return java_session(session).parseDataType(of.json())
+
+
+def java_strings(context: Any, rows: Sequence[Sequence[str]]) -> Any:
+    """An array of arrays of Java's strings, all of one length."""
+    made = context._gateway.new_array(context._jvm.java.lang.String, len(rows), len(rows[0]))
+    for row, texts in enumerate(rows):
+        for at, text in enumerate(texts):
+            made[row][at] = text
+    return made
+
+
+def hadoop_configuration(context: Any) -> Any:
+    """Hadoop's configuration, as Spark has it."""
+    return context._jsc.hadoopConfiguration()
+
+
+def empty_frame(session: SparkSession, of: StructType) -> DataFrame:
+    """A frame without rows, whose plan is one leaf.
+
+    Not by `createDataFrame`: its rows go through an encoder, which would be compiled first and never used.
+    """
+    context: Any = session.sparkContext
+    made = java_session(session).internalCreateDataFrame(context._jsc.emptyRDD().rdd(), java_type(session, of), False)
+    return DataFrame(made, session)
+
+
+def frame_of(session: SparkSession, plan: Any) -> DataFrame:
+    """The frame of a logical plan."""
+    return DataFrame(catalyst(session).dataset.ofRows(java_session(session), plan), session)
+
+
+def analyzed(frame: DataFrame) -> Any:
+    """The plan of a frame as the analyzer leaves it."""
+    return frame._jdf.queryExecution().analyzed()
+
+
+def optimized(frame: DataFrame) -> Any:
+    """The plan of a frame as the optimizer leaves it."""
+    return frame._jdf.queryExecution().optimizedPlan()
+
+
+def functions_known(session: SparkSession) -> Any:
+    """The registry of the functions that a session's statements may call."""
+    return java_session(session).sessionState().functionRegistry()
+
+
+def each(sequence: Any) -> Iterator[Any]:
+    """The items of a Scala sequence."""
+    for index in range(sequence.size()):
+        yield sequence.apply(index)
+
+
+def scala_object(package: Any, name: str) -> Any:
+    """A Scala object."""
+    return getattr(getattr(package, f"{name}$"), "MODULE$")
+
+
+class Catalyst:
+    """Spark's own classes and objects, each looked up once: a look-up costs a call into the JVM for each dot."""
+
+    def __init__(self, jvm: Any) -> None:
+        sql = jvm.org.apache.spark.sql
+        inner, patterns = sql.catalyst, sql.catalyst.trees.TreePattern
+        self._to_seq = jvm.PythonUtils.toSeq
+        self._nothing, self._none = self._to_seq([]), scala_object(jvm.scala, "None")
+        self._class, self._object_type = jvm.java.lang.Class, sql.types.ObjectType
+        self._known_types = {name: scala_object(sql.types, spark) for name, spark in _SPARK_TYPES.items()}
+        self.string_type = scala_object(sql.types, "StringType")
+        self.parser = scala_object(inner.parser, "CatalystSqlParser")
+        self.subquery, self.clock, self.python = (
+            getattr(patterns, name)() for name in ("PLAN_EXPRESSION", "CURRENT_LIKE", "PYTHON_UDF")
+        )
+        self.project, self.alias_of_plan = (
+            inner.plans.logical.Project,
+            scala_object(inner.plans.logical, "SubqueryAlias"),
+        )
+        self.hidden = self.project.hiddenOutputTag()
+        self.inlined = scala_object(inner.optimizer, "CollapseProject").buildCleanedProjectList
+        self.dataset = scala_object(sql.classic, "Dataset")
+        columns = sql.classic.ExpressionUtils
+        self._to_column, self._to_expression = columns.column, columns.expression
+        self._alias, self._new_id = inner.expressions.Alias, inner.expressions.NamedExpression.newExprId
+        objects = inner.expressions.objects
+        self._literal, self._new = inner.expressions.Literal, objects.NewInstance
+        self._invoke, self._invoke_static = objects.Invoke, objects.StaticInvoke
+        self._type_of_columns = inner.types.DataTypeUtils.fromAttributes
+        self.attempt = inner.expressions.TryEval
+        """Makes an expression that is null where the given one raises."""
+        self.pretty = scala_object(inner.util, "package").toPrettySQL
+
+    def seq(self, items: Sequence[Any]) -> Any:
+        """A Scala sequence."""
+        return self._to_seq(list(items)) if items else self._nothing
+
+    def named(self, expression: Any, name: str, as_id: Any = None) -> Any:
+        """The expression under a name."""
+        as_id = self._new_id() if as_id is None else as_id
+        return self._alias(expression, name, as_id, self._nothing, self._none, self._nothing)
+
+    def column(self, expression: Any) -> Column:
+        """The column of an expression."""
+        return Column(self._to_column(expression))
+
+    def expression(self, column: Column) -> Any:
+        """The expression of a column."""
+        return self._to_expression(column._jc)
+
+    def type_of(self, columns: Sequence[Any]) -> Any:
+        """The JVM's type of rows of these attributes."""
+        return self._type_of_columns(self.seq(columns))
+
+    def type(self, java: str) -> Any:
+        """Spark's name for a type of Java's."""
+        if java not in self._known_types:
+            self._known_types[java] = self._object_type(self._class.forName(java))
+        return self._known_types[java]
+
+    def constant(self, made: Any, of_type: Any) -> Any:
+        """The expression of an object of the driver's."""
+        return self._literal(made, of_type)
+
+    def new(self, java: str, arguments: Sequence[Any]) -> Any:
+        """The expression of a new object of this class for each row."""
+        of, given = self._class.forName(java), self.seq(arguments)
+        return self._new(of, given, self._nothing, True, self.type(java), self._none)
+
+    def call(self, on: Any, method: str, returns: Any, arguments: Sequence[Any]) -> Any:
+        """The expression of a method's result; null if one of its arguments is null."""
+        given, nothing = self.seq(arguments), self._nothing
+        return self._invoke(on, method, returns, given, nothing, True, True, True)
+
+    def static(self, java: str, method: str, returns: Any, arguments: Sequence[Any]) -> Any:
+        """The expression of a static method's result; null if one of its arguments is null."""
+        of, given, nothing = self._class.forName(java), self.seq(arguments), self._nothing
+        return self._invoke_static(of, returns, method, given, nothing, True, True, True, self._none)
+
+    def spark_string(self, java_string: Any) -> Any:
+        """The expression of Spark's text of a Java String."""
+        return self.static("org.apache.spark.unsafe.types.UTF8String", "fromString", self.string_type, [java_string])
+
+    def as_hive_directory(self, java_string: Any) -> Any:
+        """The expression of a Java String, escaped as Hive escapes it in the name of a directory."""
+        owner = "org.apache.spark.sql.catalyst.catalog.ExternalCatalogUtils"
+        return self.static(owner, "escapePathName", self.type("java.lang.String"), [java_string])
+
+
+_known: WeakKeyDictionary[Any, Catalyst] = WeakKeyDictionary()
+
+
+def catalyst(session: SparkSession) -> Catalyst:
+    """The classes of the JVM that this session is in."""
+    return catalyst_of(jvm_of(session))
+
+
+def catalyst_of(jvm: Any) -> Catalyst:
+    """The classes of this JVM."""
+    if jvm not in _known:
+        _known[jvm] = Catalyst(jvm)
+    return _known[jvm]
+
+
+def attempted(column: Column, session: SparkSession) -> Column:
+    """The column's value; null if it raises, whatever it raises."""
+    classes = catalyst(session)
+    return classes.column(classes.attempt(classes.expression(column)))
+
+
+class ResultSets:
+    """Spark's own way from a JDBC result set to Arrow, for one URL; its classes are looked up once."""
+
+    def __init__(self, session: SparkSession, url: str) -> None:
+        jvm = jvm_of(session)
+        sql = jvm.org.apache.spark.sql
+        jdbc = sql.execution.datasources.jdbc
+        self.session = session
+        self._url = url
+        self._types: dict[str, Any] = {}
+        self._dialect = scala_object(sql.jdbc, "JdbcDialects").get(url)
+        self._utils = scala_object(jdbc, "JdbcUtils")
+        self._options = jdbc.JDBCOptions
+        self._to_scala = jvm.PythonUtils.toScalaMap
+        self._converters = scala_object(sql.execution.arrow, "ArrowConverters")
+        self._metrics = jvm.org.apache.spark.executor.InputMetrics()
+        self._nothing = scala_object(jvm.scala, "None")
+        self._file_stream = jvm.java.io.FileOutputStream
+        self._data_stream = jvm.java.io.DataOutputStream
+        self._write = jvm.org.apache.spark.api.python.PythonRDD.writeIteratorToStream
+
+    def connect(self, options: Mapping[str, str]) -> Any:
+        """A connection, made as Spark makes its own."""
+        made = self._options(self._to_scala({"url": self._url, "dbtable": "unused", **options}))
+        return self._dialect.createConnectionFactory(made).apply(-1)
+
+    def rows(self, results: Any, shape: str, of: StructType) -> Any:
+        """A result set's rows in Spark's internal form; `shape` names their type."""
+        if shape not in self._types:
+            self._types[shape] = java_type(self.session, of)
+        known = self._types[shape]
+        return self._utils.resultSetToSparkInternalRows(results, self._dialect, known, self._metrics, self._nothing)
+
+    def arrow(self, rows: Any, shape: str, at_once: int) -> Any:
+        """The rows as Arrow streams of one batch each."""
+        types = self._types[shape]
+        return self._converters.toBatchWithSchemaIterator(rows, types, at_once, 1 << 40, "UTC", False, False)
+
+    def through_file(self, batches: Any, path: str) -> bytes:
+        """The next of the streams."""
+        stream = self._data_stream(self._file_stream(path))
+        try:
+            self._write(batches.take(1), stream)
+        finally:
+            stream.close()
+        with open(path, "rb") as written:
+            return written.read()[4:]  # after its length

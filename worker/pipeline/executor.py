@@ -1,0 +1,37 @@
+"""The one door to the places where a batch runs: inline, or in a Spark job. Its caller does not see which one it is."""
+
+from __future__ import annotations
+
+from typing import NamedTuple, Protocol, TypeVar
+
+import pyarrow as pa
+
+from headrace.plugins.contracts import ArrowReader, Plan
+from headrace.worker.outcome import Key, Outcome
+
+Work = TypeVar("Work", contravariant=True)
+
+
+class Executor(Protocol[Work, Key]):
+    """A place where batches run."""
+
+    def run(self, work: Work, /) -> Outcome[Key]:
+        """Move the batch; what the outcome counts is durable. Errors: those of every step."""
+
+
+class PlannedBatch(NamedTuple):
+    """The work of a source's executors."""
+
+    plan: Plan
+    reader: ArrowReader
+
+
+class PolledRows(NamedTuple):
+    """The work of a sink's inline batches."""
+
+    rows: pa.RecordBatch | None
+    """None: only what a `BufferingSink` holds may be due."""
+    failed_before: bool = False
+    """True if they failed with a retriable error: records to blame may go to the retry topic, if there is one."""
+    are_retried: bool = False
+    """True for rows of the retry topic."""

@@ -1,0 +1,205 @@
+"""The Java stage of a connector that runs in the worker, and what is done to its batches before and after it.
+
+    sink:    decode, transforms -> (Java host) -> transforms, the sink's columns
+    source:  records, transforms -> (Java host) -> transforms, encode
+
+A batch goes through two programs, with one crossing and its way back between them; rows out are rows in, in order.
+What failed or was filtered before does not cross, and stands beside what comes back.
+
+Decided: such batches run inline only, because a host runs beside its worker and not beside Spark's executors, and a
+job that is cut in two would have to keep its rows in between; loses: Spark's cluster for these connectors.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from importlib.metadata import entry_points
+from typing import Final, Protocol
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+from pyspark.sql import types as spark
+
+from headrace.plugins.contracts import SinkTask, SourceTask, TaskContext
+from headrace.plugins.conversion.source_rows import numbered_type, records_of
+from headrace.plugins.jars import JavaStage
+from headrace.plugins.offsets import SourcePartition
+from headrace.plugins.records import Records
+from headrace.worker.deadletters.source_records import KeptRecords, unkept
+from headrace.worker.pipeline.partition_gate import CONTROL, stop_of
+from headrace.worker.pipeline.scope import TaskScope
+from headrace.worker.pipeline.shape_programs import ShapePrograms
+from headrace.worker.pipeline.transforms import Transforms
+
+_CONTROL: Final = spark.StructType(
+    [
+        spark.StructField("_topic", spark.StringType()),
+        spark.StructField("_partition", spark.IntegerType()),
+        spark.StructField("_offset", spark.LongType()),
+        spark.StructField("_stop", spark.StringType()),
+        spark.StructField("_drop", spark.BooleanType()),
+    ]
+)
+_CARRIED: Final = "carried "
+"""The names of a source's columns that do not cross begin so meanwhile."""
+
+
+class RunningStage(Protocol):
+    """The transforms and converters of one task in the host; for its own thread, but for `end_waits` and `stop`."""
+
+    def start(self, stage: JavaStage, context: TaskContext, is_source: bool) -> None:
+        """Make and configure them. Errors: those of the host and of the plugins."""
+
+    def columns(self, records: Records) -> Sequence[Column]:
+        """The columns that cross; the records' frame has `_topic`, `_partition` and `_offset`, of where they were."""
+
+    def apply(self, rows: pa.RecordBatch, source: SourcePartition | None = None) -> tuple[str, pa.RecordBatch]:
+        """What becomes of each of these rows, and the name of the shape of that, which has no blanks.
+
+        `source`: of a source's rows.
+
+        Errors: those of the host; StoppedError once the task has to end.
+        """
+
+    def row_type(self, shape: str) -> spark.StructType:
+        """The columns that `apply` makes."""
+
+    def records(self, frame: DataFrame, shape: str) -> Records:
+        """The records of a frame with these columns, and all else that it has."""
+
+    def end_waits(self) -> None:
+        """End a wait for another try, and let none begin; waits for nothing, and any thread may call."""
+
+    def stop(self) -> None:
+        """End them; any thread may call."""
+
+
+def running_stage() -> RunningStage:
+    """A stage for a task, which has not started.
+
+    It is an entry point, because the worker does not import connectors.
+    """
+    (entry,) = entry_points(group="headrace.java_host", name="stage")
+    made: RunningStage = entry.load()()
+    return made
+
+
+class SinkStage:
+    """From what `Decoding` makes for a stage to what `PartitionGate` takes; for the task's own thread."""
+
+    def __init__(self, scope: TaskScope, task: SinkTask, java: RunningStage, after: Transforms) -> None:
+        self._scope = scope
+        self._task = task
+        self._java = java
+        self._after = after
+        self._programs = ShapePrograms(
+            scope, lambda shape: scope.program(self._row_type(shape), partial(self._finished, shape=shape))
+        )
+
+    def run(self, decoded: pa.RecordBatch) -> pa.RecordBatch:
+        """The rows as the rest of the chain leaves them. Errors: those of the stage and of the program."""
+        skipped = pc.or_(decoded["_drop"].fill_null(False), decoded["_stop"].is_valid())
+        shape, rows = _crossed(self._java, decoded, CONTROL, skipped)
+        return self._programs.of(shape).run(rows, self._scope.bounds)
+
+    def _row_type(self, shape: str) -> spark.StructType:
+        return spark.StructType([*self._java.row_type(shape).fields, *_CONTROL.fields])
+
+    def _finished(self, rows: DataFrame, shape: str) -> DataFrame:
+        records = self._java.records(rows, shape)
+        drop = F.coalesce(F.col("drop"), F.lit(True))  # what did not cross is left alone
+        frame = records.frame.withColumns({"drop": drop, "offset": F.col("_offset")})
+        records = self._after.apply(records.with_frame(frame))
+        known = F.lit(None).cast("binary")
+        stop = F.coalesce(F.col("_stop"), stop_of(F.col("error"), known, known))
+        control = [*map(F.col, CONTROL[:3]), F.col("drop").alias("_drop"), stop.alias("_stop")]
+        return records.frame.select(*control, *self._task.columns(records))
+
+
+class SourceStage:
+    """From a source's rows to its records after the stage; for the task's own thread."""
+
+    def __init__(
+        self, scope: TaskScope, task: SourceTask, java: RunningStage, before: Transforms, kept: KeptRecords | None
+    ) -> None:
+        """`kept`: keeps what dead letters are made of."""
+        self._scope = scope
+        self._task = task
+        self._java = java
+        self._before = before
+        self._kept = kept
+        self._carried: dict[str, tuple[spark.StructType, KeptRecords | None]] = {}
+        self._programs = ShapePrograms(
+            scope,
+            lambda shape: scope.program(numbered_type(task, shape), partial(self._begun, shape=shape)),
+            task.topics,
+            lambda shape: self._carried.pop(shape, None),
+        )
+
+    def run(self, rows: pa.RecordBatch, shape: str, partition: SourcePartition | None) -> tuple[pa.RecordBatch, str]:
+        """The rows as they come back, and the name of their shape. Errors: those of the stage and of the program."""
+        begun = self._programs.of(shape).run(rows, self._scope.bounds)
+        carried, _ = self._carried[shape]
+        skipped = pc.or_(begun[f"{_CARRIED}drop"].fill_null(False), begun[f"{_CARRIED}error"].is_valid())
+        made, rows = _crossed(self._java, begun, carried.names, skipped, partition or {})
+        return rows, f"{shape} {made}"
+
+    def row_type(self, name: str) -> spark.StructType:
+        """The type of rows of this shape, the one of the last batch."""
+        shape, _, made = name.rpartition(" ")
+        return spark.StructType([*self._java.row_type(made).fields, *self._carried[shape][0].fields])
+
+    def records(self, rows: DataFrame, name: str) -> tuple[Records, KeptRecords | None]:
+        """The records of rows of this shape, and what keeps them as they were before all transforms."""
+        shape, _, made = name.rpartition(" ")
+        carried, kept = self._carried[shape]
+        records = self._java.records(rows, made)
+        own = {"error", "drop", *carried.names}
+        failed = F.coalesce(F.col(f"{_CARRIED}error"), F.col("error")).alias("error")
+        drop = F.coalesce(F.col("drop"), F.col(f"{_CARRIED}drop")).alias("drop")
+        back = {name: name.removeprefix(_CARRIED) for name in carried.names}
+        frame = records.frame.select(
+            *(F.col(f"`{name}`") for name in records.frame.columns if name not in own),
+            *(failed, drop),
+            *(F.col(f"`{name}`").alias(was) for name, was in back.items() if was not in own),
+        )
+        return records.with_frame(frame), kept
+
+    def _begun(self, rows: DataFrame, shape: str) -> DataFrame:
+        records, kept = records_of(self._task, rows, shape), self._kept
+        if kept is None:
+            records = unkept(records)
+        else:
+            kept, records = kept.keep(records)
+        records = self._before.apply(records)
+        sides = (("key", len(records.keys)), ("value", len(records.values)))
+        cross = {f"{side}_{number}" for side, count in sides for number in ("schema", *range(count))}
+        cross |= {"topic", "partition", "timestamp", "headers"}
+        carried = [F.col(f"`{name}`").alias(f"{_CARRIED}{name}") for name in records.frame.columns if name not in cross]
+        nowhere = {"_partition": F.lit(None).cast("int"), "_offset": F.lit(None).cast("long")}
+        frame = records.frame.withColumns({"_topic": F.col("topic"), **nowhere})
+        self._carried[shape] = records.frame.select(*carried).schema, kept
+        return frame.select(*self._java.columns(records), *carried)
+
+
+def _crossed(
+    java: RunningStage,
+    rows: pa.RecordBatch,
+    carried: Sequence[str],
+    skipped: pa.Array,
+    source: SourcePartition | None = None,
+) -> tuple[str, pa.RecordBatch]:
+    """What came back of these rows, nulls for those that are skipped, beside the carried columns; and its shape."""
+    crossing = rows.select([name for name in rows.schema.names if name not in carried])
+    if skipped.true_count:
+        shape, made = java.apply(crossing.filter(pc.invert(skipped)), source)
+        left_out = skipped.to_numpy(zero_copy_only=False)
+        made = made.take(pa.array(np.cumsum(~left_out) - 1, pa.int64(), mask=left_out))
+    else:
+        shape, made = java.apply(crossing, source)
+    columns = [*made.columns, *(rows[name] for name in carried)]
+    return shape, pa.RecordBatch.from_arrays(columns, names=[*made.schema.names, *carried])
