@@ -1,1 +1,1 @@
-"""`errors.*`: records that fail are logged, dead-lettered or tried again. Begin at `reporting.py`."""
+"""Handles failed records (`errors.*`): logs, dead-letters or retries them. Begin at `reporting.py`."""

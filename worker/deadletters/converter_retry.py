@@ -1,9 +1,9 @@
-"""How long a task tries again when a converter cannot reach its server, such as a schema registry.
+"""Limits how long a task retries if a converter cannot reach its server, such as a schema registry.
 
-Decided: when `errors.retry.timeout` is over the task fails, whatever `errors.tolerance` says, because not one record is
-to blame: skipping or dead-lettering all of a topic while a registry is down would lose it; loses: Apache's worker drops
-such a record, or with tolerance all goes on with the next. Nothing is committed, so a task that is started again, by
-itself (`task.restart.*`) or by an operator, goes on at the same record.
+Decided: when `errors.retry.timeout` is over the task fails, whatever `errors.tolerance` says, because no single record
+is to blame: skipping or dead-lettering all of a topic while a registry is down would lose it; loses: likeness to
+Apache's worker, which fails with such a record or, if it tolerates all, drops it and goes on. Nothing is committed, so
+a restarted task (by `task.restart.*` or by an operator) goes on at the same record.
 """
 
 from __future__ import annotations
@@ -20,26 +20,26 @@ FIRST_DELAY_MS = 300
 
 
 class ConverterAway(RetriableError):
-    """A converter could not learn what it needs now."""
+    """A converter could not get the data it needs now."""
 
 
 class ConverterTimeout(Exception):
-    """A converter could not learn what it needs within `errors.retry.timeout`."""
+    """A converter could not get the data it needs within `errors.retry.timeout`."""
 
 
 @dataclass
 class RetryBudget:
-    """Of one task; as Apache's error handling waits."""
+    """Retry budget of one task, with the waiting times of Apache's error handling."""
 
     timeout_ms: int
-    """Since the first try; 0: there is no second one, -1: for ever."""
+    """Time since the first failure; 0: no retry, -1: for ever."""
     delay_max_ms: int
     clock: Callable[[], float] = time.monotonic
     _since: float | None = None
     _tries: int = 0
 
     def failed(self, error: ConverterAway) -> float:
-        """How many seconds to wait before the next try. Errors: ConverterTimeout where there is none."""
+        """Return the seconds to wait before the next try. Errors: ConverterTimeout if there is none."""
         now = self.clock()
         self._since = now if self._since is None else self._since
         self._tries += 1
@@ -58,5 +58,5 @@ class RetryBudget:
         return min(delay_ms, left_ms) / 1000
 
     def succeeded(self) -> None:
-        """The next failure is the first one."""
+        """Reset: the next failure counts as the first."""
         self._since, self._tries = None, 0

@@ -1,4 +1,4 @@
-"""Records that failed: which they are, their lines in the log and the headers of their dead letters.
+"""Failed records: their shape, their lines in the log and the headers of their dead letters.
 
 Decided: there is no Java exception to show, so `exception.class.name` is the one that Apache's classes throw for data
 (DataException), and `exception.stacktrace` one line; loses: the line number in Apache's code.
@@ -26,9 +26,9 @@ DATA_EXCEPTION: Final = "org.apache.kafka.connect.errors.DataException"
 CONNECT_EXCEPTION: Final = "org.apache.kafka.connect.errors.ConnectException"
 RETRIABLE_EXCEPTION: Final = "org.apache.kafka.connect.errors.RetriableException"
 PUT: Final = "TASK_PUT"
-"""The stage of errors that a sink's writer finds."""
+"""Stage of errors in a sink's writer."""
 PREFIX: Final = "__connect.errors."
-"""Of the names of the headers that say what went wrong."""
+"""Prefix of the headers about the error."""
 
 HEADERS: Final = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
 FAILED: Final = pa.schema(
@@ -48,16 +48,16 @@ FAILED: Final = pa.schema(
         ("source_offset", pa.string()),
     ]
 )
-"""Records that failed, as they came from Kafka; a source's have no partition and offset, but where they were read."""
+"""Failed records as they came from Kafka; a source's have `source_partition`, `source_offset` instead."""
 
 
 @dataclass
 class FailureReport:
-    """The report of a batch's failed records: lines for the log, and counts."""
+    """Report of a batch's failed records: lines for the log, and counts."""
 
     lines: list[str] = field(default_factory=list)
     logged: int = 0
-    """Failed records that the log counts, those beyond `lines` included."""
+    """Number of failed records to log, those beyond `lines` included."""
     sent: int = 0
     refused: int = 0
 
@@ -65,12 +65,12 @@ class FailureReport:
         return bool(self.logged or self.sent or self.refused)
 
     def to_json(self) -> str | None:
-        """As text, for the way back from a Python worker; None where nothing failed."""
+        """Serialize for the way back from a Python worker; None if nothing failed."""
         return json.dumps(asdict(self)) if self else None
 
     @classmethod
     def of_json(cls, text: str) -> FailureReport:
-        """Parse the text that `to_json` gave."""
+        """Parse the text of `to_json`."""
         return cls(**json.loads(text))
 
     def tell(self) -> None:
@@ -82,7 +82,7 @@ class FailureReport:
 
 
 def line(connector: str, task: int, row: Mapping[str, Any], in_full: bool) -> str:
-    """The line in the log for a failed record, in Apache's words; `in_full`: it names the record."""
+    """Format the log line of a failed record in Apache's words; `in_full`: with the record's place."""
     where = ""
     if in_full and row["source_partition"] is not None:
         read = f"sourcePartition={_java_map(row['source_partition'])}, sourceOffset={_java_map(row['source_offset'])}"
@@ -98,7 +98,7 @@ def line(connector: str, task: int, row: Mapping[str, Any], in_full: bool) -> st
 
 
 def context(connector: str, task: int, row: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """The headers with a record's origin and its error, as Apache names them; texts in UTF-8."""
+    """Make the headers with a record's origin and error, as Apache names them; texts in UTF-8."""
     own = row["source_partition"] is not None
     place = {
         "topic": row["topic"],
@@ -122,9 +122,9 @@ def context(connector: str, task: int, row: Mapping[str, Any]) -> list[dict[str,
 
 
 def failed_records(rows: pa.RecordBatch, raw: pa.RecordBatch | None) -> pa.RecordBatch:
-    """Rows whose `_stop` is an error, as `FAILED`.
+    """Convert rows with an error in `_stop` to `FAILED`.
 
-    `raw`: the same records as they came, row for row; None: their bytes stand in `_stop`, where they are wanted.
+    `raw`: the same records as they came, row for row; None if `_stop` has their bytes, if they are wanted.
     """
     marks = [json.loads(mark) for mark in rows["_stop"].to_pylist()]
     came = None if raw is None else raw.select(["timestamp", "headers", "key", "value"]).to_pylist()
@@ -140,10 +140,10 @@ def failed_records(rows: pa.RecordBatch, raw: pa.RecordBatch | None) -> pa.Recor
 def refused_records(
     given: Sequence[tuple[pa.RecordBatch, pa.RecordBatch]], failures: Collection[RecordFailure], put_class: str
 ) -> pa.RecordBatch:
-    """The records that a sink's writer refused, as `FAILED`; `exception` says which may succeed later.
+    """Convert records that a sink's writer refused to `FAILED`; `exception` tells which may succeed later.
 
-    `given`: what the writer was given, with the records as they came (`_row` counts in these).
-    Errors: ValueError where a failure names a row that the writer was not given.
+    `given`: the writer's batches, each with the records as they came (`_row` counts in these).
+    Errors: ValueError if a failure names a row that the writer was not given.
     """
     made, begin, named = [], 0, {failure.row: failure for failure in failures}
     count = sum(rows.num_rows for rows, _ in given)
@@ -162,7 +162,7 @@ def refused_records(
 
 
 def _unpacked(raw: Mapping[str, Any]) -> dict[str, Any]:
-    """A record's own parts, which `prefix.stop_of` packed as JSON: nulls left out, bytes in base64."""
+    """Unpack a record's own parts from the JSON of `partition_gate.stop_of`: nulls left out, bytes in base64."""
     headers = raw.get("headers")
     return {
         "timestamp": raw.get("timestamp"),
@@ -179,13 +179,13 @@ def _bytes(text: str | None) -> bytes | None:
 
 
 def _thrown(row: Mapping[str, Any]) -> str:
-    """As Java prints an exception."""
+    """Format as Java prints an exception."""
     told = "" if row["message"] is None else f": {row['message']}"
     return f"{row['exception']}{told}"
 
 
 def _java_map(text: str | None) -> str:
-    """A JSON object as Java prints a map."""
+    """Format a JSON object as Java prints a map."""
     if text is None:
         return "null"
     return (

@@ -1,16 +1,16 @@
-"""Reports of records that failed: a line in the log, and a dead letter that Kafka has acknowledged.
+"""Reports failed records: a line in the log, and a dead letter that Kafka has acknowledged.
 
-The same code runs in the worker (inline) and in Spark's Python workers (in a job), where the log lines travel back to
-the worker with what was reached.
+The same code runs in the worker (inline) and in Spark's Python workers (in a job), whose log lines return to the worker
+with the reached offsets.
 
     [topic, partition, offset, headers, key, value] as they came  +  __connect.errors.* headers  ->  dead letter topic
 
-Decided: a dead letter is acknowledged before the batch it is of goes on (Invariant 3), and where it cannot be sent the
-batch is tried again, because Apache's worker only counts such a loss; loses: a sink stands still while its dead letter
-topic cannot be written to, and what was sent before the failure is sent again.
+Decided: a dead letter is acknowledged before its batch goes on (Invariant 3), and if it cannot be sent the batch is
+tried again, because Apache's worker only counts such a loss; loses: a sink stands still while its dead letter topic
+cannot be written to, and records sent before the failure are sent again.
 
-As in Apache's, a dead letter has its record's own timestamp, by which the topic's retention goes: that of an old record
-is deleted early where `retention.ms` of the dead letter topic is not raised.
+As in Apache, a dead letter has its record's own timestamp, which the topic's retention goes by: an old record's letter
+is deleted early unless `retention.ms` of the dead letter topic is raised.
 """
 
 from __future__ import annotations
@@ -35,9 +35,9 @@ from headrace.worker.redaction import Redaction
 log = logging.getLogger(__name__)
 
 FULL_LINES: Final = 100
-"""How many failed records of a batch are logged one by one; the others are counted."""
+"""Failed records of a batch that are logged one by one; the others are counted."""
 SEND_S: Final = 30.0
-"""How long dead letters may take before the batch is tried again."""
+"""Longest time to send dead letters; then the batch is tried again."""
 
 _LETTERS: Final = pa.schema(
     [
@@ -48,11 +48,11 @@ _LETTERS: Final = pa.schema(
         ("split", pa.int32()),
     ]
 )
-"""As `KafkaWriter` takes rows."""
+"""Rows of `KafkaWriter`."""
 
 
 class DeadLetterError(Exception):
-    """Dead letters cannot be written, and no retry helps: an operator must act."""
+    """Dead letters cannot be written; retries do not help, an operator must act."""
 
 
 class NotSentYet(RetriableError):
@@ -61,24 +61,24 @@ class NotSentYet(RetriableError):
 
 @dataclass(frozen=True)
 class Reporting:
-    """How a task reports records that failed; small and picklable."""
+    """A task's settings for reports of failed records; small and picklable."""
 
     connector: str
     task: int
     handling: ErrorHandling
     producer: Mapping[str, Any] = field(default_factory=dict, repr=False)
-    """The librdkafka configuration by which dead letters are sent."""
+    """librdkafka configuration for sending dead letters."""
     redaction: Redaction = field(default_factory=Redaction, repr=False)
-    """Masked in dead letters' headers: a Python worker knows no secrets by itself (Invariant 6)."""
+    """Masks secrets in dead letters' headers; a Python worker knows none by itself (Invariant 6)."""
 
     @property
     def wanted(self) -> bool:
-        """Whether single records are reported at all."""
+        """True if single records are reported at all."""
         return bool(self.handling.dead_letters) or self.handling.log
 
     @property
     def wants_bytes(self) -> bool:
-        """Whether a failed record's own bytes are needed."""
+        """True if a failed record's own bytes are needed."""
         return bool(self.handling.dead_letters) or (self.handling.log and self.handling.log_records)
 
 
@@ -92,9 +92,9 @@ class Reporter:
         self._stop = stop or StopToken()
 
     def __call__(self, failed: pa.RecordBatch) -> None:
-        """Send the dead letter of each of these records (`FAILED`), and make its line.
+        """Send the dead letter and make the log line of each of these records. Shape: `FAILED`.
 
-        Errors: NotSentYet, StoppedError, DeadLetterError.
+        Errors: NotSentYet; StoppedError; DeadLetterError.
         """
         handling = self.reporting.handling
         if failed.num_rows and handling.dead_letters:
@@ -123,9 +123,9 @@ class Reporter:
 
 
 def send(letters: list[dict[str, Any]], producer: Mapping[str, Any], what: str, stop: StopToken) -> None:
-    """Send these records (`topic, timestamp, headers, key, value`), in their order, and wait until Kafka has them.
+    """Send records in order, and wait until Kafka has them. Shape: dicts of `topic, timestamp, headers, key, value`.
 
-    Errors: NotSentYet, StoppedError, DeadLetterError.
+    Errors: NotSentYet; StoppedError; DeadLetterError.
     """
     rows = [
         {**letter, "partition": None, "error": None, "drop": False, "source_offset": {"number": number}, "split": 0}

@@ -1,27 +1,27 @@
-"""A sink's retry topic: where records that failed with a retriable error wait until they are due to be tried again.
+"""A sink's retry topic: records that failed with a retriable error wait there until they are due.
 
-A record goes there with its own key, value and headers; more headers say where it came from, how often it was tried and
-when it is due. The sink's consumer reads the topic too. Records that are due are tried as records of the topic,
-partition and offset that they came from; at the first that is not due its partition rests until then.
+A record goes there with its own key, value and headers; additional headers hold its origin, the number of tries and its
+due time. The sink's consumer reads the topic, too. Due records are tried under the topic, partition and offset that
+they came from; at the first record that is not due its partition rests until then.
 
     failed -> retry topic -(due)-> tried -> failed -> retry topic … -> errors.retry.timeout is over -> dead letter
 
-Decided: a record in the retry topic has the time it was sent at, its own timestamp is in a header, because a topic's
+Decided: a record in the retry topic has the time it was sent at, and its own timestamp in a header, because a topic's
 retention goes by timestamps, and an old record would be deleted while it waits; loses: nothing, it has its own again
 when it is tried.
 
-Decided: one queue for all delays, so a record may wait as long as the one before it, which may be
+Decided: one queue for all delays, so a record may wait as long as the one before it, at most
 `errors.retry.delay.max.ms`, because a topic for each delay would have to be made and followed; loses: short delays
 after a long one.
 
-Decided: a record says which connector failed to write it, and another connector that has the same retry topic passes it
-over, because it may read other topics, or have written it; loses: nothing but the reading, which each has to do.
+Decided: a record names the connector that failed to write it, and another connector with the same retry topic skips it,
+because it may read other topics, or have written it; loses: nothing but the reading, which each has to do.
 
-Decided: a record that is to wait longer than the longest delay is due at once, because its header may be anybody's, and
-a delay that was shortened holds for those that wait already; loses: a delay where two workers' clocks are far apart.
+Decided: a record that is to wait longer than the longest delay is due at once, because anybody may have written its
+header, and a shortened delay holds for waiting records, too; loses: a delay if two workers' clocks are far apart.
 
-Decided: a record that is written later is written out of its order, and maybe by another task than the one that has
-its partition: that is what naming a retry topic asks for; loses: order, for such records only.
+Decided: a retried record is written out of its order, and maybe by another task than the one that has its partition:
+that is what naming a retry topic asks for; loses: order, for such records only.
 """
 
 from __future__ import annotations
@@ -42,9 +42,9 @@ from headrace.worker.deadletters.failed_records import FAILED
 from headrace.worker.deadletters.reporting import send
 
 PREFIX: Final = "__headrace.retry."
-"""Of the names of the headers that say where a record is to be tried again, and when."""
+"""Prefix of the headers with a record's origin, tries and due time."""
 FIRST_DELAY_MS: Final = 300
-"""As between two tries of Apache's error handling."""
+"""First delay of Apache's error handling."""
 _NUMBERS: Final = {
     "partition": 2**31,
     "offset": 2**63,
@@ -53,18 +53,18 @@ _NUMBERS: Final = {
     "first.failure": 2**63,
     "timestamp": 2**63,
 }
-"""Headers that are numbers, and what each is below."""
+"""Numeric headers, each with its exclusive upper bound."""
 
 
 class RetryHistory(NamedTuple):
-    """How often a record was tried in vain, and when first; in milliseconds since 1970."""
+    """Number of a record's failed tries, and the time of the first. Units: ms since 1970."""
 
     attempts: int
     first_ms: int
 
 
 class OriginalRecord(NamedTuple):
-    """Names a record: where it is in Kafka."""
+    """A record's place in Kafka."""
 
     topic: str
     partition: int
@@ -72,7 +72,7 @@ class OriginalRecord(NamedTuple):
 
 
 class PartitionRest(NamedTuple):
-    """A partition of which nothing is due before an instant."""
+    """A partition without due records until `until_ms`. Units: ms since 1970."""
 
     offset: int
     """The first record that is not due."""
@@ -80,18 +80,18 @@ class PartitionRest(NamedTuple):
 
 
 class DueRows(NamedTuple):
-    """The rows of the retry topic that are due."""
+    """Due rows of the retry topic."""
 
     rows: pa.RecordBatch
-    """Of each partition those of this connector before the first that is not due."""
+    """This connector's rows of each partition before the first that is not due."""
     rests: dict[TopicPartition, PartitionRest]
     others: int
-    """Rows of other connectors between them."""
+    """Number of other connectors' rows before it."""
 
 
 @dataclass
 class RetryTopic:
-    """The retry topic of one sink task; for the task's own thread only."""
+    """Retry topic of one sink task; for the task's thread only."""
 
     connector: str
     handling: ErrorHandling
@@ -101,18 +101,18 @@ class RetryTopic:
 
     @property
     def name(self) -> str:
-        """The topic."""
+        """The topic's name."""
         return self.handling.retry_topic
 
     def split(self, rows: pa.RecordBatch) -> tuple[pa.RecordBatch, pa.RecordBatch]:
-        """The rows of other topics, and those of this one."""
+        """Split rows into those of other topics and those of this one."""
         mine = pc.equal(rows["topic"], self.name)
         if not pc.any(mine).as_py():
             return rows, rows.slice(0, 0)
         return rows.filter(pc.invert(mine)), rows.filter(mine)
 
     def due(self, rows: pa.RecordBatch) -> DueRows:
-        """Select those of these rows that are due."""
+        """Select the due rows of this connector, and the rests of partitions with rows that are not due."""
         now, rests, kept, others = self.clock_ms(), dict[TopicPartition, PartitionRest](), [], 0
         places = rows.select(["topic", "partition", "offset", "headers"]).to_pylist()
         for index, row in enumerate(places):
@@ -129,9 +129,9 @@ class RetryTopic:
         return DueRows(rows.take(pa.array(kept, pa.int64())), rests, others)
 
     def originals(self, rows: pa.RecordBatch) -> tuple[pa.RecordBatch, dict[OriginalRecord, RetryHistory]]:
-        """These rows of the retry topic as they first came from Kafka; how often each was tried.
+        """Restore rows of the retry topic as they first came from Kafka; returns them and their histories.
 
-        What somebody else put into the topic is a record of this topic.
+        A foreign record in the topic stays a record of this topic.
         """
         made, tried = [], {}
         for row in rows.to_pylist():
@@ -146,13 +146,13 @@ class RetryTopic:
         return pa.RecordBatch.from_pylist(made, schema=rows.schema), tried
 
     def later(self, tried: Mapping[OriginalRecord, RetryHistory]) -> PutLater:
-        """Put failed records, some of which were tried before, into the topic."""
+        """Return a function that puts failed records into the topic; `tried`: histories of those tried before."""
         return PutLater(self, tried)
 
     def put(self, failed: pa.RecordBatch, tried: Mapping[OriginalRecord, RetryHistory]) -> pa.RecordBatch:
-        """Put these records (`FAILED`) into the topic; returns those that have been tried long enough, and are not.
+        """Put failed records into the topic, except those whose `errors.retry.timeout` is over, which are returned.
 
-        Errors: as `reporting.send`.
+        Shape: `FAILED`. Errors: as `reporting.send`.
         """
         now, letters, given_up = self.clock_ms(), [], []
         for row in failed.to_pylist():
@@ -203,12 +203,12 @@ class PutLater:
     tried: Mapping[OriginalRecord, RetryHistory]
 
     def __call__(self, failed: pa.RecordBatch) -> pa.RecordBatch:
-        """As `RetryTopic.put`."""
+        """Call `RetryTopic.put`."""
         return self.topic.put(failed, self.tried)
 
 
 def _told(headers: list[dict[str, Any]] | None) -> dict[str, Any] | None:
-    """Parse the headers of a record in the retry topic; None where one is missing or has an impossible value."""
+    """Parse the headers of a record in the retry topic; None if one is missing or has an impossible value."""
     texts = {
         header["key"].removeprefix(PREFIX): (header["value"] or b"").decode("utf-8", "replace")
         for header in headers or ()

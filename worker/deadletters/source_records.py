@@ -1,9 +1,9 @@
-"""A source's records that failed in a transform or a converter: kept as they were before, for their dead letters.
+"""Keeps a source's records as they were before a transform or a converter failed, for their dead letters.
 
-A dead letter has topic, timestamp and headers that the source gave, and its key and value as JSON with their schemas
-(the JsonConverter's envelope), or as plain JSON if the envelope cannot show them or the source has made the JSON
-itself. A record that Kafka refused (too large) comes without key and value: the dead letter topic would refuse them,
-too. The headers `__connect.errors.source.partition` and `.source.offset` tell where it was read.
+A dead letter has topic, timestamp and headers from the source, and its key and value as JSON with their schemas (the
+JsonConverter's envelope), or as plain JSON if the envelope cannot show them; a value that the source has read as JSON
+is that JSON. A record that Kafka refused (too large) comes without key and value: the dead letter topic would refuse
+them, too. The headers `__connect.errors.source.partition` and `.source.offset` tell where it was read.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from headrace.worker.deadletters.failed_records import DATA_EXCEPTION, FAILED
 from headrace.worker.deadletters.reporting import Reporter
 
 BEFORE: Final = "_before"
-"""Column: null for a good row, else the record as it was before transforms."""
+"""Column: the record as it was before transforms; null for a good row."""
 _KEPT: Final = "_before_"
 _PLAIN: Final = ("topic", "timestamp", "headers")
 _PRODUCE: Final = {
@@ -37,7 +37,7 @@ _PRODUCE: Final = {
 
 @dataclass(frozen=True)
 class KeptRecords:
-    """Keeps records as a source gave them, in case that they fail in a transform or a converter."""
+    """Keeps records as a source gave them, in case they fail in a transform or a converter."""
 
     envelope: Converter
     """Shows a value with its schema."""
@@ -45,7 +45,7 @@ class KeptRecords:
     values: tuple[Schema | None, ...] = ()
 
     def keep(self, records: Records) -> tuple[KeptRecords, Records]:
-        """The records, each with a copy of itself as it is now."""
+        """Add to each record a copy of itself."""
         kept = KeptRecords(self.envelope, records.keys, records.values)
         names = [*_PLAIN, *(name for side, schemas in kept._sides for name in _columns(side, schemas))]
         if AS_READ in records.frame.columns:
@@ -54,7 +54,7 @@ class KeptRecords:
         return kept, unkept(records.with_frame(kept_frame))
 
     def show(self, encoded: DataFrame) -> DataFrame:
-        """The rows with the column `_before` in place of the copies."""
+        """Replace the copies by the column `_before`."""
         parts = [F.col(_KEPT + name).alias(name) for name in _PLAIN]
         parts += [self._shown(side, schemas, encoded.columns).alias(side) for side, schemas in self._sides]
         rest = [F.col(f"`{name}`") for name in encoded.columns if not name.startswith(_KEPT)]
@@ -77,14 +77,14 @@ class KeptRecords:
 
 
 def unkept(records: Records) -> Records:
-    """The records without the column that only dead letters show."""
+    """Drop the column that only dead letters show."""
     return records.with_frame(records.frame.drop(AS_READ))
 
 
 def report_rows(
     reporter: Reporter, partitions: Sequence[SourcePartition], rows: pa.RecordBatch, refusal: str | None
 ) -> None:
-    """Report these rows of `KafkaWriter`, which are bad or were refused by Kafka. Errors: as `Reporter`."""
+    """Report rows of `KafkaWriter` that are bad, or, with `refusal`, that Kafka refused. Errors: as `Reporter`."""
     names = [*_PLAIN, "error", "source_offset", "split"]
     made = []
     for row in rows.select([name for name in (*names, BEFORE) if name in rows.schema.names]).to_pylist():
@@ -110,6 +110,6 @@ def _columns(side: str, schemas: Sequence[Schema | None]) -> list[str]:
 
 
 def _text(offset: Mapping[str, Any] | None) -> str:
-    """As JSON, without the members that operators are not shown."""
+    """Format as JSON, without members hidden from operators."""
     shown = {name: value for name, value in (offset or {}).items() if not name.startswith("_")}
     return json.dumps(shown, default=str, ensure_ascii=False)

@@ -1,3 +1,4 @@
-"""Connect's group protocol: how workers join, and who runs what. Begin at `membership.py`; `assignor.py` decides what
-moves where.
+"""Connect's group protocol: workers join, and the leader assigns work.
+
+Begin at `membership.py`; `assignor.py` decides what moves where.
 """

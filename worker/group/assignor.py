@@ -1,12 +1,12 @@
-"""Who runs what: the leader's incremental cooperative assignment, as Kafka Connect 4.3 computes it.
+"""The leader's incremental cooperative assignment, as Kafka Connect 4.3 computes it.
 
-A round moves nothing from one member to another. It takes away what somebody has too much of, and the next round gives
-that to others, so that nothing ever runs twice. What a departed member ran is held back for a while, because most
-members that go come back.
+A round moves nothing from one member to another. It revokes a member's surplus, and the next round gives that to
+others, so that nothing ever runs twice. Work of a departed member is held back for a while, because most members that
+go come back.
 
-    previous ─┬─ deleted   is configured no more: revoked
-              ├─ lost      nobody holds it: held back until the delay ends, then given away
-              └─ active    somebody holds it: stays, unless held twice or too many
+    previous ─┬─ deleted   no longer configured: revoked
+              ├─ lost      held by nobody: held back until the delay ends, then given away
+              └─ active    held by some member: stays, unless held twice or in surplus
     configured, in neither: created, given to the member that has least
 
 The assignor belongs to one leader and remembers its last round; a new leader begins without a past and holds nothing
@@ -28,17 +28,17 @@ from headrace.worker.model import TaskId
 log = logging.getLogger(__name__)
 
 Item = str | TaskId
-"""A connector, by its name, or a task."""
+"""A connector's name, or a task."""
 
 _T = TypeVar("_T", str, TaskId)
 
 _BACK_OFF_FACTOR: Final = 40
 _BACK_OFF_ROUNDS: Final = 6
-"""After so many rounds the back-off is beyond any delay that can be set."""
+"""After this many rounds the back-off exceeds any delay that can be set."""
 
 
 class Increment(NamedTuple):
-    """The connectors and tasks that one member is to take up and to give up."""
+    """Connectors and tasks that one member is to start and to give up."""
 
     connectors: tuple[str, ...] = ()
     tasks: tuple[TaskId, ...] = ()
@@ -48,18 +48,18 @@ class Increment(NamedTuple):
 
 @dataclass(frozen=True)
 class Round:
-    """The outcome of a round."""
+    """Outcome of a round."""
 
     increments: Mapping[str, Increment]
-    """Of every member, by its id."""
+    """By member id, for every member."""
     delay_ms: int
-    """When all are to join again; 0 is never."""
+    """Time until all members join again; 0: never."""
     owners: Mapping[Item, str]
-    """The url of the worker that has, or is given, each connector and task."""
+    """URL of the worker that keeps, or is given, each connector and task."""
 
 
 class Assignor:
-    """Assigns, round by round.  Units: times in ms of one clock that never goes back."""
+    """Assigns work, round by round. Units: times in ms of one monotonic clock."""
 
     def __init__(self, max_delay_ms: int) -> None:
         self._max_delay_ms = max_delay_ms
@@ -83,17 +83,17 @@ class Assignor:
         generation: int,
         now_ms: int,
     ) -> Round:
-        """The round of this generation; `last_generation` is the last one that this member saw completed."""
+        """Compute this generation's round; `last_generation` is the last one that this member saw completed."""
         configured: set[Item] = {*connectors, *tasks}
         held = {member: _held(members[member]) for member in sorted(members)}
         holders = Counter(chain.from_iterable(held.values()))
         active = set(holders)
         self._recall(active, last_generation)
-        # What is held counts, too: after a round that broke off nothing is remembered, and it would be held for ever.
+        # Include currently held work: after an aborted round `_previous` is empty, and the work would be held for ever.
         deleted = (self._previous | active) - configured
         lost = self._previous - active - deleted
         created = configured - self._previous - active
-        # What two hold is taken from both and given to one in the next round.
+        # Work held twice is revoked from both and given to one in the next round.
         leaving = deleted | {item for item, count in holders.items() if count > 1}
         revoked = {member: [item for item in items if item in leaving] for member, items in held.items()}
         loads = {member: [item for item in items if item not in leaving] for member, items in held.items()}
@@ -112,21 +112,21 @@ class Assignor:
         return Round(increments, self._delay_ms, owners)
 
     def _recall(self, active: set[Item], last_generation: int) -> None:
-        """Correct what the last round is believed to have brought about."""
+        """Correct the remembered outcome of the last round."""
         if self._generation != last_generation:
             self._previous = set()
-        if self._revoked & active:  # it was not heeded
+        if self._revoked & active:  # the revocation was not obeyed
             self._previous = set(active)
 
     def _given_up(self, lost: set[Item], loads: Mapping[str, list[Item]], now_ms: int) -> set[Item]:
-        """Choose the lost items that need not wait any more for their former member; gives candidates theirs."""
+        """Return the lost items to give away now; once the delay is over, returned members get them here instead."""
         if not lost and not self._revoked_before:
             self._reset_delay()
             return set()
         if (self._scheduled_ms <= 0 and loads.keys() >= self._members) or self._max_delay_ms == 0:
             return lost
         if 0 < self._scheduled_ms <= now_ms:
-            # A member that came empty-handed during the delay is likely to be the member that had gone.
+            # A member that joined without work during the delay is probably the departed one.
             returned = [member for member in self._candidates if member in loads]
             for member, item in zip(cycle(returned), sorted(_connectors(lost)), strict=False):
                 loads[member].append(item)
@@ -150,7 +150,7 @@ class Assignor:
     def _balance(
         self, configured: set[Item], loads: dict[str, list[Item]], revoked: Mapping[str, list[Item]], now_ms: int
     ) -> None:
-        """Members that have too much lose it, or a later round is due because the last one took something too."""
+        """Revoke members' surplus; if the last round revoked too, back off first and schedule a later round."""
         surplus = _surplus(configured, loads)
         if not surplus:
             if self._revoked_before:
@@ -190,7 +190,7 @@ def _increment(load: list[Item], held: list[Item], revoked: list[Item]) -> Incre
 
 
 def _surplus(configured: set[Item], loads: Mapping[str, list[Item]]) -> dict[str, list[Item]]:
-    """The items that members have beyond their share, of connectors and of tasks."""
+    """Return each member's items beyond its share of connectors and of tasks."""
     if not configured or not any(loads.values()):
         return {}
     found: dict[str, list[Item]] = {}
@@ -208,7 +208,7 @@ def _surplus(configured: set[Item], loads: Mapping[str, list[Item]]) -> dict[str
 
 
 def _spread(items: Collection[_T], kind: Callable[[Iterable[Item]], list[_T]], loads: Mapping[str, list[Item]]) -> None:
-    """Each item goes to one of those who have least of its kind."""
+    """Give each item to a member that has least of its kind."""
     counts = {member: len(kind(load)) for member, load in loads.items()}
     order = sorted(counts, key=lambda member: (counts[member], member))
     rest = deque(sorted(items))

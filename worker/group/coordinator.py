@@ -1,6 +1,6 @@
-"""kafka-python's side of a group's member: one client, one coordinator, and their callbacks.
+"""kafka-python's side of a group member: one client, one coordinator, and their callbacks.
 
-kafka-python runs its requests and heartbeats on a thread of its own. It calls `CoordinatorCallbacks` there: they must
+kafka-python runs requests and heartbeats on a thread of its own and calls `CoordinatorCallbacks` there: they must
 neither wait nor fail, and replace the snapshots that other threads read.
 """
 
@@ -21,40 +21,40 @@ log = logging.getLogger(__name__)
 
 PROTOCOL_TYPE: Final = "connect"
 PROTOCOL: Final = "sessioned"
-"""The only one offered: going to or from another while tasks run leaves some of them running twice, in Java too."""
+"""The only protocol offered: changing protocols while tasks run makes some run twice, in Java too."""
 
 _CONNECT_MS: Final = 5_000
 _STOP_MS: Final = 1_000
 
 
 class JoinInterrupted(Exception):
-    """The member gave up a join because it has something else to do first."""
+    """The member broke off a join because it has to do something else first."""
 
 
 class CoordinatorAway(Exception):
-    """For a heartbeat interval no broker named the group's coordinator, or the coordinator does not answer."""
+    """No coordinator was found, or it did not answer, for a heartbeat interval."""
 
 
 class CoordinatorCallbacks(Protocol):
-    """The member's side of the protocol; called on kafka-python's thread."""
+    """The member's part in the protocol; called on kafka-python's thread."""
 
     def subscription(self) -> bytes:
-        """The subscription to join with. Errors: JoinInterrupted ends the attempt."""
+        """Return the subscription to join with. Errors: JoinInterrupted to end the attempt."""
 
     def assignments(self, leader: str, generation: int, subscriptions: Mapping[str, bytes]) -> Mapping[str, bytes]:
-        """The assignment of each member, as this member leads; every member must be among them."""
+        """Return an assignment for every member; called if this member leads."""
 
     def joined(self, generation: int, member_id: str, assignment: bytes) -> None:
-        """Called when the member is part of this generation."""
+        """Called when the member has joined this generation."""
 
     def proved(self, at: float) -> None:
-        """Called when the broker counted it as a member, at this moment (`time.monotonic`) or later."""
+        """Called when the broker counted it as a member at `at` (`time.monotonic`) or later."""
 
     def expelled(self, why: str) -> None:
-        """Called when the broker does not know it any more, or never did."""
+        """Called when the broker does not know the member, or no longer."""
 
     def wake(self) -> None:
-        """Called when it has to look whether it must join again."""
+        """Called when the member must check if it has to join again."""
 
 
 class Coordinator(GroupCoordinator):
@@ -91,7 +91,7 @@ class Coordinator(GroupCoordinator):
         self._callbacks.proved(at)
 
     async def ensure_coordinator_ready_async(self, timeout_ms: float | None = None) -> bool:
-        # Without a limit a join would wait for a broker for ever, and its worker would run what others have.
+        # Without a limit, a join would wait for a broker for ever while this worker runs what others took over.
         limit_ms = self._away_ms if timeout_ms is None else timeout_ms
         if await super().ensure_coordinator_ready_async(limit_ms):
             return True
@@ -119,7 +119,7 @@ class Coordinator(GroupCoordinator):
 
 
 class Connection:
-    """A client of Kafka's own for a group; `close()` ends its thread and frees its sockets."""
+    """A Kafka client for one group; `close()` ends its thread and frees its sockets."""
 
     def __init__(
         self,
@@ -130,9 +130,9 @@ class Connection:
         member_id: str = "",
         timeout_ms: int = _CONNECT_MS,
     ) -> None:
-        """Connected to some broker; `member_id` is what the group called this worker before, if it was in it.
+        """Connect to a broker; `member_id` is this worker's former id in the group, if any.
 
-        Errors: KafkaError where none answered in time, or none lets this worker in.
+        Errors: KafkaError if no broker answers in time, or none lets this worker in.
         """
         self._closed = False
         self._client = GroupClient(**settings)
@@ -143,11 +143,11 @@ class Connection:
         except BaseException:
             self._client.end(_STOP_MS)
             raise
-        # As a new member it would have to wait until the old one's session has ended.
+        # A new member would have to wait until the old id's session has ended.
         self.coordinator.come_back_as(member_id)
 
     def close(self) -> None:
-        """Close the client; calls that wait for it fail, and the group's thread then closes it once more."""
+        """Close the client; calls waiting on it fail, and the group's thread then closes it again."""
         if self._closed:
             return
         self._closed = True
@@ -156,7 +156,7 @@ class Connection:
 
 
 class _Nobody:
-    """The callbacks of a client that joins nothing."""
+    """Callbacks of a client that joins no group."""
 
     def subscription(self) -> bytes:
         raise JoinInterrupted
@@ -178,10 +178,9 @@ class _Nobody:
 
 
 def leave(settings: Mapping[str, Any], group_id: str, timing: Timing, member_id: str, timeout_s: float) -> None:
-    """Take the member out of the group; where that fails in time, its session will end by itself.
+    """Remove the member from the group; if that does not succeed in time, its session expires.
 
-    A client of its own asks for it: on the member's connection the request would wait for a join, which may take a
-    minute.
+    Uses a client of its own: on the member's connection the request would wait for a join, up to a minute.
     """
     until = time.monotonic() + timeout_s
     try:

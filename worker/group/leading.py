@@ -1,4 +1,4 @@
-"""The leader's part in a rebalance: it reads each member's subscription and assigns work to each."""
+"""The leader's part in a rebalance: reads each member's subscription and assigns work to each."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ log = logging.getLogger(__name__)
 
 
 class ClusterView(Protocol):
-    """A snapshot of the cluster's configuration as far as this worker has read it."""
+    """Snapshot of the cluster's configuration as far as this worker has read it."""
 
     @property
     def offset(self) -> int: ...
@@ -28,14 +28,14 @@ class ClusterView(Protocol):
 
 
 class LeaderAssignment:
-    """Assigns for a group whenever the broker makes this worker its leader; called on kafka-python's thread."""
+    """Assigns a group's work when the broker makes this worker its leader; called on kafka-python's thread."""
 
     def __init__(self, url: str, cluster: Callable[[], ClusterView], max_delay_ms: int) -> None:
-        """`url` is this worker's; `cluster` must not wait."""
+        """`url` is this worker's; `cluster` must not block."""
         self.failed = False
-        """Whether the last round failed for a reason that may persist."""
+        """True if the last round failed for a reason that may persist."""
         self.owners: Mapping[Item, str] = {}
-        """After the last round: the url of the worker that has each connector and task."""
+        """URL of the worker that has each connector and task after the last round."""
         self._url = url
         self._cluster = cluster
         self._view: ClusterView | None = None
@@ -43,14 +43,14 @@ class LeaderAssignment:
         self._left_out: set[str] = set()
 
     def look(self) -> int:
-        """Take the snapshot from which a round that begins now is assigned; its offset."""
+        """Take the snapshot for a round that begins now; returns its offset."""
         self._view = self._cluster()
         return self._view.offset
 
     def assignments(
         self, leader: str, last_generation: int, generation: int, subscriptions: Mapping[str, bytes]
     ) -> Mapping[str, bytes]:
-        """Each member's assignment; every member gets one, because a Java worker without one ends with an error.
+        """Return an assignment for every member, because a Java worker without one ends with an error.
 
         After a failure all get an assignment that says so, and join again.
         """
@@ -69,7 +69,7 @@ class LeaderAssignment:
             return dict.fromkeys(subscriptions, failed.encode())
 
     def _view_at(self, offset: int) -> ClusterView | None:
-        """The configuration, if it is read so far: nothing may wait here, as no heartbeat is sent meanwhile."""
+        """Return the configuration if it is read up to `offset`; must not wait: no heartbeat is sent meanwhile."""
         if self._view is None or self._view.offset < offset:
             self._view = self._cluster()
         if self._view.offset >= offset:
@@ -78,7 +78,7 @@ class LeaderAssignment:
         return None
 
     def _assignable(self, connectors: Collection[str]) -> list[str]:
-        """Those whose names fit into an assignment: one that does not keeps the others from running no more."""
+        """Return the connectors whose names fit into an assignment; one that does not fit must not stop the others."""
         left_out = {name for name in connectors if not fits(name)}
         for name in left_out - self._left_out:
             log.error(

@@ -9,13 +9,13 @@
 One thread joins and waits; kafka-python's own thread heartbeats, whatever the herder does. Two rules keep connectors
 and tasks from running twice:
 
-- The worker joins again only after the herder has acknowledged the last event. A task that was revoked here has thus
-  ended before another worker gets it.
+- The worker joins again only after the herder has acknowledged the last event. So a revoked task has ended before
+  another worker gets it.
 - A worker that may have been expelled gets `Lost`, and is no longer `is_current()`, which a task checks before each
   batch. It is current again once the herder has acknowledged its next assignment.
 
-The next subscription claims what the herder acknowledged. After `Lost` the herder may claim again what it has stopped:
-what no other worker took meanwhile comes back without a delay; what another took is revoked from both and assigned
+The next subscription claims what the herder acknowledged. After `Lost` the herder may claim work that it has stopped:
+work that no other worker took comes back without a delay; work that another took is revoked from both and assigned
 anew.
 """
 
@@ -45,7 +45,7 @@ from headrace.worker.vital_threads import VitalThread
 log = logging.getLogger(__name__)
 
 _AGAIN_S: Final = 1.0
-"""The pause after a failure that an immediate retry would not mend."""
+"""Pause after a failure that an immediate retry would not mend."""
 _REPEAT_S: Final = 0.25
 _TICK_S: Final = 1.0
 
@@ -62,7 +62,7 @@ class Assigned:
 
 @dataclass(frozen=True)
 class Lost:
-    """The worker may not count as a member any more: all its work must stop."""
+    """The worker may no longer be a member: all its work must stop."""
 
     why: str
 
@@ -71,7 +71,7 @@ Event = Assigned | Lost
 
 
 class Membership:
-    """One worker in its group; every method may be called from any thread."""
+    """One worker in its group; any thread may call any method."""
 
     def __init__(
         self,
@@ -82,9 +82,9 @@ class Membership:
         timing: Timing,
         max_delay_ms: int,
     ) -> None:
-        """`client` are kafka-python's settings; `cluster` must not wait."""
+        """`client`: kafka-python's settings; `cluster` must not block."""
         self.trouble: str | None = None
-        """Why the group cannot be joined; None while nothing is wrong."""
+        """The reason that the group cannot be joined; None if it can."""
         self._client, self._group_id, self._url, self._timing = dict(client), group_id, url, timing
         self._leader_assignment = LeaderAssignment(url, cluster, max_delay_ms)
         self._changed = threading.Condition()
@@ -103,7 +103,7 @@ class Membership:
 
     @classmethod
     def of(cls, config: WorkerConfig, url: str, cluster: Callable[[], ClusterView]) -> Self:
-        """The membership that a worker's settings ask for; `url` is where others reach it.
+        """Create the membership from a worker's settings; other workers reach this one at `url`.
 
         Errors: ConfigError for a login that the group's client cannot make.
         """
@@ -115,35 +115,35 @@ class Membership:
 
     @property
     def generation(self) -> int:
-        """The group's generation; -1 while this worker is no member."""
+        """The group's generation; -1 if this worker is no member."""
         return self._session.place.generation
 
     @property
     def member_id(self) -> str:
-        """This worker's id in the group; empty while it is no member."""
+        """This worker's id in the group; empty if it is no member."""
         return self._session.place.member_id
 
     @property
     def is_leader(self) -> bool:
-        """Whether this worker leads the group, and assigns its work."""
+        """True if this worker leads the group and assigns its work."""
         return self._session.place.leads
 
     @property
     def leader_url(self) -> str | None:
-        """The leader's url; None while it is not known."""
+        """The leader's URL; None if unknown."""
         return self._session.place.assignment.leader_url or None
 
     @property
     def protocol_version(self) -> int:
-        """The version of the assignment in force; from 2 on internal requests are signed."""
+        """Version of the current assignment; from 2 on internal requests are signed."""
         return self._session.place.assignment.version
 
     def owner_of(self, item: Item) -> str | None:
-        """The url of the worker that runs a connector or a task; only the leader knows."""
+        """Return the URL of the worker that runs a connector or task; None unless this worker leads."""
         return self._session.place.owners.get(item)
 
     def is_current(self) -> bool:
-        """Whether this worker may start anything: the broker has certainly not given its work to others."""
+        """True if this worker may start work: the broker cannot have given it to others."""
         return self._session.is_current()
 
     # For the herder.
@@ -154,11 +154,11 @@ class Membership:
         self._thread.start()
 
     def ticked(self) -> None:
-        """Note that the herder takes decisions; without it the worker leaves the group after `rebalance.timeout.ms`."""
+        """Note that the herder is alive; without this call the worker leaves the group after `rebalance.timeout.ms`."""
         self._ticked = True
 
     def acknowledge(self, allocation: Assignment | None) -> None:
-        """Note that the herder has handled one event and what it now holds; the next join may follow."""
+        """Note that the herder has handled one event and now holds `allocation`; the next join may follow."""
         with self._changed:
             self._allocation = allocation
             self._session.handled()
@@ -167,20 +167,20 @@ class Membership:
     def rejoin(self) -> None:
         """Join the group again, with a subscription made after this call.
 
-        That leads to a rebalance where this worker leads or its subscription changed; otherwise the broker repeats its
-        last assignment.
+        The join rebalances if this worker leads or its subscription changed; otherwise the broker repeats its last
+        assignment.
         """
         with self._changed:
             self._wanted = True
             self._changed.notify_all()
 
     def back_off(self, seconds: float) -> None:
-        """Do not join the group for so long."""
+        """Delay the next join by `seconds`."""
         with self._changed:
             self._not_before = time.monotonic() + seconds
 
     def leave(self, timeout_s: float) -> None:
-        """Leave the group and end its thread; the broker is notified where that succeeds in time."""
+        """Leave the group and end its thread; the broker is told if it answers in time."""
         until = time.monotonic() + timeout_s
         connection = self._connection
         reachable = connection is not None and not connection.coordinator.coordinator_unknown()
@@ -193,14 +193,13 @@ class Membership:
             told = connection.coordinator.member_id
             left_s = max(0.1, until - time.monotonic())
             group_coordinator.leave(self._client, self._group_id, self._timing, told, left_s)
-            # A first join that was under way may have brought another id.
+            # A first join under way may have brought another id.
             self._end(max(0.1, until - time.monotonic()))
         self._end(_AGAIN_S)
         with self._changed:
             self._session.left()
 
     def _end(self, timeout_s: float) -> None:
-        """End the group's thread, if need be by closing its connection."""
         if not self._thread.is_alive():
             return
         self._thread.join(timeout_s)
@@ -236,7 +235,6 @@ class Membership:
         self._disconnect()
 
     def _step(self) -> None:
-        """One look at the group: a join where one is due, otherwise a short wait."""
         coordinator = self._connected().coordinator
         self._watch(coordinator)
         with self._changed:
@@ -269,9 +267,9 @@ class Membership:
             self._connection = None
 
     def _watch(self, coordinator: group_coordinator.Coordinator) -> None:
-        """Give up a membership that must count as lost, and let heartbeats go on while the herder decides.
+        """Give up a lost membership, and keep heartbeats going while the herder is alive.
 
-        Errors: JoinInterrupted where something was lost.
+        Errors: JoinInterrupted if the membership or the connection was given up.
         """
         if self._ticked:
             self._ticked = False
@@ -318,7 +316,7 @@ class Membership:
     # Called on kafka-python's thread, as `group_coordinator.CoordinatorCallbacks` says.
 
     def subscription(self) -> bytes:
-        """The subscription to join with."""
+        """Return the subscription to join with. Errors: JoinInterrupted."""
         with self._changed:
             if self._stopping or self._session.is_expelled:
                 raise JoinInterrupted
@@ -328,14 +326,14 @@ class Membership:
         return Subscription(self._url, self._leader_assignment.look(), allocation).encode()
 
     def assignments(self, leader: str, generation: int, subscriptions: Mapping[str, bytes]) -> Mapping[str, bytes]:
-        """The assignment of each member, as this member leads."""
+        """Return an assignment for every member; called if this member leads."""
         told = self._leader_assignment.assignments(leader, self._completed, generation, subscriptions)
         if self._leader_assignment.failed:
             self.back_off(_AGAIN_S)
         return told
 
     def joined(self, generation: int, member_id: str, assignment: bytes) -> None:
-        """Note that the member is part of this generation."""
+        """Note that this worker has joined a generation."""
         try:
             given = Assignment.decode(assignment)
         except ValueError as error:
@@ -346,7 +344,7 @@ class Membership:
             return
         with self._changed:
             if generation == self._completed:
-                # The join led to no rebalance; joining again at once because of this assignment would never end.
+                # The join led to no rebalance; this assignment would make the worker join again at once, without end.
                 self._not_before = time.monotonic() + _REPEAT_S
             owners = self._leader_assignment.owners if given.leader == member_id else {}
             place = GroupPlace(generation, member_id, given, owners)
@@ -355,11 +353,11 @@ class Membership:
             self._completed = generation
 
     def proved(self, at: float) -> None:
-        """Note that the broker counted this worker as a member at this moment, or later."""
+        """Note that the broker counted this worker as a member at `at` or later."""
         self._session.proved(at)
 
     def expelled(self, why: str) -> None:
-        """Note that the broker does not know this worker any more."""
+        """Note that the broker no longer knows this worker."""
         with self._changed:
             self._session.expelled(why)
 

@@ -1,11 +1,11 @@
-"""The messages between the members of a Connect group, in Apache's bytes.
+"""Messages between the members of a Connect group, in Apache's bytes.
 
-    Subscription  a member's word on joining: where it answers, how far it read the config topic, what it holds
-    Assignment    the leader's word to a member: what to take up and what to give up
+    Subscription  a member's message on joining: its URL, how far it read the config topic, what it holds
+    Assignment    the leader's message to a member: what to start and what to give up
 
 All numbers are big-endian; a string is its length (int16) and its UTF-8 bytes, an array its count (int32) and its
-elements. Version 0 assigns everything anew in every round; 1 and 2 assign differences and are laid out alike (2 says
-that internal requests are signed). Readers take any order, missing ends and higher versions.
+elements. Version 0 assigns everything anew in every round; 1 and 2 assign differences and have the same layout (2
+means that internal requests are signed). Readers accept any order, missing ends and higher versions.
 """
 
 from __future__ import annotations
@@ -19,23 +19,23 @@ from typing import Final
 from headrace.worker.model import TaskId
 
 PROTOCOLS: Final = {"default": 0, "compatible": 1, "sessioned": 2}
-"""The versions, by the names under which members offer them to the broker."""
+"""Versions by the names under which members offer them to the broker."""
 
 SESSIONED: Final = PROTOCOLS["sessioned"]
 
 CONFIG_MISMATCH: Final = 1
-"""The assignment is discarded: its leader had not read the config topic as far as other members."""
+"""The assignment is void: its leader had not read the config topic as far as other members."""
 
 _LONGEST: Final = 0x7FFF
 _SURROGATE: Final = re.compile("[\ud800-\udfff]")
 
 _CONNECTOR: Final = -1
-"""Stands among the task numbers for the connector itself."""
+"""The connector itself, among task numbers."""
 
 
 @dataclass(frozen=True)
 class Assignment:
-    """The connectors and tasks that a member is to run; from version 1 on the difference to those it holds."""
+    """Connectors and tasks that a member is to run; from version 1 on, the difference to those it holds."""
 
     version: int = SESSIONED
     error: int = 0
@@ -43,16 +43,16 @@ class Assignment:
     """The leader's member id."""
     leader_url: str = ""
     offset: int = -1
-    """Of the config topic: the state that the assignment was made for."""
+    """Offset in the config topic of the state that was assigned."""
     connectors: tuple[str, ...] = ()
     tasks: tuple[TaskId, ...] = ()
     revoked_connectors: tuple[str, ...] = ()
     revoked_tasks: tuple[TaskId, ...] = ()
     delay_ms: int = 0
-    """When everybody is to join again, counted from now; 0 is never."""
+    """Time from now until all members join again; 0: never."""
 
     def holding(self, connectors: Collection[str], tasks: Collection[TaskId]) -> Assignment:
-        """The same, of everything that a member holds: what a subscription carries."""
+        """Return a copy with everything that a member holds, for its subscription."""
         return replace(
             self,
             connectors=tuple(connectors),
@@ -63,10 +63,7 @@ class Assignment:
         )
 
     def encode(self) -> bytes:
-        """Its bytes in the layout of its version.
-
-        Errors: ValueError for a name of more than 32,767 bytes.
-        """
+        """Encode in the layout of its version. Errors: ValueError for a name of more than 32,767 bytes."""
         head = struct.pack(">hh", self.version, self.error) + _string(self.leader) + _string(self.leader_url)
         body = head + struct.pack(">q", self.offset) + _work(self.connectors, self.tasks)
         if self.version == 0:
@@ -75,10 +72,7 @@ class Assignment:
 
     @classmethod
     def decode(cls, data: bytes) -> Assignment:
-        """Read the bytes that a leader, or a member about what it holds, has written.
-
-        Errors: ValueError for bytes that are no assignment.
-        """
+        """Decode a leader's bytes, or those of a member about what it holds. Errors: ValueError for malformed bytes."""
         read = _Reader(data, "assignment")
         version, error = read.version(), read.int16()
         leader, url, offset = read.string(), read.string(), read.int64()
@@ -92,21 +86,18 @@ class Assignment:
 
 @dataclass(frozen=True)
 class Subscription:
-    """A member's account of itself when it joins."""
+    """A member's message on joining."""
 
     url: str
-    """Where its REST API answers."""
+    """Address of its REST API."""
     offset: int
-    """How far it has read the config topic."""
+    """Offset up to which it has read the config topic."""
     allocation: Assignment | None = None
-    """All that it holds; None for nothing. Version 0 does not say."""
+    """Everything that it holds; None for nothing. Absent in version 0."""
     version: int = SESSIONED
 
     def encode(self) -> bytes:
-        """Its bytes in the layout of its version.
-
-        Errors: ValueError for a name of more than 32,767 bytes.
-        """
+        """Encode in the layout of its version. Errors: ValueError for a name of more than 32,767 bytes."""
         body = struct.pack(">h", self.version) + _string(self.url) + struct.pack(">q", self.offset)
         if self.version == 0:
             return body
@@ -117,10 +108,7 @@ class Subscription:
 
     @classmethod
     def decode(cls, data: bytes) -> Subscription:
-        """Read the bytes that a member has written.
-
-        Errors: ValueError for bytes that are no subscription.
-        """
+        """Decode a member's bytes. Errors: ValueError for malformed bytes."""
         read = _Reader(data, "subscription")
         version, url, offset = read.version(), read.string(), read.int64()
         length = read.int32() if version > 0 and read.more() else -1
@@ -129,7 +117,7 @@ class Subscription:
 
 
 def fits(name: str) -> bool:
-    """Whether a connector of this name can be assigned."""
+    """True if a connector of this name can be assigned."""
     return len(name.encode(errors="surrogatepass")) <= _LONGEST and not _SURROGATE.search(name)
 
 
@@ -141,7 +129,7 @@ def _string(text: str) -> bytes:
 
 
 def _work(connectors: Iterable[str], tasks: Iterable[TaskId]) -> bytes:
-    """Connectors first, each with its tasks; then the tasks whose connector is not among them."""
+    """Encode connectors first, each with its tasks; then tasks without their connector."""
     numbers: dict[str, list[int]] = {connector: [_CONNECTOR] for connector in connectors}
     for connector, task in tasks:
         numbers.setdefault(connector, []).append(task)
@@ -150,7 +138,7 @@ def _work(connectors: Iterable[str], tasks: Iterable[TaskId]) -> bytes:
 
 
 class _Reader:
-    """Reads from the front; whatever does not fit is a ValueError that names what was read."""
+    """Reads fields in sequence. Errors: ValueError that names the message."""
 
     def __init__(self, data: bytes, what: str) -> None:
         self._data, self._at, self._what = data, 0, what
@@ -184,7 +172,7 @@ class _Reader:
         return min(version, SESSIONED)
 
     def work(self) -> tuple[tuple[str, ...], tuple[TaskId, ...]]:
-        # Several elements may be of one connector; what is said twice counts once.
+        # Several elements may name one connector; duplicates count once.
         connectors: dict[str, None] = {}
         tasks: dict[TaskId, None] = {}
         for _ in range(self.int32()):

@@ -1,4 +1,4 @@
-"""Whether a worker may count itself a member of its group: its place, the proofs of it, and the reasons to leave."""
+"""A worker's session in its group: its place, the proofs of membership, and the reasons to leave."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from headrace.worker.group.protocol import Assignment
 
 @dataclass(frozen=True)
 class Timing:
-    """A member's times, in ms."""
+    """A member's time-outs. Units: ms."""
 
     session_ms: int = 10_000
     heartbeat_ms: int = 3_000
@@ -22,13 +22,13 @@ class Timing:
 
 @dataclass(frozen=True)
 class GroupPlace:
-    """A worker's part in one generation of its group."""
+    """A worker's place in one generation of its group."""
 
     generation: int = -1
     member_id: str = ""
     assignment: Assignment = field(default_factory=Assignment)
     owners: Mapping[Item, str] = field(default_factory=dict)
-    """Where everything runs, which only the leader knows."""
+    """URL of the worker of each connector and task; empty unless this worker leads."""
 
     @property
     def leads(self) -> bool:
@@ -39,7 +39,7 @@ NOWHERE: Final = GroupPlace()
 
 
 class MemberSession:
-    """A worker's session in its group. Callers that change it hold one lock; any thread may read `place`, `is_current`.
+    """A worker's session in its group. Callers of mutators hold one lock; any thread may read `place` and `is_current`.
 
     A worker is current while the broker cannot have given its work to others: its session, counted from the sending of
     the last request that the broker accepted, is not over. After a loss it is current again only once it has handled an
@@ -57,20 +57,20 @@ class MemberSession:
         self._away_since: float | None = None
 
     def is_current(self) -> bool:
-        """Whether this worker may start anything; cheap enough for every batch."""
+        """True if this worker may start work; cheap enough for every batch."""
         return self._handled and self._clock() - self._proof < self._timing.session_ms / 1000
 
     @property
     def settled(self) -> bool:
-        """Whether this worker has handled every event of the group."""
+        """True if every event of the group has been handled."""
         return not self._unhandled
 
     def proved(self, at: float) -> None:
-        """Note that the broker counted this worker as a member at this moment, or later."""
+        """Note that the broker counted this worker as a member at `at` or later."""
         self._proof = max(self._proof, at)
 
     def joined(self, place: GroupPlace) -> None:
-        """Note that the worker is part of a generation; the event is to be handled."""
+        """Note that the worker has joined a generation; the event is yet to be handled."""
         self.place = place
         self._unhandled += 1
 
@@ -81,23 +81,23 @@ class MemberSession:
             self._handled = True
 
     def expelled(self, why: str) -> None:
-        """Note that the broker does not know this worker; without effect where it never did."""
+        """Note that the broker does not know this worker; no effect if it has no place."""
         if self.place is not NOWHERE:
             self._expelled, self._handled = why, False
 
     def left(self) -> None:
-        """Note that the worker left the group by its own will."""
+        """Note that the worker left the group voluntarily."""
         self.place, self._handled = NOWHERE, False
 
     def lost(self) -> bool:
-        """Note that the worker is no member any more; return whether it was one, and has this event to handle."""
+        """Give up the place; returns True if there was one, so that the loss has to be handled."""
         was_member = self.place is not NOWHERE
         self.place, self._expelled, self._handled = NOWHERE, None, False
         self._unhandled += was_member
         return was_member
 
     def coordinator(self, known: bool) -> float:
-        """Note whether the group's coordinator is known; return for how many seconds it has been away."""
+        """Note if the group's coordinator is known; returns the seconds that it has been away."""
         now = self._clock()
         if known:
             self._away_since = None
@@ -107,11 +107,11 @@ class MemberSession:
 
     @property
     def is_expelled(self) -> bool:
-        """Whether the broker does not know this worker, and the worker has not been notified yet."""
+        """True if the broker does not know this worker, and the loss has not been noted yet."""
         return self._expelled is not None
 
     def reason_to_leave(self) -> str | None:
-        """The reason for which this worker must give up its place; None where there is none, or no place."""
+        """Return why this worker must give up its place; None if it need not, or has none."""
         if self._expelled is not None or self.place is NOWHERE:
             return self._expelled
         now = self._clock()

@@ -1,4 +1,4 @@
-"""Decides what REST and the group ask for, in both modes.
+"""Decides on requests of REST and of the group, in both modes.
 
 Begin at `api.py`, then `standalone.py` or `distributed.py`.
 """

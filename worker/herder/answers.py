@@ -1,4 +1,4 @@
-"""A herder's answers that are alike in both modes: the cluster's id, states, and the topics that connectors used."""
+"""A herder's answers that both modes share: the cluster's id, states, and the topics that connectors used."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from headrace.worker.model import ConnectorState, Status, TaskId
 
 
 class StatusAnswers(Herder):
-    """A herder in front of a store of statuses; any thread may call the methods of this class."""
+    """Herder over a store of statuses; any thread may call the methods of this class."""
 
     not_yet: ClassVar[str]
-    """The step of a start after which all connectors are known, as an error names it."""
+    """The step of the start after which all connectors are known; named in an error."""
 
     def __init__(self, services: HerderServices) -> None:
         super().__init__(services.plugins)
@@ -27,7 +27,7 @@ class StatusAnswers(Herder):
 
     @abstractmethod
     def kind_of(self, name: str) -> str:
-        """`source`, `sink`, or `unknown` for a connector that is not known or whose class is not."""
+        """Return `source` or `sink`; `unknown` if the connector or its class is unknown."""
 
     def know(self) -> None:
         """Note that all connectors are known, with their states."""

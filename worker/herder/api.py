@@ -1,4 +1,4 @@
-"""The herder's interface: REST and the command line call it, alike for standalone and distributed.
+"""The herder's interface for REST and the command line, the same in standalone and distributed mode.
 
 One thread decides. Methods that read answer from snapshots; methods that change something wait for the decision, for
 90 s at most. Every method may raise the `ConnectError` tree of `worker/errors.py`.
@@ -33,7 +33,7 @@ class Herder(ABC):
 
     @abstractmethod
     def check_known(self) -> None:
-        """Check that all connectors are known, with their states: a starting worker has to read or create them first.
+        """Check that all connectors are known, with their states; a starting worker has to read or create them first.
 
         Errors: Starting.
         """
@@ -41,40 +41,40 @@ class Herder(ABC):
     @property
     @abstractmethod
     def cluster_id(self) -> str | None:
-        """The id of the Kafka cluster, None while it is not known."""
+        """Id of the Kafka cluster; None until known."""
 
     @property
     def session_key(self) -> SessionKey | None:
-        """The key that the workers of a cluster share, None while it is not known and where there is no cluster."""
+        """Key that the workers of a cluster share; None until known, and in standalone mode."""
         return None
 
     @abstractmethod
     def kafka_away_seconds(self) -> float:
-        """Ask Kafka: 0 if a broker answers, else the seconds since none was first found to answer."""
+        """Probe the brokers: 0 if one answers, else the seconds since the first failed probe."""
 
     @abstractmethod
     def health(self, timeout_seconds: float = 10) -> Health:
-        """Whether the deciding thread takes requests within that time."""
+        """Return the worker's health; unhealthy if no decision is taken within the time."""
 
     @abstractmethod
     def connectors(self) -> list[str]:
-        """The names of all connectors."""
+        """List the names of all connectors."""
 
     @abstractmethod
     def connector_info(self, name: str) -> ConnectorInfo:
-        """The connector as it was configured."""
+        """Return the connector's config, tasks and kind. Errors: NotFound."""
 
     @abstractmethod
     def connector_state(self, name: str) -> ConnectorState:
-        """The states of the connector and of its tasks."""
+        """Return the states of the connector and of its tasks. Errors: NotFound."""
 
     @abstractmethod
     def task_infos(self, name: str) -> list[TaskInfo]:
-        """The connector's tasks as it configured them."""
+        """List the connector's tasks with their configs. Errors: NotFound."""
 
     @abstractmethod
     def task_state(self, task: TaskId) -> Status:
-        """The state of a task."""
+        """Return the state of a task. Errors: NotFound."""
 
     @abstractmethod
     def create(self, name: str, config: Config, target: TargetState = TargetState.STARTED) -> ConnectorInfo:
@@ -85,23 +85,23 @@ class Herder(ABC):
 
     @abstractmethod
     def configure(self, name: str, config: Config) -> tuple[bool, ConnectorInfo]:
-        """Give the connector this config; whether it had to be created."""
+        """Set the connector's config; returns True if it was created."""
 
     @abstractmethod
     def patch(self, name: str, changes: Config) -> ConnectorInfo:
-        """Change the connector's config; a null removes its key."""
+        """Merge changes into the connector's config; a null removes its key."""
 
     @abstractmethod
     def delete(self, name: str) -> None:
-        """Remove the connector and its tasks; its offsets stay."""
+        """Delete the connector and its tasks; its offsets stay."""
 
     @abstractmethod
     def pause(self, name: str) -> None:
-        """Pause the connector and its tasks; they keep what they hold."""
+        """Pause the connector and its tasks; they keep their resources."""
 
     @abstractmethod
     def resume(self, name: str) -> None:
-        """Resume the connector and its tasks, which are made again where they had been stopped."""
+        """Resume the connector and its tasks; a STOPPED connector makes its tasks again."""
 
     @abstractmethod
     def stop_connector(self, name: str) -> None:
@@ -113,7 +113,7 @@ class Herder(ABC):
 
     @abstractmethod
     def restart_with(self, name: str, *, include_tasks: bool, only_failed: bool) -> ConnectorState:
-        """Begin to restart these parts, which are shown as RESTARTING."""
+        """Begin a restart; returns the state, with the parts to restart as RESTARTING."""
 
     @abstractmethod
     def restart_task(self, task: TaskId) -> None:
@@ -121,15 +121,15 @@ class Herder(ABC):
 
     @abstractmethod
     def offsets(self, name: str) -> Sequence[Offset]:
-        """The offset of each of the connector's partitions."""
+        """Return the offset of each of the connector's partitions."""
 
     @abstractmethod
     def alter_offsets(self, name: str, offsets: Sequence[Offset]) -> str:
-        """Set offsets of a STOPPED connector, None resets a partition; the message for the requester."""
+        """Set offsets of a STOPPED connector, None resets a partition; returns the message for the requester."""
 
     @abstractmethod
     def reset_offsets(self, name: str) -> str:
-        """Reset all offsets of a STOPPED connector; the message for the requester."""
+        """Reset all offsets of a STOPPED connector; returns the message for the requester."""
 
     @abstractmethod
     def put_task_configs(self, name: str, configs: Sequence[Config], request: Signed) -> None:
@@ -137,19 +137,19 @@ class Herder(ABC):
 
     @abstractmethod
     def fence_zombies(self, name: str, request: Signed) -> None:
-        """Fence the former tasks of this exactly-once source."""
+        """Fence the former tasks of an exactly-once source."""
 
     @abstractmethod
     def set_cluster_level(self, namespace: str, level: str) -> None:
-        """Have every worker log this namespace from this level on."""
+        """Set the namespace's log level on every worker."""
 
     @abstractmethod
     def drain(self) -> None:
-        """Finish and commit all work under way, and leave the work to other workers until this one restarts."""
+        """Finish and commit the current work, and leave all work to other workers until this one restarts."""
 
     @abstractmethod
     def topics(self, name: str) -> list[str]:
-        """The topics that the connector used since the last reset; none for an unknown connector."""
+        """List the topics that the connector used since the last reset; none for an unknown connector."""
 
     @abstractmethod
     def reset_topics(self, name: str) -> None:

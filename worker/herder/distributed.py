@@ -1,4 +1,4 @@
-"""The herder of a worker in a cluster: it acts itself, writes to the config topic, or names another worker.
+"""Herder of a worker in a cluster: acts itself, writes to the config topic, or names another worker.
 
 Any worker answers requests that read, from the topics' contents as it knows them, and pauses and resumes. Only the
 leader changes configs; only the worker that runs a connector or a task restarts it alone: others raise `Elsewhere`, and
@@ -52,7 +52,7 @@ LEAVE_SECONDS: Final = 5.0
 
 
 class DistributedHerder(StatusAnswers):
-    """Decides with the other workers of its group."""
+    """Decides together with the other workers of its group."""
 
     not_yet = "read the connectors of its cluster from the config topic"
 
@@ -64,9 +64,9 @@ class DistributedHerder(StatusAnswers):
         client: RestClient | None,
         fencing: ZombieFencing | None = None,
     ) -> None:
-        """`client` posts task configs to the leader; None where workers do not listen for one another.
+        """`client` posts task configs to the leader; None if workers do not listen for one another.
 
-        `fencing` is there where sources may be exactly-once.
+        `fencing`: None if no source may be exactly-once.
         """
         super().__init__(services)
         worker_id, statuses, settings = services.worker_id, services.statuses, services.settings
@@ -104,23 +104,23 @@ class DistributedHerder(StatusAnswers):
 
     @property
     def rebalances(self) -> Rebalances:
-        """The rebalances of the worker's group."""
+        """Rebalances of the worker's group."""
         return self._member.rebalances
 
     def on_role(self, listener: Callable[[bool], None]) -> None:
-        """Call `listener` when this worker begins to lead its group (True) or to follow another (False).
+        """Call `listener` when this worker begins to lead its group (True) or to follow (False).
 
         It is called on the deciding thread, and must not wait.
         """
         self._member.on_role = listener
 
     def start(self) -> None:
-        """Join the group, after the topics have been read to their ends and `know` has been called."""
+        """Join the group; call it after the topics have been read to their ends and `know` has been called."""
         self._config.follow(self._member.changed)
         self._membership.start(self._member.heard)
 
     def tick(self) -> None:
-        """To be called every second or so: show the group that decisions are taken, and renew the session key."""
+        """Show the group that decisions are taken, and renew the session key; call it every second or so."""
         self._loop.do("ticking", self._tick)
 
     def _tick(self) -> None:
@@ -254,7 +254,7 @@ class DistributedHerder(StatusAnswers):
         self._config.put_target(name, TargetState.STARTED)
 
     def set_cluster_level(self, namespace: str, level: str) -> None:
-        self.check_known()  # else Kafka might create the config topic, with wrong settings
+        self.check_known()  # else Kafka might create the config topic with wrong settings
         self._config.put_level(namespace, level)
 
     # Requests that the owner decides: the worker that runs the connector or task.
@@ -301,10 +301,7 @@ class DistributedHerder(StatusAnswers):
         return self._config.snapshot()
 
     def _led(self, doing: str, write: Callable[[], T]) -> T:
-        """Run `write` on the deciding thread, as the leader, and wait for its answer.
-
-        Errors: Elsewhere.
-        """
+        """Run `write` on the deciding thread as the leader, and wait for its answer. Errors: Elsewhere; its own."""
 
         def decide() -> T:
             if not self._membership.is_leader:
@@ -317,14 +314,13 @@ class DistributedHerder(StatusAnswers):
         return ConnectorDefinition.of(name, self._cluster, self.plugins)
 
     def _check_owned(self, who: str | TaskId, mine: Collection[str | TaskId]) -> None:
-        """Errors: Elsewhere."""
         if who in mine:
             return
         leads = self._membership.is_leader
         raise Elsewhere(self._membership.owner_of(who) if leads else self._membership.leader_url)
 
     def _stopped(self, name: str) -> ConnectorDefinition:
-        """The connector, which the leader knows as STOPPED. Errors: NotFound, BadRequest, Elsewhere."""
+        """Return the connector, which the leader must know as STOPPED. Errors: NotFound; BadRequest; Elsewhere."""
 
         def stopped() -> ConnectorDefinition:
             self._config_of(self._cluster, name)
@@ -335,7 +331,7 @@ class DistributedHerder(StatusAnswers):
         return self._led(f"changing the offsets of connector {name}", stopped)
 
     def _without_zombies(self, name: str) -> ConnectorDefinition:
-        """The connector as of `_stopped`; no former task of it commits offsets any more. Errors: ConnectError, too."""
+        """Return `_stopped(name)` after fencing a source's former tasks. Errors: as `_stopped`; ConnectError."""
         connector = self._stopped(name)
         if self._fencing is not None and connector.kind == "source":
             self._fence(name)

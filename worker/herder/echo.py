@@ -1,4 +1,4 @@
-"""What a validation may show of the config that it was given: the caller's own words, and no value of a variable."""
+"""Limits what a validation shows of the config that it was given: the caller's words, but no value of a variable."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from headrace.config.values import HIDDEN, Password, Type, looks_secret, read
 from headrace.worker.redaction import Redaction
 
 _LISTS: Final = {"transforms": "Transforms", "predicates": "Predicates"}
-"""The settings whose items are names of others, and what their groups are called."""
+"""Settings with aliases as items, and the titles of the aliases' groups."""
 
 
 @dataclass(frozen=True)
 class Echo:
-    """A config as its caller gave it, and as its variables made it.
+    """A config as its caller gave it, and with its variables resolved.
 
-    A message is redacted by its field: the field's own value where it is secret or came of a variable, and the config's
+    A message is redacted by its field: the field's own value if it is secret or came from a variable, and the config's
     other secrets. Other words of the caller stay as they were given, so that no answer confirms a guess (Invariant 6).
     """
 
@@ -31,7 +31,7 @@ class Echo:
     redaction: Redaction
 
     def validation(self, outcome: Validation) -> Validation:
-        """The outcome with variables where the config had them, unlike Connect's, which shows their values."""
+        """Return the outcome with variables where the config has them; Connect shows their values."""
         for part in outcome.parts:
             for name, value in part.values.items():
                 value.errors[:] = [self.message(name, message) for message in value.errors]
@@ -43,7 +43,7 @@ class Echo:
         return replace(outcome, parts=[self._part(part) for part in outcome.parts], unread=unread)
 
     def message(self, name: str, text: str) -> str:
-        """What is wrong with a setting."""
+        """Redact a message about a setting."""
         if self._is_provided(name) or looks_secret(name):
             own = self.resolved.get(name, "")
             items = {own, *map(str.strip, own.split(","))} - {""}
@@ -56,7 +56,7 @@ class Echo:
 
     @cached_property
     def _aliases(self) -> Mapping[str, str]:
-        """What names and groups show that only a variable tells, and what they are to show."""
+        """Texts of names and groups with aliases that only a variable has, and the texts to show instead."""
         shown: dict[str, str] = {}
         for key, title in _LISTS.items():
             for alias in read(key, Type.LIST, self.resolved[key]) if self._is_provided(key) else ():

@@ -1,4 +1,4 @@
-"""The flows of a MirrorMaker process, as REST asks for them: the herder, the health and the metrics of each."""
+"""Flows of a MirrorMaker process, for REST: each one's herder, health and metrics."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from headrace.worker.model import Health
 
 
 class FlowWorker(Protocol):
-    """The worker of a flow."""
+    """Worker of a flow."""
 
     @property
     def herder(self) -> Herder: ...
@@ -29,48 +29,45 @@ class FlowView:
 
     worker: FlowWorker
     waits_for: str | None = None
-    """Why it has not taken up its work; None once it has."""
+    """The reason that it has not begun its work; None once it has."""
 
     def health(self) -> Health:
-        """The health of the worker."""
+        """Return the worker's health; `starting` while it waits."""
         if self.waits_for is not None:
             return Health("starting", f"Worker is still starting up. {self.waits_for}")
         return self.worker.herder.health()
 
 
 class Flows:
-    """The flows by source and target; a flow's worker may be replaced at any time."""
+    """Flows by source and target; a flow's worker may be replaced at any time."""
 
     def __init__(self, process: ProcessMetrics) -> None:
-        """`process`: the metrics that they share."""
+        """`process`: the metrics shared by all flows."""
         self._process = process
         self._views: dict[tuple[str, str], FlowView] = {}
 
     def show(self, source: str, target: str, view: FlowView) -> None:
-        """Have this be the flow's worker from now on."""
+        """Set the flow's worker."""
         self._views[source, target] = view
 
     def herder(self, source: str, target: str) -> Herder:
-        """The herder of a flow.
-
-        Errors: NotFound.
-        """
+        """Return the herder of a flow. Errors: NotFound."""
         view = self._views.get((source, target))
         if view is None:
             raise NotFound(f"No replication flow found for source '{source}' and target '{target}'")
         return view.worker.herder
 
     def health(self) -> dict[str, Health]:
-        """The health of each flow; asked at once, for a busy herder answers late."""
+        """Return the health of each flow; asks them in parallel, since a busy herder answers late."""
         views = dict(self._views)
         with ThreadPoolExecutor(max(1, len(views)), "flows-health") as pool:
             found = pool.map(FlowView.health, views.values())
             return {f"{source}->{target}": health for (source, target), health in zip(views, found, strict=True)}
 
     def metrics(self) -> dict[str, WorkerMetrics]:
-        """The metrics of each flow's worker."""
+        """Return the metrics of each flow's worker."""
         return {f"{source}->{target}": view.worker.metrics for (source, target), view in dict(self._views).items()}
 
     def metrics_text(self) -> str:
-        """The metrics of all flows and of the process, for Prometheus; samples of a flow have its label."""
+        """Return the metrics of all flows and of the process as Prometheus text; a flow's samples have its label."""
         return metrics_text(self.metrics().values(), self._process)

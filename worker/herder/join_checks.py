@@ -1,8 +1,8 @@
 """Checks, before a worker joins its cluster, that it can run the cluster's connectors.
 
 A Java leader places work on any worker; a connector that this one cannot run would fail here although it ran
-elsewhere. So the worker does not join other workers, unless `join.obstacles=accept` allows it. A worker that is alone
-starts: nothing is lost, such a connector is FAILED, and a worker is needed to delete it.
+elsewhere. So the worker does not join other workers, unless `join.obstacles=accept` allows it. A lone worker starts:
+nothing is lost, such a connector is FAILED, and a worker is needed to delete it.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _KINDS: Final = {"transforms": "transformation", "predicates": "predicate"}
 
 
 class _Need(NamedTuple):
-    """A thing that connectors need and this worker lacks; connectors that need the same are reported together."""
+    """A thing that connectors need and this worker lacks; connectors with equal needs are reported together."""
 
     key: str
     what: str
@@ -49,12 +49,12 @@ _FENCING: Final = _Need(
 
 
 class Obstacles(NamedTuple):
-    """The reasons that a worker cannot join its cluster."""
+    """Reasons that a worker cannot join its cluster."""
 
     always: list[Problem]
-    """Reasons that count even if it is alone."""
+    """Reasons that count even for a lone worker."""
     beside_others: list[Problem]
-    """Reasons that count only beside other workers: they can run what this one would be given."""
+    """Reasons that count only if there are other workers: they can run the work that this one would be given."""
 
     def __bool__(self) -> bool:
         return bool(self.always or self.beside_others)
@@ -63,9 +63,9 @@ class Obstacles(NamedTuple):
 def obstacles(
     connectors: Mapping[str, Config], fencing: Mapping[str, int], worker: WorkerConfig, plugins: PluginLookup
 ) -> Obstacles:
-    """The obstacles to joining the cluster. With `join.obstacles=accept` those of the cluster are logged instead.
+    """Find the obstacles to joining the cluster; with `join.obstacles=accept` those of the cluster are logged instead.
 
-    `fencing` has the connectors with a fencing record, which only sources that deliver exactly once get.
+    `fencing` has the connectors with a fencing record, which only exactly-once sources get.
     """
     needs: dict[_Need, list[str]] = defaultdict(list)
     for name, config in sorted(connectors.items()):
@@ -118,16 +118,15 @@ def _lacking(raw: Mapping[str, str], worker: WorkerConfig, plugins: PluginLookup
 
 
 def _not_in_java(config: Mapping[str, str], worker: WorkerConfig, plugins: PluginLookup) -> Sequence[Problem]:
-    """What keeps a chain with Java plugins from running here."""
     try:
         connector = plugins.find("connector", config.get("connector.class", "").strip())
     except ConfigError:
-        return ()  # said already
+        return ()  # reported already
     return split_chain(connector, config, plugins, worker.originals).problems
 
 
 def _classes(config: Mapping[str, str]) -> Iterator[tuple[str, str, str]]:
-    """Kind, key and name of each class that a connector's config names."""
+    """Yield kind, key and name of each class that a connector's config names."""
     yield "connector", "connector.class", config.get("connector.class", "")
     yield from _converters(config)
     for key, kind in _KINDS.items():

@@ -1,4 +1,4 @@
-"""Gives the connectors of a MirrorMaker flow the configs of this process's file while the process leads the flow."""
+"""Configures a MirrorMaker flow's connectors from this process's file while the process leads the flow."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ _BACKOFF: Final = Backoff(1.0, 60.0)
 
 
 class KeptConnectors:
-    """As Apache's: written by the leader, once it begins to lead, where they differ; it may be told its role at once.
+    """Writes the configs that differ when this process begins to lead, as Apache does; `take_role` may follow at once.
 
-    Decided: a config that could not be written is tried again, where Apache's leader only logs it; loses: nothing.
+    Decided: a config that could not be written is tried again, although Apache's leader only logs it; loses: nothing.
     """
 
     def __init__(self, flow: str, configs: Mapping[str, Config], herder: Herder, reachable: bool) -> None:
-        """`configs` by the connectors' names; `reachable`: whether processes listen for one another."""
+        """`configs` by the connectors' names; `reachable`: True if processes listen for one another."""
         self._flow = flow
         self._configs = configs
         self._herder = herder
@@ -36,7 +36,7 @@ class KeptConnectors:
         self._writing = ThreadPoolExecutor(1, "mirror-connectors")
 
     def take_role(self, leads: bool) -> None:
-        """Configure the connectors where this process leads; returns at once."""
+        """Configure the connectors if this process leads; returns at once."""
         if self._stopped.is_set():
             return
         if leads:
@@ -51,7 +51,7 @@ class KeptConnectors:
             )
 
     def stop(self) -> None:
-        """Write nothing any more."""
+        """Stop writing."""
         self._stopped.set()
         self._writing.shutdown(wait=False, cancel_futures=True)
 
@@ -63,7 +63,7 @@ class KeptConnectors:
                 attempt += 1
 
     def _configured(self, name: str, config: Config, attempt: int) -> bool:
-        """Whether no other attempt is worth it."""
+        """Configure a connector; returns False if another attempt may help."""
         try:
             if self._is_current(name, config):
                 log.info("The config of %s in %s is up to date", name, self._flow)

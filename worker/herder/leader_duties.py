@@ -1,4 +1,4 @@
-"""The duties of a cluster's leader beside assignments: it removes stale statuses and keeps the session key."""
+"""A leader's duties besides assignments: removes stale statuses and keeps the session key."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ log = logging.getLogger(__name__)
 
 
 class LeaderDuties:
-    """For the deciding thread of the worker that leads."""
+    """Duties of the leading worker; for its deciding thread."""
 
     def __init__(
         self,
@@ -27,10 +27,10 @@ class LeaderDuties:
         settings: Mapping[str, Any],
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """`settings` are the worker's, parsed."""
+        """`settings`: the worker's, parsed."""
         self._clock = clock
         self._seen: tuple[SessionKey, float] | None = None
-        """The key that was seen last, and when it expires."""
+        """The last key seen, and its time of expiry."""
         self._config = config
         self._statuses = statuses
         self._key = settings["inter.worker.key.generation.algorithm"], settings["inter.worker.key.size"]
@@ -48,7 +48,7 @@ class LeaderDuties:
                     self._statuses.forget(TaskId(name, number))
 
     def keep_key(self, cluster: ClusterConfig) -> None:
-        """Write a session key where there is none or it is too old; if that fails, a later call tries again."""
+        """Write a session key if there is none, or it is too old or of another kind; a later call retries a failure."""
         key = cluster.session_key
         if key is not None and key.made_as(*self._key) and not self._expired(key):
             return
@@ -58,9 +58,9 @@ class LeaderDuties:
             log.warning("No session key could be written, trying again: %s", error)
 
     def _expired(self, key: SessionKey) -> bool:
-        """Whether the key is too old.
+        """True if the key is too old.
 
-        The wall clock is looked at once for each key: set back or forward later, it changes nothing.
+        The wall clock is read once for each key: setting it back or forward later changes nothing.
         """
         if self._key_ttl_ms <= 0:
             return False

@@ -1,13 +1,13 @@
-"""A worker's part in its cluster: it follows the assignments of its group and the changes of the config topic.
+"""A worker's part in its cluster: follows its group's assignments and the changes of the config topic.
 
-    Assigned -> stop what was revoked -> read the config topic as far as the leader had -> start what is new
-    a change in the config topic -> follow it here, or ask for a rebalance
+    Assigned -> stop revoked work -> read the config topic as far as the leader had -> start new work
+    a change in the config topic -> follow it here, or request a rebalance
     Lost -> stop everything
 
-Changes that come in a row share a rebalance (`RebalanceBudget`); while they wait for it the group is stable.
+Changes in a row share a rebalance (`RebalanceBudget`); until then the group is stable.
 
-Work begins only where this worker's configuration is exactly the one for which the assignment was made: the offset of
-the config topic is the cluster's clock. All of it is decided on the herder's thread.
+Work begins only if this worker's configuration is exactly the one that was assigned: the offset of the config topic is
+the cluster's clock. All of this is decided on the herder's thread.
 """
 
 from __future__ import annotations
@@ -48,28 +48,28 @@ from headrace.worker.storage.statuses import StatusStore
 log = logging.getLogger(__name__)
 
 _TRIES: Final = 5
-"""How often the config topic may stay unreadable before the worker stops its work, as in Connect."""
+"""Failed reads of the config topic after which the worker stops its work, as in Connect."""
 _AGAIN_S: Final = 1.0
 _AIMS: Final = {TargetState.STARTED: "resumed", TargetState.PAUSED: "paused", TargetState.STOPPED: "stopped"}
 
 
 @dataclass(frozen=True)
 class RebalanceTimeouts:
-    """How long a member waits during a rebalance, in seconds."""
+    """A member's waiting times during a rebalance, in seconds."""
 
     sync_s: float
-    """For the config topic to be read as far as the leader had."""
+    """`worker.sync.timeout.ms`: for reading the config topic as far as the leader had."""
     delay_s: float
     """`scheduled.rebalance.max.delay.ms`."""
 
     @classmethod
     def of(cls, settings: Mapping[str, Any]) -> RebalanceTimeouts:
-        """The time-outs of a worker's parsed settings."""
+        """Read the time-outs from a worker's parsed settings."""
         return cls(settings["worker.sync.timeout.ms"] / 1000, settings["scheduled.rebalance.max.delay.ms"] / 1000)
 
 
 class Member:
-    """Follows the group and the config topic; every method but `heard` and `changed` is for the deciding thread."""
+    """Follows the group and the config topic; only `heard` and `changed` may be called off the deciding thread."""
 
     def __init__(
         self,
@@ -82,7 +82,7 @@ class Member:
         gate: RebalanceGate,
         timeouts: RebalanceTimeouts,
     ) -> None:
-        """`gate` is open while the group is stable."""
+        """`gate`: opened while the group is stable."""
         self._membership = membership
         self._config = config
         self._statuses = statuses
@@ -101,20 +101,20 @@ class Member:
         self._gathering: threading.Timer | None = None
         self._leads: bool | None = None
         self.on_role: Callable[[bool], None] = lambda _leads: None
-        """Called once the group is stable, where this worker begins to lead it (True) or to follow (False)."""
+        """Called in a stable group when this worker begins to lead it (True) or to follow (False)."""
         self.rebalances = Rebalances()
         self.joined = threading.Event()
         """Set once the worker has its first assignment."""
 
     @property
     def work(self) -> ConnectorsAndTasks:
-        """The connectors and tasks that the group assigned to this worker and has not revoked."""
+        """Connectors and tasks assigned to this worker and not revoked."""
         return self._work
 
     # Events, from other threads.
 
     def heard(self, event: Assigned | Lost) -> None:
-        """Follow an event of the group, whose next rebalance waits until that is done."""
+        """Follow an event of the group; its next rebalance waits until then."""
         if isinstance(event, Assigned):
             self._loop.do("taking over the assignment of the group", lambda: self._assigned(event))
         else:
@@ -145,7 +145,7 @@ class Member:
             self.on_role(leads)
 
     def _took_over(self, event: Assigned) -> bool:
-        """Whether another round is needed."""
+        """Follow an assignment; returns True if another round is needed."""
         assignment = self._assignment = event.assignment
         self.rebalances.ended()
         self._unschedule()
@@ -170,13 +170,13 @@ class Member:
             self._config.lead(True)
             self._duties.clean_up(cluster)
             self._duties.keep_key(cluster)
-        # Only the next round can assign to other workers what was revoked here; what was deleted needs none.
+        # Revoked work needs a next round, which assigns it to other workers; deleted work does not.
         return bool(revoked.connectors & self._known) or any(
             task in cluster.tasks(task.connector) for task in revoked.tasks
         )
 
     def _forget_deleted(self, revoked: ConnectorsAndTasks, cluster: ClusterConfig) -> None:
-        """Remove the statuses of what was deleted after saying UNASSIGNED: the leader may have removed them before."""
+        """Remove statuses of deleted work: UNASSIGNED may have been written after the leader had removed them."""
         for name in revoked.connectors - cluster.connectors.keys():
             self._statuses.forget(name)
         for task in revoked.tasks:
@@ -190,11 +190,11 @@ class Member:
         self._leads = None
         self._config.lead(False)
         self._local.stop(self._local.running)
-        # Claimed again on joining: work that nobody took needs no delay then; what another took is revoked from both.
+        # Claim the work on joining: if nobody took it, it needs no delay then; if another did, it is revoked from both.
         self._membership.acknowledge(self._allocation())
 
     def _read_to(self, assignment: Assignment) -> bool:
-        """Whether the configuration is read as far as the leader had it; if not, this worker stays away for a while."""
+        """Read the configuration as far as the leader had; returns False on failure, and delays the next join."""
         if self._config.snapshot().offset >= assignment.offset and not assignment.error:
             return True
         try:
@@ -213,7 +213,7 @@ class Member:
         return True
 
     def _acknowledge(self, rejoin: bool) -> None:
-        """Let the next rebalance come, and ask for it where it is needed; called once for each event of the group."""
+        """Allow the next rebalance, and request it if `rejoin`; called once for each event of the group."""
         if rejoin:
             self.rejoin()
         self._membership.acknowledge(self._allocation())
@@ -227,7 +227,7 @@ class Member:
         return self._assignment.holding(sorted(self._work.connectors), sorted(self._work.tasks))
 
     def rejoin(self) -> None:
-        """Ask for a rebalance."""
+        """Request a rebalance."""
         self._gate.close()
         self.rebalances.began()
         self._membership.rejoin()
@@ -246,7 +246,7 @@ class Member:
         self._timer = self._gathering = None
 
     def _rejoin_for_changes(self) -> None:
-        """Ask for a rebalance now, or soon and for all changes that come until then."""
+        """Request a rebalance now, or, if the budget is spent, later for all changes until then."""
         if self._gathering is not None:
             return
         if (wait_s := self._budget.wait_s()) == 0:
@@ -274,11 +274,11 @@ class Member:
             self._rejoin_for_changes()
 
     def _is_newer(self, offset: int) -> bool:
-        """Whether the last assignment was made without this change, which ends at `offset`."""
+        """True if the last assignment was made without the change that ends at `offset`."""
         return self._assignment is None or offset > self._assignment.offset
 
     def _apply(self, event: Event, newer: bool) -> bool:
-        """Whether the change needs a rebalance."""
+        """Follow a change; returns True if it needs a rebalance."""
         cluster = self._config.snapshot()
         match event:
             case ConnectorChanged(name) if name in self._known:
@@ -308,7 +308,7 @@ class Member:
             note_errors(there, f"restarting connector {name} with its new configuration")
 
     def _tasks_changed(self, name: str, cluster: ClusterConfig, newer: bool) -> bool:
-        """End the running tasks before the rebalance, so that no two generations of them overlap."""
+        """End the running tasks before the rebalance, so that no two generations overlap; returns `newer`."""
         mine = ConnectorsAndTasks.of((), [task for task in self._local.running.tasks if task.connector == name])
         self._local.stop(mine)
         if not newer:
@@ -332,7 +332,7 @@ class Member:
     # The end.
 
     def leave(self, timeout_s: float) -> None:
-        """End all work and leave the group, so that others have the work at once."""
+        """End all work and leave the group, so that others get the work at once."""
         self._gate.end()
         self._unschedule()
         self._local.stop(self._local.running)
@@ -343,7 +343,6 @@ class Member:
 def _tell_moves(
     generation: int, had: ConnectorsAndTasks, given: ConnectorsAndTasks, revoked: ConnectorsAndTasks
 ) -> None:
-    """Name what a generation of the group moves to this worker, and away from it."""
     if came := given.without(had):
         log.info("Generation %d gives this worker %s", generation, came)
     if revoked:

@@ -1,4 +1,4 @@
-"""The names of Connect's metrics for Prometheus, of which `metrics.names` chooses.
+"""Naming schemes of Connect's metrics for Prometheus; `metrics.names` chooses among them.
 
     strimzi-jmx         kafka_connect_worker_task_count                    Strimzi's rules for the JMX exporter
     strimzi-reporter    kafka_connect_connect_worker_metrics_task_count    Strimzi's Metrics Reporter
@@ -20,7 +20,7 @@ from headrace.worker.herder.exposition import Exposition, labels_text
 
 
 class Name(NamedTuple):
-    """What a sample is called."""
+    """A sample's name and labels."""
 
     name: str
     labels: Mapping[str, str]
@@ -32,11 +32,11 @@ _BEANS: Final = {
     "coordinator": "connect-coordinator-metrics",
     "version": "app-info",
 }
-"""The types of Connect's MBeans, of groups whose type is not their name and `-metrics`."""
+"""MBean types of groups whose type is not their name plus `-metrics`."""
 
 
 _CLIENTS: Final = ("producer", "consumer", "admin-client")
-"""Groups of Kafka's clients, each in a domain of its own beside Connect's."""
+"""Groups of Kafka's clients; each has a domain of its own beside Connect's."""
 
 
 def _bean(group: str) -> str:
@@ -51,7 +51,7 @@ def _strimzi_jmx(group: str, attribute: str, labels: Mapping[str, str]) -> Name:
 
 
 def _strimzi_reporter(group: str, attribute: str, labels: Mapping[str, str]) -> Name:
-    # A text is the label of a sample of its own; a name does not end in what Prometheus' client keeps for itself.
+    # A text attribute is the label of a sample of its own; Prometheus' client reserves the suffix `_total`.
     shown = f"{attribute}_info" if attribute in labels else attribute.removesuffix("_total")
     return Name(f"kafka_{_bean(group)}_{shown}", labels)
 
@@ -73,23 +73,23 @@ _SCHEMES: Final[Mapping[str, Callable[[str, str, Mapping[str, str]], Name]]] = d
 
 
 def named(scheme: str, group: str, attribute: str, labels: Mapping[str, str]) -> Name:
-    """The name and the labels that a scheme, one of `METRIC_NAMES`, has for an attribute of a group."""
+    """Return the name and labels of a group's attribute in a scheme, one of `METRIC_NAMES`."""
     return _SCHEMES[scheme](group, attribute, labels)
 
 
 class NamedSamples:
-    """Adds samples of Connect's groups to an exposition, under each of the names that were chosen."""
+    """Adds samples of Connect's groups to an exposition, under the names of each chosen scheme."""
 
     def __init__(
         self, exposition: Exposition, schemes: Sequence[str], labels: Mapping[str, str] = MappingProxyType({})
     ) -> None:
-        """`labels`: those that every sample has besides its own."""
+        """`labels`: added to those of every sample."""
         self._exposition = exposition
         self._schemes = schemes
         self._labels = labels
 
     def add(self, group: str, attribute: str, value: float, labels: Mapping[str, str] | None = None) -> None:
-        """A sample of an attribute of one of Connect's groups."""
+        """Add a sample of an attribute of one of Connect's groups."""
         self.add_table([(group, attribute)], [labels or {}], [(value,)])
 
     def add_table(
@@ -98,9 +98,9 @@ class NamedSamples:
         labels: Sequence[Mapping[str, str]],
         rows: Iterable[Sequence[float]],
     ) -> None:
-        """A row of samples for each of these labels: of each attribute, with its group, one.
+        """Add a row of samples for each of these labels, one for each (group, attribute).
 
-        The labels have the same names, and so have those of the groups in each scheme.
+        All labels have the same names, and in each scheme all groups have the same labels.
         """
         columns = list(zip(*rows, strict=True))
         if not columns:
@@ -112,7 +112,7 @@ class NamedSamples:
             texts = [labels_text(one if is_same else self._renamed(scheme, attributes[0], one)) for one in labels]
             for (group, attribute), name, column in zip(attributes, names, columns, strict=True):
                 series = name.name, texts[0]
-                if series not in told:  # two schemes agree on some
+                if series not in told:  # two schemes may agree on a name
                     told.add(series)
                     self._exposition.add_column(name.name, f"Kafka Connect {group} {attribute}", texts, column)
 
@@ -120,5 +120,5 @@ class NamedSamples:
         return {**self._labels, **named(scheme, *attribute, labels).labels}
 
     def add_sample(self, sample: Sample) -> None:
-        """A sample under its full name."""
+        """Add a sample under its own name, in no scheme."""
         self._exposition.add(sample._replace(labels={**self._labels, **sample.labels}))

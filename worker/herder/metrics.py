@@ -3,8 +3,8 @@
     kafka_connect_<group without connect- and -metrics>_<attribute>{connector, task}
 
 Strimzi's rules for the JMX exporter give these names to Apache Connect's MBeans, so that dashboards and alerts made for
-them serve here; `metrics.names` chooses others (`metric_names.py`). Ours beside them: `connector_task_unhealthy`, one
-for each task that is stuck.
+them serve here; `metrics.names` chooses others (`metric_names.py`). Added here: `connector_task_unhealthy`, one sample
+for each stuck task.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from headrace.worker.tasks.metrics import ATTRIBUTES, Stuck, TaskMetrics, TasksM
 log = logging.getLogger(__name__)
 
 _COUNTED: Final = ("running", "paused", "failed", "unassigned", "destroyed", "restarting")
-"""The states by which a connector's tasks are counted."""
+"""States that a connector's tasks are counted by."""
 _UNHEALTHY: Final = "kafka_connect_connector_task_unhealthy"
 _PROTOCOLS: Final = {0: "EAGER", 1: "COMPATIBLE", 2: "SESSIONED"}
 
@@ -50,7 +50,7 @@ class GroupView(Protocol):
 
 @dataclass
 class WorkerMetrics:
-    """The metrics of a worker, and those of its tasks that are stuck."""
+    """Metrics of a worker, and its stuck tasks."""
 
     herder: Herder
     worker_id: str
@@ -60,19 +60,19 @@ class WorkerMetrics:
     """None for a standalone worker."""
     rebalances: Rebalances | None = None
     labels: Mapping[str, str] = field(default_factory=dict)
-    """What every sample has besides its own: the flow, in a process of several workers."""
+    """Labels of every sample: the flow, in a process of several workers."""
     names: Sequence[str] = METRIC_NAMES[:1]
-    """By which schemes its metrics are named (`metrics.names`)."""
+    """Naming schemes of its metrics (`metrics.names`)."""
     process: ProcessMetrics = field(default_factory=ProcessMetrics)
-    """Those that it shares with the other workers of its process."""
+    """Metrics shared with the other workers of its process."""
 
     def stuck(self) -> dict[TaskId, Stuck]:
-        """The tasks that are RUNNING and do not move."""
+        """Return the tasks that are RUNNING without progress."""
         found = [(task, metrics.stuck()) for task, metrics in self.tasks.all().items()]
         return dict(sorted((task, stuck) for task, stuck in found if stuck is not None))
 
     def failed(self) -> list[tuple[str, str]]:
-        """The names of this worker's connectors and tasks that are FAILED, each after its connector's name."""
+        """List this worker's FAILED connectors and tasks. Shape: (connector, name of the failed one)."""
         found = []
         for state, is_own in self._own():
             name = state.name
@@ -81,7 +81,7 @@ class WorkerMetrics:
         return sorted(found)
 
     def metrics_text(self) -> str:
-        """The metrics of the worker and of its process, for Prometheus."""
+        """Return the metrics of the worker and of its process as Prometheus text."""
         return metrics_text([self], self.process)
 
     def add_to(self, exposition: Exposition) -> None:
@@ -95,7 +95,7 @@ class WorkerMetrics:
             _of_group(samples, self.group, self.rebalances, own)
 
     def _own(self) -> Iterator[tuple[ConnectorState, bool]]:
-        """The connectors that run here, each with those of its tasks that do; whether the connector itself does."""
+        """Yield connectors that run or have tasks here, with these tasks; True if the connector itself runs here."""
         for name in self.herder.connectors():
             try:
                 state = self.herder.connector_state(name)
@@ -155,7 +155,7 @@ class WorkerMetrics:
 
 
 def metrics_text(workers: Collection[WorkerMetrics], process: ProcessMetrics) -> str:
-    """The metrics of all workers of a process, and of the process, for Prometheus."""
+    """Return the metrics of a process and of all its workers as Prometheus text."""
     exposition = Exposition()
     for worker in workers:
         worker.add_to(exposition)
@@ -182,7 +182,7 @@ _TEXTS: Final[Mapping[str, Callable[[ConnectorState, str], str]]] = {
     "connector_class": lambda _, class_name: class_name,
     "connector_version": lambda state, _: state.connector.version or "",
 }
-"""Attributes of a connector that are texts: labels of samples of their own."""
+"""Text attributes of a connector: each is the label of a sample of its own."""
 
 
 def _counts(state: ConnectorState) -> list[float]:

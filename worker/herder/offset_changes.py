@@ -1,6 +1,6 @@
-"""Connectors' offsets: operators see them, and change them while the connector is STOPPED (KIP-875).
+"""Connectors' offsets: shown to operators, and changed by them while the connector is STOPPED (KIP-875).
 
-Everything here but `stored` waits for Kafka or for a plugin, so no thread that decides may call it.
+Everything here but `stored` waits for Kafka or for a plugin, so deciding threads must not call it.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ Verb = Literal["altered", "reset"]
 
 
 class ConsumerGroup(Protocol):
-    """The consumer group of a sink connector; see `consumer_groups.SinkGroup`."""
+    """Consumer group of a sink connector; see `consumer_groups.SinkGroup`."""
 
     def offsets(self, failure: str = ...) -> Mapping[TopicPartition, int]:
-        """Each partition's committed offset."""
+        """Return each partition's committed offset."""
 
     def alter(self, offsets: Mapping[TopicPartition, int | None]) -> None:
-        """Have the group go on from there."""
+        """Set the group's offsets; None removes a partition's."""
 
     def delete(self) -> None:
         """Delete the group."""
@@ -56,18 +56,18 @@ class OffsetChanges:
         self._make_group = partial(sink_group, config)
 
     def shown(self, connector: ConnectorDefinition) -> Sequence[Offset]:
-        """The offset of each partition, without members that are hidden from operators."""
+        """Return the offset of each partition, without members hidden from operators."""
         if connector.kind == "sink":
             return [_sink_offset(at, to) for at, to in self._sink_group(connector).offsets().items()]
         self._refresh()
         return [(partition, visible(offset)) for partition, offset in self._sources.of(_name(connector))]
 
     def stored(self, connector: str, partition: SourcePartition) -> SourceOffset | None:
-        """The offset of a source's partition as this worker knows it; waits for nothing."""
+        """Return the offset of a source's partition as this worker knows it; does not wait."""
         return self._sources.get(connector, partition)
 
     def alter(self, connector: ConnectorDefinition, offsets: Sequence[Offset]) -> str:
-        """Set offsets of a STOPPED connector, None resets a partition; the message for the requester.
+        """Set offsets of a STOPPED connector, None resets a partition; returns the message for the requester.
 
         Errors: BadRequest for wrong offsets; ConnectError.
         """
@@ -80,10 +80,7 @@ class OffsetChanges:
         return _message("altered", complete)
 
     def reset(self, connector: ConnectorDefinition) -> str:
-        """Reset all offsets of a STOPPED connector; the message for the requester.
-
-        Errors: ConnectError.
-        """
+        """Reset all offsets of a STOPPED connector; returns the message for the requester. Errors: ConnectError."""
         if connector.kind == "sink":
             return self._reset_sink(connector)
         self._refresh()
@@ -93,7 +90,7 @@ class OffsetChanges:
         return _message("reset", complete)
 
     def _sink_group(self, connector: ConnectorDefinition) -> ConsumerGroup:
-        """The sink's consumer group. Errors: BadRequest if the connector may not use the group that it names."""
+        """Return the sink's consumer group. Errors: BadRequest if the connector may not use the group that it names."""
         try:
             return self._make_group(connector.plain)
         except ConfigError as error:
@@ -134,10 +131,10 @@ class OffsetChanges:
 
 
 def checked(connector: ConnectorDefinition, offsets: Sequence[Offset], reset: bool = False) -> bool:
-    """Have the connector check these offsets; True where nothing outside Kafka Connect is to be changed, too.
+    """Have the connector check these offsets; returns True if nothing outside Kafka Connect has to be changed, too.
 
-    `reset`: they are all offsets of the connector. Errors: BadRequest where the connector refuses them; ConnectError
-    where it allows no change or its check fails with a retriable error.
+    `reset`: they are all offsets of the connector. Errors: BadRequest if the connector refuses them; ConnectError if it
+    allows no change or its check fails with a retriable error.
     """
     body: dict[str, Any] = {"offsets": [{"partition": partition, "offset": offset} for partition, offset in offsets]}
     if reset:
@@ -163,12 +160,12 @@ def checked(connector: ConnectorDefinition, offsets: Sequence[Offset], reset: bo
 
 
 def visible(offset: Mapping[str, Any]) -> dict[str, Any]:
-    """A source offset without its hidden members."""
+    """Return a source offset without hidden members."""
     return {name: value for name, value in offset.items() if not name.startswith("_") and value is not None}
 
 
 def _source_offset(partition: Any, offset: Any) -> Offset:
-    """A source offset without hidden members: these are the connector's own, and wrong for another offset."""
+    """Check a source offset; drops hidden members, the connector's own, which are wrong for another offset."""
     if partition is None:
         raise BadRequest("Partition objects cannot be null")
     for given in (partition, offset):

@@ -1,4 +1,4 @@
-"""The installed plugins as a herder needs them: those that discovery found, with the errors of REST."""
+"""Installed plugins for a herder: those that discovery found, with the errors of REST."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 class InstalledPlugins:
-    """The `PluginCatalog` of those that discovery found; `exactly_once` is None in standalone mode."""
+    """`PluginCatalog` of the plugins that discovery found; `exactly_once` is None in standalone mode."""
 
     def __init__(
         self, found: discovery.Plugins, worker: WorkerConfig | None = None, exactly_once: bool | None = None
@@ -81,14 +81,14 @@ class InstalledPlugins:
             try:
                 validation = self._validator({**config, **resolved})
             except ConfigError as error:
-                # Invariant 8: what is wrong with a bad config is the answer.
-                # Invariant 6: its text may show the whole config.
+                # Invariant 8: the answer says everything that is wrong with the config.
+                # Invariant 6: the error's own text may show the whole config.
                 messages = [echo.message(problem.key, problem.message) for problem in error.problems]
                 raise BadRequest("\n".join(messages)) from error
             return echo.validation(validation)
 
     def _shown(self, raw: Mapping[str, str]) -> Mapping[str, str] | None:
-        """The config as it may be shown; None where only the names of its settings tell what is secret."""
+        """Return the masked config; None if only the settings' names tell which are secret."""
         try:
             found: type[Connector] = self._find(
                 raw.get("connector.class", ""), raw.get("connector.plugin.version")
@@ -108,9 +108,10 @@ def worker_config(
     parse: Callable[[Mapping[str, str], Variables], WorkerConfig],
     plugins: discovery.Plugins | None = None,
 ) -> WorkerConfig:
-    """The configuration that the properties describe, its variables resolved, its secrets hidden from the log.
+    """Parse a worker's properties, resolve their variables, and hide their secrets from the log.
 
-    `plugins`, by default those on `plugin.path`, have the providers. Java hosts of this process start as it says.
+    `plugins`, by default those on `plugin.path`, have the config providers. Java hosts of this process start with these
+    properties' heap and options.
 
     Errors: ConfigError with everything that is wrong.
     """
@@ -124,14 +125,14 @@ def worker_config(
 
 
 def variables_of(props: Mapping[str, str], plugins: discovery.Plugins | None = None) -> Variables:
-    """The variables that the properties declare providers for; these are plugins, so `plugin.path` can have none.
+    """Load the config providers that the properties declare; these are plugins, so `plugin.path` cannot have variables.
 
     Errors: ConfigError.
     """
     if not props.get("config.providers", "").strip():
         return NO_VARIABLES
     path = read("plugin.path", Type.LIST, props.get("plugin.path", ""))
-    # All plugins are looked for once the settings are known, and warned of then.
+    # Discovery of all plugins, with its warnings, follows once the settings are known.
     found = plugins or discovery.Plugins.discover(path, (), DiscoveryMode.SERVICE_LOAD, ["config_provider"])
     return Variables.of(props, lambda name: found.find("config_provider", name).load(), learn)
 

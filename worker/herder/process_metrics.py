@@ -1,4 +1,4 @@
-"""The metrics of a process, which its workers share: of itself, Spark's driver, Java plugins and the Kafka clients."""
+"""Metrics of a process, shared by its workers: its own, Spark's driver's, Java plugins' and the Kafka clients'."""
 
 from __future__ import annotations
 
@@ -17,25 +17,25 @@ class Jvm(Protocol):
 
     @property
     def pid(self) -> int | None:
-        """Its process id; None while there is none."""
+        """Process id; None while it does not run."""
 
     def samples(self) -> Sequence[Sample]:
-        """Its metrics; none while there is none."""
+        """Return its metrics; none while it does not run."""
 
 
 class ProcessMetrics:
-    """The metrics of this process."""
+    """Metrics of this process."""
 
     def __init__(self, executors_trouble: Callable[[], str | None] = lambda: None, **jvms: Jvm) -> None:
-        """`jvms`: the JVMs beside it, by the name that their metrics of processes have as a label.
+        """`jvms`: the JVMs beside it, by the label of their process metrics.
 
-        `executors_trouble` says what keeps Spark's executors from running jobs; None if nothing is known to.
+        `executors_trouble` returns what keeps Spark's executors from running jobs; None if nothing is known.
         """
         self.executors_trouble = executors_trouble
         self._jvms = jvms
 
     def add_to(self, samples: NamedSamples) -> None:
-        """Add all of them."""
+        """Add all samples."""
         for sample in _of_process("self"):
             samples.add_sample(sample)
         for name, jvm in self._jvms.items():
@@ -52,7 +52,7 @@ class ProcessMetrics:
 
 
 def _of_process(pid: str) -> Iterator[Sample]:
-    """The metrics of a process, by its name in /proc; none where it has ended."""
+    """Yield the metrics of a process, by its name in /proc; none if it has ended."""
     for family in ProcessCollector(pid=lambda: pid, registry=None).collect():
         for name, labels, value, *_ in family.samples:
             yield Sample(name, labels, value, family.documentation)

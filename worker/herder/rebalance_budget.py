@@ -1,6 +1,6 @@
-"""How often changes of the configuration may lead to a rebalance: a few at once, then one now and then.
+"""Limits how often changes of the configuration lead to a rebalance: a few at once, then one every half second.
 
-Decided: changes wait for each other only when many come in a row, because the first ones of a pause need no company;
+Decided: changes wait for each other only if many come in a row, because the first ones after a pause need no company;
 loses: the last ones of many begin up to half a second later.
 """
 
@@ -16,7 +16,7 @@ EVERY_S: Final = 0.5
 
 
 class RebalanceBudget:
-    """The rebalances that may be asked for; each `EVERY_S` there is one more, up to `AT_ONCE`."""
+    """Rebalances that may be requested; one more every `EVERY_S`, up to `AT_ONCE`."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
@@ -24,7 +24,7 @@ class RebalanceBudget:
         self._seen = clock()
 
     def wait_s(self) -> float:
-        """Take one and return 0; where none is left, in how many seconds to ask again."""
+        """Take one and return 0; if none is left, return the seconds until the next."""
         now = self._clock()
         self._left = min(float(AT_ONCE), self._left + (now - self._seen) / EVERY_S)
         self._seen = now

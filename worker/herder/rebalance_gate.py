@@ -1,4 +1,4 @@
-"""Decisions that need a stable group: they wait while the group rebalances, and time out if that takes too long."""
+"""Holds decisions that need a stable group while the group rebalances; they time out if that takes too long."""
 
 from __future__ import annotations
 
@@ -22,26 +22,26 @@ class _HeldRequest:
     waits: bool = False
 
     def refused(self, taken: Future[None]) -> None:
-        """Answer with the error of a deciding thread that does not take it."""
+        """Answer with the deciding thread's error if it does not take the request."""
         if (error := taken.exception()) is not None:
             self.answer.set_exception(error)
 
 
 class RebalanceGate:
-    """Takes requests to the deciding thread, and holds them while it is closed; closed at first."""
+    """Passes requests to the deciding thread, or holds them while closed; closed at first."""
 
     def __init__(self, decider: HerderLoop) -> None:
         self._loop = decider
         self._held: list[_HeldRequest] = []
         self.is_open = False
-        """Whether the group is stable, as far as this worker knows."""
+        """True if this worker knows the group to be stable."""
         self._ended = False
 
     def ask(self, doing: str, decide: Callable[[], T], timeout_s: float = REQUEST_SECONDS) -> T:
         """Run `decide` on the deciding thread, in a stable group, and wait for its answer.
 
-        Errors: Conflict where the group did not become stable in time, TimedOut where it did but the thread was busy;
-        ConnectError where the worker is stopping; the decision's own error.
+        Errors: Conflict if the group did not become stable in time; TimedOut if it did but the thread was busy;
+        ConnectError if the worker is stopping; the decision's own.
         """
         request = _HeldRequest(doing, decide)
         self._loop.ask(doing, lambda: self._take(request)).add_done_callback(request.refused)
@@ -59,16 +59,16 @@ class RebalanceGate:
             raise self._loop.timed_out() from None
 
     def open(self) -> None:
-        """The group is stable: run the requests that waited. For the deciding thread."""
+        """Run the held requests, since the group is stable. For the deciding thread."""
         self.is_open = True
         self._take_held()
 
     def close(self) -> None:
-        """The group rebalances: hold the requests that come. For the deciding thread."""
+        """Hold requests from now on, since the group rebalances. For the deciding thread."""
         self.is_open = False
 
     def end(self) -> None:
-        """This worker leaves the group for good: refuse what waits and what comes. For the deciding thread."""
+        """Refuse held and later requests, since this worker leaves the group for good. For the deciding thread."""
         self.is_open, self._ended = False, True
         self._take_held()
 

@@ -21,7 +21,7 @@ from headrace.worker.signing import SessionKey
 
 _CONNECT_SECONDS: Final = 5.0
 _ANSWER_SECONDS: Final = 95.0
-"""More than the 90 s after which the other worker answers that the request timed out."""
+"""Exceeds the 90 s after which the other worker answers that the request timed out."""
 
 _HEADERS: Final = {"Accept": "application/json", "User-Agent": "kafka-connect"}
 _PREFIXED: Final = "or those under listeners.https. where there are any"
@@ -36,12 +36,12 @@ _REMEDIES: Final = {
     62: _WRONG_HOST,
     64: _WRONG_HOST,
 }
-"""What to do, by OpenSSL's codes: not yet valid, expired, wrong host name, wrong address."""
+"""Remedies by OpenSSL's codes: not yet valid, expired, wrong host name, wrong address."""
 
 
 @dataclass(frozen=True)
 class ForwardedAnswer:
-    """Another worker's answer: a status below 300, its body as it came."""
+    """Another worker's successful answer: status below 300, body unchanged."""
 
     status: int
     headers: Mapping[str, str]
@@ -49,7 +49,7 @@ class ForwardedAnswer:
 
 
 class RestClient:
-    """Calls other workers, from any thread, over connections that are kept."""
+    """Calls other workers over kept connections. Any thread may call it."""
 
     def __init__(
         self,
@@ -58,16 +58,16 @@ class RestClient:
         under: str = "",
         tls: RenewedContext | None = None,
     ) -> None:
-        """`under` is the path below which other workers answer, such as `/A/B` for a flow of MirrorMaker's.
+        """`under`: path prefix of other workers' REST, such as `/A/B` for a MirrorMaker flow.
 
-        `tls` is what it shows to those with https, and trusts; by default it trusts what the system trusts.
+        `tls`: certificates to show and to trust with https; by default the system's are trusted.
         """
         self._algorithm = signature_algorithm
         self._under = under
         self._http = httpx.Client(
             headers=_HEADERS,
             timeout=httpx.Timeout(answer_seconds, connect=_CONNECT_SECONDS),
-            # One connection for each thread that sends: no request waits for another.
+            # One connection for each sending thread: no request waits for another.
             limits=httpx.Limits(max_connections=None, max_keepalive_connections=10, keepalive_expiry=4),
             follow_redirects=False,
             trust_env=False,
@@ -89,10 +89,9 @@ class RestClient:
     def forward(
         self, method: str, url: str, path_with_query: str, body: bytes = b"", headers: Mapping[str, str] | None = None
     ) -> ForwardedAnswer:
-        """Send a request to the worker at `url`; path and query go out as they are, with their percent-encoding.
+        """Send a request to the worker at `url`; path and query are sent unchanged, with their percent-encoding.
 
-        Errors: ConnectError with the status and the message of the other worker, or 500 where its answer is not one of
-        Connect's.
+        Errors: ConnectError with the other worker's status and message, or 500 if its answer is not one of Connect's.
         """
         sent = {**(headers or {}), **({"Content-Type": "application/json"} if body else {})}
         target = path_with_query.encode("latin-1")
@@ -112,9 +111,9 @@ class RestClient:
         return ForwardedAnswer(answer.status_code, dict(answer.headers), content)
 
     def post_tasks(self, leader_url: str, connector: str, configs: Sequence[Config], key: SessionKey | None) -> None:
-        """Send a connector's task configs to the leader; without a key the request goes out unsigned.
+        """Send a connector's task configs to the leader; unsigned without a key.
 
-        Errors: as `forward`. 403 may come for a minute after the key was replaced: try again with the new key.
+        Errors: as `forward`. 403 may come for a minute after the key was replaced: retry with the new key.
         """
         body = json.dumps([dict(config) for config in configs], ensure_ascii=False, separators=(",", ":")).encode()
         target = f"{self._under}{connector_path(connector)}/tasks"
@@ -122,16 +121,13 @@ class RestClient:
         self.forward("POST", leader_url, target, body, headers)
 
     def fence(self, leader_url: str, connector: str, key: SessionKey | None) -> None:
-        """Ask the leader to fence the connector's former tasks; without a key the request goes out unsigned.
-
-        Errors: as `post_tasks`.
-        """
+        """Ask the leader to fence the connector's former tasks; unsigned without a key. Errors: as `post_tasks`."""
         headers = key.sign(b"", self._algorithm) if key is not None else {}
         self.forward("PUT", leader_url, f"{self._under}{connector_path(connector)}/fence", headers=headers)
 
 
 def _tls_refusal(error: BaseException) -> str | None:
-    """Why TLS with the other worker failed and what to set; None where it was something else."""
+    """Return why TLS with the other worker failed, and the remedy; None if the error is not of TLS."""
     cause: BaseException | None = error
     while cause is not None and not isinstance(cause, ssl.SSLError):
         cause = cause.__cause__ or cause.__context__
@@ -150,7 +146,6 @@ def _tls_refusal(error: BaseException) -> str | None:
 
 
 def _refusal(answer: httpx.Response) -> ConnectError:
-    """The other worker's ErrorMessage as an error of ours."""
     try:
         said: Any = answer.json()
         return ConnectError(str(said["message"] or ""), answer.status_code)

@@ -9,10 +9,10 @@ _SEGMENT_SAFE: Final = "!$&'()*+,;=:@"
 
 
 def connector_path(name: str) -> str:
-    """The path of a connector below any worker's URL."""
+    """Return the path of a connector below any worker's URL."""
     return f"/connectors/{quote(name, safe=_SEGMENT_SAFE)}"
 
 
 def flow_path(source: str, target: str) -> str:
-    """The path of one of MirrorMaker's flows below the URL of any process that runs it."""
+    """Return the path of a MirrorMaker flow below the URL of any process that runs it."""
     return f"/{quote(source, safe=_SEGMENT_SAFE)}/{quote(target, safe=_SEGMENT_SAFE)}"

@@ -1,4 +1,4 @@
-"""The parts of a worker that its herder uses, in either mode."""
+"""Parts of a worker that its herder uses, in either mode."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ class ClusterView(Protocol):
 
     @property
     def id(self) -> str | None:
-        """None while it is not known."""
+        """None until known."""
 
     def away_seconds(self) -> float:
-        """Ask a broker: 0 if one answers, else the seconds since none was first found to answer."""
+        """Probe the brokers: 0 if one answers, else the seconds since the first failed probe."""
 
 
 @dataclass(frozen=True)
 class HerderServices:
-    """The parts of a herder; each is whole before the herder."""
+    """Parts of a herder; each is complete before the herder is made."""
 
     worker_id: str
     settings: Mapping[str, Any]

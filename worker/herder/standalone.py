@@ -1,7 +1,7 @@
-"""The herder of a standalone worker: connectors in memory, one thread that decides.
+"""Herder of a standalone worker: connectors in memory, one deciding thread.
 
 A request for a change waits for a decision; plugin code runs on the connectors' own threads, and its answer comes back
-as one more decision. Requests that only read never wait: `_connectors` is replaced, not changed.
+as one more decision. Requests that only read never wait: `_connectors` is replaced, not mutated.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ T = TypeVar("T")
 
 
 class StandaloneHerder(StatusAnswers):
-    """Decides for one worker alone. It is healthy once the connectors that were named at its start exist."""
+    """Decides for one worker alone; healthy once the connectors named at its start exist."""
 
     not_yet = "create the connectors that its command names"
 
@@ -173,7 +173,7 @@ class StandaloneHerder(StatusAnswers):
         return self._connectors[name]
 
     def _stopped(self, name: str) -> ConnectorDefinition:
-        """The connector, which is STOPPED. Errors: NotFound, BadRequest."""
+        """Return the connector, which must be STOPPED. Errors: NotFound; BadRequest."""
 
         def stopped() -> ConnectorDefinition:
             configured = self._configured(name)
@@ -226,7 +226,7 @@ class StandaloneHerder(StatusAnswers):
         instance = self._instance(name)
         started = self._with_tasks(name, instance, instance.transition(TargetState.STARTED))
         note_errors(started, f"resuming connector {name}")
-        if configured.applied == configured.config:  # otherwise its tasks are about to be made again
+        if configured.applied == configured.config:  # else its tasks are about to be made again
             self._tasks.resume(self._task_ids(name))
 
     def _stop_connector(self, name: str) -> Future[TargetState]:
@@ -273,7 +273,7 @@ class StandaloneHerder(StatusAnswers):
     # The connector's instance.
 
     def _launch(self, name: str, configured: ConnectorDefinition) -> Future[None]:
-        """Start a new instance on its way to the target; answered when its tasks are on theirs, too."""
+        """Start a new instance with the target state; the future is done when its tasks have been started, too."""
         self._keep(name, configured)
         instance, there = self._instances.start(name, configured)
         return self._with_tasks(name, instance, there)
@@ -324,7 +324,6 @@ class StandaloneHerder(StatusAnswers):
             self._tasks.start(task, self._connectors[name])
 
     def _current(self, name: str, instance: WorkerConnector) -> bool:
-        """Whether the instance still runs, and its connector is to have tasks."""
         return instance.running and self._connectors[name].target is not TargetState.STOPPED
 
     def _task_ids(self, name: str) -> list[TaskId]:

@@ -1,4 +1,4 @@
-"""Brings task configs from the connector that made them to the config topic, through the leader."""
+"""Publishes task configs: from the connector that made them, through the leader, to the config topic."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _NO_CLIENT: Final = (
 
 @dataclass(frozen=True)
 class _Publication:
-    """One connector's request to publish its task configs; it ends with the instance that made it."""
+    """A connector instance's request to publish its task configs; dropped when the instance ends."""
 
     name: str
     instance: WorkerConnector
@@ -40,7 +40,7 @@ class _Publication:
 
 
 class TaskPublishing:
-    """Takes connectors' task configs, and has them written where they differ from those in the config topic."""
+    """Takes connectors' task configs, and has them written if they differ from those in the config topic."""
 
     def __init__(
         self,
@@ -50,7 +50,7 @@ class TaskPublishing:
         membership: Membership,
         client: RestClient | None,
     ) -> None:
-        """`client` posts to the leader; None where workers do not listen for one another."""
+        """`client` posts to the leader; None if workers do not listen for one another."""
         self._loop = decider
         self._plugins = plugins
         self._config = config
@@ -61,11 +61,11 @@ class TaskPublishing:
         self._stopped = threading.Event()
 
     def publish(self, name: str, instance: WorkerConnector) -> None:
-        """Take the connector's task configs and write them to the config topic; from any thread."""
+        """Have the connector's task configs written to the config topic; returns at once. Any thread may call it."""
         self._begin(_Publication(name, instance))
 
     def stop(self) -> None:
-        """Publish nothing any more."""
+        """Stop publishing."""
         self._stopped.set()
         self._posting.shutdown(wait=False, cancel_futures=True)
 
@@ -115,7 +115,6 @@ class TaskPublishing:
         timer.start()
 
     def _current(self, request: _Publication) -> bool:
-        """Whether the instance still runs, and its connector is to have tasks."""
         started = self._config.snapshot().targets.get(request.name) is TargetState.STARTED
         return started and request.instance.running
 

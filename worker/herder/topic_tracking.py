@@ -1,4 +1,4 @@
-"""The topics that connectors use, kept among the statuses: `topic.tracking.enable` and `topic.tracking.allow.reset`."""
+"""Tracks the topics that connectors use, among the statuses (`topic.tracking.enable`, `topic.tracking.allow.reset`)."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from headrace.worker.storage.statuses import StatusStore
 
 
 class TopicTracking:
-    """Notes the topics that tasks use, and forgets them on request; any thread may call."""
+    """Notes the topics that tasks use, and forgets them on request. Any thread may call it."""
 
     def __init__(self, statuses: StatusStore, settings: Mapping[str, Any]) -> None:
-        """`settings` are the worker's, parsed."""
+        """`settings`: the worker's, parsed."""
         self._statuses = statuses
         self._enabled: bool = settings["topic.tracking.enable"]
         self._reset_allowed: bool = settings["topic.tracking.allow.reset"]
@@ -25,18 +25,12 @@ class TopicTracking:
             self._statuses.put_topic(task, topic)
 
     def topics(self, connector: str) -> list[str]:
-        """The topics that the connector's tasks used since the last reset.
-
-        Errors: Forbidden.
-        """
+        """List the topics that the connector's tasks used since the last reset. Errors: Forbidden if not enabled."""
         self._check_enabled()
         return self._statuses.topics(connector)
 
     def reset(self, connector: str) -> None:
-        """Forget the topics that the connector's tasks used.
-
-        Errors: Forbidden.
-        """
+        """Forget the topics that the connector's tasks used. Errors: Forbidden if tracking or its reset is disabled."""
         self._check_enabled()
         if not self._reset_allowed:
             raise Forbidden("Topic tracking reset is disabled.")

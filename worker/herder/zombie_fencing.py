@@ -1,10 +1,10 @@
-"""Zombie fencing of exactly-once sources: before new tasks of a connector begin, the producers of its former tasks end.
+"""Zombie fencing of exactly-once sources: ends the producers of a connector's former tasks before new ones begin.
 
     a task begins -> its worker asks the leader
     the leader, once for each commit of task configs -> fences the producers of all former tasks
                                                      -> writes how many there will be to fence the next time
 
-A task that begins after that, and sees in the config topic that it is still of the newest configs, is the only one that
+A task that begins after that, and sees in the config topic that its configs are the newest, is the only one that
 writes with its `transactional.id` (`kafka/transactions.py`).
 """
 
@@ -34,19 +34,19 @@ from headrace.worker.signing import SessionKey
 from headrace.worker.storage.config_topic import ConfigTopic
 
 _AT_ONCE: Final = 8
-"""So many producers are fenced at the same time."""
+"""Producers fenced at the same time."""
 _FENCED_S: Final = 30.0
-"""How long Kafka may take to fence one."""
+"""Longest time to fence one producer."""
 _CLIENT_BYTES: Final = 1 << 20
 _READ_S: Final = 30.0
-"""How long reading the config topic to its end may take."""
+"""Longest time to read the config topic to its end."""
 
 FenceProducers = Callable[[Config, int], None]
-"""Fences the producers of the first so many tasks of a connector with this config. Errors: ConnectError."""
+"""Fences the producers of the first tasks, by their count, of a connector with this config. Errors: ConnectError."""
 
 
 class ZombieFencing:
-    """The leader's part; any thread but the deciding one may call, as it waits for Kafka."""
+    """The leader's part; waits for Kafka, so any thread but the deciding one may call it."""
 
     def __init__(self, config: ConfigTopic, fence_producers: FenceProducers) -> None:
         self._config = config
@@ -54,39 +54,39 @@ class ZombieFencing:
         self._locks: dict[str, threading.Lock] = defaultdict(threading.Lock)
 
     def fence(self, name: str) -> None:
-        """Fence the connector's former tasks, unless that was done since its task configs were written.
+        """Fence the connector's former tasks, unless done since its task configs were written.
 
-        Errors: Conflict where new ones are written meanwhile; ConnectError.
+        Errors: Conflict if new configs are written meanwhile; ConnectError.
         """
-        with self._locks[name]:  # who asks meanwhile finds it done
+        with self._locks[name]:  # concurrent callers find it done
             cluster = self._config.refresh(_READ_S)
             if name not in cluster.pending_fencing:
                 return
             generation, count = cluster.generations.get(name), len(cluster.tasks(name))
             former = cluster.fencing_counts.get(name, 0)
-            if former and (former, count) != (1, 1):  # a single task's successor fences it by its own beginning
+            if former and (former, count) != (1, 1):  # a single task is fenced by its successor's start
                 self._fence_producers(cluster.connectors[name], former)
             self._config.put_fencing(name, count, generation)
 
 
 @dataclass(frozen=True)
 class TaskAdmissions:
-    """Gives each start of a task its admission (`transactions.Admission`)."""
+    """Makes the admission (`transactions.Admission`) for each start of a task."""
 
     config: ConfigTopic
     membership: Membership
     fencing: ZombieFencing
     client: RestClient | None
-    """Posts to the leader; None where workers do not listen for one another."""
+    """Posts to the leader; None if workers do not listen for one another."""
 
     def of(self, task: TaskId, generation: int | None) -> TaskAdmission:
-        """That of a task of these task configs."""
+        """Make the admission of a task with configs of this generation."""
         return TaskAdmission(self, task, generation)
 
 
 @dataclass(frozen=True)
 class TaskAdmission:
-    """One task's questions, on its own thread."""
+    """Checks of one task, on its own thread."""
 
     cluster: TaskAdmissions
     task: TaskId
@@ -104,7 +104,7 @@ class TaskAdmission:
             raise RetriableError(f"the former tasks of {name} could not be fenced: {error}") from error
 
     def check(self) -> None:
-        """Errors: ConnectError where there are newer tasks; RetriableError where that cannot be known."""
+        """Errors: ConnectError if there are newer task configs; RetriableError if that cannot be known."""
         try:
             cluster = self.cluster.config.refresh(_READ_S)
         except ConnectError as error:
@@ -132,7 +132,7 @@ class TaskAdmission:
 
 
 def producer_fencing(worker: WorkerConfig, variables: Variables) -> FenceProducers:
-    """Fences with producers as the tasks have them; `variables` are those of connectors' configs."""
+    """Make a function that fences with the tasks' producer settings; `variables` resolve connectors' configs."""
 
     def fence(config: Config, count: int) -> None:
         if count > (most := worker[TASKS_BOUND.name]):
@@ -154,6 +154,6 @@ def producer_fencing(worker: WorkerConfig, variables: Variables) -> FenceProduce
 
 
 def _fence_producer(client: ClientConfig) -> None:
-    """End what the producers with this `transactional.id` have open; they send no more. Errors: KafkaException."""
+    """Abort open transactions of this `transactional.id`, whose producers can send no more. Errors: KafkaException."""
     log = logging.getLogger(f"{__name__}.client")
     Producer(client.librdkafka(_CLIENT_BYTES), logger=log).init_transactions(_FENCED_S)

@@ -1,3 +1,4 @@
-"""Kafka's clients: rows in, rows out, topics and consumer groups. Begin at `writer.py` (Arrow rows to a topic)
-and `errors.py` (which errors are retriable).
+"""Kafka clients: rows in, rows out, topics and consumer groups.
+
+Begin at `writer.py` (Arrow rows to a topic) and `errors.py` (which errors are retriable).
 """

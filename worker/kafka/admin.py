@@ -1,4 +1,4 @@
-"""Answers of Kafka's admin clients (`plugins/kafka/admin_clients.py`)."""
+"""Waits for answers of Kafka's admin clients (`plugins/kafka/admin_clients.py`)."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from concurrent.futures import Future
 from typing import Any, Final
 
 REQUEST_TIMEOUT_S: Final = 10.0
-"""After so long the client itself answers a request with an error."""
+"""The client fails a request after this time."""
 _CHECK_EVERY_S: Final = 0.25
 
 
 def answered(future: Future[Any], check: Callable[[], object]) -> Any:
-    """Wait for the answer to a request; meanwhile `check` is called often, and raises to give up.
+    """Wait for the answer to a request; calls `check` every quarter of a second, which raises to give up.
 
-    Errors: KafkaException, and what `check` raises.
+    Errors: KafkaException; what `check` raises.
     """
     while True:
         try:

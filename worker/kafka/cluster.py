@@ -1,6 +1,6 @@
-"""Waits for the Kafka cluster at `bootstrap.servers`, which a worker never starts.
+"""Waits for the Kafka cluster at `bootstrap.servers`; a worker never starts one.
 
-A broker that is briefly away must not be replaced by an empty one; only `headrace quickstart` starts one.
+An empty broker must not replace one that is briefly away; only `headrace quickstart` starts a broker.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ log = logging.getLogger(__name__)
 _SAY_EVERY_S = 10.0
 _PROBE_S = 3.0
 _PROBES_S = 60.0
-"""After so long without a probe the next one that fails is the first."""
+"""A failed probe this long after the last failed one begins a new outage."""
 _LOOPBACK = ("localhost:", "127.", "[::1]:")
 
 
 class KafkaCluster:
-    """The Kafka cluster of a worker's settings."""
+    """The Kafka cluster at a worker's `bootstrap.servers`."""
 
     def __init__(self, config: WorkerConfig, clock: Callable[[], float] = time.monotonic) -> None:
         self._config = config
@@ -37,18 +37,18 @@ class KafkaCluster:
         """None until a broker has answered."""
 
     def wait(self, stop: StopToken) -> bool:
-        """Wait until a broker answers; False if the worker has to stop before."""
+        """Wait until a broker answers; returns False if the worker stops first."""
         self.id = wait_for_cluster(self._config, stop)
         return self.id is not None
 
     def away_seconds(self, timeout_s: float = _PROBE_S) -> float:
-        """Ask a broker: 0 if one answers, else the seconds since none was first found to answer."""
+        """Probe the brokers: 0 if one answers, else the seconds since the first failed probe."""
         admin = admin_client(clients.shared_admin(self._config).librdkafka())
         try:
             admin.describe_cluster(request_timeout=timeout_s).result(timeout_s + 1)
         except (KafkaException, TimeoutError):
             now = self._clock()
-            if now - self._away_at > _PROBES_S:  # nobody knows what was between
+            if now - self._away_at > _PROBES_S:  # what happened in between is unknown
                 self._away_since = now
             self._away_at = now
             return now - self._away_since
@@ -57,7 +57,7 @@ class KafkaCluster:
 
 
 def wait_for_cluster(config: WorkerConfig, stop: StopToken) -> str | None:
-    """Wait until a broker answers; the cluster's id, or None if the worker has to stop before."""
+    """Wait until a broker answers; returns the cluster's id, or None if the worker stops first."""
     servers = config["bootstrap.servers"]
     client = clients.shared_admin(config)
     settings = client.librdkafka()

@@ -1,4 +1,4 @@
-"""The consumer group of a sink connector: its committed offsets, and how an operator changes them."""
+"""Consumer group of a sink connector: reads, alters and deletes its committed offsets."""
 
 from __future__ import annotations
 
@@ -28,17 +28,17 @@ NO_COORDINATOR_YET: Final = (
     KafkaError.COORDINATOR_NOT_AVAILABLE,
     KafkaError.NOT_COORDINATOR,
 )
-"""Kafka's codes while a broker takes a group over: as a cluster begins, or after one of its brokers has gone."""
+"""Codes while a broker takes over a group: at the start of a cluster, or after a broker has gone."""
 _MEMBERS_LEFT: Final = (
     KafkaError.UNKNOWN_MEMBER_ID,
     KafkaError.GROUP_SUBSCRIBED_TO_TOPIC,
     KafkaError.NON_EMPTY_GROUP,
 )
-"""Kafka's codes while the group has members."""
+"""Codes while the group has members."""
 
 
 class SinkGroup:
-    """The group of the sink connector with this config; `consumer.override.group.id` counts."""
+    """The consumer group of a sink connector; obeys `consumer.override.group.id`."""
 
     def __init__(self, config: WorkerConfig, connector: Mapping[str, str]) -> None:
         self._connector = connector["name"]
@@ -46,7 +46,7 @@ class SinkGroup:
         self.id: str = clients.sink_consumer(config, connector, 0)["group.id"]
 
     def offsets(self, failure: str = "Failed to retrieve consumer group offsets for connector") -> dict[Any, int]:
-        """Each partition's committed offset; none for an unknown group.
+        """Return each partition's committed offset; empty for an unknown group.
 
         Shape: by `plugins.contracts.TopicPartition`.
         Errors: ConnectError that begins with `failure`.
@@ -58,10 +58,7 @@ class SinkGroup:
         return {TopicPartition(one.topic, one.partition): one.offset for one in found if one.offset >= 0}
 
     def alter(self, offsets: Mapping[TopicPartition, int | None]) -> None:
-        """Set the group's offsets; None removes that of a partition.
-
-        Errors: ConnectError, and some of them may be altered.
-        """
+        """Set the group's offsets; None removes a partition's. Errors: ConnectError; some may be altered by then."""
         moved = [GroupOffset(*partition, to) for partition, to in offsets.items() if to is not None]
         removed = [GroupOffset(*partition) for partition, to in offsets.items() if to is None]
         for change, these in ((self._offsets.commit, moved), (self._offsets.forget, removed)):
@@ -70,10 +67,7 @@ class SinkGroup:
                 self._attempt("alter", "consumer group offsets for connector", attempt)
 
     def delete(self) -> None:
-        """Delete the group.
-
-        Errors: ConnectError.
-        """
+        """Delete the group. Errors: ConnectError."""
         attempt = partial(_answered, partial(self._offsets.delete, self.id))
         self._attempt("reset", "consumer group offsets for sink connector", attempt)
 
@@ -96,7 +90,7 @@ class SinkGroup:
 
 
 def members(admin: AdminClient, group: str) -> list[str]:
-    """The client ids and hosts of a group's members, by any protocol; none for an unknown group.
+    """List the client ids and hosts of a group's members of any protocol; empty for an unknown group.
 
     Errors: ConnectError.
     """
@@ -108,11 +102,11 @@ def members(admin: AdminClient, group: str) -> list[str]:
 
 
 def stable_offsets(admin: Mapping[str, Any], group: str, partitions: Sequence[KafkaPartition]) -> Sequence[GroupOffset]:
-    """The group's committed offsets of these partitions, asked with this admin client's configuration; -1001 for none.
+    """Return the group's committed offsets of these partitions; -1001 for none.
 
-    confluent-kafka's consumer tells what was committed before a transaction that is open, unless it reads committed
-    records only; Java's waits for its end.
-    Errors: RetriableError, also while one is open; KafkaException.
+    confluent-kafka's consumer returns what was committed before an open transaction unless it reads committed records
+    only; Java's waits for the transaction's end.
+    Errors: RetriableError, also while a transaction is open; KafkaException.
     """
     if not partitions:
         return []
@@ -129,9 +123,9 @@ def stable_offsets(admin: Mapping[str, Any], group: str, partitions: Sequence[Ka
 
 
 def _answered(request: Callable[..., Answer]) -> Sequence[GroupOffset]:
-    """Kafka's answer for each partition of one group, asked again while a broker takes the group over.
+    """Request offsets of one group; repeats the request while a broker takes over the group.
 
-    Errors: KafkaException, also that of a partition.
+    Errors: KafkaException, also a single partition's.
     """
     until = time.monotonic() + _TIMEOUT_S
     while True:

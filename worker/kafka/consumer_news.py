@@ -1,10 +1,10 @@
-"""Sleep until librdkafka has something for a consumer.
+"""Sleeps until librdkafka has something for a consumer.
 
     news.wait(1.0); message = client.poll(0)
 
-Decided: not `client.poll(1.0)`, because confluent-kafka waits in pieces of 0.2 s, after each of which the thread takes
-Python's lock: 100 idle sinks woke 880 times a second, which was a third of what 200 idle connectors cost; loses: an
-address that is read out of confluent-kafka's object, and only where that has the size that is known here.
+Decided: not `client.poll(1.0)`, because confluent-kafka waits in pieces of 0.2 s and takes Python's lock after each:
+100 idle sinks woke 880 times a second, a third of the cost of 200 idle connectors; loses: an address is read out of
+confluent-kafka's object, only if that has the size known here.
 
 Source: `rd_kafka_queue_io_event_enable` in librdkafka's rdkafka.h.
 """
@@ -22,7 +22,7 @@ from headrace.plugins.kafka.librdkafka_internals import functions, handle_of
 
 _ONE: Final = (1).to_bytes(8, "little")
 _WOKEN: Final = 1 << 32
-"""What `wake` adds to librdkafka's ones."""
+"""`wake` adds this to the eventfd; librdkafka adds ones."""
 
 _c: Final = functions(
     {  # result, arguments
@@ -34,7 +34,7 @@ _c: Final = functions(
 
 
 class ConsumerNews:
-    """Wakes the thread that waits for a consumer; for that thread only, but for `wake`."""
+    """Wakes the thread that waits for a consumer; only `wake` may be called from other threads."""
 
     def __init__(self, handle: c_void_p) -> None:
         self._descriptor = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
@@ -47,31 +47,31 @@ class ConsumerNews:
 
     @classmethod
     def of(cls, client: Any) -> Self | None:
-        """Return the news of this consumer; None where they cannot be had, and `client.poll` has to wait."""
+        """Return this consumer's news; None if unavailable: `client.poll` has to wait."""
         handle = handle_of(client) if hasattr(os, "eventfd") else None
         return None if handle is None else cls(handle)
 
     def wait(self, seconds: float) -> bool:
-        """Whether something came after the last poll, within the time and before `wake` was called."""
+        """Wait; True if something came since the last poll, False after `seconds` or `wake`."""
         return bool(self._ready.poll(seconds * 1000)) and os.eventfd_read(self._descriptor) < _WOKEN
 
     def fileno(self) -> int:
-        """The descriptor that is readable once something came after the last poll, or `wake` was called."""
+        """Return the descriptor that becomes readable after news or `wake`."""
         return self._descriptor
 
     def seen(self) -> None:
-        """It is not readable before more comes: the consumer is polled next, until it has nothing."""
+        """Make the descriptor unreadable until more comes; the caller then polls the consumer until it is empty."""
         with contextlib.suppress(BlockingIOError):
             os.eventfd_read(self._descriptor)
 
     def wake(self) -> None:
-        """End the wait, or the next one; any thread may call."""
+        """End the current wait, or the next one. Any thread may call it."""
         with self._lock:
             if self._is_open:
                 os.eventfd_write(self._descriptor, _WOKEN)
 
     def close(self) -> None:
-        """Let go of the consumer, before it is closed."""
+        """Detach from the consumer; call before the consumer is closed."""
         with self._lock:
             if self._is_open:
                 self._is_open = False

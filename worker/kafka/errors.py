@@ -1,4 +1,4 @@
-"""The lists of retriable Kafka codes, and which errors are worth another try of a task."""
+"""Lists of retriable Kafka codes, and which errors let a failed task start again."""
 
 from __future__ import annotations
 
@@ -37,10 +37,10 @@ RETRIABLE: Final = frozenset(
         KafkaError.NOT_ENOUGH_REPLICAS,
         KafkaError.NOT_ENOUGH_REPLICAS_AFTER_APPEND,
         KafkaError.THROTTLING_QUOTA_EXCEEDED,
-        KafkaError.UNKNOWN_TOPIC_OR_PART,  # of a new topic, by a broker that has not heard of it yet
+        KafkaError.UNKNOWN_TOPIC_OR_PART,  # the broker may not know a new topic yet
     }
 )
-"""Codes that end by themselves: the request is repeated within its budget."""
+"""Transient codes: the request is repeated within its budget."""
 NO_TOPIC: Final = frozenset(
     {
         KafkaError.UNKNOWN_TOPIC_OR_PART,
@@ -50,9 +50,9 @@ NO_TOPIC: Final = frozenset(
         KafkaError.INCONSISTENT_TOPIC_ID,
     }
 )
-"""A topic that does not exist, yet or any more, or not with the id that is known."""
+"""The topic does not exist, or has another id than the known one."""
 CONSUMER_RETRIABLE: Final = RETRIABLE | NO_TOPIC | {KafkaError._MAX_POLL_EXCEEDED, KafkaError.OFFSET_OUT_OF_RANGE}
-"""Codes after which a consumer goes on polling: also for a topic not created yet, and an offset that it sets anew."""
+"""Codes after which a consumer goes on polling, among them a missing topic and an offset that it resets."""
 NOT_FOR_THIS_CLIENT: Final = frozenset(
     {
         KafkaError.TOPIC_AUTHORIZATION_FAILED,
@@ -61,9 +61,9 @@ NOT_FOR_THIS_CLIENT: Final = frozenset(
         KafkaError._UNSUPPORTED_FEATURE,
     }
 )
-"""The brokers refuse this client the request, or do not know it; that says nothing about the topic."""
+"""The brokers refuse this client's request, or do not support it; the topic may exist."""
 REFUSED_S: Final = 5.0
-"""For so long a broker may refuse what it has let in before: one that has just begun may not know all users yet."""
+"""How long a broker may refuse known users: one that has just started may not have read them all yet."""
 _OF_THE_MACHINE: Final = frozenset(
     {
         errno.EAGAIN,
@@ -91,11 +91,11 @@ _GROUPS: Final = frozenset(
 
 
 class CertificateRefused(LoginRefused):
-    """A broker's certificate is refused, or the broker refuses this client's; a new start reads the stores anew."""
+    """The broker's or this client's certificate is refused; a new start of the task reads the stores again."""
 
 
 def refused(failures: ClientFailures, config: Mapping[str, Any], after_s: float = REFUSED_S) -> LoginRefused | None:
-    """The error for what a task's client of this config has heard for so long: the task ends with it."""
+    """Return the error that ends a task whose login or TLS has been refused for `after_s`; None otherwise."""
     since_s = failures.seconds
     if since_s is None or since_s < after_s:
         return None
@@ -109,7 +109,7 @@ def refused(failures: ClientFailures, config: Mapping[str, Any], after_s: float 
 
 
 def is_retriable(error: BaseException) -> bool:
-    """Whether starting the failed task again may help; looks at the causes of the error, too."""
+    """True if a new start of the failed task may help; judges the error and its causes."""
     chain = list(_causes(error))
     if any(isinstance(one, ConfigError | DataError) for one in chain):
         return False
@@ -117,7 +117,7 @@ def is_retriable(error: BaseException) -> bool:
 
 
 def restart_after(error: BaseException) -> AutoRestart:
-    """Whether the task that failed with this error starts again by itself."""
+    """Return how the task that failed with this error is restarted automatically."""
     if not is_retriable(error):
         return AutoRestart.NO
     is_login = any(isinstance(one, LoginRefused) and not isinstance(one, CertificateRefused) for one in _causes(error))

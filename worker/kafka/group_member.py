@@ -1,4 +1,4 @@
-"""A consumer's place in its group, of which confluent-kafka hands out only what another client may be given.
+"""Reads a consumer's place in its group from confluent-kafka's opaque metadata, and expels members.
 
 Source: `rd_kafka_consumer_group_metadata_write` in librdkafka's rdkafka_cgrp.c.
 """
@@ -16,7 +16,7 @@ _GENERATION: Final = struct.Struct("=i")
 
 
 def member_of(client: Any) -> GroupMember:
-    """The place of this consumer. Errors: ValueError where confluent-kafka tells it in another form."""
+    """Return this consumer's place in its group. Errors: ValueError if confluent-kafka's form of it is unknown."""
     told: bytes = client.consumer_group_metadata()
     if not told.startswith(_BEGINS):
         raise ValueError(f"confluent-kafka tells a consumer's place in its group in a form that is not known: {told!r}")
@@ -27,12 +27,12 @@ def member_of(client: Any) -> GroupMember:
 
 
 def expel(admin: ClientConfig, member: GroupMember) -> None:
-    """Remove a consumer whose thread hangs from its group, so that others get its partitions at once.
+    """Remove a consumer with a hanging thread from its group, so that others get its partitions at once.
 
-    Its client sends heartbeats on a thread of its own until `max.poll.interval.ms` is over, and the others wait for it.
-    A member that has come back under the same `group.instance.id` stays. Errors: KafkaError, ConfigError.
+    Its client goes on sending heartbeats until `max.poll.interval.ms` is over, and the others would wait for it.
+    A member that has come back under the same `group.instance.id` stays. Errors: KafkaError; ConfigError.
     """
-    # kafka-python takes half a second to import, and a standalone worker needs it for nothing else.
+    # kafka-python takes half a second to import; a standalone worker needs it only here.
     from kafka.admin import KafkaAdminClient, MemberToRemove
 
     from headrace.plugins.kafka.tokens import kafka_python

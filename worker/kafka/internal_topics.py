@@ -1,4 +1,4 @@
-"""A cluster's internal topics: their settings, and how each is created or checked before it is read."""
+"""Internal topics of a cluster: their settings; each is created or checked before it is read."""
 
 from __future__ import annotations
 
@@ -37,28 +37,28 @@ _SAY_EVERY_S: Final = 10.0
 
 @dataclass(frozen=True)
 class TopicSettings:
-    """One internal topic: its name, how to create it, and the clients that work with it."""
+    """Settings of one internal topic: its name, how to create it, and its clients' configurations."""
 
     topic: str
     setting: str
     """The worker setting that names it."""
     purpose: str
-    """Its content, for messages."""
+    """Its content, named in messages."""
     partitions: int
-    """-1: as many as the brokers' default."""
+    """-1: the brokers' default."""
     replication_factor: int
     configs: Mapping[str, str]
     consumer: ClientConfig
     producer: ClientConfig
     admin: ClientConfig
     one_partition: bool = False
-    """Whether its records mean something only in one order."""
+    """True if the order of all its records matters."""
 
     @classmethod
     def of(cls, worker: WorkerConfig, kind: Literal["config", "offset", "status"]) -> TopicSettings:
-        """The topic that a distributed worker's `<kind>.storage.*` settings describe.
+        """Read the topic's settings from a distributed worker's `<kind>.storage.*`.
 
-        Errors: ConfigError for client settings that cannot be served.
+        Errors: ConfigError if its clients' settings cannot be served.
         """
         client, purpose = _KINDS[kind]
         if worker.originals.get(f"{kind}.storage.cleanup.policy", "compact") != "compact":
@@ -85,7 +85,7 @@ _KINDS: Final[Mapping[str, tuple[clients.InternalTopic, str]]] = {
 
 
 class Budget:
-    """How long to wait for something; the waiting also ends when `stopping` is set."""
+    """A deadline for waiting; a set `stopping` ends the wait, too."""
 
     def __init__(self, seconds: float, stopping: StopToken, waited_for: str) -> None:
         self._until = time.monotonic() + seconds
@@ -94,11 +94,11 @@ class Budget:
         self._said = time.monotonic()
 
     def part(self, seconds: float) -> Budget:
-        """At most these seconds of it."""
+        """Return a budget that ends after `seconds`, or with this one."""
         return Budget(min(seconds, self.left()), self._stopping, self._waited_for)
 
     def left(self, why: str = "") -> float:
-        """The seconds that are left. Errors: TimedOut (with `why`) when there are none, StoppedError."""
+        """Return the seconds left. Errors: TimedOut (with `why`) if there are none; StoppedError."""
         if self._stopping.is_set():
             raise StoppedError(f"{self._waited_for}: the worker is stopping")
         left = self._until - time.monotonic()
@@ -107,22 +107,19 @@ class Budget:
         return left
 
     def pause(self, seconds: float, why: str) -> None:
-        """These seconds have passed, fewer at the budget's end; `why` is logged now and then. Errors: as `left`."""
+        """Sleep for `seconds`, at most until the deadline; logs `why` every ten seconds. Errors: as `left`."""
         if time.monotonic() - self._said >= _SAY_EVERY_S:
             self._said = time.monotonic()
             log.warning("Still %s: %s", self._waited_for, why)
         self._stopping.wait(min(seconds, self.left(why)))
 
     def result(self, future: Future[Any]) -> Any:
-        """The future's result. Errors: as `left`, and what the future raises."""
+        """Wait for the future's result. Errors: as `left`; what the future raises."""
         return answered(future, self.left)
 
 
 def asked(ask: Callable[[], Mapping[Any, Future[Any]]], budget: Budget) -> dict[Any, Any]:
-    """All answers to an admin request, sent again after a retriable error.
-
-    Errors: KafkaException, as `Budget`.
-    """
+    """Return all answers to an admin request, repeated after retriable errors. Errors: KafkaException; as `Budget`."""
     return _retried(lambda: {key: budget.result(future) for key, future in ask().items()}, budget)
 
 
@@ -140,9 +137,9 @@ def _retried(act: Callable[[], T], budget: Budget, also_retriable: frozenset[int
 
 
 def prepare(settings: TopicSettings, budget: Budget) -> list[int]:
-    """Create the topic, or check that it is compacted; its partitions.
+    """Create the topic, or check that it is compacted; returns its partitions.
 
-    Errors: ConfigError where it cannot be used, ConnectError where it cannot be created or seen, as `Budget`.
+    Errors: ConfigError if it cannot be used; ConnectError if it cannot be created or described; as `Budget`.
     """
     admin = admin_client(settings.admin.librdkafka())
     if not _created(admin, settings, budget):
@@ -161,7 +158,7 @@ def prepare(settings: TopicSettings, budget: Budget) -> list[int]:
 def _created(admin: Any, settings: TopicSettings, budget: Budget) -> bool:
     configs = {**settings.configs, "cleanup.policy": "compact"}
     new = NewTopic(settings.topic, settings.partitions, settings.replication_factor, config=configs)
-    # Too few brokers may mean that the others are still starting.
+    # The missing brokers may still be starting.
     too_few = frozenset({KafkaError.INVALID_REPLICATION_FACTOR})
     try:
         if not _retried(lambda: ensure_topic(admin, new, budget.left), budget, too_few):
@@ -212,7 +209,7 @@ def _partitions(admin: Any, settings: TopicSettings, budget: Budget) -> list[int
     except TimedOut as error:
         raise ConnectError(unseen) from error
     except KafkaException as raised:
-        # To who may not read it, a topic that is there does not look like that.
+        # Without Describe, an existing topic looks missing.
         refusal, needed = raised.args[0], "Read, Write and, to create it, Create"
         hint = missing_acl(refusal.code(), needed, [settings.topic]) or refusal.str()
         raise ConnectError(f"{unseen} {hint}") from raised

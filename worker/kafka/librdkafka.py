@@ -1,14 +1,14 @@
-"""A Kafka producer that takes Arrow rows: librdkafka's C interface, without a Python object per record.
+"""Kafka producer for Arrow rows, on librdkafka's C interface, without a Python object per record.
 
-Messages are described to it by arrays of addresses inside the rows' buffers (`message_arrays.py`); librdkafka copies
-each message before a call returns, so no buffer has to outlive one.
+Arrays of addresses inside the rows' buffers describe the messages (`message_arrays.py`). librdkafka copies each
+message before a call returns, so buffers need not outlive the call.
 
-C never calls Python: delivery errors and logs are events that `poll` and `flush` fetch. Nothing of librdkafka can
-therefore meet an interpreter that ends, or a callback that is gone.
+C never calls Python: delivery errors and logs are events that `poll` and `flush` fetch. So librdkafka cannot meet an
+ending interpreter or a freed callback.
 
-Decided: not `confluent_kafka.Producer`, because its dictionaries and per-message state cost three times what all else
-here costs: 2,000,000 values of 105 bytes to one partition took 1.7 s of this thread's CPU there and 0.6 s here;
-loses: 200 lines, and the structs of `librdkafka_internals`.
+Decided: not `confluent_kafka.Producer`, because its dictionaries and per-message state cost three times as much as
+everything else here: 2,000,000 values of 105 bytes to one partition took 1.7 s of this thread's CPU with it and 0.6 s
+without; loses: 200 lines, and the structs of `librdkafka_internals`.
 
 Source: the comments of librdkafka's rdkafka.h.
 """
@@ -71,9 +71,7 @@ _FUNCTIONS: Final[Mapping[str, tuple[Any, ...]]] = {  # result, arguments
     "produce": (c_int, c_void_p, c_int32, c_int, c_char_p, c_size_t, c_char_p, c_size_t, c_void_p),
     "produce_batch": (c_int, c_void_p, c_int32, c_int, c_void_p, c_int),
     "last_error": (c_int,),
-    "produceva": (
-        c_void_p,
-    ),  # its arguments are ready-made: to convert them took a quarter of what ctypes costs a call
+    "produceva": (c_void_p,),  # arguments are ready-made: converting them took a quarter of ctypes' cost of a call
     "init_transactions": (c_void_p, c_void_p, c_int),
     "begin_transaction": (c_void_p, c_void_p),
     "commit_transaction": (c_void_p, c_void_p, c_int),
@@ -101,24 +99,24 @@ _FUNCTIONS: Final[Mapping[str, tuple[Any, ...]]] = {  # result, arguments
 _c: Final = functions(_FUNCTIONS)
 _produceva_with_the_gil: Final = functions(_FUNCTIONS, keeps_lock=True)["produceva"]
 _SMALL_BYTES: Final = 2048
-"""Records that are smaller, on average, are sent with Python's lock kept.
+"""Smaller records, on average, are sent with Python's lock kept.
 
-Decided: because a call that lets go of the lock wakes another thread that waits for it, and then both want it: two
-threads that sent rows one by one took 0.4 microseconds more of CPU for each; loses: other threads wait until all rows
-of a piece (`AT_ONCE`) are copied, some 2 ms, which with larger records would be 40 ms.
+Decided: because a call that releases the lock wakes a waiting thread, and then both want it: two threads that sent
+rows one by one took 0.4 microseconds more of CPU for each row; loses: other threads wait until all rows of a piece
+(`AT_ONCE`) are copied, some 2 ms, which with larger records would be 40 ms.
 """
 
 _PRODUCER, _PURGE_ALL = 0, 0x1 | 0x2
 _DELIVERY, _LOG, _ERROR, _STATISTICS, _TOKEN_DUE = 0x1, 0x4, 0x8, 0x40, 0x100
 _FEW: Final = 4
-"""So many rows are sent by a call for each: one takes 4 us, four take 8; with arrays of their addresses 12 us."""
+"""Up to this many rows are sent by one call each: one takes 4 us, four take 8; with arrays of addresses 12 us."""
 _PREPARED_ROWS: Final = 10_000
-"""So many rows are made ready to be sent one by one: where the queue is full, the rest was not for nothing."""
+"""Rows prepared at once to be sent one by one; bounds the work lost if the queue is full."""
 _ARRIVAL_TIME: Final = 2
-"""rd_kafka_timestamp_type_t: the broker gave the timestamp."""
+"""rd_kafka_timestamp_type_t: the broker set the timestamp."""
 
 _LEVELS: Final = (logging.CRITICAL,) * 3 + (logging.ERROR, logging.WARNING, logging.INFO, logging.INFO, logging.DEBUG)
-"""Python's levels for syslog's 0 to 7."""
+"""Python's levels for syslog's levels 0 to 7."""
 
 
 ROWS: Final = pa.schema(
@@ -131,14 +129,11 @@ ROWS: Final = pa.schema(
         ("value", pa.binary()),
     ]
 )
-"""The rows that a producer takes; they may have more columns."""
+"""Schema of a producer's rows; they may have more columns."""
 
 
 class Producer:
-    """A producer with librdkafka's settings. Any thread may call it.
-
-    Shape: rows as `ROWS`.
-    """
+    """A producer with librdkafka's settings, for any thread. Shape: rows as `ROWS`."""
 
     def __init__(
         self,
@@ -147,21 +142,21 @@ class Producer:
         deliveries: Deliveries = Deliveries.NONE,
         statistics: ClientStatistics | None = None,
     ) -> None:
-        """`deliveries`: where records arrived is noted of all, or of the last one in each partition.
+        """`deliveries`: note the place of all records, of the last in each partition, or of none.
 
-        `statistics` is given reports within `poll`, which must be called then, or they are kept.
+        `statistics` receives reports within `poll`, which must be called, or reports pile up.
 
-        `oauth_cb` in the config makes tokens, as confluent-kafka's does, within `poll` and `flush`.
+        `oauth_cb` in the config makes tokens within `poll` and `flush`, as in confluent-kafka.
 
         Errors: KafkaException for a setting that librdkafka does not take.
         """
         self.refusals: list[KafkaError] = []
-        """The errors of records that were not delivered, added by `produce`, `poll` and `flush`."""
+        """Errors of undelivered records, added by `produce`, `poll` and `flush`."""
         self.notes_arrivals = deliveries is Deliveries.LAST
         self.arrivals: dict[tuple[str, int | None], int] = {}
-        """The offset of the last record that arrived in each topic and partition, if known and `notes_arrivals`."""
+        """Offset of the last record that arrived in each topic and partition, if known; filled if `notes_arrivals`."""
         self.receipts = Receipts() if deliveries is Deliveries.ALL else None
-        """Where each record arrived."""
+        """Each record's place; None unless all deliveries are noted."""
         self.config = config
         self.failures = ClientFailures()
         """Refused logins and certificates, noted by `poll` and `flush`."""
@@ -176,23 +171,23 @@ class Producer:
         self._brokers = KnownBrokers(c_void_p(self._client), config)
         self._queue = _c["queue_get_main"](self._client)
         _c["set_log_queue"](self._client, None)
-        # Not at exit: a client that is destroyed waits for its threads, a process that ends need not.
+        # Not at exit: destroying a client waits for its threads, which an ending process need not do.
         weakref.finalize(self, _destroy, self._client, self._queue, self._topics).atexit = False
 
     @property
     def fatal(self) -> bool:
-        """Whether nothing can be sent any more: the sequence of an idempotent producer is broken."""
+        """True if nothing can be sent any more: the idempotent producer's sequence is broken."""
         return bool(_c["fatal_error"](self._client, None, 0))
 
     def produce(self, rows: pa.RecordBatch) -> int:
-        """Send rows; how many, from the first on, were taken or refused: fewer than all where the queue is full."""
+        """Send rows; returns how many, from the first, were taken or refused: fewer than all if the queue is full."""
         settled = self._produced(rows)
         if self.receipts is not None:
             self.receipts.sent(settled)
         return settled
 
     def poll(self, timeout_s: float) -> None:
-        """Note deliveries and log lines; waits for the first of them, at most so long."""
+        """Handle events (deliveries, logs, errors, statistics, tokens); waits up to `timeout_s` for the first."""
         wait_ms = int(timeout_s * 1000)
         while event := _c["queue_poll"](self._queue, wait_ms):
             self._note(event)
@@ -201,42 +196,42 @@ class Producer:
         self._brokers.check()
 
     def flush(self, timeout_s: float) -> int:
-        """Send records without linger and wait at most so long; how many are still on their way."""
+        """Send lingering records and wait at most `timeout_s`; returns how many are unsettled."""
         end = time.monotonic() + timeout_s
         while True:
             left_ms = int((end - time.monotonic()) * 1000)
-            # In short pieces: librdkafka does not count an error that waits for `poll` as settled.
+            # In short pieces: to librdkafka an error that waits for `poll` is unsettled.
             _c["flush"](self._client, max(0, min(left_ms, 50)))
             waiting = self.waiting()
             if not waiting or left_ms <= 0:
                 return waiting
 
     def waiting(self) -> int:
-        """How many records are on their way or linger; sends nothing and does not wait."""
+        """Return how many records linger or are unsettled, after `poll(0)`; sends nothing and does not wait."""
         self.poll(0)
         count: int = _c["outq_len"](self._client)
         return count
 
     def purge(self) -> None:
-        """Forget all records that are on their way."""
+        """Drop all records queued or in flight."""
         _c["purge"](self._client, _PURGE_ALL)
 
     def init_transactions(self, timeout_s: float) -> None:
-        """Fence the former producer of the same `transactional.id`, and end what it has open.
+        """Fence the former producer of the same `transactional.id`, and end its open transaction.
 
         Errors: as `commit_transaction`.
         """
         _check(_c["init_transactions"](self._client, int(timeout_s * 1000)))
 
     def begin_transaction(self) -> None:
-        """What is sent from now on is of one transaction. Errors: as `commit_transaction`."""
+        """Begin a transaction. Errors: as `commit_transaction`."""
         _check(_c["begin_transaction"](self._client))
 
     def commit_transaction(self, timeout_s: float) -> None:
         """Commit what was sent since `begin_transaction`; call `flush` before.
 
-        Errors: KafkaException, whose error says whether to repeat the call (`retriable`), or to abort the transaction
-        (`txn_requires_abort`), or that the producer is of no use any more (`fatal`).
+        Errors: KafkaException, whose error says if the call may be repeated (`retriable`), if the transaction must be
+        aborted (`txn_requires_abort`), or if the producer is unusable (`fatal`).
         """
         _check(_c["commit_transaction"](self._client, int(timeout_s * 1000)))
 
@@ -253,7 +248,7 @@ class Producer:
         return self._each(rows)
 
     def _few(self, topic: int, rows: pa.RecordBatch) -> int:
-        """Send rows without arrays of their addresses, which would cost more."""
+        """Send a few rows by a call each; arrays of their addresses would cost more."""
         numbers = self._numbers(rows)
         opaques = [None] * len(rows) if numbers is None else numbers.tolist()
         sent = zip(bytes_of(rows["value"]), bytes_of(rows["key"]), opaques, strict=True)
@@ -271,14 +266,14 @@ class Producer:
         if _c["produce_batch"](topic, ANY_PARTITION, COPY, messages.ctypes.data, len(rows)) == len(rows):
             return len(rows)
         errors = messages["err"]
-        # Once one message finds no room, the rest of the call finds none.
+        # After the first message without room, none of the call has room.
         full = np.flatnonzero(errors == KafkaError._QUEUE_FULL)
         settled = int(full[0]) if len(full) else len(rows)
         self.refusals += [KafkaError(int(code)) for code in errors[:settled] if code]
         return settled
 
     def _each(self, rows: pa.RecordBatch) -> int:
-        """Send rows one by one, each with all that it has."""
+        """Send rows one by one, with partition, timestamp and headers."""
         numbers = self._numbers(rows)
         for begin in range(0, len(rows), _PREPARED_ROWS):
             part = slice(begin, begin + _PREPARED_ROWS)
@@ -289,7 +284,6 @@ class Producer:
         return len(rows)
 
     def _each_prepared(self, rows: pa.RecordBatch, numbers: Numbers | None) -> int:
-        """As `_each`, of so many rows that all arguments are worked out first."""
         is_small = rows["key"].nbytes + rows["value"].nbytes < _SMALL_BYTES * len(rows)
         produce = _produceva_with_the_gil if is_small else _c["produceva"]
         settled = 0
@@ -301,10 +295,10 @@ class Producer:
         return settled
 
     def _each_of(self, produce: Callable[..., int | None], addresses: Sequence[object], sizes: Sequence[int]) -> int:
-        """Send rows, so many arguments of each of which stand at these addresses; how many were taken or refused.
+        """Send rows, given the address and count of each row's arguments; returns how many were taken or refused.
 
         Decided: `map` makes the calls, and the loop runs for refused rows only, because a call from Python's bytecode
-        took 1.5 microseconds of CPU and one from `map` takes 1.1; loses: it has to be read twice.
+        took 1.5 microseconds of CPU and one from `map` takes 1.1; loses: readability.
         """
         left = iter(sizes)
         for error in filter(None, map(produce, repeat(c_void_p.from_param(self._client)), addresses, left)):
@@ -316,7 +310,6 @@ class Producer:
         return len(addresses)
 
     def _numbers(self, rows: pa.RecordBatch) -> Numbers | None:
-        """What receipts know these rows by; None: there are none."""
         return None if self.receipts is None else self.receipts.numbers(len(rows))
 
     def _topic(self, name: str) -> int | None:
@@ -343,11 +336,11 @@ class Producer:
             self._show_token(self._token)
 
     def _show_token(self, make: Callable[[str], tuple[Any, ...]]) -> None:
-        """Give librdkafka a new token, or say why there is none: it asks for the next one by itself, in both cases."""
+        """Give librdkafka a new token, or the reason for none; in both cases it requests the next one itself."""
         why = ctypes.create_string_buffer(512)
         try:
             text, until_s, *_ = make("")
-        except Exception as error:  # whatever its source meets on the way to credentials
+        except Exception as error:  # a provider of credentials may raise anything
             self._fail_token(str(error) or type(error).__name__)
             return
         shown = text.encode(), int(until_s * 1000), b""
@@ -358,9 +351,9 @@ class Producer:
         _c["oauthbearer_set_token_failure"](self._client, why.encode())
 
     def _note_deliveries(self, event: int) -> None:
-        """Note one event: of the records of one partition that were sent together, all of which arrived, or none.
+        """Note one event: records of one partition sent together, all of which arrived or none.
 
-        librdkafka counts their offsets up from the one that the broker told of the first, even where it told none.
+        librdkafka counts their offsets up from the broker's for the first, even if the broker gave none.
         """
         count = _c["event_message_count"](event)
         messages = (c_void_p * count)()
@@ -395,7 +388,7 @@ def _new(config: Mapping[str, Any]) -> int:
         if _c["conf_set"](conf, key.encode(), text.encode(), why, len(why)):
             _c["conf_destroy"](conf)
             raise _config_error(why)
-    # An error event says what the log says too, mostly; without its bit here it would be logged twice.
+    # Error events mostly repeat the log; without the _ERROR bit librdkafka would log them a second time.
     events = _DELIVERY | _LOG | _ERROR | _STATISTICS
     _c["conf_set_events"](conf, events | _TOKEN_DUE if "oauth_cb" in config else events)
     client: int | None = _c["new"](_PRODUCER, conf, why, len(why))
@@ -410,7 +403,7 @@ def _config_error(why: ctypes.Array[ctypes.c_char]) -> KafkaException:
 
 
 def _check(error: int | None) -> None:
-    """Errors: KafkaException for the error of a call for a transaction, if it gave one."""
+    """Errors: KafkaException if a transactional call returned an error."""
     if not error:
         return
     said = KafkaError(

@@ -1,6 +1,6 @@
-"""Rows as librdkafka's C structs: what `rd_kafka_produce_batch` and `rd_kafka_produceva` are given.
+"""Rows as librdkafka's C structs, the arguments of `rd_kafka_produce_batch` and `rd_kafka_produceva`.
 
-numpy fills arrays with addresses inside the rows' buffers, which have to outlive the calls.
+numpy fills arrays with addresses inside the rows' buffers, which must outlive the calls.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ from headrace.plugins.kafka.librdkafka_internals import (
 from headrace.worker.kafka.distinct import is_uniform
 
 TopicOf: TypeAlias = Callable[[str], int | None]
-"""The handle of a topic; None where no topic can have the name."""
+"""Returns the handle of a topic; None if no topic can have the name."""
 
 ANY_PARTITION: Final = -1
 COPY: Final = 0x2
 """librdkafka copies a message before the call returns."""
 AT_ONCE: Final = 8000
-"""So many arguments are in memory: they stay in the processor's cache."""
+"""Arguments built at once: few enough to stay in the processor's cache."""
 _ARGUMENTS: Final = (
     Argument.TOPIC,
     Argument.PARTITION,
@@ -42,11 +42,11 @@ _ARGUMENTS: Final = (
     Argument.FLAGS,
     Argument.OPAQUE,
 )
-"""Those that each row has, before its headers."""
+"""Arguments of every row; its headers follow."""
 
 
 def messages_of(rows: pa.RecordBatch, numbers: Numbers | None) -> npt.NDArray[Any]:
-    """A message for each row, of its key and value; with its number, if there are any. Errors: TypeError."""
+    """Build a message for each row from its key, value and number, if any. Errors: TypeError."""
     messages = new_messages(len(rows))
     messages["payload"], messages["len"] = _addresses(rows["value"])
     messages["key"], messages["key_len"] = _addresses(rows["key"])
@@ -58,7 +58,7 @@ def messages_of(rows: pa.RecordBatch, numbers: Numbers | None) -> npt.NDArray[An
 def arguments_of(
     rows: pa.RecordBatch, topic_of: TopicOf, numbers: Numbers | None
 ) -> Iterator[tuple[Sequence[object], Sequence[int]]]:
-    """Where the arguments of each row stand, and how many they are; in pieces, each valid until the next.
+    """Yield the address and count of each row's arguments, in pieces; each piece is valid until the next.
 
     Errors: TypeError.
     """
@@ -86,11 +86,11 @@ def arguments_of(
 def _own_arguments(
     rows: pa.RecordBatch, topic_of: TopicOf, numbers: Numbers | None
 ) -> Iterator[tuple[int, str, int | Numbers]]:
-    """What the `_ARGUMENTS` are: one of these, a member of it, and what that is in each row, or in all."""
+    """Yield one of `_ARGUMENTS`, a member of it, and the member's value in each row, or in all rows."""
     names, which = _numbered(rows["topic"])
     topics = np.array([topic_of(name) or 0 for name in names], np.uint64)
     if not topics.all():
-        # No topic can have such a name: librdkafka refuses the record, which without a topic it would not survive.
+        # Impossible name: given as TOPIC_NAME, librdkafka refuses the record; without any topic it would crash.
         yield Argument.TOPIC, "type", np.where(topics, Argument.TOPIC, Argument.TOPIC_NAME)[which]
     yield Argument.TOPIC, "at", int(topics[0]) if len(topics) == 1 else topics[which]
     yield Argument.PARTITION, "at", _integers(rows["partition"], ANY_PARTITION)
@@ -106,17 +106,17 @@ def _own_arguments(
 
 
 class _Slots(threading.local):
-    """A thread's memory for arguments, kept from batch to batch.
+    """Memory of each thread for arguments, kept between batches.
 
-    Decided: because to make it for each batch took as long as to send its rows (1,000 rows: 1.9 us each, and 0.6 so;
-    10,000 rows: 0.75 and 0.42); loses: up to half a megabyte for each thread that sent many rows.
+    Decided: because allocating it for each batch took as long as sending its rows (1,000 rows: 1.9 us each, now 0.6;
+    10,000 rows: 0.75, now 0.42); loses: up to half a megabyte for each thread that sent many rows.
     """
 
     def __init__(self) -> None:
         self._made(0, 0)
 
     def of(self, rows: int, width: int) -> tuple[npt.NDArray[Any], Sequence[object]]:
-        """Arguments, all zero, for so many rows, and where those of each row stand; valid until the next call."""
+        """Return zeroed arguments for `rows`, and the address of each row's; valid until the next call."""
         if width != self._width or rows > len(self._addresses):
             self._made(rows, width)
         self._bytes[: rows * width * ARGUMENT_BYTES] = 0
@@ -134,14 +134,14 @@ _slots: Final = _Slots()
 
 
 class _Headers:
-    """Rows' headers as arguments of `rd_kafka_produceva`; to be kept until the calls are made.
+    """Headers of rows as arguments of `rd_kafka_produceva`; must outlive the calls.
 
-    C cannot read a name beyond a NUL: librdkafka refuses the record as invalid then.
+    C cannot read a name beyond a NUL: such a header gets an unknown type, and librdkafka refuses the record as invalid.
     """
 
     def __init__(self, column: pa.ListArray) -> None:
         self.counts = np.zeros(len(column), np.int64)
-        """How many each row has."""
+        """Number of headers of each row."""
         if column.null_count < len(column):
             self.counts += pc.list_value_length(column).fill_null(0).to_numpy()
         self.most = int(self.counts.max(initial=0))
@@ -161,7 +161,6 @@ class _Headers:
         self._name_addresses = begins.astype(np.uint64)[which]
 
     def write(self, rows: slice, arguments: npt.NDArray[Any]) -> None:
-        """Write those of these rows to the first arguments of each."""
         if not self.most:
             return
         counts, first = self.counts[rows], self._first[rows.start : rows.stop + 1]
@@ -175,7 +174,7 @@ class _Headers:
 
 
 def _integers(column: pa.Array, if_null: int) -> int | Numbers:
-    """The bits of each row's integer, or of that of all rows."""
+    """Return the bits of each row's integer, or one integer if all rows share it."""
     if is_uniform(column):
         value: int | None = column[0].as_py()
         return (if_null if value is None else value) % (1 << 64)
@@ -185,7 +184,7 @@ def _integers(column: pa.Array, if_null: int) -> int | Numbers:
 
 
 def _numbered(texts: pa.StringArray) -> tuple[list[str], npt.NDArray[np.int64]]:
-    """Each text once, and which of these each row has; there is a row."""
+    """Return the distinct texts, and each row's index among them. Shape: at least one row."""
     if is_uniform(texts):
         return [texts[0].as_py()], np.zeros(len(texts), np.int64)
     encoded = texts.dictionary_encode()
@@ -193,7 +192,7 @@ def _numbered(texts: pa.StringArray) -> tuple[list[str], npt.NDArray[np.int64]]:
 
 
 def bytes_of(column: pa.Array) -> list[bytes | None]:
-    """Each value. Errors: TypeError."""
+    """Return each value as bytes. Errors: TypeError if the column is neither bytes nor text."""
     if not pa.types.is_binary(column.type) and column.null_count < len(column):
         _is_large(column.type)
         column = column.cast(pa.large_binary())
@@ -202,7 +201,7 @@ def bytes_of(column: pa.Array) -> list[bytes | None]:
 
 
 def _is_large(of_type: pa.DataType) -> bool:
-    """Whether the offsets of bytes or texts have 64 bits. Errors: TypeError for what is neither."""
+    """True if the type's offsets have 64 bits. Errors: TypeError if it is neither bytes nor text."""
     large: bool = pa.types.is_large_binary(of_type) or pa.types.is_large_string(of_type)
     if not large and not pa.types.is_binary(of_type) and not pa.types.is_string(of_type):
         raise TypeError(f"Keys and values go to Kafka as bytes, not as {of_type}")
@@ -210,7 +209,7 @@ def _is_large(of_type: pa.DataType) -> bool:
 
 
 def _addresses(column: pa.Array) -> tuple[Numbers, Numbers]:
-    """Where each value lies in memory, and how long it is; a null lies nowhere. Valid as long as the column is."""
+    """Return each value's address and size, 0 and 0 for a null; valid as long as the column."""
     if column.null_count == len(column):
         nowhere = np.zeros(len(column), np.uint64)
         return nowhere, nowhere
@@ -218,7 +217,7 @@ def _addresses(column: pa.Array) -> tuple[Numbers, Numbers]:
     _, offsets, data = column.buffers()
     whole = np.int64 if large else np.int32
     ends = np.frombuffer(offsets, whole, len(column) + 1, column.offset * np.dtype(whole).itemsize)
-    # Without data all values are empty, which is not null: any address but 0 says so.
+    # Without a data buffer all values are empty, not null: any address but 0 says so.
     begin = np.uint64(offsets.address if data is None else data.address)
     addresses, sizes = ends[:-1].astype(np.uint64) + begin, np.diff(ends).astype(np.uint64)
     if column.null_count:

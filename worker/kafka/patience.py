@@ -1,4 +1,4 @@
-"""How long a task's thread waits for Kafka's answers to what it has sent."""
+"""Limits how long a task's thread waits for Kafka's acknowledgements."""
 
 from __future__ import annotations
 
@@ -11,23 +11,23 @@ from headrace.worker.kafka.errors import refused
 from headrace.worker.kafka.librdkafka import Producer
 
 STOP_S: Final = 2.0
-"""How long a task that has to stop waits for sent records: those that arrived need not be sent again."""
+"""How long a stopping task waits for sent records: those that arrive need not be sent again."""
 
 
 class Patience:
-    """Asked between two waits of a producer's task."""
+    """Decides between two waits if the producer's task waits on."""
 
     def __init__(self, producer: Producer, stop: StopToken, why: str) -> None:
-        """`why` is what a stop broke off."""
+        """`why`: the text of StoppedError."""
         self._producer = producer
         self._stop = stop
         self._why = why
         self._stop_seen: float | None = None
 
     def wait_on(self) -> None:
-        """Wait no longer once the task has been stopping for a while, or once Kafka lets none in.
+        """Check that waiting may go on.
 
-        Errors: StoppedError; LoginRefused.
+        Errors: StoppedError if the task has been stopping for `STOP_S`; LoginRefused if Kafka refuses the login or TLS.
         """
         if (refusal := refused(self._producer.failures, self._producer.config)) is not None:
             raise refusal

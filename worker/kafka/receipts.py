@@ -1,6 +1,6 @@
-"""Where each record of a batch arrived in Kafka, for the sources that want to know (`Deliveries.ALL`).
+"""Receipts for each record of a batch: its place in Kafka, for sources with `Deliveries.ALL`.
 
-Records have numbers in the order in which they are sent, which librdkafka gives back with each report (its opaque).
+Records are numbered as they are sent; each delivery report returns the number (librdkafka's opaque).
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ _COLUMNS: Final = ["source_offset", "topic", "partition", "offset", "timestamp"]
 
 
 class _Sent(NamedTuple):
-    """Rows of one split, by the number of the first."""
+    """Rows of one split; `first` is the number of the first row."""
 
     first: int
     rows: pa.RecordBatch
 
 
 class _Arrived(NamedTuple):
-    """Records that stand in one partition."""
+    """Records that arrived in one partition together."""
 
     topic: str
     partition: int
@@ -35,11 +35,11 @@ class _Arrived(NamedTuple):
     offsets: Numbers
     timestamps: Numbers
     by_broker: bool
-    """Whether the topic has the time of arrival, whatever the timestamps of records."""
+    """True if the topic stores the time of arrival (LogAppendTime)."""
 
 
 class Receipts:
-    """What was sent of a batch, and what is known of its arrival; for the thread of the producer's task."""
+    """Records of a batch that were sent and that arrived; for the producer's thread only."""
 
     def __init__(self) -> None:
         self._next = 0
@@ -49,13 +49,13 @@ class Receipts:
         self._arrived: list[_Arrived] = []
 
     def clear(self) -> None:
-        """Forget a batch, all of whose records have been reported."""
+        """Forget the batch; all its records have been reported."""
         self._next = self._marked = 0
         for known in (self._calls, self._sent, self._arrived):
             known.clear()
 
     def sending(self, rows: pa.RecordBatch) -> pa.RecordBatch:
-        """Note rows that are sent next; those to send: all of them have a timestamp, or none."""
+        """Note the rows to be sent next; returns them so that all or none have a timestamp."""
         stamps = rows["timestamp"]
         if 0 < stamps.null_count < len(rows):
             stamps = stamps.fill_null(int(time.time() * 1000))
@@ -65,21 +65,21 @@ class Receipts:
         return rows
 
     def numbers(self, count: int) -> npt.NDArray[np.uint64]:
-        """The numbers of so many records that are sent together now."""
+        """Return the numbers of the next `count` records."""
         return np.arange(self._next, self._next + count, dtype=np.uint64)
 
     def sent(self, count: int) -> None:
-        """So many records were taken; those sent next have the numbers after theirs."""
+        """Note that the producer took `count` records; numbering goes on after them."""
         if count:
             self._calls.append(self._next)
             self._next += count
 
     def mark(self) -> None:
-        """Mark all rows sent so far as settled, for good."""
+        """Settle all rows sent so far."""
         self._marked = len(self._sent)
 
     def restart(self) -> None:
-        """Go back to the mark: rows sent since then, even those that arrived, come again one by one."""
+        """Go back to the mark: later rows, even those that arrived, are sent again one by one."""
         del self._sent[self._marked :]
 
     def arrived(
@@ -92,12 +92,12 @@ class Receipts:
     ) -> None:
         """Note records that arrived in one partition together.
 
-        Their offsets are counted up from the first, and mean nothing where that is negative.
-        `timestamp` is asked for that of some, by their index here, and whether the broker gave it.
+        Offsets count up from the first; a negative first offset means that they are unknown.
+        `timestamp(index)`, called for some records only, returns the timestamp, and True if the broker set it.
         """
         if offsets[0] < 0:
             offsets = np.full(len(offsets), _NOWHERE, np.int64)
-        # Records without a timestamp get that of the call that sent them: one answer of each call is enough.
+        # Records without a timestamp share that of the call that sent them, so one look-up a call is enough.
         first, by_broker = timestamp(0)
         stamps = np.full(len(numbers), first, np.int64)
         if not by_broker and bisect_right(self._calls, numbers[0]) != bisect_right(self._calls, numbers[-1]):
@@ -107,7 +107,7 @@ class Receipts:
         self._arrived.append(_Arrived(topic, partition, numbers, offsets, stamps, by_broker))
 
     def of(self, split: int) -> pa.RecordBatch | None:
-        """The rows of a split that arrived, as `PartitionResult.acknowledged`; None: no row was sent."""
+        """Return the split's rows that arrived, shaped as `PartitionResult.acknowledged`; None if no row was sent."""
         topics = sorted({one.topic for one in self._arrived})
         names = pa.array(topics, pa.string())
         in_topic = np.full(self._next, _NOWHERE, np.int32)

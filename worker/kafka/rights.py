@@ -1,4 +1,4 @@
-"""The ACL that is missing, in the error of a request that a broker refused."""
+"""Names the missing ACL in the error of a refused request."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ _KINDS: Final = {
 
 
 def acl(operation: str, kind: str, names: Collection[str]) -> str:
-    """What an operator has to do: `grant its user the ACL Read on Topic 'a'`."""
+    """Return the remedy for an operator: `grant its user the ACL Read on Topic 'a'`."""
     shown = ", ".join(f"'{name}'" for name in sorted(names))
     return f"grant its user the ACL {operation} on {kind} {shown}"
 
 
 def missing_acl(code: int, operation: str, names: Collection[str]) -> str | None:
-    """As `acl`, where this code of Kafka's is a refusal, of an operation on things of these names."""
+    """Return the remedy as `acl` if `code` is a refusal; None otherwise."""
     kind = _KINDS.get(code)
     return None if kind is None else acl(operation, kind, names)
 
 
 def said(error: KafkaError, operation: str, names: Collection[str]) -> str:
-    """The error's text; where it is a refusal, with the ACL that is missing."""
+    """Return the error's text; adds the missing ACL if it is a refusal."""
     missing = missing_acl(error.code(), operation, names)
     return error.str() if missing is None else f"{error.str()}; {missing}"

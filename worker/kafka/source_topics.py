@@ -1,8 +1,8 @@
-"""The topics of a source: created as its connector's `topic.creation.*` says, before the first record goes to them.
+"""Topics of a source: created as its connector's `topic.creation.*` says, before the first record goes to them.
 
-Without such settings nothing is created here: the broker may create a missing topic. If it does not, it matters whether
-the task has written to the topic before. If not, the task fails, and starts again by itself, instead of waiting for
-ever. If so, the topic was deleted, and the batch is tried again until the topic is back.
+Without such settings nothing is created here; the broker may create a missing topic. If it does not, and the task has
+not written to the topic before, the task fails and is restarted automatically, instead of waiting for ever. If it has,
+the topic was deleted, and the batch is retried until the topic is back.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _REMEDY: Final = (
 
 
 class SourceTopics:
-    """The topics that a source task may write to; never those that are `closed` to it."""
+    """Topics that a source task may write to; `closed` ones are refused."""
 
     def __init__(
         self, creation: TopicCreation | None, admin_config: Mapping[str, Any], stop: StopToken, closed: InternalTopics
@@ -49,13 +49,13 @@ class SourceTopics:
 
     @property
     def known(self) -> frozenset[str] | None:
-        """Topics that exist for certain; None where every topic may be written to."""
+        """Topics known to exist; None if every topic may be written to."""
         return None if self._creation is None else self._existing
 
     def ensure(self, topics: Collection[str]) -> bool:
-        """Create those of the topics that are missing; True once all exist.
+        """Create the missing topics; returns True once all exist.
 
-        Errors: ProduceError for a closed one; TopicError, RetriableError, StoppedError.
+        Errors: ProduceError for a closed topic; TopicError; RetriableError; StoppedError.
         """
         check_open(self.closed, topics)
         if self._creation is not None:
@@ -67,12 +67,12 @@ class SourceTopics:
         return True
 
     def written(self, topics: Collection[str]) -> None:
-        """Note topics in which records have arrived."""
+        """Note topics that records have arrived in."""
         if not self._written.issuperset(topics):
             self._written = self._written.union(topics)
 
     def missed(self, error: TopicMissing) -> Exception:
-        """The error for a batch to missing topics. The next batch looks for them again, and creates them if it may."""
+        """Return the error for a batch to missing topics; the next batch looks for them again, and may create them."""
         self._existing = frozenset()
         self._most_bytes.clear()
         may_come_back = self._creation is not None or self._written.issuperset(error.topics)
@@ -85,9 +85,9 @@ class SourceTopics:
             log.info("Created topic %s as topic.creation.%s says: %s", topic, group.name, group)
 
     def most_bytes(self, topics: Collection[str]) -> int:
-        """The largest record batch that all of these topics take, as far as the brokers tell.
+        """Return the largest record batch, in bytes, that all these topics take, as far as the brokers tell.
 
-        Errors: RetriableError, StoppedError.
+        Errors: RetriableError; StoppedError.
         """
         new = sorted(set(topics) - self._most_bytes.keys())
         if new:

@@ -1,4 +1,4 @@
-"""The progress of a source's splits on their way to Kafka."""
+"""Progress of a source's splits on their way to Kafka."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ log = logging.getLogger(__name__)
 
 
 class SplitProgress(Progress):
-    """How far one split got, by the `source_offset` of its rows."""
+    """Progress of one split, by the `source_offset` of its rows."""
 
     def __init__(self, rows_share_offsets: bool = False) -> None:
         """`rows_share_offsets`: rows with equal offsets count only together."""
@@ -28,12 +28,12 @@ class SplitProgress(Progress):
         self._sure: tuple[int, pa.Scalar | None, pa.Scalar | None, Stop | None, str | None] = 0, None, None, None, None
         self.topics: set[str] = set()
         self.last_sent: pa.Scalar | None = None
-        """The offset of the last row that `note_places` was called with."""
+        """`source_offset` of the last row noted by `note_places`."""
         self.places: set[tuple[str, int | None]] = set()
-        """The Kafka partitions that such rows went to, at least two where there were more."""
+        """Topics and partitions noted by `note_places`: every pairing of a call's topics and partitions."""
 
     def take(self, rows: pa.RecordBatch, tolerate: bool) -> pa.RecordBatch:
-        """The rows to send: up to the first bad one (or without the bad ones), and without the dropped ones."""
+        """Return the rows to send, without bad and dropped ones; unless `tolerate`, only those before the first bad."""
         if rows["error"].null_count < len(rows):
             bad = rows["error"].is_valid()
             if not tolerate:
@@ -58,18 +58,18 @@ class SplitProgress(Progress):
         return rows
 
     def note_places(self, rows: pa.RecordBatch) -> None:
-        """Note where rows go that are sent."""
+        """Note the topics and partitions of rows about to be sent."""
         if rows.num_rows:
             topics, partitions = (distinct(rows[name]) for name in ("topic", "partition"))
             self.places |= {(topic, partition) for topic in topics for partition in partitions}
             self.last_sent = rows["source_offset"][-1]
 
     def mark(self) -> None:
-        """Mark all rows sent so far as settled, for good."""
+        """Settle all rows sent so far."""
         self._sure = self.written, self._before, self._last, self.stop, self.reason
 
     def restart(self) -> None:
-        """Go back to the mark: rows sent since then may not have arrived, and come again one by one."""
+        """Go back to the mark: later rows may not have arrived, and are sent again one by one."""
         self.written, self._before, self._last, self.stop, self.reason = self._sure
 
     def sent(self, row: pa.RecordBatch) -> None:
@@ -85,7 +85,7 @@ class SplitProgress(Progress):
             self.stop, self.reason = Stop.FATAL, why
 
     def settled(self) -> None:
-        """End the resending: rows that were left out after the last of them are passed, too."""
+        """End the resending; rows left out after the last one resent are passed, too."""
         if self.stop is None:
             self._pass_to_the_end()
             if self._met:
@@ -96,21 +96,21 @@ class SplitProgress(Progress):
         self.stop, self.reason = Stop.RETRY, why
 
     def end(self, why: str) -> None:
-        """End the split after the rows taken so far, which count."""
+        """End the split; rows taken so far count."""
         if self.stop is None:
             self.stop, self.reason = Stop.RETRY, why
             self._met = self.stop, why
 
     def reached(self) -> PartitionResult:
-        # Invariant 5: the offset is that of the last row passed; where offsets repeat, rows to come may have it, too.
+        # Invariant 5: the offset of the last row passed; if offsets repeat, rows to come may share it.
         upto = self._before if self._rows_share_offsets and self.stop is not None else self._last
         return self.result(source_offset=None if upto is None else upto.as_py(), topics=tuple(sorted(self.topics)))
 
     def _pass(self, offsets: pa.Array) -> None:
-        """Rows with these offsets are passed; where some repeat, `_before` is the last that differs from `_last`."""
+        """Advance past rows with these offsets; where some repeat, `_before` is the last that differs from `_last`."""
         end = offsets[-1]
         if self._rows_share_offsets:
-            low, high = 0, len(offsets) - 1  # equal ones stand side by side: those of the end begin somewhere here
+            low, high = 0, len(offsets) - 1  # equal offsets are adjacent: find the first that equals the last
             while low < high:
                 middle = (low + high) // 2
                 low, high = (low, middle) if offsets[middle] == end else (middle + 1, high)

@@ -1,6 +1,6 @@
-"""The one way to create a topic: look for it, create it where it is missing, wait for the answers.
+"""Creates a topic: describes it, creates it if it is missing, waits for the answers.
 
-Source topics, topics of failed records and a cluster's internal topics are all created here.
+Source topics, topics of failed records and internal topics are all created here.
 """
 
 from __future__ import annotations
@@ -18,17 +18,17 @@ from headrace.worker.kafka.admin import REQUEST_TIMEOUT_S, answered
 from headrace.worker.kafka.errors import RETRIABLE, refused
 
 _MAY_BE_MISSING: Final = frozenset({KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError.TOPIC_AUTHORIZATION_FAILED})
-"""A client that may not describe a topic may still be allowed to create it."""
+"""A client without Describe on a topic may still have Create."""
 
 
 class TopicError(Exception):
-    """A topic can neither be found nor created, and no retry helps: an operator must act."""
+    """A topic can neither be found nor created; retries do not help, an operator must act."""
 
 
 def ensure_topic(admin: Any, topic: NewTopic, check: Callable[[], object]) -> bool:
-    """Create the topic unless it exists; return whether this call created it.
+    """Create the topic unless it exists; returns True if this call created it.
 
-    Errors: KafkaException, and what `check` raises (see `admin.answered`).
+    Errors: KafkaException; what `check` raises (see `admin.answered`).
     """
     described = admin.describe_topics(TopicCollection([topic.topic]), request_timeout=REQUEST_TIMEOUT_S)
     try:
@@ -43,16 +43,16 @@ def ensure_topic(admin: Any, topic: NewTopic, check: Callable[[], object]) -> bo
     except KafkaException as error:
         if error.args[0].code() != KafkaError.TOPIC_ALREADY_EXISTS:
             raise
-        return False  # another worker was faster, or this client may not see the topic
+        return False  # another worker was faster, or Describe is missing
     return True
 
 
 def ensure_task_topic(
     admin_config: Mapping[str, Any], topic: NewTopic, stop: StopToken, failed: str, remedy: str
 ) -> bool:
-    """Create a topic that a task writes to unless it exists; return whether this call created it.
+    """Create a topic that a task writes to, unless it exists; returns True if this call created it.
 
-    Errors: RetriableError, LoginRefused, StoppedError; TopicError, which says what `failed`, and the `remedy`.
+    Errors: RetriableError; LoginRefused; StoppedError; TopicError with the texts `failed` and `remedy`.
     """
     admin, failures = kept_client(admin_config)
     failures.forget(admin)

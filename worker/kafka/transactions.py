@@ -1,17 +1,17 @@
-"""The transactions of one source task: what it sends between two commits becomes visible together, or never (KIP-618).
+"""Transactions of one source task: what is sent between two commits becomes visible together or never (KIP-618).
 
-    transactions.open(config)        # as the task begins, and wherever the producer's settings change
-    transactions.begin()             # before records are sent; of no effect within a transaction
-    transactions.commit(offsets)     # the records, and these rows of the offsets topic with them
-    transactions.abort()             # after a failure: none of it ever was
+    transactions.open(config)        # at the task's start, and when the producer's settings change
+    transactions.begin()             # before records are sent; no effect within a transaction
+    transactions.commit(offsets)     # the records, and these rows of the offsets topic
+    transactions.abort()             # after a failure: none of it becomes visible
 
-A producer is opened between two questions. `Admission.fence` has the producers of the connector's former tasks fenced.
-`Admission.check` then refuses a task that was given to others meanwhile: its own opening may have fenced theirs, which
-start again, but from then on it would be a second writer.
+A producer is opened between two checks. `Admission.fence` has the producers of the connector's former tasks fenced.
+`Admission.check` then refuses a task that was assigned elsewhere meanwhile. Its opening may have fenced the new owner,
+which starts again; without the check, two writers would go on.
 
-Decided: what cannot be committed or aborted ends the task, which starts again at its stored offsets, because only a
-start asks both questions; loses: where Kafka is away for longer than a transaction lasts, such tasks are FAILED for a
-moment before they start again.
+Decided: a transaction that can be neither committed nor aborted ends the task, which starts again at its stored
+offsets, because only a start makes both checks; loses: if Kafka is away for longer than a transaction may last, such
+tasks are FAILED for a moment before they start again.
 """
 
 from __future__ import annotations
@@ -35,9 +35,9 @@ from headrace.worker.kafka.patience import Patience
 from headrace.worker.kafka.writer import open_producer
 
 _PIECE_S: Final = 0.2
-"""How long one call may wait; between two of them reports are noted, and the task is asked whether it has to stop."""
+"""Longest wait of one call; between two calls reports are noted and the task's stop is checked."""
 _OPEN_S: Final = 30.0
-"""How long Kafka may take to let transactions begin, until that is said in the log and tried anew."""
+"""How long the start of transactions may take before it is logged and tried again."""
 _LATE: Final = frozenset(
     {
         KafkaError._FENCED,
@@ -47,28 +47,28 @@ _LATE: Final = frozenset(
         KafkaError._TIMED_OUT,
     }
 )
-"""What a producer hears that another has taken the place of, or whose transaction lasted too long."""
+"""Codes for a producer that was replaced, or whose transaction lasted too long."""
 
 
 class Admission(Protocol):
-    """Asks the cluster's leader, and its configuration, for one task."""
+    """One task's checks with the cluster's leader and configuration."""
 
     def fence(self) -> None:
         """Have the producers of the connector's former tasks fenced. Errors: RetriableError; ConnectError."""
 
     def check(self) -> None:
-        """Errors: ConnectError where the task is another's by now; RetriableError where that cannot be known."""
+        """Errors: ConnectError if the task is another worker's by now; RetriableError if that cannot be known."""
 
 
 class TransactionLost(ConnectError):
-    """A transaction that was neither committed nor aborted: only a new start of the task knows where to go on."""
+    """A transaction was neither committed nor aborted; only a new start of the task knows where to go on."""
 
 
 class Transactions:
-    """For the task's own thread."""
+    """Transactions of one task, for its thread only."""
 
     def __init__(self, about: str, admission: Admission, stop: StopToken) -> None:
-        """`about` is the task's name in errors."""
+        """`about`: the task's name in errors."""
         self._about = about
         self._admission = admission
         self._stop = stop
@@ -76,20 +76,20 @@ class Transactions:
         self._opened_with: tuple[Mapping[str, Any], Deliveries] | None = None
         self._begun = False
         self.is_touched = False
-        """Whether records were sent since the owner set this to False."""
+        """True if records were sent since the owner set this to False."""
 
     def open(self, config: Mapping[str, Any], deliveries: Deliveries = Deliveries.NONE) -> Producer:
-        """The producer with this librdkafka configuration, which names its `transactional.id`; `deliveries` as of it.
+        """Return a producer with this librdkafka configuration, which has a `transactional.id`, and these `deliveries`.
 
-        Within a transaction it is the one that the transaction began with.
+        Within a transaction it is the producer that the transaction began with.
 
-        Errors: RetriableError, ConnectError, LoginRefused, StoppedError.
+        Errors: RetriableError; ConnectError; LoginRefused; StoppedError.
         """
         if self._producer is not None and (self._begun or self._opened_with == (config, deliveries)):
             return self._producer
         self.close()
         self._admission.fence()
-        # That may have taken long; a task that is another's by now must not fence it.
+        # Fencing may have taken long; a task that was assigned elsewhere must not fence its new owner.
         self._stop.raise_if_set("its transactions began")
         self._admission.check()
         producer = open_producer(config, deliveries, ClientStatistics("producer", config))
@@ -103,7 +103,7 @@ class Transactions:
 
     @property
     def has_begun(self) -> bool:
-        """Whether a transaction is open."""
+        """True if a transaction is open."""
         return self._begun
 
     def begin(self) -> None:
@@ -116,9 +116,9 @@ class Transactions:
         self._begun = True
 
     def commit(self, offsets: pa.RecordBatch) -> None:
-        """Commit what was sent since `begin`, and these rows with it, which are as `Producer` takes them.
+        """Commit what was sent since `begin`, and these rows of `Producer`'s shape.
 
-        Errors: TransactionLost, LoginRefused, StoppedError.
+        Errors: TransactionLost; LoginRefused; StoppedError.
         """
         producer = self._opened
         self.begin()
@@ -128,23 +128,23 @@ class Transactions:
         self._begun = False
 
     def abort(self, most_s: float = math.inf) -> None:
-        """Abort what was sent since `begin`, within this time. Errors: TransactionLost, LoginRefused, StoppedError."""
+        """Abort what was sent since `begin`, within `most_s`. Errors: TransactionLost; LoginRefused; StoppedError."""
         if not self._begun:
             return
         producer = self._opened
         with self._or_lost():
             self._until_done(producer, producer.abort_transaction, most_s)
         producer.waiting()
-        producer.refusals.clear()  # what was given up is not refused to the next batch
+        producer.refusals.clear()  # not to be taken for refusals of the next batch
         self._begun = self.is_touched = False
 
     def listen(self) -> None:
-        """Note what the producer reports."""
+        """Take in the producer's reports."""
         if self._producer is not None:
             self._producer.poll(0)
 
     def close(self) -> None:
-        """Send nothing more; an open transaction ends by `transaction.timeout.ms`, or as the task starts again."""
+        """Stop sending; `transaction.timeout.ms` or the task's next start ends an open transaction."""
         if self._producer is not None:
             self._producer.purge()
             self._producer, self._begun = None, False
@@ -170,7 +170,7 @@ class Transactions:
             patience.wait_on()
 
     def _until_done(self, producer: Producer, step: Callable[[float], None], most_s: float = math.inf) -> None:
-        """Repeat a call for as long as it may be repeated. Errors: KafkaException, LoginRefused, StoppedError."""
+        """Repeat a call while its errors are retriable. Errors: KafkaException; LoginRefused; StoppedError."""
         patience, until = self._patience(producer), time.monotonic() + most_s
         while True:
             try:
@@ -187,7 +187,7 @@ class Transactions:
 
     @contextlib.contextmanager
     def _or_lost(self) -> Iterator[None]:
-        """Errors: TransactionLost for what Kafka refuses within; the task starts again by itself then."""
+        """Raise Kafka's refusals within as TransactionLost; its retriable cause lets the task restart automatically."""
         try:
             yield
         except KafkaException as raised:

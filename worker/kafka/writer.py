@@ -1,23 +1,23 @@
-"""Records to Kafka: Arrow batches in, the reached offsets out.
+"""Writes records to Kafka: Arrow batches in, the reached offsets out.
 
 The same writer runs in the worker (inline) and in Spark's Python workers (in a job). Records of a partition keep their
 order: the producer is idempotent, and after a failure nothing after the failed record counts as reached.
 
-A record that its topic may refuse for its size is sent alone, once all earlier records have arrived: librdkafka would
-put it into a batch with others, the broker would refuse them all, and records sent after them would arrive first.
+A record that its topic may refuse for its size is sent alone, once all earlier records have arrived: in a batch with
+others, the broker would refuse them all, and records sent after them would arrive first.
 
 Decided: rows go to librdkafka as they lie in Arrow's buffers (librdkafka.py), because 2,000,000 records of 105 bytes
-to one partition took 1.1 s of the process's CPU, where confluent-kafka's `produce_batch` took 2.4 s and, with the same
-linger, 2.1 s (three alternating runs); loses: one more layout of C structs that we know.
+to one partition took 1.1 s of the process's CPU; confluent-kafka's `produce_batch` took 2.4 s and, with the same
+linger, 2.1 s (three alternating runs); loses: one more layout of C structs to know.
 
-Decided: a linger of half a second where none is configured, because librdkafka's thread spins while a batch has
-lingered enough and waits for one of the five requests in flight, which took half of its CPU; loses: a producer of many
-partitions, none of whose batches is full, has to notice by itself that its queue is (`_send`).
+Decided: a default linger of half a second, because librdkafka's thread spins while a batch has lingered enough and
+waits for one of the five requests in flight, which took half of its CPU; loses: a producer of many partitions without
+a full batch has to notice by itself that its queue is full (`_send`).
 
 Decided: one record at a time after the broker refused a batch, because a refusal names no record and takes innocent
 neighbours with it; loses: a refused batch is sent slowly, and records that its first try delivered arrive twice.
 
-Decided: not Spark's Kafka sink: measured 334k rec/s, where the slower writer before this one had 414k in the same run
+Decided: not Spark's Kafka sink: measured 334k rec/s, against 414k of the slower writer before this one in the same run
 (2,000,000 lines of 105 bytes), and it drops timestamps and reports no single records.
 """
 
@@ -62,7 +62,7 @@ _OF_THE_RECORD = frozenset(
         KafkaError.RECORD_LIST_TOO_LARGE,
     }
 )
-"""Errors of the record itself: a retry meets them again."""
+"""Errors of the record itself: retries do not help."""
 
 _GIVEN_UP = frozenset({KafkaError._PURGE_QUEUE, KafkaError._PURGE_INFLIGHT})
 _OF_THE_TOPIC = frozenset(
@@ -73,41 +73,40 @@ _OF_THE_TOPIC = frozenset(
         KafkaError._AUTHENTICATION,
     }
 )
-"""Errors that an operator must mend: the task fails, and says which."""
+"""Errors that an operator must mend: the task fails and names them."""
 
 
 CLIENT_BYTES = 8 << 20
-"""The most that one client of a task may buffer."""
+"""Buffer limit of one client of a task."""
 MOST_BYTES = 1_048_588
-"""The largest record batch that a topic takes by default: `max.message.bytes`."""
+"""Default of a topic's `max.message.bytes`: its largest record batch."""
 BATCH_SIZE = 1_000_000
-"""librdkafka's default bound of a batch."""
+"""librdkafka's default `batch.size`."""
 OVERHEAD_BYTES = 512
-"""More than Kafka adds to a record's key and value; headers are not counted."""
+"""Upper bound of what Kafka adds to a record's key and value, headers excluded."""
 LINGER_MS = 500
-"""How long a batch may wait until it is full. `finish` waits for nothing, so this delays no record."""
+"""How long a batch may wait to be full; delays no record, since `finish` flushes."""
 KEPT_BYTES = 32 << 20
-"""So much of keys, values and headers is on its way at most where each record may have to be sent again: then all of it
-has to arrive first."""
+"""Limit of unacknowledged keys, values and headers if records may have to be sent again; then all must arrive first."""
 _FULL_S = 0.01
-"""How soon a full queue is tried again."""
+"""Pause before a full queue is tried again."""
 
 
 class ProduceError(Exception):
-    """A task's records are refused, by Kafka or the worker, and no retry helps: an operator must act."""
+    """Kafka or the worker refuses a task's records; retries do not help, an operator must act."""
 
 
 def check_open(closed: InternalTopics, topics: Collection[str]) -> None:
-    """Refuse topics that are closed. Errors: ProduceError."""
+    """Refuse closed topics. Errors: ProduceError."""
     if (why := closed.refusal(topics)) is not None:
         raise ProduceError(why)
 
 
 class TopicMissing(RetriableError):
-    """A topic that a task's records go to, or a partition of it, does not exist yet or was deleted."""
+    """A topic of a task's records, or a partition of it, does not exist yet or was deleted."""
 
     def __init__(self, message: str, topics: Collection[str]) -> None:
-        """`topics`: all topics of the records, one of which is missing."""
+        """`topics`: all topics of the records; at least one is missing."""
         super().__init__(message)
         self.topics = frozenset(topics)
 
@@ -116,7 +115,7 @@ class KafkaWriter:
     """Sends the rows of one batch.
 
     Shape: rows have `topic, partition, timestamp, headers, key, value, error, drop, source_offset, split`, and may have
-    `unknown_topic`: a split ends before a row where that is set, and goes on inline.
+    `unknown_topic`: a split ends before the first row with a value there, and goes on inline.
     """
 
     def __init__(
@@ -131,15 +130,15 @@ class KafkaWriter:
         stop: StopToken | None = None,
         atomic: bool = False,
     ) -> None:
-        """`exact`: when the broker refuses a batch, find the record (inline); else answer RETRY (a job).
+        """`exact`: if the broker refuses a batch, find the record (inline); else answer RETRY (job).
 
-        `atomic`: the rows are of a transaction, which nothing that Kafka refused can be a part of: ProduceError.
+        `atomic`: the rows belong to a transaction, which a refused record fails as a whole: ProduceError.
 
-        `may_go_to` is called with topics before rows go there; where it returns False the answer is RETRY.
+        `may_go_to` is called with topics before rows go there; if it returns False, the answer is RETRY.
         `most_bytes`: the largest record batch that the topics take.
-        `report` is called with rows before they are left out or stop their split: bad ones, or one that Kafka refused,
-        with the reason.
-        `rows_share_offsets`: as of the source's task. `stop`: None where only the end of the process ends it.
+        `report` is called before rows are left out or stop their split: with bad rows and None, or with one row that
+        Kafka refused and the reason.
+        `rows_share_offsets`: as of the source's task. `stop`: None if only the end of the process stops it.
         """
         self._rows_share_offsets = rows_share_offsets
         self._alone_bytes = max(1, most_bytes - OVERHEAD_BYTES)
@@ -162,7 +161,7 @@ class KafkaWriter:
         producer.failures.clear()
 
     def write(self, rows: pa.RecordBatch) -> None:
-        """Send rows. Errors: as `finish`, where a row had to be waited for."""
+        """Send rows. Errors: as `finish`, if it had to wait."""
         if rows.num_rows == 0:
             return
         for split, part in _by_split(rows):
@@ -193,14 +192,14 @@ class KafkaWriter:
                 progress.end("a converter has to be told first of a topic that the next row goes to")
 
     def end(self, split: int, why: str) -> None:
-        """End a split before its end: rows that were written so far count."""
+        """End a split early; rows written so far count."""
         if split in self._progress:
             self._progress[split].end(why)
 
     def finish(self) -> dict[int, PartitionResult]:
-        """Wait until every row is acknowledged; how far each split got.
+        """Wait until every row is acknowledged; returns how far each split got.
 
-        Errors: StoppedError, RetriableError, ProduceError, LoginRefused.
+        Errors: StoppedError; RetriableError; ProduceError; LoginRefused.
         """
         self._arrive()
         return {
@@ -211,7 +210,7 @@ class KafkaWriter:
         }
 
     def _deliveries(self, progress: SplitProgress) -> tuple[Delivery, ...]:
-        """Where the split's last row stands, if it is certain that no other split wrote there after it."""
+        """Return the place of the split's last row; empty if another split may have written there after it."""
         alone = all(progress.places.isdisjoint(one.places) for one in self._progress.values() if one is not progress)
         if len(progress.places) != 1 or not alone or self._resent or progress.last_sent is None:
             return ()
@@ -236,7 +235,7 @@ class KafkaWriter:
     def _settle(self) -> None:
         refusals = self._producer.refusals[:]
         self._producer.refusals.clear()
-        # One that ends a transaction has librdkafka give up all others, which come first or alone then.
+        # A refusal that ends a transaction makes librdkafka give up all other records; these come first or alone.
         first = next((one for one in refusals if one.code() not in _GIVEN_UP), None) or self._why_given_up(refusals[0])
         count = len(refusals)
         if first.code() not in _OF_THE_RECORD:
@@ -268,8 +267,8 @@ class KafkaWriter:
         return given_up
 
     def _pieces(self, rows: pa.RecordBatch, size: int) -> Iterator[tuple[pa.RecordBatch, bool]]:
-        """The rows, of so many bytes, in order, in pieces; and whether a piece is one row that has to be sent alone."""
-        if size < self._alone_bytes:  # so no row is so large: quicker to know
+        """Cut rows of `size` bytes into pieces, in order; True with a row that must be sent alone."""
+        if size < self._alone_bytes:  # a quick check: no row can be that large
             yield rows, False
             return
         lengths = [pc.binary_length(rows[name]) for name in ("key", "value")]
@@ -287,7 +286,7 @@ class KafkaWriter:
             yield rows.slice(begin), False
 
     def _arrive(self) -> None:
-        """Wait until the rows sent so far have arrived, or their splits have stopped."""
+        """Wait until the rows sent so far have arrived or their splits have stopped."""
         self._flush()
         if self._producer.refusals:
             self._settle()
@@ -309,7 +308,7 @@ class KafkaWriter:
             rows = rows.slice(settled)
             if settled or not rows.num_rows:
                 self._producer.poll(_FULL_S if rows.num_rows else 0)
-            # Nothing is full enough to go: sent as it is, it makes room.
+            # No batch is full: flush to make room in the queue.
             elif left := self._producer.flush(_FULL_S):
                 self._wait_no_longer(left)
 
@@ -318,10 +317,7 @@ class KafkaWriter:
             self._wait_no_longer(left)
 
     def _wait_no_longer(self, left: int) -> None:
-        """So many records are on their way.
-
-        Errors: StoppedError once the task has been stopping for a while; LoginRefused once Kafka lets none in.
-        """
+        """Check that waiting for `left` records may go on. Errors: as `Patience.wait_on`."""
         if left < self._left:  # some broker takes them
             self._producer.failures.clear()
         self._left = left
@@ -358,13 +354,13 @@ class KafkaWriter:
 def open_producer(
     config: Mapping[str, Any], deliveries: Deliveries = Deliveries.NONE, statistics: ClientStatistics | None = None
 ) -> Producer:
-    """A producer of that config."""
+    """Open a producer with this config."""
     client_log = logging.getLogger("headrace.worker.kafka.writer.client")
     return Producer({"linger.ms": LINGER_MS, **config}, client_log, deliveries, statistics)
 
 
 class _Kept(threading.local):
-    """Each thread's own producers: tasks that shared one would get each other's refusals."""
+    """Producers of each thread; tasks that shared one would get each other's refusals."""
 
     def __init__(self) -> None:
         self.producers: dict[str, Producer] = {}
@@ -374,7 +370,7 @@ _kept = _Kept()
 
 
 def kept_producer(config: Mapping[str, Any], deliveries: Deliveries = Deliveries.NONE) -> Producer:
-    """This thread's producer of that config: a Python worker keeps it from one job to the next."""
+    """Return this thread's producer with this config; a Python worker keeps it between jobs."""
     key = _key(config)
     if key not in _kept.producers:
         _kept.producers[key] = open_producer(config, deliveries)
@@ -382,7 +378,7 @@ def kept_producer(config: Mapping[str, Any], deliveries: Deliveries = Deliveries
 
 
 def discard_producer(config: Mapping[str, Any]) -> None:
-    """The next `kept_producer` of that config on this thread is a new one."""
+    """Drop this thread's kept producer with this config, and its unsettled records."""
     producer = _kept.producers.pop(_key(config), None)
     if producer is not None:
         producer.purge()
@@ -421,7 +417,7 @@ def _remedy(refusal: KafkaError) -> str:
 
 
 def _up_to_unknown(rows: pa.RecordBatch) -> pa.RecordBatch:
-    """The rows before the first that its converter cannot encode yet (`encode.UNKNOWN_TOPIC`)."""
+    """Return the rows before the first that its converter cannot encode yet (`encode.UNKNOWN_TOPIC`)."""
     if UNKNOWN_TOPIC not in rows.schema.names or rows[UNKNOWN_TOPIC].null_count == len(rows):
         return rows
     return rows.slice(0, pc.index(rows[UNKNOWN_TOPIC].is_valid(), True).as_py())

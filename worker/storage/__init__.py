@@ -1,3 +1,4 @@
-"""Configs, offsets and statuses, kept in Connect's compacted topics or in a file. Begin at `compacted_topic.py`, then
-`config_topic.py`.
+"""Configs, offsets and statuses, stored in Connect's compacted topics or in a file.
+
+Begin at `compacted_topic.py`, then `config_topic.py`.
 """

@@ -7,29 +7,29 @@
 | `target-state-<c>` | `{"state":…,"state.v2":…}` or null | the connector's target state |
 | `connector-<c>` | `{"properties":{…}}`, null: deleted | its config |
 | `task-<c>-<n>` | `{"properties":{…}}` | a task's config, which counts from the next commit on |
-| `commit-<c>` | `{"tasks":N}` | there are N tasks, whose configs stand before it |
+| `commit-<c>` | `{"tasks":N}` | there are N tasks, with configs before this record |
 | `restart-connector-<c>` | `{"include-tasks":…,"only-failed":…}` | restart it |
 | `tasks-fencing-<c>` | `{"task-count":N}` | the producers of its former first N tasks are fenced |
-| `session-key` | `{"key":…,"algorithm":…,"creation-timestamp":…}` | the key with which workers sign requests |
+| `session-key` | `{"key":…,"algorithm":…,"creation-timestamp":…}` | the key that workers sign requests with |
 | `logger-cluster-<namespace>` | `{"level":…}` | log it from this level on |
 
-**The offset** is that of the last record + 1, whatever the record says; one that is not JSON does not count. Workers
+**The offset** is the last record's + 1, whatever its content; a record that is not JSON does not count. Workers
 compare it for equality, so every worker, Java's too, has to count alike.
 
-**Compaction** keeps the last record of each key where it stands, and some day drops deletions. Thus (Invariant 7):
-- A commit counts though its connector was not seen yet: a config that was written again comes after the tasks that
-  went on with it. The tasks show once the connector does. Which config they were made from is then unknown, so the
+**Compaction** keeps the last record of each key in its place, and some day drops deletions. Thus (Invariant 7):
+- A commit counts even if its connector was not seen yet: a config that was written again comes after the tasks that
+  went on with it. The tasks become visible with the connector. Which config they were made from is then unknown, so the
   connector publishes them anew when it starts. (Apache forgets the tasks.)
 - A deletion ends everything but the target state, the fencing count and the generation. Tasks and commits after it
   belong to the deleted connector, until the connector is configured again.
-- Because a deletion may be gone while the commit before it stays, a worker that deletes a connector here deletes its
+- A deletion may be dropped while the commit before it stays, so a worker that deletes a connector here deletes its
   commit too, after it. A null commit is the deletion of a connector that is unknown, and means nothing for one that
-  is known: Apache ignores both. Where Apache deleted it and a namesake was made a day or more later, a worker that
+  is known: Apache ignores both. If Apache deleted it and a namesake was made a day or more later, a worker that
   starts then gives the namesake the old tasks, until the namesake starts and publishes its own.
-- A commit with fewer task configs before it than it counts shows no tasks (`inconsistent`), as Apache's: a later
+- A commit with fewer task configs before it than it counts shows no tasks (`inconsistent`), as in Apache: a later
   writer began to replace them, and the topic holds configs of two generations.
 
-**Bounded**: of each connector so many task configs are kept as the worker allows; a commit of more shows no tasks.
+**Bounded**: at most `most_tasks` task configs of each connector are kept; a commit of more shows no tasks.
 """
 
 from __future__ import annotations
@@ -54,21 +54,21 @@ TaskConfig = Mapping[str, str]
 
 @dataclass(frozen=True)
 class ConnectorChanged:
-    """A connector was configured, for the first time or again, perhaps with the same config."""
+    """A connector was created or configured again, perhaps with the same config."""
 
     name: str
 
 
 @dataclass(frozen=True)
 class ConnectorRemoved:
-    """A connector that was known was deleted."""
+    """A known connector was deleted."""
 
     name: str
 
 
 @dataclass(frozen=True)
 class TasksChanged:
-    """A connector's tasks were committed; `tasks` are those that are new, none where some are missing."""
+    """A connector's tasks were committed; `tasks` are all of them, none if configs are missing."""
 
     name: str
     tasks: tuple[TaskId, ...]
@@ -76,19 +76,19 @@ class TasksChanged:
 
 @dataclass(frozen=True)
 class TargetChanged:
-    """A connector is to be doing something else than before."""
+    """A connector's target state changed."""
 
     name: str
 
 
 @dataclass(frozen=True)
 class SessionKeyChanged:
-    """Workers sign with another key."""
+    """The key that workers sign with changed."""
 
 
 @dataclass(frozen=True)
 class RestartAsked:
-    """A connector, its tasks too if so said, are to be restarted, all or those that failed."""
+    """A restart was requested; `include_tasks`: of the tasks, too; `only_failed`: of failed parts only."""
 
     name: str
     include_tasks: bool
@@ -97,7 +97,7 @@ class RestartAsked:
 
 @dataclass(frozen=True)
 class LevelChanged:
-    """Every worker is to log this namespace from this level on."""
+    """The log level of a namespace was set for every worker."""
 
     namespace: str
     level: str
@@ -110,14 +110,14 @@ Event: TypeAlias = (
 
 @dataclass(frozen=True, slots=True)
 class _Entry:
-    """The state of one connector; its mappings are never changed."""
+    """State of one connector; its mappings are never mutated."""
 
     config: Config | None = None
-    """None: not seen, or deleted."""
+    """None if not seen yet, or deleted."""
     deleted: bool = False
     target: TargetState | None = None
     deferred: Mapping[int, TaskConfig] = field(default_factory=dict)
-    """Task configs without a commit yet."""
+    """Task configs not yet committed."""
     tasks: tuple[TaskConfig, ...] = ()
     count: int | None = None
     inconsistent: bool = False
@@ -129,36 +129,36 @@ class _Entry:
 
 @dataclass(frozen=True)
 class ClusterConfig:
-    """The cluster's configuration as of one record of its config topic; any thread may read it at any time."""
+    """The cluster's configuration as of one record of its config topic; immutable, so any thread may read it."""
 
     offset: int = 0
-    """That of the last record taken in, + 1."""
+    """Offset of the last record folded, + 1."""
     session_key: SessionKey | None = None
     entries: Mapping[str, _Entry] = field(default_factory=dict, repr=False)
     most_tasks: int = TASKS_BOUND.default
-    """Of a connector: any worker, one in Java too, may have written more."""
+    """Limit of a connector's tasks; other workers, Java's too, may have written more."""
 
     @cached_property
     def connectors(self) -> Mapping[str, Config]:
-        """The config of every connector, its variables unresolved."""
+        """Config of every connector, with variables unresolved."""
         return {name: entry.config for name, entry in self.entries.items() if entry.config is not None}
 
     @cached_property
     def targets(self) -> Mapping[str, TargetState]:
-        """The target state of every connector."""
+        """Target state of every connector."""
         return {name: self.entries[name].target or TargetState.STARTED for name in self.connectors}
 
     def tasks(self, name: str) -> tuple[TaskId, ...]:
-        """The tasks of a connector; none where it is unknown or inconsistent."""
+        """List a connector's tasks; none if it is unknown or inconsistent."""
         return tuple(TaskId(name, number) for number in range(len(self.task_configs(name))))
 
     def task_configs(self, name: str) -> tuple[TaskConfig, ...]:
-        """Those of a connector's tasks, in their order."""
+        """Return the configs of a connector's tasks, in order; none if it is unknown or inconsistent."""
         entry = self.entry(name)
         return () if entry.config is None or entry.inconsistent else entry.tasks
 
     def task_config(self, task: TaskId) -> TaskConfig:
-        """A task's config. Errors: KeyError where there is no such task."""
+        """Return a task's config. Errors: KeyError if there is no such task."""
         configs = self.task_configs(task.connector)
         if not 0 <= task.task < len(configs):
             raise KeyError(task)
@@ -166,38 +166,38 @@ class ClusterConfig:
 
     @cached_property
     def applied(self) -> Mapping[str, Config]:
-        """The config from which each connector's tasks were made, where known."""
+        """The config that each connector's tasks were made from, if known."""
         found = {name: self.entries[name].applied for name in self.connectors}
         return {name: config for name, config in found.items() if config is not None}
 
     @cached_property
     def task_counts(self) -> Mapping[str, int]:
-        """The number of tasks in each connector's last commit, also of inconsistent connectors."""
+        """Number of tasks in each connector's last commit, also of inconsistent connectors."""
         found = {name: self.entries[name].count for name in self.connectors}
         return {name: count for name, count in found.items() if count is not None}
 
     @cached_property
     def generations(self) -> Mapping[str, int]:
-        """How often each connector's tasks were committed, as far as the topic shows; the first is 0."""
+        """Number of each connector's task generation, counted from 0 as far as the topic shows."""
         return {name: entry.generation for name, entry in self.entries.items() if entry.generation is not None}
 
     @cached_property
     def fencing_counts(self) -> Mapping[str, int]:
-        """How many tasks' producers were fenced last; only exactly-once sources have such records."""
+        """Number of tasks in each connector's last fencing record; only exactly-once sources have one."""
         return {name: entry.fencing_count for name, entry in self.entries.items() if entry.fencing_count is not None}
 
     @cached_property
     def pending_fencing(self) -> frozenset[str]:
-        """The connectors whose tasks were committed since producers were fenced."""
+        """Connectors whose tasks were committed after the last fencing."""
         return frozenset(name for name in self.connectors if self.entries[name].pending_fencing)
 
     @cached_property
     def inconsistent(self) -> frozenset[str]:
-        """The connectors whose last commit lacks task configs."""
+        """Connectors whose last commit lacks task configs."""
         return frozenset(name for name in self.connectors if self.entries[name].inconsistent)
 
     def fold(self, record: Record) -> tuple[ClusterConfig, Event | None]:
-        """The configuration with this record, and the change; a record that makes no sense is logged and ignored."""
+        """Return the configuration with this record, and the event; an invalid record is logged and ignored."""
         try:
             value = None if record.value is None else json.loads(record.value)
         except ValueError as error:
@@ -216,16 +216,16 @@ class ClusterConfig:
         return moved, None
 
     def entry(self, name: str) -> _Entry:
-        """All that is known under this name."""
+        """Return everything known under this name."""
         return self.entries.get(name, _NOTHING)
 
     def having(self, name: str, entry: _Entry) -> ClusterConfig:
-        """The same with this known under the name."""
+        """Return a copy with this entry under the name."""
         return replace(self, entries={**self.entries, name: entry})
 
 
 class _Senseless(Exception):
-    """An error in a record; its text never shows the value, which may have secrets in it (Invariant 6)."""
+    """An invalid record; the text never shows the value, which may contain secrets (Invariant 6)."""
 
 
 _Folded: TypeAlias = tuple[ClusterConfig, Event | None]
@@ -339,7 +339,7 @@ _MEANINGS: Final[Mapping[str, Callable[[ClusterConfig, str, Any], _Folded]]] = {
     _SESSION_KEY: _session_key,
     "logger-cluster-": _level,
 }
-"""By the beginning of the key, tried in this order."""
+"""Handlers by prefix of the key, tried in this order."""
 
 
 def _properties(value: Any) -> dict[str, str | None]:

@@ -7,19 +7,19 @@
     topic.read_to_end(timeout_s=3)            # on_record was called with everything that is in it now
     topic.stop()
 
-`on_record` is called with every `Record` in the order of its partition, also while `start` runs, always on the topic's
-own thread. An error in it is logged with the record's key, and the next record follows. It must not wait for this topic
+`on_record` is called with every `Record` in the order of its partition, also during `start`, always on the topic's own
+thread. An error in it is logged with the record's key, and the next record follows. It must not wait for this topic
 (`read_to_end`, `send_all`, `send(…).result()`): that would never end. Callbacks of a future of `send` run on the thread
 that receives the brokers' answers and must not wait either.
 
-A value of None is a tombstone. Keys go to the partitions where Java's producer puts them. When a broker goes away,
-reading and writing go on once it is back; only callers that wait have a budget.
+A value of None is a tombstone. Keys go to the partitions that Java's producer chooses. When a broker goes away, reading
+and writing go on once it is back; only callers that wait have a budget.
 
-Errors of waiting: TimedOut when the budget ends (sent records may still arrive), ConnectError where waiting does not
-help, StoppedError after `stop`. A future of `send` has RetriableError where sending again may help, else ConnectError.
+Errors of waiting: TimedOut when the budget ends (sent records may still arrive), ConnectError if waiting does not help,
+StoppedError after `stop`. A future of `send` has RetriableError if sending again may help, else ConnectError.
 
 Decided: the position after transaction markers is taken from librdkafka's end-of-partition events, because nothing
-else there counts markers; loses: half a second (an empty fetch) where a marker is a partition's last entry.
+else there counts markers; loses: half a second (an empty fetch) if a marker is a partition's last entry.
 Decided: the producer is made with the first `send`, because most workers never write to the config topic; loses:
 errors of a producer's settings show only then.
 """
@@ -63,28 +63,28 @@ log = logging.getLogger(__name__)
 
 _READ_BYTES: Final = 4 << 20
 _WRITE_BYTES: Final = 16 << 20
-"""Bounds of what librdkafka buffers for one topic: a host runs many workers, each with three of them."""
+"""Limits of librdkafka's buffers for one topic: a host runs many workers with three topics each."""
 _LOOK_UP_S: Final = 0.25
 _SAY_EVERY_S: Final = 10.0
 
 
 class Record(NamedTuple):
-    """A record as it stands in the topic."""
+    """A record of the topic."""
 
     key: bytes | None
     value: bytes | None
-    """None: a tombstone."""
+    """None for a tombstone."""
     partition: int
     offset: int
 
 
 class CompactedTopic:
-    """A topic that holds the last value of each key, followed from its beginning. Any thread may call."""
+    """A topic with the last value of each key, followed from its beginning. Any thread may call it."""
 
     def __init__(self, settings: TopicSettings, on_record: Callable[[Record], None]) -> None:
         self.settings = settings
         self.partitions: tuple[int, ...] = ()
-        """Its partitions, once started."""
+        """The partitions' numbers; empty before `start`."""
         self._on_record = on_record
         self._stopping = StopToken()
         self._moved = threading.Condition()
@@ -99,13 +99,13 @@ class CompactedTopic:
 
     @property
     def topic(self) -> str:
-        """Its name."""
+        """The topic's name."""
         return self.settings.topic
 
     def start(self, timeout_s: float) -> None:
-        """Create or check the topic, hand everything in it to `on_record`, and follow it.
+        """Create or check the topic, pass everything in it to `on_record`, and follow it. Call `stop` after an error.
 
-        Errors: ConfigError where the topic cannot be used, TimedOut, ConnectError, StoppedError; call `stop` then.
+        Errors: ConfigError if the topic cannot be used; TimedOut; ConnectError; StoppedError.
         """
         budget = self._budget(timeout_s, "getting ready")
         self.partitions = tuple(prepare(self.settings, budget))
@@ -122,7 +122,7 @@ class CompactedTopic:
     def read_to_end(self, timeout_s: float) -> None:
         """Wait until `on_record` was called with everything that is in the topic now, or was sent from here.
 
-        Errors: TimedOut, ConnectError, StoppedError.
+        Errors: TimedOut; ConnectError; StoppedError.
         """
         if threading.current_thread() is self._follower:
             raise RuntimeError(f"topic {self.topic} cannot be waited for on the thread that reads it")
@@ -136,7 +136,7 @@ class CompactedTopic:
     def send(self, key: bytes, value: bytes | None) -> Future[None]:
         """Send a record; the future is done once all replicas have it. Waits only while the buffer is full.
 
-        Errors: of the future, RetriableError or ConnectError.
+        Errors of the future: RetriableError; ConnectError.
         """
         future = Future[None]()
         future.set_running_or_notify_cancel()  # a sent record cannot be cancelled
@@ -152,9 +152,9 @@ class CompactedTopic:
         return future
 
     def send_all(self, records: Iterable[tuple[bytes, bytes | None]], timeout_s: float) -> None:
-        """Send records and wait until all replicas have them, in this order where they share a partition.
+        """Send records and wait until all replicas have them; within a partition they keep this order.
 
-        Errors: TimedOut (some may still arrive), ConnectError, StoppedError.
+        Errors: TimedOut (some may still arrive); ConnectError; StoppedError.
         """
         budget = self._budget(timeout_s, "writing")
         for future in [self.send(key, value) for key, value in records]:
@@ -164,7 +164,7 @@ class CompactedTopic:
                 raise ConnectError(str(error)) from error
 
     def stop(self, timeout_s: float = 5.0) -> None:
-        """Wait for sent records, or give them up after `timeout_s`; then end reading and writing."""
+        """Wait for sent records, or give them up after `timeout_s`; then stop reading and writing."""
         until = time.monotonic() + timeout_s
         with self._sending:
             sent, producer = set(self._pending), self._producer
@@ -191,7 +191,7 @@ class CompactedTopic:
         admin = admin_client(self.settings.admin.librdkafka())
         spec: Any = OffsetSpec
         latest = {TopicPartition(self.topic, number): spec.latest() for number in self.partitions}
-        # Uncommitted, so that the end of transactions that are still open is awaited, as Apache does.
+        # Uncommitted, so that the end of open transactions is awaited, as in Apache.
         options = {"isolation_level": IsolationLevel.READ_UNCOMMITTED, "request_timeout": REQUEST_TIMEOUT_S}
         try:
             found = asked(lambda: admin.list_offsets(latest, **options), budget)
@@ -267,7 +267,7 @@ class CompactedTopic:
     def _hear(self, producer: Producer) -> None:
         while not self._stopping.is_set():
             producer.poll(_LOOK_UP_S)
-        producer.flush(1.0)  # calls back for records that were given up
+        producer.flush(1.0)  # calls back for purged records
 
     def _settle(self, future: Future[None], error: KafkaError | None) -> None:
         self._forget(future)
@@ -287,7 +287,7 @@ class CompactedTopic:
 
 
 def too_large(topic: str) -> TooLarge:
-    """The error for a record that is too large for the producer or the brokers."""
+    """Return the error for a record that is too large for the producer or the brokers."""
     return TooLarge(
         f"It is larger than the topic {topic} takes. Make it smaller; or let an operator raise max.message.bytes of "
         "the topic, and max.request.size of the worker."
@@ -295,4 +295,4 @@ def too_large(topic: str) -> TooLarge:
 
 
 MakeTopic = Callable[[TopicSettings, Callable[[Record], None]], CompactedTopic]
-"""How a store gets its topic."""
+"""Makes a store's topic."""

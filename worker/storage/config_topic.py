@@ -1,14 +1,14 @@
-"""The config topic: the cluster's configuration, followed, and written as Apache writes it, byte for byte.
+"""The config topic: reads and follows the cluster's configuration, and writes it as Apache does, byte for byte.
 
 Leaders write connectors, tasks, restarts and session keys, one write at a time; any worker writes targets and log
-levels. A write has 30 seconds, and shows in `snapshot` when it is done (where Apache reads to the end too; targets
-except STOPPED, restarts and levels show when they arrive).
+levels. A write has 30 seconds. When it is done, `snapshot` shows it if Apache reads to the end after it, too; targets
+except STOPPED, restarts and levels show once they are read.
 
-Decided: tasks that go on unchanged are published again when their connector is configured again, unless its config
-changed while it is to be running: then it publishes them itself when it starts, for they were made from another
-config. Else compaction would leave the commit ahead of the connector's record, which is where Apache's workers lose
-the tasks when they start; loses: a connector that is configured again with the same config has its tasks restarted,
-and a Java worker that starts while such a connector fails to start may still miss its tasks.
+Decided: unchanged tasks are published again when their connector is configured again, unless its config changed and it
+is to run: then it publishes its tasks when it starts, since the old ones were made from another config. Else compaction
+would leave the commit ahead of the connector's record, and Apache's workers lose such tasks when they start; loses: a
+connector that is configured again with the same config has its tasks restarted, and a Java worker that starts while
+such a connector fails to start may still miss its tasks.
 """
 
 from __future__ import annotations
@@ -39,10 +39,10 @@ _CLAIM_SECONDS: Final = 5.0
 
 
 class ConfigTopic:
-    """The cluster's configuration as this worker knows it. Any thread may call, but the topic's own must not wait."""
+    """The cluster's configuration as read by this worker. Any thread may call it; the topic's own must not wait."""
 
     def __init__(self, worker: WorkerConfig) -> None:
-        """Errors: ConfigError for client settings that cannot be served."""
+        """Errors: ConfigError if the clients' settings cannot be served."""
         settings = TopicSettings.of(worker, "config")
         self._topic = CompactedTopic(settings, self._take)
         self._leader: LeaderWriter | None = None
@@ -59,15 +59,15 @@ class ConfigTopic:
         self._started = True
 
     def follow(self, follower: Callable[[Event, int], None]) -> None:
-        """Call `follower`, on the topic's thread, with each later change and the offset of the cluster after it."""
+        """Call `follower`, on the topic's thread, with each later event and the configuration's offset after it."""
         self._follower = follower
 
     def stop(self) -> None:
-        """End; nothing is read or written any more."""
+        """Stop reading and writing."""
         self._topic.stop()
 
     def lead(self, leads: bool) -> None:
-        """Note that this worker leads, or follows; a leader fences the one before where sources may be exactly-once."""
+        """Note if this worker leads; a leader fences the former one if sources may be exactly-once."""
         if self._leader is None:
             return
         if not leads:
@@ -79,11 +79,11 @@ class ConfigTopic:
             log.warning("The first write as the leader will try again: %s", error)
 
     def snapshot(self) -> ClusterConfig:
-        """The configuration as read so far."""
+        """Return the configuration as read so far."""
         return self._state
 
     def refresh(self, timeout_s: float) -> ClusterConfig:
-        """Read the topic to its end; its configuration. Errors: TimedOut, ConnectError."""
+        """Read the topic to its end; returns the configuration. Errors: TimedOut; ConnectError."""
         try:
             self._topic.read_to_end(timeout_s)
         except StoppedError as error:
@@ -91,7 +91,7 @@ class ConfigTopic:
         return self._state
 
     def put_connector(self, name: str, config: Config, target: TargetState | None = None) -> None:
-        """Give the connector this config, and this target where there is one."""
+        """Write the connector's config, and its target state if given. Errors: ConnectError."""
         with self._write("Error writing connector configuration to Kafka") as write:
             was = self._state.connectors.get(name)
             records: list[tuple[str, Any]] = [(f"connector-{name}", {"properties": dict(config)})]
@@ -105,16 +105,16 @@ class ConfigTopic:
                 self._put_tasks(write, name, tasks)
 
     def remove_connector(self, name: str) -> None:
-        """Delete the connector."""
+        """Delete the connector. Errors: ConnectError."""
         with self._write("Error removing connector configuration from Kafka") as write:
-            # The commit goes too, lest compaction leave it to a namesake (see cluster_config); Apache passes over it.
+            # Delete the commit too, lest compaction leave it to a namesake (see cluster_config); Apache ignores that.
             write.send((f"connector-{name}", None), (f"commit-{name}", None), (f"target-state-{name}", None))
             write.refresh()
 
     def put_tasks(self, name: str, configs: Sequence[Mapping[str, str]]) -> None:
-        """Give the connector these tasks.
+        """Write the connector's task configs.
 
-        Errors: NotFound if it has been deleted, BadRequest if it is STOPPED; nothing is written then.
+        Errors: NotFound if it has been deleted; BadRequest if it is STOPPED; nothing is written then. ConnectError.
         """
         with self._write("Error writing task configurations to Kafka") as write:
             write.refresh()
@@ -125,7 +125,7 @@ class ConfigTopic:
             self._put_tasks(write, name, configs)
 
     def put_stopped(self, name: str) -> None:
-        """Remove the connector's tasks and make it STOPPED; after that it gets no tasks."""
+        """Remove the connector's tasks and set it to STOPPED; then it gets no tasks. Errors: ConnectError."""
         with self._write("Error writing task configurations to Kafka") as write:
             self._put_tasks(write, name, [])
             write.failed = "Error writing target state to Kafka"
@@ -133,21 +133,24 @@ class ConfigTopic:
             write.refresh()
 
     def put_target(self, name: str, target: TargetState) -> None:
-        """Give the connector this target state."""
+        """Write the connector's target state. Errors: ConnectError."""
         with self._write("Error writing target state to Kafka", leads=False) as write:
             write.send((f"target-state-{name}", _target(target)))
 
     def put_restart(self, name: str, include_tasks: bool, only_failed: bool) -> None:
-        """Ask for a restart of the connector and, with `include_tasks`, of its tasks; or of those that failed."""
+        """Request a restart of the connector; `include_tasks`: of its tasks, too; `only_failed`: of failed parts only.
+
+        Errors: ConnectError.
+        """
         asked = f"restart request for {{connectorName='{name}', onlyFailed={_java(only_failed)}, "
         with self._write(f"Error writing {asked}includeTasks={_java(include_tasks)}}} to Kafka") as write:
             value = {"include-tasks": include_tasks, "only-failed": only_failed}
             write.send((f"restart-connector-{name}", value))
 
     def put_fencing(self, name: str, count: int, generation: int | None) -> None:
-        """Note that the connector's former tasks are fenced, and that it has so many now, of this generation.
+        """Write that the connector's former tasks are fenced and that it has `count` tasks of this generation.
 
-        Errors: Conflict where it has others by now.
+        Errors: Conflict if its tasks have changed; ConnectError.
         """
         with self._write("Error writing task count record to Kafka") as write:
             write.refresh()
@@ -159,19 +162,19 @@ class ConfigTopic:
             write.refresh()
 
     def put_session_key(self, key: SessionKey) -> None:
-        """Give the workers this key to sign with."""
+        """Write the key that workers sign with. Errors: ConnectError."""
         with self._write("Error writing session key to Kafka") as write:
             write.send(("session-key", key.value()))
             write.refresh()
 
     def put_level(self, namespace: str, level: str) -> None:
-        """Make every worker log this namespace from this level on."""
+        """Set the namespace's log level on every worker. Errors: ConnectError."""
         with self._write("Error writing logger level to Kafka", leads=False) as write:
             write.send((f"logger-cluster-{namespace}", {"level": level}))
 
     def _put_tasks(self, write: _Write, name: str, configs: Sequence[Mapping[str, str]]) -> None:
         if configs:
-            # All arrive before the commit is sent: a commit that counts missing configs ends the tasks.
+            # All arrive before the commit is sent: a commit without all its configs ends the tasks.
             write.send(*((f"task-{name}-{n}", {"properties": dict(config)}) for n, config in enumerate(configs)))
         write.failed = "Error writing root configuration to Kafka"
         write.send((f"commit-{name}", {"tasks": len(configs)}))
@@ -179,9 +182,9 @@ class ConfigTopic:
 
     @contextmanager
     def _write(self, failed: str, leads: bool = True) -> Iterator[_Write]:
-        """One write within its budget, alone where only leaders do it.
+        """Do one write within its budget; leaders' writes exclude each other.
 
-        Errors: ConnectError with the text and its cause; those of requests (NotFound and the like) as they are.
+        Errors: ConnectError with the text `failed` and its cause; those of requests (NotFound and the like) unchanged.
         """
         write = _Write(self._topic, failed, self._leader if leads else None)
         lock = self._writing if leads else nullcontext()
@@ -195,13 +198,13 @@ class ConfigTopic:
 
     def _take(self, record: Record) -> None:
         self._state, event = self._state.fold(record)
-        # Requests from before this worker's start are not for it.
+        # Requests made before this worker's start are not for it.
         if event is not None and self._started and self._follower is not None:
             self._follower(event, self._state.offset)
 
 
 class _Write:
-    """One write: its remaining time, and the text of its failure."""
+    """One write, with its remaining time and the text of its failure."""
 
     def __init__(self, topic: CompactedTopic, failed: str, leader: LeaderWriter | None) -> None:
         self.failed = failed
@@ -210,12 +213,11 @@ class _Write:
         self._until = time.monotonic() + WRITE_SECONDS
 
     def send(self, *records: tuple[str, Any]) -> None:
-        """Send these until all replicas have them. Errors: as `CompactedTopic.send_all` or `LeaderWriter.send_all`."""
+        """Send records; waits until all replicas have them. Errors: as `send_all` of the topic or of `LeaderWriter`."""
         encoded = [(key.encode(), None if value is None else java_json(value).encode()) for key, value in records]
         (self._leader or self._topic).send_all(encoded, self._left)
 
     def refresh(self) -> None:
-        """Read what was written. Errors: as `CompactedTopic.read_to_end`."""
         self._topic.read_to_end(self._left)
 
     @property
@@ -224,7 +226,7 @@ class _Write:
 
 
 def _target(target: TargetState) -> dict[str, str]:
-    # Workers before 3.5 know no STOPPED.
+    # Workers before 3.5 do not know STOPPED.
     before = TargetState.PAUSED if target is TargetState.STOPPED else target
     return {"state": str(before), "state.v2": str(target)}
 

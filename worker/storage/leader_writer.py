@@ -1,8 +1,8 @@
-"""The leader's own producer for the config topic: transactional, so that a new leader fences the one before.
+"""The leader's producer for the config topic: transactional, so that a new leader fences the former one.
 
-Only where `exactly.once.source.support` is `preparing` or `enabled`: a former leader that does not know of its end yet
-must not write task configs, or that tasks were fenced. Any failure closes the producer; the next write claims the topic
-anew, which a worker does only while it leads.
+Used only if `exactly.once.source.support` is `preparing` or `enabled`: a former leader that does not know yet that
+it was replaced must not write task configs, or that tasks were fenced. Any failure closes the producer; the next write
+claims the topic again, which a worker does only while it leads.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ _BYTES: Final = 16 << 20
 
 
 class NotWritten(ConnectError):
-    """The leader could not write, or is the leader no more."""
+    """The leader could not write, or no longer leads."""
 
 
 class LeaderWriter:
-    """Writes as the leader; any thread may call."""
+    """Writes to the config topic as the leader. Any thread may call it."""
 
     def __init__(self, topic: str, client: ClientConfig) -> None:
-        """`client` names a `transactional.id` that all workers of the cluster share."""
+        """`client` has a `transactional.id` that all workers of the cluster share."""
         self._topic = topic
         self._client = client
         self._lock = threading.Lock()
@@ -40,13 +40,13 @@ class LeaderWriter:
         self._producer: Producer | None = None
 
     def claim(self, timeout_s: float) -> None:
-        """This worker leads from now on: fence a former leader, unless that is done. Errors: NotWritten."""
+        """Begin to lead: fence the former leader, unless done already. Errors: NotWritten."""
         with self._lock:
             self._leads = True
             self._claimed(time.monotonic() + timeout_s)
 
     def send_all(self, records: Iterable[tuple[bytes, bytes | None]], timeout_s: float) -> None:
-        """Write these records in one transaction, and wait until it is committed. Errors: NotWritten, TooLarge."""
+        """Write records in one transaction, and wait until it is committed. Errors: NotWritten; TooLarge."""
         until = time.monotonic() + timeout_s
         with self._lock:
             producer = self._claimed(until)
@@ -63,7 +63,7 @@ class LeaderWriter:
                 raise _not_written(error) from error
 
     def give_up(self) -> None:
-        """Write nothing more: another worker leads."""
+        """Stop writing: another worker leads."""
         with self._lock:
             self._leads, self._producer = False, None
 

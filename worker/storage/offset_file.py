@@ -1,9 +1,9 @@
-"""The contract of a store of source offsets, and standalone mode's store: the file `offset.storage.file.filename`.
+"""Contract of source offset stores, and standalone mode's store: the file `offset.storage.file.filename`.
 
 The file is JSON: the id of the Kafka cluster that the offsets belong to, and each connector's source partitions with
-their offsets. It is written whole to a temporary file, synced, and renamed over the old one (Invariant 7): at any
-instant of `kill -9` one complete file is there. A file that Apache Connect wrote (a serialized Java HashMap) is read
-once and kept beside the new one as `<name>.apache`.
+their offsets. It is written whole to a temporary file, synced, and renamed over the old one (Invariant 7): one complete
+file exists at any instant of `kill -9`. A file written by Apache Connect (a serialized Java HashMap) is read once and
+kept as `<name>.apache`.
 """
 
 from __future__ import annotations
@@ -32,49 +32,49 @@ _in_order = json.JSONEncoder(sort_keys=True, separators=(",", ":"))
 
 
 class SourceOffsets(ABC):
-    """Source offsets: known as of the last `set`, stored as of the last `flush`. Any thread may call."""
+    """Source offsets, known as of the last `set`, stored as of the last `flush`. Any thread may call it."""
 
     @property
     @abstractmethod
     def durable(self) -> int:
-        """Every `set` that answered this number or less is stored."""
+        """The number up to which every `set` is stored."""
 
     @abstractmethod
     def get(self, connector: str, partition: SourcePartition) -> SourceOffset | None:
-        """The offset last set; waits for nothing."""
+        """Return the offset last set; does not wait."""
 
     @abstractmethod
     def set(self, connector: str, partition: SourcePartition, offset: SourceOffset | None) -> int:
-        """Remember an offset (None forgets the partition); the number that `durable` reaches once it is stored."""
+        """Remember an offset (None forgets the partition); returns the number that `durable` reaches once stored."""
 
     @abstractmethod
     def partitions(self, connector: str) -> list[dict[str, Any]]:
-        """All source partitions of a connector."""
+        """List the source partitions of a connector that have an offset."""
 
     @abstractmethod
     def of(self, connector: str) -> list[tuple[dict[str, Any], dict[str, Any]]]:
-        """All source partitions of a connector with their offsets."""
+        """List the source partitions of a connector with their offsets."""
 
     @abstractmethod
     def flush(self) -> None:
-        """Store the offsets that were set. Errors: any; an offset that could not be stored stays for the next flush."""
+        """Store the offsets that were set. Errors: any; offsets not stored wait for the next flush."""
 
     def refresh(self) -> None:  # noqa: B027
-        """Learn the offsets that other workers stored until now; for the start of a task, and before `of`.
+        """Read the offsets that other workers have stored; call at the start of a task, and before `of`.
 
-        Errors: RetriableError where the store does not answer.
+        Errors: RetriableError if the store does not answer.
         """
 
     def release(self, connector: str, partitions: Collection[SourcePartition]) -> bool:
-        """Discard offsets of these partitions that are not stored yet, because another worker may go on with them.
+        """Discard unstored offsets of these partitions, because another worker may go on with them.
 
-        Returns whether there were any. Invariant 2: a worker that lost a partition stores nothing for it.
+        Returns True if there were any. Invariant 2: a worker that lost a partition stores nothing for it.
         """
         return False
 
 
 class OffsetFile(SourceOffsets):
-    """Offsets in memory, as of the last `set`; on disk, as of the last `flush`."""
+    """Offsets in memory as of the last `set`, on disk as of the last `flush`."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -114,10 +114,10 @@ class OffsetFile(SourceOffsets):
             return [(dict(partition), dict(offset)) for partition, offset in self._offsets.get(connector, {}).values()]
 
     def belongs_to(self, cluster_id: str, accept: str | None) -> None:
-        """The offsets belong to this cluster from now on.
+        """Bind the offsets to this cluster.
 
-        Errors: ConfigError where they belong to another one and `accept` does not name this one: offsets of one
-        cluster say nothing of another, and records would be missing there.
+        Errors: ConfigError if they belong to another one and `accept` does not name this one: offsets of one cluster
+        mean nothing in another, where records would be missing.
         """
         if self.cluster_id not in (None, cluster_id) and accept != cluster_id:
             problem = Problem(
@@ -135,7 +135,7 @@ class OffsetFile(SourceOffsets):
                 self._changes += 1
 
     def flush(self) -> None:
-        """Write all offsets to disk. Errors: OSError; every offset then stays for the next flush."""
+        """Write all offsets to disk. Errors: OSError; all offsets then wait for the next flush."""
         with self._writing:
             with self._lock:
                 changes = self._changes
@@ -204,19 +204,19 @@ class OffsetFile(SourceOffsets):
 
 
 def partition_name(partition: Mapping[str, Any]) -> str:
-    """A name of the partition that does not depend on the order of its members."""
+    """Return a name of the partition, independent of the order of its members."""
     return _in_order.encode(partition)
 
 
 def _text_of(java_bytes: Any) -> str | None:
-    """The text of a Java byte array, whose elements the library gives as signed numbers."""
+    """Decode a Java byte array, which the library returns as signed numbers."""
     if java_bytes is None:
         return None
     return bytes(b & 0xFF for b in java_bytes).decode()
 
 
 def _sweep(path: Path) -> None:
-    """Remove temporary files that a killed process left; those of other living processes stay."""
+    """Remove temporary files of dead processes, and of this one; those of other living processes stay."""
     for left in path.parent.glob(f".{glob.escape(path.name)}.*{_NEW}"):
         owner = left.name.removeprefix(f".{path.name}.").removesuffix(_NEW)
         if owner.isdecimal() and (int(owner) == os.getpid() or not psutil.pid_exists(int(owner))):

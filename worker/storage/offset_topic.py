@@ -1,11 +1,11 @@
-"""The offsets topic of a cluster: the offsets of every source, under key bytes that Java's workers look up.
+"""The offsets topic of a cluster: every source's offsets, under key bytes that Java's workers look up.
 
     key    ["<connector>",{<source partition>}]
     value  {<source offset>}, or none: the partition has no offset
 
-Partitions are compared by their members, not by their bytes: a Java worker looks an offset up by the bytes to which it
-serializes its map, so an offset is written under each spelling of its partition in the topic, and under Java's own
-(`java_order`) where there is none yet.
+Here partitions are equal if their members are. A Java worker looks an offset up by the bytes that it serializes its
+map to, so an offset is written under each spelling of its partition in the topic, and under Java's own (`java_order`)
+if there is none yet.
 
 The caller of `set` holds Invariant 1. `refresh` before a task begins and `release` when it ended hold Invariant 2: an
 offset that the task could not store never follows those that the next worker stores.
@@ -35,11 +35,11 @@ log = logging.getLogger(__name__)
 
 _BUCKETS: Final = 16
 _READ_S: Final = 5.0
-"""How long one read of other workers' offsets may take."""
+"""Longest time of one read of other workers' offsets."""
 
 
 class _PartitionKey(NamedTuple):
-    """A source partition of a connector, however it is spelled."""
+    """A source partition of a connector, whatever its spelling."""
 
     connector: str
     partition: str
@@ -47,12 +47,12 @@ class _PartitionKey(NamedTuple):
 
 @dataclass
 class _Stored:
-    """The topic's records of one place."""
+    """The topic's records of one partition."""
 
     partition: dict[str, Any]
     value: bytes | None
     spellings: dict[bytes, None] = field(default_factory=dict)
-    """Its keys, in the order in which they were met."""
+    """Keys of the records, in order of first appearance."""
 
 
 @dataclass(eq=False)
@@ -63,15 +63,15 @@ class _Change:
     offset: dict[str, Any] | None
     value: bytes | None
     first: int
-    """The number of the earliest `set` that it stands for."""
+    """Number of the earliest `set` that it includes."""
     unread: set[bytes] = field(default_factory=set)
-    """The keys under which it was sent and not read yet."""
+    """Keys under which it was sent but not read yet."""
     answers: Sequence[Future[None]] = ()
-    """Once it is sent."""
+    """Futures of the sent records; empty before."""
 
 
 class OffsetTopic(SourceOffsets):
-    """The source offsets of the cluster, once started."""
+    """Source offsets of the cluster; call `start` first."""
 
     def __init__(self, config: WorkerConfig, make_topic: MakeTopic = CompactedTopic) -> None:
         self._topic = make_topic(TopicSettings.of(config, "offset"), self._on_record)
@@ -82,7 +82,7 @@ class OffsetTopic(SourceOffsets):
         self._changed: dict[_PartitionKey, _Change] = {}
         self._under_way: dict[_PartitionKey, _Change] = {}
         self._arrived: dict[_PartitionKey, _Change] = {}
-        """Changes that the topic has, but the thread that reads it has not come across yet."""
+        """Changes that the topic has and its reading thread has not read yet."""
         self._number = 0
 
     def start(self, timeout_s: float) -> None:
@@ -90,7 +90,7 @@ class OffsetTopic(SourceOffsets):
         self._topic.start(timeout_s)
 
     def stop(self) -> None:
-        """End; no offset is stored any more. Call `flush` before."""
+        """Stop storing offsets; call `flush` before."""
         self._topic.stop()
 
     @property
@@ -99,7 +99,7 @@ class OffsetTopic(SourceOffsets):
         return self._topic.topic
 
     def keys_of(self, connector: str, partition: SourcePartition) -> list[bytes]:
-        """The keys under which an offset of this partition is to be written, by whoever writes it."""
+        """Return the keys that an offset of this partition is to be written under."""
         with self._lock:
             return self._keys(_PartitionKey(connector, partition_name(partition)), partition)
 
@@ -118,7 +118,7 @@ class OffsetTopic(SourceOffsets):
             raise RetriableError(str(error)) from error
         with self._lock:
             for place, change in arrived:
-                # Compaction may have taken it before it was read; another worker's is there then.
+                # Compaction may have removed it before it was read, in favour of another worker's.
                 if self._arrived.get(place) is change:
                     del self._arrived[place]
 
@@ -169,7 +169,7 @@ class OffsetTopic(SourceOffsets):
             return bool(given_up)
 
     def flush(self) -> None:
-        """Store offsets; those missing after `offset.flush.timeout.ms` are logged, and left to the next flush."""
+        """Store offsets; those missing after `offset.flush.timeout.ms` are logged and left to the next flush."""
         until = time.monotonic() + self._flush_timeout_s
         with self._lock:
             wanted = self._number
@@ -185,7 +185,7 @@ class OffsetTopic(SourceOffsets):
             )
 
     def _send_changes(self) -> None:
-        """Send all changes, but those of places for which an older one is still under way."""
+        """Send all changes except those of partitions with an older one still unanswered."""
         with self._sending:
             with self._lock:
                 begun = {place: change for place, change in self._changed.items() if place not in self._under_way}
@@ -202,7 +202,7 @@ class OffsetTopic(SourceOffsets):
         return list(stored.spellings) if stored else [key_of(place.connector, partition)]
 
     def _wait(self, until: float) -> int:
-        """Wait for answers; return how many were errors, whose offsets have to be sent again."""
+        """Wait for answers; returns how many changes failed and have to be sent again."""
         with self._lock:
             under_way = [(place, change) for place, change in self._under_way.items() if change.answers]
         wait_for([answer for _, change in under_way for answer in change.answers], max(0.0, until - time.monotonic()))
@@ -213,7 +213,7 @@ class OffsetTopic(SourceOffsets):
         )
 
     def _answered(self, place: _PartitionKey, change: _Change) -> bool:
-        """Whether it could not be stored."""
+        """Handle a change's answers; returns True if the offset must be sent again."""
         error = next((error for answer in change.answers if (error := answer.exception()) is not None), None)
         with self._lock:
             if self._under_way.get(place) is not change:
@@ -247,12 +247,12 @@ class OffsetTopic(SourceOffsets):
 
 
 def key_of(connector: str, partition: SourcePartition) -> bytes:
-    """The key that a Java worker makes of a partition in a HashMap."""
+    """Return the key that a Java worker makes of a partition in a HashMap."""
     return java_json([connector, {name: partition[name] for name in java_order(partition)}]).encode()
 
 
 def java_order(names: Iterable[str]) -> list[str]:
-    """The names in the order in which a HashMap of Java gives them that was filled one by one."""
+    """Sort the names as a Java HashMap iterates over them after it was filled one by one."""
     names = list(dict.fromkeys(names))
     buckets = _BUCKETS
     while len(names) > buckets * 3 // 4:

@@ -1,21 +1,25 @@
-"""The status topic of a cluster: the last status of every connector and task, from whichever worker had it.
+"""The status topic of a cluster: the last status of every connector and task, whichever worker had it.
 
     status-connector-<c>                {"state":"RUNNING","trace":null,"worker_id":"w:1","generation":5,"version":"1"}
     status-task-<c>-<n>                 the same
     status-topic-<topic>:connector-<c>  {"topic":{"name":T,"connector":C,"task":n,"discoverTimestamp":ms}}
 
-A status shows here once it was read from the topic, this worker's own included. A status that did not arrive is sent
-again until it does, or until there is a newer one.
+A status, this worker's own included, is visible here once it was read from the topic. A status that did not arrive is
+sent again until it does, or until there is a newer one.
 
-Decided, where Apache's workers differ. An UNASSIGNED of the very worker whose RUNNING of the same generation is known
-counts: theirs drop it, and show a stopped task as running; loses: nothing, a worker's records are in order. That of
-another worker never does, though its generation is later: one that had lost its group and joined it again tells late of
-what it gave up (seen with a worker that was stopped for 11 s). Loses: the news of a task that never began there. Nor
-does what it says without being a member, or its RESTARTING of an earlier generation: its Spark was lost while it was
-stopped. Loses: RESTARTING once, after a cluster of other workers began to count generations anew.
-A connector's tombstone takes the statuses of its tasks with it only while the topic is followed, not while it is read
-from its beginning: partitions are read in any order then, and those of the tasks may be younger; the leader removes
-statuses that should not exist. Statuses of tasks get tombstones of their own for that, which theirs do not write.
+Decided, differently from Apache's workers:
+- An UNASSIGNED counts if it comes from the very worker whose RUNNING of the same generation is known: theirs drop it,
+  and show a stopped task as running; loses: nothing, a worker's records are in order.
+- Another worker's UNASSIGNED never counts, even of a later generation: a worker that had lost its group and joined it
+  again tells late of work that it gave up (seen with a worker that was stopped for 11 s); loses: the news of a task
+  that never began there.
+- Nor does a status that another worker wrote without being a member, or its RESTARTING of an earlier generation: its
+  Spark was lost while it was stopped; loses: RESTARTING once, after a cluster of other workers began to count
+  generations anew.
+- A connector's tombstone removes the statuses of its tasks only while the topic is followed, not while it is read from
+  its beginning: partitions are read in any order then, and the tasks' statuses may be younger; the leader removes
+  statuses that should not exist. For that, tasks' statuses get tombstones of their own, which Apache's workers do not
+  write.
 """
 
 from __future__ import annotations
@@ -47,31 +51,31 @@ _OF_CONNECTOR: Final = ":connector-"
 
 _MOST_S: Final = 5.0
 _BACKOFF: Final = Backoff(0.2, _MOST_S)
-"""The pauses before a record that did not arrive is sent again."""
+"""Pauses before a record that did not arrive is sent again."""
 
 
 @dataclass(eq=False)
 class _Sent:
-    """A record under way."""
+    """A record that has not arrived yet."""
 
     key: str
     value: bytes | None
     who: str | TaskId | None = None
-    """None: the record is about a topic."""
+    """None for a record about a topic."""
     status: Status | None = None
     generation: int = 0
     attempts: int = 0
 
 
 class GroupGeneration(Protocol):
-    """The worker's group, as far as statuses depend on it."""
+    """The group's generation as this worker knows it."""
 
     @property
     def generation(self) -> int: ...
 
 
 class KafkaStatusStore(StatusStore):
-    """The statuses of all workers of the cluster, once started."""
+    """Statuses of all workers of the cluster; call `start` first."""
 
     def __init__(self, config: WorkerConfig, group: GroupGeneration, make_topic: MakeTopic = CompactedTopic) -> None:
         self._topic = make_topic(TopicSettings.of(config, "status"), self._on_record)
@@ -79,11 +83,11 @@ class KafkaStatusStore(StatusStore):
         self._known = MemoryStatusStore()
         self._followed = False
         self._sending = threading.Lock()
-        """Two statuses of one task go out in the order in which they were put."""
+        """Keeps the statuses of one task in the order in which they were put."""
         self._changed = threading.Condition()
         """Guards the members below; never held while `send` waits, because answers need it."""
         self._under_way: dict[str, _Sent] = {}
-        """The last record of each key that has not arrived."""
+        """The last record of each key, while it has not arrived."""
         self._failed: list[_Sent] = []
         self._stopping = threading.Event()
         self._resender = VitalThread(target=self._resend, name="status-topic-resend")
@@ -95,11 +99,11 @@ class KafkaStatusStore(StatusStore):
         self._resender.start()
 
     def read_to_end(self, timeout_s: float) -> None:
-        """Read all statuses that were written until now. Errors: as `CompactedTopic.read_to_end`."""
+        """Read all statuses written so far. Errors: as `CompactedTopic.read_to_end`."""
         self._topic.read_to_end(timeout_s)
 
     def stop(self) -> None:
-        """Flush statuses or give them up, and end; no status is written any more."""
+        """Flush statuses, within five seconds, and stop writing."""
         if not self.flush(_MOST_S):
             log.warning("Some statuses did not reach the status topic; others see older ones")
         with self._changed:
@@ -210,7 +214,7 @@ class KafkaStatusStore(StatusStore):
         return True
 
     def _still_counts(self, sent: _Sent) -> bool:
-        """Whether no other worker has put a later status in the meantime."""
+        """True if no other worker has put a later status meanwhile."""
         last = None if sent.who is None else self._known.get(sent.who)
         if sent.status is not None:
             return may_replace(last, sent.status)
@@ -226,7 +230,7 @@ class KafkaStatusStore(StatusStore):
             connector, _, number = key.removeprefix(_TASK).rpartition("-")
             self._take(TaskId(connector, int(number)), record.value)
         elif key.startswith(_TOPIC) and _OF_CONNECTOR in key:
-            # A topic's name has no colon, a connector's may.
+            # A connector's name may have colons, a topic's may not.
             topic, _, connector = key.removeprefix(_TOPIC).partition(_OF_CONNECTOR)
             self._take_topic(connector, topic, record.value)
         else:
@@ -243,7 +247,7 @@ class KafkaStatusStore(StatusStore):
             self._known.forget_alone(who)
 
     def _is_stale(self, who: str | TaskId, status: Status) -> bool:
-        """Whether a worker speaks of a task which another one has begun since."""
+        """True if another worker has begun the task since; see the module's decisions."""
         last = self._known.get(who) if isinstance(who, TaskId) else None
         if last is None or last.state is not State.RUNNING or last.worker_id == status.worker_id:
             return False

@@ -1,4 +1,4 @@
-"""Where statuses are kept: in memory here; `status_topic.py` answers the same calls over the status topic."""
+"""Stores of statuses: the contract, and the one in memory; `status_topic.py` has the one over the status topic."""
 
 from __future__ import annotations
 
@@ -9,24 +9,21 @@ from headrace.worker.model import State, Status, TaskId
 
 
 class StatusStore(ABC):
-    """The last status of every connector and task, and the topics that connectors used.
+    """Last status of every connector and task, and the topics that connectors used. Any thread may call it.
 
-    A connector is known by its name, a task by its `TaskId`. Any thread may call.
+    A connector's key is its name, a task's is its `TaskId`.
     """
 
     @abstractmethod
     def put(self, who: str | TaskId, status: Status) -> None:
-        """Set its status."""
+        """Set the status."""
 
     @abstractmethod
     def put_safe(self, who: str | TaskId, status: Status) -> bool:
-        """Set its status, unless another worker has put one of a later generation since; whether it was set."""
+        """Set the status unless another worker has put one of a later generation; returns True if it was set."""
 
     def tell(self, who: str | TaskId, status: Status) -> None:
-        """Set its status, unless that is stale.
-
-        An end or a failure may be reported late, when another worker has taken over already.
-        """
+        """Set the status; FAILED and UNASSIGNED by `put_safe`: they may come late, after another worker took over."""
         if status.state in (State.FAILED, State.UNASSIGNED):
             self.put_safe(who, status)
         else:
@@ -34,39 +31,39 @@ class StatusStore(ABC):
 
     @abstractmethod
     def get(self, who: str | TaskId) -> Status | None:
-        """Its last status."""
+        """Return the last status; None if unknown."""
 
     @abstractmethod
     def tasks(self, connector: str) -> dict[int, Status]:
-        """The last status of each of its tasks, by number."""
+        """Return the last status of each of the connector's tasks, by number."""
 
     @abstractmethod
     def connectors(self) -> list[str]:
-        """The names of connectors that have a status, or a task with one."""
+        """List the connectors that have a status, or a task with one."""
 
     @abstractmethod
     def forget(self, who: str | TaskId) -> None:
-        """Remove its status; a connector's tasks lose theirs with it."""
+        """Remove the status; a connector's includes those of its tasks."""
 
     @abstractmethod
     def put_topic(self, task: TaskId, topic: str) -> None:
-        """Note that the task used the topic; cheap where that is known already."""
+        """Note that the task used the topic; cheap if known already."""
 
     @abstractmethod
     def topics(self, connector: str) -> list[str]:
-        """The topics that its tasks used, sorted."""
+        """List the topics that the connector's tasks used, sorted."""
 
     @abstractmethod
     def forget_topics(self, connector: str) -> None:
-        """Forget which topics its tasks used."""
+        """Forget the topics that the connector's tasks used."""
 
     def flush(self, timeout_s: float) -> bool:
-        """Whether every status put before has reached the other workers by then."""
+        """Wait until the statuses put so far are stored for other workers; returns False after `timeout_s`."""
         return True
 
 
 class MemoryStatusStore(StatusStore):
-    """Statuses that end with the process."""
+    """Statuses in memory, lost with the process."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -110,7 +107,7 @@ class MemoryStatusStore(StatusStore):
                 self._tasks.pop(who.connector, None)
 
     def forget_alone(self, connector: str) -> None:
-        """It has no status; its tasks keep theirs."""
+        """Remove the connector's status; its tasks keep theirs."""
         with self._lock:
             self._connectors.pop(connector, None)
 
@@ -120,14 +117,14 @@ class MemoryStatusStore(StatusStore):
                 self._topics[task.connector] = self._topics.get(task.connector, frozenset()) | {topic}
 
     def uses(self, connector: str, topic: str) -> bool:
-        """Whether a task of the connector used the topic."""
+        """True if a task of the connector used the topic."""
         return topic in self._topics.get(connector, frozenset())
 
     def topics(self, connector: str) -> list[str]:
         return sorted(self._topics.get(connector, frozenset()))
 
     def forget_topic(self, connector: str, topic: str) -> None:
-        """Its tasks did not use this topic."""
+        """Remove one topic from those that the connector's tasks used."""
         with self._lock:
             left = self._topics.pop(connector, frozenset()) - {topic}
             if left:
@@ -145,5 +142,5 @@ class MemoryStatusStore(StatusStore):
 
 
 def may_replace(last: Status | None, status: Status) -> bool:
-    """Whether no other worker has said something in a later generation."""
+    """True if `last` is not another worker's of a later generation."""
     return last is None or last.worker_id == status.worker_id or last.generation <= status.generation

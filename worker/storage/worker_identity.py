@@ -1,7 +1,7 @@
-"""The name of a standalone worker, kept in a file beside its offsets.
+"""A standalone worker's name, kept in a file beside its offsets.
 
-Its sink tasks are static members of their groups by this name, so that no other worker may have it: none on another
-machine or in another container whose host name and paths are the same, and none that shares the offset file.
+Its sink tasks are static members of their groups under this name. So no other worker may have it: neither one on
+another machine or in another container with the same host name and paths, nor one that shares the offset file.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _NAME: Final = re.compile(r"standalone-[0-9a-f]{16}")
 
 
 class WorkerIdentity:
-    """A name that the next worker with the same offset file has, too, and that no other one has while this one runs."""
+    """Name that passes to the next worker with the same offset file; unique while this worker runs."""
 
     def __init__(self, offsets: Path) -> None:
         self._held: int | None = None
@@ -44,7 +44,7 @@ class WorkerIdentity:
             )
 
     def _hold(self, path: Path) -> None:
-        """Take the name in the file, locked as long as this process lives, or write this one. Errors: OSError."""
+        """Lock the file until `release`, and take its name, or write this one if it has none. Errors: OSError."""
         file = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -60,7 +60,7 @@ class WorkerIdentity:
         self._held = file
 
     def release(self) -> None:
-        """Let another worker have the name."""
+        """Release the name to another worker."""
         held, self._held = self._held, None
         if held is not None:
             os.close(held)
