@@ -309,7 +309,7 @@ def _advise(settings: Settings, values: Mapping[str, SettingValue], config: Mapp
 
 
 def _exactly_once_objection(connector: type[Any], config: Mapping[str, str]) -> str | None:
-    """The objection of the connector's `exactly_once_support(config)`: True, False, or None for unknown."""
+    """The error by the connector's `exactly_once_support(config)`: True, False, or None for unknown."""
     ask = getattr(connector, "exactly_once_support", None)
     try:
         answer = None if ask is None else ask(connector(), config)
@@ -326,7 +326,7 @@ def _exactly_once_objection(connector: type[Any], config: Mapping[str, str]) -> 
 
 
 def _boundary_objection(connector: type[Any], config: Mapping[str, str]) -> str | None:
-    """The objection of the connector's `can_define_transaction_boundaries(config)`; None if it can."""
+    """The error by the connector's `can_define_transaction_boundaries(config)`; None if it can."""
     ask = getattr(connector, "can_define_transaction_boundaries", None)
     try:
         if ask is not None and ask(connector(), config):

@@ -183,7 +183,7 @@ class ClientConfig:
 
 
 def _assignors(names: list[str]) -> str:
-    """librdkafka's assignors. It cannot mix eager and cooperative ones; of both, as by default, the eager ones stay."""
+    """librdkafka's names; it cannot mix eager and cooperative assignors, so eager ones win, as for the default."""
     known = [ASSIGNORS[name] for name in names]
     eager = [name for name in known if name != "cooperative-sticky"]
     return ",".join(eager or known)

@@ -232,8 +232,6 @@ def tls(java: Mapping[str, str], problems: list[Problem]) -> Tls:
 
 
 class _Store(NamedTuple):
-    """The content of a store's file, and its passwords."""
-
     location: str
     data: bytes
     form: StoreFormat

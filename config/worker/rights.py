@@ -161,8 +161,6 @@ class Rights:
 
 
 class _Reading:
-    """Reads a parsed file, and collects its problems."""
-
     def __init__(self, text: str, path: Path) -> None:
         self.problems: list[Problem] = []
         self._path = str(path)
