@@ -183,7 +183,6 @@ class TlsConnection(Connection):
                 self.connections.discard(self)
 
     def _begin(self, transport: asyncio.Transport) -> None:
-        """Begins to answer requests."""
         shown = transport.get_extra_info("ssl_object").getpeercert(binary_form=True)
         if shown is not None:
             subject = x509.load_der_x509_certificate(shown).subject
@@ -240,7 +239,6 @@ class _OneHandshake(ssl.SSLContext):
 
 
 def _reason(error: OSError, seconds: float) -> str:
-    """The reason of a failed handshake, for people."""
     if isinstance(error, ConnectionAbortedError):
         return f"it did not end within {seconds:g} s"
     if isinstance(error, ssl.SSLCertVerificationError):

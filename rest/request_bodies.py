@@ -65,8 +65,6 @@ class BoundedBodies:
 
 
 class _Body:
-    """The body of one request."""
-
     def __init__(self, bounds: BoundedBodies, receive: Receive, is_known: bool) -> None:
         self._bounds = bounds
         self._receive = receive

@@ -98,7 +98,7 @@ def _without_certificates(
 
 
 def _open_doors(settings: Mapping[str, Any]) -> Iterator[str]:
-    """The things that these settings let everybody do who reaches the REST API."""
+    """Actions that these settings allow to everybody who reaches the REST API."""
     yield "create, change and delete connectors with this worker's logins to Kafka"
     if not settings["rest.mask.secrets"]:
         yield "read the secrets in connectors' configs (rest.mask.secrets)"
