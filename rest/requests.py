@@ -65,7 +65,10 @@ MetricsOf = Annotated[WorkerMetrics, Depends(_metrics)]
 
 
 async def speaks_json(request: Request) -> None:
-    """Refuses a client that sends or accepts something other than JSON. Errors: HTTPException 415, 406."""
+    """Refuses a client that sends something other than JSON, or does not accept JSON.
+
+    Errors: HTTPException 415, 406.
+    """
     # As in Connect, even without a body: a web page may send a form, or text, to any site without a preflight.
     if request.method not in ("GET", "HEAD") and _media_type(request) and not _sends_json(request):
         raise HTTPException(415)
