@@ -1,14 +1,14 @@
-"""The jars that Headrace fetches: every one pinned to a version and to a SHA-256, none resolved at run time.
+"""The jars that Headrace fetches, each pinned to a version and a SHA-256; none is resolved at run time.
 
-A line without indent is a group; under it `sets artifact version sha256`, where the sets are K (the embedded Kafka
-broker), S (Spark's Kafka modules, and the JDBC drivers, because what its JVM loads is fixed when it starts), C (Apache
+A line without indent is a group; under it stand lines `sets artifact version sha256`. The sets: K (the embedded Kafka
+broker), S (Spark's Kafka modules and the JDBC drivers; its JVM's class path is fixed when it starts), C (Apache
 Connect, the peer in benchmarks), D (Debezium's JDBC sink, its plugin there), T (Debezium's transforms, the peer in
 tests), P and M (Debezium's PostgreSQL and MariaDB sources, plugins in tests), R (Apicurio Registry, one archive), J
-(what the host of Java plugins has of Connect), I (Iceberg's sink, a plugin in tests, but for Hadoop's client, which
-pyspark carries), H (HDFS's servers for tests, one jar with all that Hadoop's client does not hold) and E (the compiler
-of Headrace's own Java); `version:classifier@extension` names what is not a plain jar. The closures were resolved once
-by Ivy and written out, so nothing floats. kafka-clients below 3.9.2 must never appear here (CVE-2026-35554). slf4j
-stays on 1.7 because Kafka does, hence log4j-slf4j-impl and not log4j-slf4j2-impl.
+(Connect's jars for the host of Java plugins), I (Iceberg's sink, a plugin in tests, without Hadoop's client, which is
+in pyspark), H (HDFS's servers for tests, one jar with all that Hadoop's client lacks) and E (the compiler of Headrace's
+own Java). `version:classifier@extension` names other artifacts than plain jars. Ivy resolved the closures once; they
+were written out, so nothing floats. kafka-clients below 3.9.2 must never appear here (CVE-2026-35554). slf4j stays on
+1.7 because Kafka does, hence log4j-slf4j-impl and not log4j-slf4j2-impl.
 """
 
 from __future__ import annotations
@@ -263,10 +263,7 @@ class Jar:
 
 @cache
 def pinned(jar_set: str) -> tuple[Jar, ...]:
-    """The jars of one set, in the order of their coordinates.
-
-    Errors: ValueError names the sets there are.
-    """
+    """The jars of one set, in the order of their coordinates. Errors: ValueError names the known sets."""
     letter = SETS.get(jar_set)
     if letter is None:
         raise ValueError(f"no jar set {jar_set!r}: the sets are {', '.join(SETS)}")

@@ -3,7 +3,7 @@
 Decided: JKS is read here, in about 60 lines, because most Java clients have their certificates in it and would
 otherwise need each store twice; loses: keys in JCEKS stores, which have to be converted.
 
-Errors of all functions: StoreError, which quotes nothing of what it could not read (Invariant 6).
+Errors of all functions: StoreError, which quotes nothing of the unreadable text (Invariant 6).
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ _WHITENER: Final = b"Mighty Aphrodite"
 """Part of the checksum of every JKS store."""
 _DIGEST_BYTES: Final = 20
 _SUN_KEY_PROTECTOR: Final = bytes.fromhex("060a2b060104012a02110101")
-"""The object identifier of how JKS stores encrypt keys."""
+"""Object identifier of the key encryption in JKS stores."""
 _KEY: Final = re.compile(r"-----BEGIN ([A-Z0-9 ]*)PRIVATE KEY-----.*?-----END \1PRIVATE KEY-----\n?", re.DOTALL)
 
 
 class StoreError(ValueError):
-    """A store that cannot be read, and why."""
+    """A store that cannot be read; its text is the reason."""
 
 
 class StoreFormat(StrEnum):
@@ -54,7 +54,7 @@ class Identity(NamedTuple):
 
 
 def store_format(head: bytes) -> StoreFormat | None:
-    """The format that a store's first bytes show.
+    """The format of a store by its first bytes; None if it is unknown.
 
     Java reads PKCS12 files under the type JKS too, so the bytes decide and not the type.
     """
@@ -66,7 +66,7 @@ def store_format(head: bytes) -> StoreFormat | None:
 
 
 def trusted(data: bytes, password: str | None) -> str:
-    """The certificates of a trust store."""
+    """The certificates of a trust store as PEM text."""
     form = store_format(data)
     if form is StoreFormat.PEM:
         return data.decode("utf-8", "replace")
@@ -81,7 +81,7 @@ def trusted(data: bytes, password: str | None) -> str:
 
 
 def identity(data: bytes, password: str | None, key_password: str | None = None) -> Identity:
-    """The first key of a PKCS12 or JKS store; `key_password` where it is not the store's."""
+    """The first key of a PKCS12 or JKS store; `key_password`: if it differs from the store's."""
     key: PrivateKeyTypes
     if store_format(data) is StoreFormat.JKS:
         key, chain = _jks_key(data, password, key_password or password or "")
@@ -95,7 +95,7 @@ def identity(data: bytes, password: str | None, key_password: str | None = None)
 
 
 def load_identity(context: ssl.SSLContext, text: str, password: str | None) -> None:
-    """Let the context show this key and its certificates, given as PEM text."""
+    """Loads a private key and its certificates, PEM text, into the context."""
     found = _KEY.search(text)
     if found is not None and "ENCRYPTED" not in found[0]:
         text, password = _encrypted(text, found[0])
@@ -111,7 +111,7 @@ def load_identity(context: ssl.SSLContext, text: str, password: str | None) -> N
 
 
 def _encrypted(text: str, key: str) -> tuple[str, str]:
-    """The text with its key encrypted, and the password: no key lies on a disk as it is (Invariant 6)."""
+    """The text with its key encrypted, and the password: no key is written to disk in the clear (Invariant 6)."""
     once = secrets.token_hex(16)
     locked = serialization.BestAvailableEncryption(once.encode())
     try:
@@ -122,7 +122,7 @@ def _encrypted(text: str, key: str) -> tuple[str, str]:
 
 
 def pem(text: str) -> str:
-    r"""A PEM text with its line ends, which properties files often carry as one line with `\n` or blanks."""
+    r"""A PEM text with its line ends restored; properties files often write it as one line with `\n` or blanks."""
     text = text.replace("\\n", "\n").strip()
 
     def lines(match: re.Match[str]) -> str:
@@ -143,7 +143,7 @@ def _pkcs12(data: bytes, password: str | None) -> pkcs12.PKCS12KeyAndCertificate
 
 
 def _jks_entries(data: bytes, password: str | None) -> Iterator[tuple[bytes | None, list[x509.Certificate]]]:
-    """Each entry's encrypted key, None where it is a trusted certificate, and its certificates."""
+    """The encrypted key, None for a trusted certificate, and the certificates of each entry."""
     body, checksum = data[:-_DIGEST_BYTES], data[-_DIGEST_BYTES:]
     # As in Java a trust store may be read without its password, and is then not checked.
     if password and _sha1(_utf16(password), _WHITENER, body) != checksum:
@@ -180,7 +180,7 @@ def _jks_key(data: bytes, password: str | None, key_password: str) -> tuple[Priv
 
 
 def _decrypted(encrypted: bytes, password: str) -> bytes:
-    """The key of a JKS store: its bytes are XORed with SHA-1 digests that follow from password and salt."""
+    """The key of a JKS store: its bytes are XORed with SHA-1 digests chained from password and salt."""
     secret = _der_contents(encrypted)
     salt, cipher, check = secret[:_DIGEST_BYTES], secret[_DIGEST_BYTES:-_DIGEST_BYTES], secret[-_DIGEST_BYTES:]
     letters, stream, digest = _utf16(password), b"", salt
@@ -202,7 +202,7 @@ def _der_contents(encrypted: bytes) -> bytes:
 
 
 def der_element(data: bytes, at: int) -> tuple[int, int]:
-    """Where the contents of the element at this place begin and end."""
+    """Start and end of the contents of the DER element at this offset."""
     length, start = data[at + 1], at + 2
     if length & 0x80:
         size = length & 0x7F
@@ -211,7 +211,7 @@ def der_element(data: bytes, at: int) -> tuple[int, int]:
 
 
 class _Fields:
-    """Reads numbers and byte strings one after the other. Errors: ValueError at the end."""
+    """Reads numbers and byte strings one after the other. Errors: ValueError at the end of the data."""
 
     def __init__(self, data: bytes, at: int) -> None:
         self._data, self._at = data, at
@@ -220,7 +220,7 @@ class _Fields:
         return int.from_bytes(self._take(size), "big")
 
     def sized(self, size: int) -> bytes:
-        """The bytes after their length, which has so many bytes."""
+        """A byte string after its length, a number of `size` bytes."""
         return self._take(self.number(size))
 
     def _take(self, size: int) -> bytes:

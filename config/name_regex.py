@@ -2,10 +2,10 @@
 
     NameRegex(r"orders-(?!test)\\d++").match("orders-17")
 
-Decided: by the module `regex` and not by Python's `re`, because `re` holds the interpreter for as long as a match
-takes, and `(a+)+b` may take for ever: `regex` lets other threads run, ends in time, and has Java's possessive
-quantifiers, atomic groups and classes within classes. RE2 has no look-ahead, which topics.regex often uses; the JVM's
-matcher cannot be interrupted. Loses: what no name needs (`\\G`, `\\R`, `\\X`, `\\c`, `\\N`, flags d and U) is refused.
+Decided: the module `regex` and not Python's `re`, because `re` holds the interpreter during a match, and `(a+)+b` may
+take for ever. `regex` lets other threads run, has a timeout, and has Java's possessive quantifiers, atomic groups and
+nested classes. RE2 has no look-ahead, which topics.regex often uses; the JVM's matcher cannot be interrupted; loses:
+`\\G`, `\\R`, `\\X`, `\\c`, `\\N`, flags d and U, which no name needs and which are refused.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import regex
 from headrace.config.problems import ConfigError, Problem
 
 SECONDS: Final = 1.0
-"""How long one name may take."""
+"""The timeout of matching one name."""
 _LONGEST: Final = 4000
 _MOST_REPEATS: Final = 10_000
 
@@ -32,14 +32,14 @@ _PROPERTY: Final = regex.compile(r"[pP](?:[A-Z]|\{\^?\w+\})")
 
 
 class TooSlowError(ConfigError):
-    """An expression took too long on some name."""
+    """An expression exceeded the timeout on a name."""
 
 
 class NameRegex:
-    """An expression that has to match whole names; any thread may use it."""
+    """An expression to match whole names; any thread may use it."""
 
     def __init__(self, pattern: str) -> None:
-        """Errors: ValueError where Java would refuse it, or where it is not served."""
+        """Errors: ValueError if Java would refuse the expression, or if it is not supported."""
         self.pattern = pattern
         try:
             self._compiled = regex.compile(_Translation(pattern).text, _FLAGS)
@@ -51,14 +51,11 @@ class NameRegex:
 
     @property
     def groups(self) -> int:
-        """How many capturing groups it has."""
+        """The number of capturing groups."""
         return int(self._compiled.groups)
 
     def match(self, name: str) -> regex.Match[str] | None:
-        """The match of the whole name.
-
-        Errors: TooSlowError.
-        """
+        """The match of the whole name, None if it does not match. Errors: TooSlowError."""
         try:
             return self._compiled.fullmatch(name, timeout=SECONDS, concurrent=True)
         except TimeoutError:
@@ -69,12 +66,12 @@ class NameRegex:
 
 @lru_cache(1000)
 def name_regex(pattern: str) -> NameRegex:
-    """The expression, compiled once. Errors: ValueError."""
+    """The compiled expression, cached. Errors: ValueError."""
     return NameRegex(pattern)
 
 
 class _Translation:
-    """Java's expression as the module `regex` reads it. Errors: ValueError."""
+    """Translates Java's expression for the module `regex`. Errors: ValueError."""
 
     def __init__(self, pattern: str) -> None:
         if len(pattern) > _LONGEST:
@@ -83,13 +80,13 @@ class _Translation:
         self._at = 0
         self._out: list[str] = []
         self._sizes = [0]
-        """What each group that is open here comes to, outermost first: signs as often as they must occur."""
+        """The least length of each open group, outermost first: characters times their least counts."""
         self._depths = [1]
-        """Of each such group the greatest product of counts within each other."""
+        """The greatest product of nested counts in each open group."""
         self._atom = 1, 1
-        """Size and product of what a count would repeat."""
+        """Size and product of the last atom, which a count would repeat."""
         self._product = 1
-        """Of all counts."""
+        """The product of all counts so far."""
         self._verbose = False
         while self._at < len(pattern):
             self._read(pattern[self._at])
@@ -142,12 +139,12 @@ class _Translation:
         self._depths[-1] = max(self._depths[-1], depth)
 
     def _count(self, size: int, depth: int) -> None:
-        """Take a count of what has this size and depth; counts within each other multiply, the module unrolls them."""
+        """Takes a count of an atom of this size and depth; nested counts multiply, because `regex` unrolls them."""
         found = _COUNT.match(self._pattern, self._at - 1)
         if found is None:
             raise self._fault("Illegal repetition")
         least, most = int(found[1]), max(1, int(found[3] or found[1]))
-        if self._verbose:  # its comments and blanks hide what is nested: all counts are taken to be
+        if self._verbose:  # comments and blanks hide the nesting: all counts are taken as nested
             depth = self._product
         self._product *= most
         self._add(size * max(0, least - 1), depth * most)

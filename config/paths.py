@@ -1,4 +1,4 @@
-"""Opens files that lie within some folders, wherever symbolic links and `..` lead."""
+"""Opens files only if they lie within given folders, symbolic links and `..` resolved."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from collections.abc import Collection
 from typing import Final
 
 _FOLDER: Final = getattr(os, "O_PATH", os.O_RDONLY) | os.O_DIRECTORY
-"""Folders are passed through, which takes no right to list them where the system knows the difference."""
+"""Flags to pass through a folder; O_PATH, if the system has it, needs no right to list the folder."""
 
 
 def open_within(path: str, flags: int, roots: Collection[str]) -> int | None:
-    """A descriptor of the file, which lies within one of `roots` at the moment it is opened; None for a path outside.
+    """A descriptor of the file if it lies within one of `roots` when it is opened; None if it lies outside.
 
-    Every step from the root down is opened without following links, so a link that is put in the way after the check
-    is met by an error, and nothing is created outside.
+    Every step from the root down is opened without following links. A link put in the way after the check causes an
+    error, and nothing is created outside.
 
     Errors: OSError as `os.open`.
     """
@@ -27,7 +27,7 @@ def open_within(path: str, flags: int, roots: Collection[str]) -> int | None:
 
 
 def root_of(real: str, roots: Collection[str]) -> str | None:
-    """The root that a resolved path lies in; None where it lies in none."""
+    """The resolved root that contains a resolved path; None if none does."""
     resolved = (os.path.realpath(root) for root in roots)
     return next((root for root in resolved if os.path.commonpath((root, real)) == root), None)
 

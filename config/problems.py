@@ -1,4 +1,4 @@
-"""The problems of a configuration, reported all at once."""
+"""The problems of a configuration, all reported at once."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from headrace.config.values import HIDDEN, looks_secret
 
 @dataclass(frozen=True)
 class Problem:
-    """One thing that is wrong: which key, its value, what is wrong with it and what to do."""
+    """One fault of a configuration: the key, its value, the fault and the remedy."""
 
     key: str
     value: str | None
@@ -27,9 +27,9 @@ class Problem:
 
 
 class ConfigError(ValueError):
-    """A configuration is refused; `problems` has everything that is wrong with it.
+    """Refuses a configuration; `problems` lists all its faults.
 
-    Errors: the branch "refuse the config" of the worker's errors; trying again with the same configuration is vain.
+    Errors: the branch "refuse the config" of the worker's errors; a retry with the same configuration fails again.
     """
 
     def __init__(self, problems: Iterable[Problem] | Problem, where: str = "") -> None:
@@ -44,5 +44,5 @@ class ConfigError(ValueError):
         return "\n".join([head, *(f"  {number}. {problem}" for number, problem in enumerate(self.problems, 1))])
 
     def within(self, where: str) -> ConfigError:
-        """The same problems, said to be in `where` (a file, a connector)."""
+        """The same problems with `where` (a file, a connector) in the text."""
         return ConfigError(self.problems, where)

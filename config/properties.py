@@ -1,4 +1,4 @@
-"""Java's `.properties` files, and the files that describe a connector."""
+"""Reads Java's `.properties` files, and the files that describe a connector."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _STATES: Final = ("RUNNING", "PAUSED", "STOPPED")
 
 @dataclass(frozen=True)
 class ConnectorFile:
-    """A connector to create: as in the body of `POST /connectors`."""
+    """A connector to create, as in the body of `POST /connectors`."""
 
     name: str
     config: dict[str, str]
@@ -27,7 +27,7 @@ class ConnectorFile:
 
 
 def read_properties(path: str | Path) -> dict[str, str]:
-    r"""The properties of a file: ISO-8859-1 with `\uXXXX`, the last of equal keys, as Java reads it.
+    r"""The properties of a file as Java reads it: ISO-8859-1 with `\uXXXX`; of equal keys the last counts.
 
     Errors: ConfigError that names the file.
     """
@@ -35,10 +35,7 @@ def read_properties(path: str | Path) -> dict[str, str]:
 
 
 def parse_properties(data: bytes, where: str) -> dict[str, str]:
-    """The properties in these bytes; `where` is named in errors.
-
-    Errors: ConfigError.
-    """
+    """The properties in these bytes. Errors: ConfigError that names `where`."""
     try:
         return dict(javaproperties.loads(data))
     except (ValueError, javaproperties.InvalidUEscapeError) as e:
@@ -47,13 +44,13 @@ def parse_properties(data: bytes, where: str) -> dict[str, str]:
 
 
 def read_connector(path: str | Path) -> ConnectorFile:
-    """The connector that a file describes: JSON (a flat map or a request to create one), else properties.
+    """The connector in a file: JSON (a flat map or a request to create one), else properties.
 
     Errors: ConfigError that names the file.
     """
     data = _bytes(path)
-    # Java tries JSON on every file and takes what is not JSON for properties; a broken JSON file then fails with
-    # a word about a missing name. Nothing else begins like this.
+    # Java tries JSON first and reads anything else as properties: a broken JSON file fails with a missing name.
+    # Only JSON begins like this.
     if data.lstrip().startswith((b"{", b"[")) or str(path).endswith(".json"):
         return _request(_json(data, path), path)
     return _named(parse_properties(data, str(path)), path)
@@ -98,7 +95,7 @@ def _request(value: dict[str, Any], path: str | Path) -> ConnectorFile:
 
 
 def _texts(value: Mapping[str, Any], path: str | Path) -> dict[str, str]:
-    """Numbers and booleans become their text, as in REST bodies; null, arrays and objects are no settings."""
+    """Numbers and booleans as text, as in REST bodies. Errors: ConfigError for null, arrays and objects."""
     problems = [
         Problem(f"{path}: {key}", None, "It must be a text, a number or a boolean.", "Write it in quotes.")
         for key, item in value.items()

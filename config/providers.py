@@ -1,7 +1,7 @@
-"""Where the values of variables come from: what a config provider is, and Apache's three.
+"""Config providers, the sources of variables' values: their contract and Apache's three.
 
-A provider is looked up among the plugins by its class name, as connectors are; see `variables.py` for what a variable
-is, and `plugins/discovery.py` for how a third party declares one.
+Providers are plugins, found by class name. `variables.py` explains variables; `plugins/discovery.py` explains how a
+third party declares a provider.
 """
 
 from __future__ import annotations
@@ -31,52 +31,52 @@ _NOT_ALLOWED: Final = "The path %s is not allowed to be accessed"
 
 @dataclass(frozen=True)
 class Provided:
-    """A provider's values under a path; a key that it does not have is absent."""
+    """A provider's values under a path, by key; unknown keys are absent."""
 
     values: Mapping[str, str]
     ttl_ms: int | None = None
-    """How long the values hold; None: until their user starts again."""
+    """Time that the values stay valid; None: until the connector or task restarts."""
 
 
 class ConfigProvider(ABC):
-    """Knows the values of the variables `${name:path:key}`; any thread may call."""
+    """Resolves variables `${name:path:key}`; any thread may call it."""
 
     settings: ClassVar[Settings] = Settings()
-    """Its `config.providers.<name>.param.*`."""
+    """The settings `config.providers.<name>.param.*`."""
     version: ClassVar[str]
 
     def configure(self, params: Mapping[str, Any]) -> None:  # noqa: B027 - some need nothing
-        """Ready; `params` are its settings, parsed, and as text what else stands under its prefix.
+        """Prepares the provider; `params` has its parsed settings, and all else under its prefix as text.
 
         Errors: ConfigError, whose problems name settings without prefix.
         """
 
     @abstractmethod
     def get(self, path: str, keys: Collection[str]) -> Provided:
-        """The values of these keys under the path, which is empty for `${name:key}`.
+        """The values of these keys under the path; the path is empty for `${name:key}`.
 
-        Errors: any; the user of the value cannot start, and reports the error's text.
+        Errors: any; the connector or task cannot start, and reports the error's text.
         """
 
     def close(self) -> None:  # noqa: B027
-        """All that was open is closed."""
+        """Closes everything that is open."""
 
 
 class AllowedPaths:
-    """The files that a provider may read: all, or those in some folders, wherever symbolic links lead."""
+    """The files that a provider may read: all, or those in some folders, symbolic links resolved."""
 
     def __init__(self, allowed: Collection[str] = ()) -> None:
         self._allowed = allowed
 
     def allows(self, path: Path) -> bool:
-        """Whether the path may be read; logs where it may not."""
+        """True if the path may be read; a refusal is logged."""
         allowed = not self._allowed or root_of(os.path.realpath(path), self._allowed) is not None
         if not allowed:
             log.warning(_NOT_ALLOWED, path)
         return allowed
 
     def read(self, path: Path) -> str | None:
-        """The text of a file; None, which is logged, where it is not allowed at the moment it is opened.
+        """The text of a file; None, with a log line, if it is not allowed when it is opened.
 
         Errors: OSError, UnicodeError.
         """
@@ -119,8 +119,6 @@ _ALLOWED_PATHS: Final = Settings(
 
 
 class _PathsProvider(ConfigProvider):
-    """A provider that reads files."""
-
     settings = _ALLOWED_PATHS
     version = CONNECT_VERSION
 
@@ -146,7 +144,7 @@ class FileConfigProvider(_PathsProvider):
 
 
 class DirectoryConfigProvider(_PathsProvider):
-    """`${name:folder:file}`: what a file directly in a folder holds, its last line end included."""
+    """`${name:folder:file}`: the content of a file directly in a folder, with its last line end."""
 
     def get(self, path: str, keys: Collection[str]) -> Provided:
         folder = Path(path)
@@ -172,7 +170,7 @@ class DirectoryConfigProvider(_PathsProvider):
 
 
 class EnvVarConfigProvider(ConfigProvider):
-    """`${name:VARIABLE}`: a variable of the worker's environment, as it was when the worker started."""
+    """`${name:VARIABLE}`: a variable of the worker's environment when the provider was made."""
 
     settings = Settings(
         Setting(
@@ -202,7 +200,7 @@ class EnvVarConfigProvider(ConfigProvider):
 
 
 def _why(error: Exception) -> str:
-    """The kind of an error, without the content that was read: a parser's text may show it."""
+    """The reason without any of the file's content: a parser's message may quote it."""
     if isinstance(error, OSError):
         return error.strerror or type(error).__name__
     return "It is not in UTF-8" if isinstance(error, UnicodeError) else r"It has a \u without four hexadecimal digits"

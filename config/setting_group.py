@@ -1,4 +1,4 @@
-"""Declares the settings of a connector group by group, as forms of consoles show them."""
+"""Declares a connector's settings group by group, as consoles' forms show them."""
 
 from __future__ import annotations
 

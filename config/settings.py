@@ -36,7 +36,7 @@ __all__ = [
 
 
 class Importance(StrEnum):
-    """How much a setting matters, by Connect's name; declared in falling order."""
+    """The importance of a setting, by Connect's name; declared in falling order."""
 
     HIGH = "HIGH"
     MEDIUM = "MEDIUM"
@@ -44,7 +44,7 @@ class Importance(StrEnum):
 
 
 class Width(StrEnum):
-    """How wide a field for the setting should be, by Connect's name."""
+    """The width of a form's field for the setting, by Connect's name."""
 
     NONE = "NONE"
     SHORT = "SHORT"
@@ -58,32 +58,32 @@ class _Required:
 
 
 REQUIRED: Final = _Required()
-"""The default of a setting that has none and must be given."""
+"""The default of a setting that must be given."""
 
 
 class Recommender(Protocol):
-    """Says which values suit a setting, and whether it should be shown, given the others."""
+    """Recommends values of a setting, and decides if it is shown, given the others."""
 
     def valid_values(self, name: str, parsed: Mapping[str, Any]) -> Sequence[Any]:
         """Values to offer; others stay allowed."""
 
     def visible(self, name: str, parsed: Mapping[str, Any]) -> bool:
-        """Whether the setting matters now."""
+        """True if the setting matters with these values."""
 
 
 @dataclass(frozen=True)
 class Offer:
-    """Recommends the same values always; shown always, or only where the setting `beside` it has a value."""
+    """Recommends fixed values; always shown, or only if the setting `beside` has a value."""
 
     values: tuple[Any, ...] = ()
     beside: str | None = None
 
     def valid_values(self, name: str, parsed: Mapping[str, Any]) -> Sequence[Any]:
-        """The values."""
+        """The fixed values."""
         return self.values
 
     def visible(self, name: str, parsed: Mapping[str, Any]) -> bool:
-        """Whether the setting beside it has a value."""
+        """True if `beside` is None or that setting has a value."""
         return self.beside is None or parsed.get(self.beside) is not None
 
 
@@ -104,11 +104,11 @@ class Setting:
     dependents: tuple[str, ...] = ()
     recommender: Recommender | None = None
     is_plugin: bool = True
-    """For the type CLASS: whether it names a plugin that the worker looks up; else its validator judges the name."""
+    """For the type CLASS: true if it names a plugin for the worker to look up; else the validator judges the name."""
 
     @property
     def required(self) -> bool:
-        """Whether it has no default."""
+        """True if the setting has no default."""
         return self.default is REQUIRED
 
     def key_info(self) -> dict[str, Any]:
@@ -128,10 +128,10 @@ class Setting:
         }
 
     def judge(self, values: Mapping[str, Any], classes: ClassNames | None = None) -> SettingValue:
-        """Its value among `values` with everything that Connect finds wrong with it.
+        """The setting's value among `values`, with every error that Connect finds.
 
-        As in Java the validator also runs on the null that a value which cannot be read leaves behind, and so adds a
-        second message; a value that can be read but is not valid stays.
+        As in Java, an unreadable value becomes null and the validator runs on it, so there may be a second message. A
+        readable but invalid value stays.
         """
         value, errors = None, []
         if self.name in values:
@@ -151,7 +151,7 @@ class Setting:
         return Password(value) if self.type is Type.PASSWORD and isinstance(value, str) else value
 
     def remedy(self) -> str:
-        """The advice for a value that is missing or wrong."""
+        """Advice for a missing or wrong value."""
         wanted = str(self.validator) if self.validator is not None else f"a value of type {self.type}"
         if self.required:
             return f"Set {self.name} to {wanted}." + (f" {self.documentation}" if self.documentation else "")
@@ -162,7 +162,7 @@ class Setting:
 
 @dataclass
 class SettingValue:
-    """The outcome of validation for one key; `value` is parsed."""
+    """The validation result of one key; `value` is parsed."""
 
     name: str
     value: Any
@@ -200,19 +200,19 @@ class Settings:
         return self._by_name[name]
 
     def __add__(self, other: Iterable[Setting]) -> Settings:
-        """Both; where a name is in both, the right one in the left one's place."""
+        """Both; if a name is in both, the right setting takes the left one's place."""
         return Settings(*(self._by_name | {setting.name: setting for setting in other}).values())
 
     def without(self, *names: str) -> Settings:
-        """All but these."""
+        """All settings but these."""
         return Settings(*(setting for setting in self if setting.name not in names))
 
     def changed(self, name: str, **fields: Any) -> Settings:
-        """With other fields in one setting."""
+        """A copy with other fields in one setting."""
         return Settings(*(replace(s, **fields) if s.name == name else s for s in self))
 
     def prefixed(self, prefix: str) -> Settings:
-        """The same settings under longer names; their validators speak of the names as declared."""
+        """The same settings with prefixed names; validators' messages keep the declared names."""
         return Settings(
             *(
                 replace(
@@ -227,7 +227,7 @@ class Settings:
         )
 
     def embedded(self, prefix: str, group: str, order: int) -> Settings:
-        """Prefixed and put into a group of their own, numbered from `order`, in the order of Java's `embed`."""
+        """Prefixed, in a group of their own and numbered from `order`, sorted as Java's `embed` does."""
         ranked = sorted(self, key=_embedding_rank(self))
         return Settings(
             *(
@@ -237,7 +237,7 @@ class Settings:
         )
 
     def groups(self) -> list[str]:
-        """The groups in the order in which they first appear."""
+        """The groups in order of first appearance."""
         return list(dict.fromkeys(setting.group for setting in self if setting.group))
 
     def validate(self, values: Mapping[str, Any], classes: ClassNames | None = None) -> dict[str, SettingValue]:
@@ -251,14 +251,11 @@ class Settings:
         return found
 
     def problems(self, values: Mapping[str, Any], classes: ClassNames | None = None) -> list[Problem]:
-        """One problem per setting that is wrong: the first message, and the remedy."""
+        """One problem for each wrong setting: the first message, and the remedy."""
         return self._problems(values, self._judged(values, classes))
 
     def parse(self, values: Mapping[str, Any], classes: ClassNames | None = None) -> dict[str, Any]:
-        """Every setting's value; keys that are not declared are left out.
-
-        Errors: ConfigError with all problems.
-        """
+        """All settings' values; undeclared keys are left out. Errors: ConfigError with all problems."""
         judged = self._judged(values, classes)
         if problems := self._problems(values, judged):
             raise ConfigError(problems)
@@ -266,16 +263,16 @@ class Settings:
         return defaults | {name: found.value for name, found in judged.items()}
 
     def mask(self, values: Mapping[str, Any]) -> dict[str, Any]:
-        """The values as they may be shown: those declared secret, or undeclared and named like one, hidden."""
+        """The values to show: those declared secret, or undeclared and named like a secret, are hidden."""
         return {name: HIDDEN if value is not None and self._secret(name) else value for name, value in values.items()}
 
     @cached_property
     def _absent(self) -> Mapping[str, SettingValue]:
-        """The answer for each setting that is not given: always the same, and most are not given."""
+        """The result for each setting if it is not given; cached, because most settings are not given."""
         return {setting.name: setting.judge({}) for setting in self}
 
     def _judged(self, values: Mapping[str, Any], classes: ClassNames | None) -> dict[str, SettingValue]:
-        """The settings that are given, and those that are wrong because they are not."""
+        """The given settings, and required ones that are missing."""
         return {
             name: self[name].judge(values, classes) if name in values else absent
             for name, absent in self._absent.items()

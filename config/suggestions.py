@@ -1,4 +1,4 @@
-"""Advice about names that nothing has: the nearest one, and which there are."""
+"""Advice about unknown names: the nearest known one, and a list of the known ones."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from difflib import SequenceMatcher, get_close_matches
 from headrace.config.removed import CLASSES
 
 _ALIKE = 0.75
-"""From this likeness on, of 1.0, a name is taken for a slip of the other."""
+"""The least likeness, of 1.0, to take a name for a misspelling of another."""
 _MANY = 40
-"""The most names that an error lists: nobody reads more."""
+"""The most names that an error lists."""
 
 
 def nearest(name: str, names: Iterable[str]) -> str | None:
-    """The name that is most like this one, whatever its case; None where none is much like it."""
+    """The most similar name, whatever its case; None if none is similar."""
     by_lower = {one.lower(): one for one in names}
     found = get_close_matches(name.lower(), by_lower, 1, _ALIKE)
     return by_lower[found[0]] if found else None
@@ -69,5 +69,5 @@ def _listed(name: str, short_names: Collection[str]) -> str:
 
 
 def listed(names: Iterable[str]) -> str:
-    """A sentence with the names that there are."""
+    """A sentence that lists the known names."""
     return f"There are: {', '.join(names) or 'none'}."

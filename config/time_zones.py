@@ -1,4 +1,4 @@
-"""Time zones by the ids that Java takes."""
+"""Time zones by Java's ids."""
 
 from __future__ import annotations
 
@@ -54,10 +54,7 @@ _SHORT: Final = {
 
 @cache
 def zone(identifier: str) -> tzinfo:
-    """The time zone of a long id, a short one, or an offset.
-
-    Errors: ValueError.
-    """
+    """The time zone of a long id, a short one, or an offset. Errors: ValueError."""
     text = _SHORT.get(identifier, identifier)
     if text in _UTC:
         return UTC
@@ -82,4 +79,4 @@ def _zone_objection(name: str, value: Any) -> str | None:
 
 
 ZONE: Final = Check(_zone_objection, "a time zone such as UTC, Europe/Berlin or +02:00")
-"""Takes what `zone` takes; nothing stands for UTC."""
+"""Accepts the ids of `zone`; an empty or null value means UTC."""

@@ -1,6 +1,6 @@
 """Python `ssl` contexts from Java's TLS settings and stores, for servers and clients; renewed when their files change.
 
-Errors: ConfigError, which quotes nothing of what it could not read (Invariant 6).
+Errors: ConfigError, which quotes nothing of the unreadable text (Invariant 6).
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ log = logging.getLogger(__name__)
 
 _VERSIONS: Final = {"TLSv1.2": ssl.TLSVersion.TLSv1_2, "TLSv1.3": ssl.TLSVersion.TLSv1_3}
 _NEWEST_SUITES: Final = ("TLS_AES_256_GCM_SHA384", "TLS_CHACHA20_POLY1305_SHA256", "TLS_AES_128_GCM_SHA256")
-"""The suites of TLS 1.3, which OpenSSL offers all together."""
+"""The suites of TLS 1.3; OpenSSL offers all of them or none."""
 _ASKING: Final = {"none": ssl.CERT_NONE, "requested": ssl.CERT_OPTIONAL, "required": ssl.CERT_REQUIRED}
 _LOOK_S: Final = 1.0
 
 
 class TlsSettings:
-    """The parsed `ssl.*` settings that stand below one prefix, which errors name them with."""
+    """The parsed `ssl.*` settings below one prefix; errors name them with the prefix."""
 
     def __init__(self, values: Mapping[str, Any], prefix: str = "") -> None:
         self._values = values
@@ -37,22 +37,22 @@ class TlsSettings:
 
     @property
     def files(self) -> tuple[Path, ...]:
-        """The stores."""
+        """Paths of the key and trust stores that are set."""
         names = ("ssl.keystore.location", "ssl.truststore.location")
         return tuple(Path(self._values[name]) for name in names if self._values[name])
 
     @property
     def has_trust_store(self) -> bool:
-        """Whether the settings say whom to trust."""
+        """True if the settings name trusted certificates."""
         return bool(self._secret("ssl.truststore.certificates") or self._values["ssl.truststore.location"])
 
     @property
     def asks_for_certificates(self) -> bool:
-        """Whether clients without a trusted certificate are refused."""
+        """True if clients without a trusted certificate are refused."""
         return _ASKING[self._values["ssl.client.auth"]] is ssl.CERT_REQUIRED
 
     def client_context(self) -> ssl.SSLContext:
-        """A client's context; without a trust store it trusts what the system trusts."""
+        """A client's context; without a trust store it trusts the system's certificates."""
         self._refuse_code()
         trusted = self._trusted()
         try:
@@ -67,9 +67,9 @@ class TlsSettings:
         return context
 
     def peer_context(self) -> ssl.SSLContext:
-        """A client's context for servers with settings like these; without a trust store it trusts its own chain, too.
+        """A client's context for servers with the same settings; without a trust store it trusts its own chain, too.
 
-        Java's workers trust the key store then, so that workers which share one certificate trust each other.
+        Java's workers trust the key store then, so workers with one shared certificate trust each other.
         """
         context = self.client_context()
         own = self._own()
@@ -78,7 +78,7 @@ class TlsSettings:
         return context
 
     def server_context(self) -> ssl.SSLContext:
-        """A server's context, which asks clients for a certificate as `ssl.client.auth` says."""
+        """A server's context; `ssl.client.auth` decides if clients are asked for a certificate."""
         self._refuse_code()
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         context.set_alpn_protocols(["http/1.1"])
@@ -104,7 +104,7 @@ class TlsSettings:
         return context
 
     def _restrict(self, context: ssl.SSLContext) -> None:
-        """Limit the versions of TLS and the cipher suites."""
+        """Limits the versions of TLS and the cipher suites."""
         protocol = self._values["ssl.protocol"]
         if protocol not in ("TLS", *_VERSIONS):
             self._refuse("ssl.protocol", "It is not known.", f"Use {' or '.join(_VERSIONS)}.", protocol)
@@ -120,7 +120,7 @@ class TlsSettings:
     def _choose_suites(
         self, context: ssl.SSLContext, suites: Sequence[str], versions: Sequence[ssl.TLSVersion]
     ) -> list[ssl.TLSVersion]:
-        """Let the context use these suites only; the versions that they leave."""
+        """Limits the context to these suites; returns the versions with a suite left."""
         key = "ssl.cipher.suites"
         newest = set(suites) & set(_NEWEST_SUITES)
         older = [suite for suite in suites if suite not in newest]
@@ -158,7 +158,7 @@ class TlsSettings:
             self._refuse_store("ssl.truststore", error, location)
 
     def _own(self) -> tuple[str, str, str | None] | None:
-        """The setting that has the key, the key with its certificates, and the key's password."""
+        """The name of the setting with the key, key and certificates as PEM text, and the key's password."""
         key, location = self._secret("ssl.keystore.key"), self._values["ssl.keystore.location"]
         password = self._secret("ssl.key.password")
         if key:
@@ -205,18 +205,18 @@ class TlsSettings:
         return value.value if isinstance(value, Password) else value
 
     def _refuse(self, key: str, message: str, remedy: str, *values: str) -> NoReturn:
-        # Invariant 6: the causes are left out, because they quote what they could not read.
+        # Invariant 6: causes are left out, because they quote the unreadable text.
         raise ConfigError(Problem(self._prefix + key, ",".join(values) or None, message, remedy)) from None
 
 
 class RenewedContext:
-    """The newest context that can be made from files, which are looked at once a second at most.
+    """Makes a context from files and again after they change; looks at them once a second at most.
 
-    While they cannot be read the one before stays, and the log tells what is wrong.
+    If changed files cannot be read, the last context stays and the log says why.
     """
 
     def __init__(self, make: Callable[[], ssl.SSLContext], files: Sequence[Path], what: str) -> None:
-        """`what` names its use in the log; nothing is read before the first `current`."""
+        """`what` names the context's use in the log; files are first read by `current`."""
         self._make = make
         self._files = files
         self._what = what
@@ -227,17 +227,17 @@ class RenewedContext:
         self._said = ""
 
     def fresh(self) -> ssl.SSLContext | None:
-        """The context, at once; None where `current` has to look at files."""
+        """The context, without blocking; None if `current` has to look at files."""
         return self._context if time.monotonic() - self._looked_at < _LOOK_S else None
 
     def current(self) -> ssl.SSLContext:
-        """The context for a new connection. Errors: ConfigError, the first time only."""
+        """The context for a new connection. Errors: ConfigError, only if no context was ever made."""
         if (context := self.fresh()) is not None:
             return context
         with self._lock:
             context = self._context
             self._looked_at = time.monotonic()
-            # Before they are read: what changes meanwhile is read again.
+            # Stamped before they are read: changes in between cause another reading.
             found = [_stamp(file) for file in self._files]
             if context is None:
                 context = self._context = self._make()
@@ -248,14 +248,14 @@ class RenewedContext:
             return context
 
     def delegate(self) -> ssl.SSLContext:
-        """A client's context whose connections each use the newest one."""
+        """A client's context that uses the newest context for each connection."""
         return _Delegate.of(self)
 
     def _made_anew(self) -> ssl.SSLContext | None:
         try:
             made = self._make()
         except Exception as error:
-            # Invariant 6: other errors may quote what they could not read.
+            # Invariant 6: other errors may quote the unreadable text.
             text = str(error) if isinstance(error, ConfigError) else type(error).__name__
             if text != self._said:
                 self._said = text
@@ -267,7 +267,7 @@ class RenewedContext:
 
 
 class _Delegate(ssl.SSLContext):
-    """Decided: a library that is given one context for good still uses the newest one; loses: nothing."""
+    """Decided: a library that keeps one context still uses the newest; loses: nothing."""
 
     _source: RenewedContext
 
@@ -282,7 +282,7 @@ class _Delegate(ssl.SSLContext):
 
 
 def _stamp(file: Path) -> tuple[int, int, int] | None:
-    """What differs once a file, or the one that a link names, has changed."""
+    """Time, size and inode, links followed, to detect changes; None if the file is missing."""
     try:
         found = file.stat()
     except OSError:
@@ -291,7 +291,7 @@ def _stamp(file: Path) -> tuple[int, int, int] | None:
 
 
 def _openssl_name(suite: str) -> str:
-    """The name that OpenSSL gives a suite of TLS 1.2, which Java names as the standards do."""
+    """OpenSSL's name of a TLS 1.2 suite; Java uses the standard's names."""
     name = suite.removeprefix("TLS_").replace("_WITH_", "_")
     name = re.sub(r"AES_(\d+)", r"AES\1", name).replace("_CBC", "")
     name = re.sub(r"(POLY1305)_SHA256$", r"\1", name)

@@ -1,6 +1,6 @@
-"""Checks of a setting's value: each answers Connect's sentence for a wrong value, None for a right one.
+"""Checks of settings' values. A check returns Connect's sentence for a wrong value, None for a right one.
 
-The text of a validator (`str`) says what it wants, for remedies and for the reference page.
+The text of a validator (`str`) describes right values, for remedies and the reference page.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _LONGEST_NAME: Final = 1000
 _CONTROLS: Final = ("Cc", "Zl", "Zp")
 """Unicode's categories of control characters and of line and paragraph separators."""
 _BIDI: Final = "\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"
-"""Characters that reverse the text after them: a name would look like another."""
+"""Characters that change the direction of text: a name could look like another."""
 
 
 class Validator(Protocol):
@@ -29,7 +29,7 @@ class Validator(Protocol):
 
 @dataclass(frozen=True)
 class Range:
-    """A number within bounds, each of them optional; null is refused."""
+    """A number within optional bounds; null is refused."""
 
     least: float | None = None
     most: float | None = None
@@ -51,7 +51,7 @@ class Range:
 
 @dataclass(frozen=True)
 class OrNull:
-    """Null, or what the inner validator takes."""
+    """Null, or a value that the inner validator accepts."""
 
     inner: Validator
 
@@ -82,7 +82,7 @@ class OneOf:
 
 @dataclass(frozen=True, init=False)
 class OneOfIgnoringCase:
-    """One of these texts in any case; named in upper case in messages, in the order given."""
+    """One of these texts in any case; messages list them in upper case, in the order given."""
 
     choices: tuple[str, ...]
 
@@ -111,12 +111,12 @@ class NonEmpty:
 
 @dataclass(frozen=True)
 class NonEmptyWithoutControlChars:
-    """Accepts a connector's name: null, or a text that is not blank and has no control characters.
+    """A connector's name: null, or a text that is not blank and has no control characters.
 
-    Decided: one of 1,000 bytes at most, which Apache does not bound, because a name stands in paths, group ids and the
-    group protocol, where one of 32,768 bytes ends every assignment; loses: longer names of another cluster.
-    Decided: what ends a line or reverses text in Unicode is a control character, too, while Apache has ASCII's and
-    Latin 1's only, because logs and consoles show names; loses: as before.
+    Decided: at most 1,000 bytes; Apache sets no limit. A name is part of paths, group ids and the group protocol, where
+    one of 32,768 bytes ends every assignment; loses: longer names of another cluster.
+    Decided: Unicode's line ends and direction marks count as control characters; Apache has ASCII's and Latin 1's only.
+    Logs and consoles show names; loses: names with such characters of another cluster.
     """
 
     def __call__(self, name: str, value: Any) -> str | None:
@@ -141,9 +141,9 @@ class NonEmptyWithoutControlChars:
 
 
 def name_objection(name: str | None) -> str | None:
-    """The error of a connector's name that begins or ends with a blank, visible or not; None if it is right.
+    """The error if a connector's name begins or ends with a blank, visible or not; None if it is right.
 
-    Settings are trimmed before their validators see them, so this judges the name as it was given.
+    Settings are trimmed before their validators run, so this judges the name as it was given.
     """
     ends = {name[0], name[-1]} if name and trimmed(name) else set()
     if any(char.isspace() or unicodedata.category(char) == "Cf" for char in ends):
@@ -153,7 +153,7 @@ def name_objection(name: str | None) -> str | None:
 
 @dataclass(frozen=True)
 class ListOf:
-    """A list without duplicates and without empty items; of `choices` only, if any are given."""
+    """A list without duplicates and empty items; only items of `choices`, if any are given."""
 
     choices: tuple[str, ...] = ()
     empty: bool = True
@@ -178,7 +178,7 @@ class ListOf:
 
 @dataclass(frozen=True)
 class UniqueAliases:
-    """A list in which no alias comes twice."""
+    """A list without duplicate aliases."""
 
     def __call__(self, name: str, value: Any) -> str | None:
         if value is not None and len(set(value)) != len(value):
@@ -209,7 +209,7 @@ class Regex:
 
 @dataclass(frozen=True)
 class PositiveOrBrokers:
-    """A positive number, or -1 for the broker's default; `must` is how its message begins."""
+    """A positive number, or -1 for the broker's default; `must` begins the message."""
 
     must: str
 
@@ -224,7 +224,7 @@ class PositiveOrBrokers:
 
 @dataclass(frozen=True)
 class Check:
-    """A rule in a function: it answers what is wrong, or None."""
+    """A check by a function, which returns the error or None."""
 
     rule: Callable[[str, Any], str | None]
     wants: str
@@ -238,7 +238,7 @@ class Check:
 
 @dataclass(frozen=True, init=False)
 class All:
-    """Every one of these, the first that objects speaking."""
+    """All of these checks; the first error counts."""
 
     parts: tuple[Validator, ...]
 
@@ -254,7 +254,7 @@ class All:
 
 @dataclass(frozen=True)
 class Embedded:
-    """The validator of a prefixed setting: it goes on speaking of the name without prefix, as Java's does."""
+    """The validator of a prefixed setting; as in Java its messages have the name without prefix."""
 
     prefix: str
     inner: Validator

@@ -1,4 +1,4 @@
-"""How Connect reads a setting's text, and how it writes a setting's value."""
+"""Reads settings' texts and writes their values as Connect does."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _BLANK: Final = "".join(map(chr, range(0x21)))
 _BITS: Final = {"SHORT": 16, "INT": 32, "LONG": 64}
 
 ClassNames = Callable[[str], str | None]
-"""The full Java class name that a name or alias stands for, None for an unknown one."""
+"""Maps a class name or alias to the full Java class name; None if it is unknown."""
 
 
 class Type(StrEnum):
@@ -43,7 +43,7 @@ class Type(StrEnum):
 
 @dataclass(frozen=True)
 class Password:
-    """A secret: only `value` tells it, its text and its repr do not."""
+    """A secret; only `value` shows it, `str` and `repr` do not."""
 
     value: str
 
@@ -55,27 +55,27 @@ class Password:
 
 
 def looks_secret(name: str) -> bool:
-    """Whether a key without a declaration is named like a secret; used for masking only."""
+    """True if an undeclared key is named like a secret; used for masking only."""
     return _SECRET.search(name) is not None
 
 
 def without_login(text: str) -> str:
-    """The text with user, password and query of its URLs hidden; rather too much than too little."""
+    """The text with user, password and query of its URLs hidden; hides too much rather than too little."""
     return _QUERY.sub(rf"\1{HIDDEN}", _LOGIN.sub(f"://{HIDDEN}@", text))
 
 
 def telling(secret: str) -> list[str]:
-    """The parts of a secret that must not be shown: its lines, as a file's text may be quoted without its line ends.
+    """The lines of a secret that must not be shown; a file's text may be quoted without its line ends.
 
-    None that is a switch, a small number or shorter than four characters: it tells nothing, and hiding it wherever it
-    stands would leave no log that can be read.
+    Switches, small numbers and lines of up to three characters are left out: they tell nothing, and logs in which they
+    are hidden everywhere are unreadable.
     """
     lines = (line.strip() for line in secret.splitlines())
     return [line for line in lines if len(line) > 3 and not _COMMON.fullmatch(line)]
 
 
 def invalid(name: str, value: Any, why: str | None = None) -> str:
-    """The sentence with which Connect refuses a value."""
+    """Connect's sentence to refuse a value."""
     text = f"Invalid value {shown(value)} for configuration {name}"
     return f"{text}: {why}" if why else text
 
@@ -88,7 +88,7 @@ def shown(value: Any) -> str:
 
 
 def as_text(value: Any) -> str | None:
-    """A value as the REST answers show it: lists joined by commas, secrets hidden, null as None."""
+    """A value as REST answers show it: lists joined by commas, secrets hidden, null as None."""
     if value is None:
         return None
     if isinstance(value, bool):
@@ -99,12 +99,12 @@ def as_text(value: Any) -> str | None:
 
 
 def trimmed(text: str) -> str:
-    """Java's `String.trim`: only what is at or below the blank is cut, so NBSP and its like stay."""
+    """Java's `String.trim`: cuts only characters up to the blank (U+0020), so NBSP and the like stay."""
     return text.strip(_BLANK)
 
 
 def read(name: str, type_: Type, raw: Any, classes: ClassNames | None = None) -> Any:
-    """The value of a text, null for null; values that are not text are taken as they are.
+    """The value of a text; values that are not text, null included, are returned unchanged.
 
     Errors: ValueError with Connect's sentence.
     """

@@ -1,7 +1,7 @@
-"""Variables: `${provider:path:key}` or `${provider:key}` within a value, for what a config provider knows.
+"""Variables within values, `${provider:path:key}` or `${provider:key}`, resolved by config providers.
 
-Configs are stored and shown with their variables; values take their places in the worker that needs them, each time
-that a connector or task starts or is validated. Everything that a provider gave is a secret (Invariant 6).
+Configs are stored and shown with their variables. The worker that needs the values resolves them each time a connector
+or task starts or is validated. Everything that a provider returns is a secret (Invariant 6).
 """
 
 from __future__ import annotations
@@ -20,17 +20,17 @@ from headrace.config.values import telling
 
 log = logging.getLogger(__name__)
 
-# Apache's: no nesting, no escape, no default; the path ends at the first colon, the key may have some.
+# Apache's: no nesting, escapes or defaults; the path ends at the first colon, the key may contain colons.
 _VARIABLE: Final = re.compile(r"\$\{([^}]*?):(([^}]*?):)?([^}]*?)\}")
 _REMEMBERED: Final = 10_000
 
 
 class UnresolvedError(ConfigError):
-    """A provider failed where it was asked for a value."""
+    """A provider failed to give a value."""
 
 
 class Variable(NamedTuple):
-    """A variable as it stands in a value."""
+    """A variable as written in a value, and its parts."""
 
     text: str
     provider: str
@@ -39,22 +39,22 @@ class Variable(NamedTuple):
 
 
 def variables_in(value: str) -> Iterator[Variable]:
-    """The variables in a value, in their order."""
+    """The variables in a value, in order."""
     for match in _VARIABLE.finditer(value):
         yield Variable(match[0], match[1], match[3] or "", match[4])
 
 
 @dataclass(frozen=True)
 class Found:
-    """The values of variables."""
+    """The values of a config's variables."""
 
     values: Mapping[str, str] = field(default_factory=dict, repr=False)
-    """By the variable's text; one that stands for nothing is absent."""
+    """Values by the variable's text; variables without a value are absent."""
     ttl_ms: int | None = None
-    """The shortest time that a provider gave for one of them; `config.action.reload` is to heed it."""
+    """The shortest time to live of these values, for `config.action.reload`."""
 
     def into(self, config: Mapping[str, str]) -> dict[str, str]:
-        """The config with its variables replaced, once: what they stand for is not looked at again."""
+        """The config with its variables replaced, once: variables within values are not resolved."""
         return {key: self._into(value) for key, value in config.items()}
 
     def _into(self, value: str) -> str:
@@ -62,12 +62,12 @@ class Found:
 
 
 class Variables:
-    """The providers of a worker, and what they gave."""
+    """The providers of a worker, and the values they returned."""
 
     def __init__(
         self, providers: Mapping[str, ConfigProvider], heard: Callable[[Collection[str]], None] = lambda _values: None
     ) -> None:
-        """`heard` is called with every value of a provider before it is used."""
+        """`heard` is called with a provider's values before they are used."""
         self.providers = providers
         self._heard = heard
         self._lock = threading.Lock()
@@ -82,9 +82,9 @@ class Variables:
         find: Callable[[str], type[Any]],
         heard: Callable[[Collection[str]], None] = lambda _values: None,
     ) -> Variables:
-        """The providers that a worker's properties declare; `find` gives the class that a name stands for.
+        """The providers that a worker's properties declare; `find` gives the class of a name.
 
-        Errors: ConfigError with everything that is wrong.
+        Errors: ConfigError with all problems.
         """
         names = [name.strip() for name in props.get("config.providers", "").split(",") if name.strip()]
         problems: list[Problem] = []
@@ -99,17 +99,11 @@ class Variables:
         return cls(providers, heard)
 
     def resolve(self, config: Mapping[str, str]) -> dict[str, str]:
-        """The config as plugins get it: variables of unknown providers and keys stay.
-
-        Errors: UnresolvedError.
-        """
+        """The config for plugins; variables of unknown providers and keys stay. Errors: UnresolvedError."""
         return self.look_up(config).into(config)
 
     def look_up(self, config: Mapping[str, str]) -> Found:
-        """The config with its variables replaced by their present values; each provider is called once per path.
-
-        Errors: UnresolvedError.
-        """
+        """The present values of a config's variables; one call per provider and path. Errors: UnresolvedError."""
         asked: dict[tuple[str, str], list[Variable]] = defaultdict(list)
         for value in config.values():
             for variable in variables_in(value):
@@ -126,20 +120,20 @@ class Variables:
         return Found(values, min(times, default=None))
 
     def last(self, config: Mapping[str, str]) -> dict[str, str]:
-        """The config with the values that were found last; asks nobody, so a variable not met before stays."""
+        """The config with the values found last; calls no provider, so variables not seen before stay."""
         return Found(self._last).into(config) if self._last else dict(config)
 
     def found_last(self, config: Mapping[str, str]) -> list[str]:
-        """The values that the variables in the config stood for last."""
+        """The values found last for the variables in the config."""
         last = self._last
         return [last[one.text] for value in config.values() for one in variables_in(value) if one.text in last]
 
     def unresolved(self, raw: Mapping[str, str], task_config: Mapping[str, str]) -> dict[str, str]:
-        """A task's config with variables where its connector copied, from its config `raw`, what they stood for.
+        """A task's config with variables put back for the values that its connector copied from its config `raw`.
 
-        Connect puts back what stands under equal keys. Here secrets within other values, or under other keys, are put
-        back too (they would else be in the config topic and in answers), while what a connector made of a value that
-        is none, such as its share of some tables, stays.
+        Connect puts back values under equal keys. Here secrets within other values, or under other keys, are put back
+        too: they would else be in the config topic and in answers. Values that a connector derives, such as a task's
+        share of tables, stay.
         """
         own = {key: value for key, value in raw.items() if next(variables_in(value), None)}
         if not own:
@@ -155,14 +149,14 @@ class Variables:
                 return own[key]
             for secret in secrets:
                 value = value.replace(secret, back[secret])
-            # Some of one may be left, such as a file's text without its line end.
+            # A part of a secret may be left, such as a file's text without its line end.
             left = key in own and any(piece in value for secret in secrets for piece in telling(secret))
             return own[key] if left else value
 
         return {key: put_back(key, value) for key, value in task_config.items()}
 
     def close(self) -> None:
-        """End; no provider is called any more."""
+        """Closes the providers; none is called afterwards."""
         for provider in self.providers.values():
             provider.close()
 
@@ -185,7 +179,7 @@ class Variables:
 
     def _remember(self, values: Mapping[str, str]) -> None:
         with self._lock:
-            # Replaced and not changed: `last` reads them from any thread.
+            # Replaced, not mutated: `last` reads it from any thread without the lock.
             self._last = {**self._last, **values}
             for text, value in values.items():
                 self._given.pop(value, None)
@@ -202,7 +196,7 @@ class Variables:
 
 
 NO_VARIABLES: Final = Variables({})
-"""Of a worker without providers."""
+"""The variables of a worker without providers."""
 
 
 def _provider(prefix: str, props: Mapping[str, str], find: Callable[[str], type[Any]]) -> ConfigProvider:

@@ -1,4 +1,4 @@
-"""Apache's ByteArrayConverter: the bytes as they are."""
+"""Apache's ByteArrayConverter: bytes unchanged."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class ByteArrayConverter(Converter):
         return OPTIONAL_BYTES
 
     def decode(self, data: Column, identity: bytes, schema: Schema | None) -> Decoded:
-        """The bytes."""
+        """The bytes, unchanged."""
         return Decoded(data, F.lit(None).cast("string"))
 
     def encode(self, value: Column, schema: Schema | None) -> Decoded:

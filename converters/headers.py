@@ -1,6 +1,6 @@
-"""Apache's SimpleHeaderConverter: the text of a value, whose type a reader guesses.
+"""Apache's SimpleHeaderConverter: writes a value's text; readers guess its type.
 
-Headrace only writes it: sinks and transforms get headers as bytes (`headrace.plugins.records`).
+Headrace only writes with it: sinks and transforms get headers as bytes (`headrace.plugins.records`).
 """
 
 from __future__ import annotations

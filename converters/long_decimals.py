@@ -1,4 +1,4 @@
-"""Texts for Decimals of more digits than Spark holds, and the fields that may have such."""
+"""Error texts for Decimals with more digits than Spark holds, and the fields that may have such."""
 
 from __future__ import annotations
 

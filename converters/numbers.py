@@ -1,7 +1,7 @@
 """Apache's BooleanConverter and its converters of single numbers: big-endian bytes of one size.
 
-Decided: Spark's Avro functions convert floats and doubles, because only they give the bits of a number, lowest byte
-first; loses: a copy. A double NaN always has Java's canonical bits, as in Java; a float NaN keeps its own.
+Decided: Spark's Avro functions convert floats and doubles, because only they give a number's bits, lowest byte first;
+loses: a copy. A double NaN always has Java's canonical bits, as in Java; a float NaN keeps its own.
 """
 
 from __future__ import annotations
@@ -32,15 +32,13 @@ class _OneSize(Converter):
     """The type's name in error messages."""
 
     def identify(self, data: Column) -> Column:
-        """The same identity for all bytes."""
         return F.lit(self.constant_identity)
 
     def resolve(self, identity: bytes, topic: str) -> Schema | None:
-        """An optional value of the type."""
         return Schema(self.type, optional=True)
 
     def decode(self, data: Column, identity: bytes, schema: Schema | None) -> Decoded:
-        """The value, or the error for bytes that hold none."""
+        """The value, or the error for bytes without one."""
         return Decoded(self.read(data), self.unreadable(data))
 
     @abstractmethod
@@ -59,7 +57,7 @@ class BooleanConverter(_OneSize):
     called = "boolean"
 
     def unreadable(self, data: Column) -> Column:
-        """The message for all but the two bytes."""
+        """The message for all but these two bytes."""
         return F.when(~data.isin(b"\x00", b"\x01"), F.lit("Failed to deserialize boolean: "))
 
     def read(self, data: Column) -> Column:
@@ -86,11 +84,9 @@ class _Number(_OneSize):
     size: ClassVar[int]
 
     def unreadable(self, data: Column) -> Column:
-        """The message for bytes of another length."""
         return F.when(F.length(data) != self.size, F.lit(f"Failed to deserialize {self.called}: "))
 
     def encode(self, value: Column, schema: Schema | None) -> Decoded:
-        """The bytes; other types are errors."""
         nothing = F.lit(None).cast("binary")
         if schema is None:
             # Schemaless numbers are Longs or Doubles.
@@ -112,7 +108,7 @@ class _Number(_OneSize):
 
 class _Integer(_Number):
     def read(self, data: Column) -> Column:
-        """The number of the hexadecimal digits, with the sign in the highest of 64 bits."""
+        """The number of the hexadecimal digits, sign-extended to 64 bits."""
         digits = F.hex(F.when(F.length(data) == self.size, data))
         sign = F.when(digits >= "8", F.lit("F" * (16 - 2 * self.size))).otherwise(F.lit("0"))
         return F.conv(F.concat(sign, digits), 16, -10).try_cast(spark_type(Schema(self.type)))
@@ -149,13 +145,13 @@ class LongConverter(_Integer):
 
 class _Floating(_Number):
     def read(self, data: Column) -> Column:
-        """The number, with the bytes in Avro's order."""
+        """The number; Avro has its bytes in reverse order."""
         right = F.length(data) == self.size
         always = F.when(right, data).otherwise(F.lit(bytes(self.size)))
         return F.when(right, from_avro(_reversed(always), f'"{self.type}"'))
 
     def write(self, value: Column) -> Column:
-        """The number, with the bytes in Avro's order."""
+        """The bytes of the number; Avro has them in reverse order."""
         usual = F.when(F.isnan(value), F.lit(float("nan"))).otherwise(value) if self.size == 8 else value
         always = F.coalesce(usual, F.lit(0.0).cast(spark_type(Schema(self.type))))
         return F.when(value.isNotNull(), _reversed(to_avro(always, f'"{self.type}"')))

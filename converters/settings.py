@@ -1,4 +1,4 @@
-"""The setting that every converter has."""
+"""The setting of every converter."""
 
 from __future__ import annotations
 

@@ -26,13 +26,13 @@ _ENCODINGS: Final = {
     "UTF16BE": "UTF-16BE",
     "UTF16LE": "UTF-16LE",
 }
-"""The encodings that Spark has, by Java's names without dashes."""
+"""Spark's encodings by Java's names without dashes."""
 
 
 class StringConverter(Converter):
-    """Text in one encoding; values of other types are written as Java's `toString` gives them.
+    """Text in one encoding; values of other types are written as by Java's `toString`.
 
-    Decided: invalid bytes become U+FFFD and characters that the encoding lacks become `?`, as in Java, but invalid
+    Decided: invalid bytes become U+FFFD and characters missing in the encoding become `?`, as in Java, but invalid
     UTF-16 is an error, because Spark's decoder raises for it and no expression repairs it; loses: such records.
     """
 
@@ -53,10 +53,7 @@ class StringConverter(Converter):
     constant_identity = b""
 
     def configure(self, config: Mapping[str, str], is_key: bool) -> None:
-        """Reads the settings.
-
-        Errors: ConfigError for an encoding that Spark does not have.
-        """
+        """Reads the settings. Errors: ConfigError for an encoding that Spark does not have."""
         encoding: str = self.settings.parse(config)["converter.encoding"]
         known = _ENCODINGS.get(encoding.upper().replace("-", "").replace("_", ""))
         if known is None:
@@ -101,7 +98,7 @@ def _decode(data: Column, encoding: str) -> Column:
 
 
 def _is_utf16(bytes_as_text: Column, pair: str, single: str) -> Column:
-    # Possessive, because Java's regular expressions recurse for each repetition of a group that may backtrack.
+    # Possessive, because Java's regular expressions recurse for each repetition of a backtracking group.
     return bytes_as_text.rlike(rf"(?s)^(?:{single}|{pair})*+\z")
 
 

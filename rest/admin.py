@@ -1,4 +1,4 @@
-"""`/admin`: log levels, and draining the worker; on listeners of its own where `admin.listeners` says so."""
+"""`/admin`: log levels, and draining the worker; on its own listeners if `admin.listeners` is set."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The REST API in front of a herder."""
+"""Assembles the REST API of a herder."""
 
 from __future__ import annotations
 
@@ -40,10 +40,10 @@ def app(
     client: RestClient | None = None,
     entrance: Entrance = OPEN,
 ) -> ASGIApp:
-    """The API in front of this herder; `settings` are the worker's, parsed.
+    """The API of this herder; `settings` are the worker's, parsed.
 
-    `client` forwards requests that another worker decides; a standalone worker needs none. /admin is there unless it
-    has listeners of its own or is switched off (`admin.listeners`).
+    `client` forwards requests that another worker decides; a standalone worker needs none. /admin is included unless
+    `admin.listeners` is set, which gives it its own listeners or, if empty, switches it off.
     """
     shared = settings.get("admin.listeners") is None
     routers = (*_ROUTERS, *([admin.router] if shared else []), *entrance.added.routers)
@@ -57,7 +57,7 @@ def admin_app(
     client: RestClient | None = None,
     entrance: Entrance = OPEN,
 ) -> ASGIApp:
-    """The API on `admin.listeners`: /admin and /metrics."""
+    """The API on `admin.listeners`: /admin, /metrics and the OpenAPI document."""
     return _app(herder, metrics, settings, (admin.router, metrics_routes.router, documents.router), client, entrance)
 
 
@@ -69,7 +69,7 @@ def _app(
     client: RestClient | None,
     entrance: Entrance,
 ) -> ASGIApp:
-    # Handlers are plain functions: they run in a pool of threads, and one that waits for the herder blocks no other.
+    # Handlers are plain functions, run in a thread pool: one that waits for the herder blocks no other.
     api = FastAPI(
         title="Headrace: the REST API of Kafka Connect",
         version=CONNECT_VERSION,
@@ -91,9 +91,9 @@ def assembled(
     entrance: Entrance = OPEN,
     find_key: FindKey = lambda: None,
 ) -> ASGIApp:
-    """The API with these routes, Connect's errors, and the layers that the settings ask for; `client` forwards.
+    """The API with these routes, Connect's errors, and the layers for these settings; `client` forwards.
 
-    `find_key` gives the key that the workers of the cluster share.
+    `find_key`: returns the key that the workers of the cluster share.
     """
     api.state.find_key = of_principals = bound(find_key, settings.get(PRINCIPAL_SECRET))
     api.state.rights = rights_of(settings)

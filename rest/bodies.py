@@ -1,6 +1,6 @@
-"""The JSON bodies of requests and answers: each stated once, and so both sent and in the OpenAPI document.
+"""The JSON bodies of requests and answers, declared once for sending and for the OpenAPI document.
 
-Answers have Connect's members in Connect's order. Requests are read by `requests.py`, whose refusals are Connect's.
+Answers have Connect's members in Connect's order. `requests.py` reads requests; its refusals are Connect's.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from headrace.worker.tasks.metrics import Stuck
 
 Config = dict[str, str | None]
 ConnectorType = Annotated[str, Field(json_schema_extra={"enum": ["source", "sink", "unknown"]})]
-# Terraform's client reads every member of a status as a text; one that is empty is left out.
+# Terraform's client reads every member of a status as text, so empty ones are left out.
 TextOrAbsent = Annotated[str, BeforeValidator(lambda text: text or ""), Field(default="", exclude_if=operator.not_)]
 
 
 class Body(BaseModel):
-    """A JSON object; it can be made of an object of `worker/model.py` with the same members."""
+    """A JSON object; can be made from an object of `worker/model.py` with the same members."""
 
     model_config = ConfigDict(frozen=True, from_attributes=True)
 
@@ -68,7 +68,7 @@ class UnhealthyTask(Body):
 
     @classmethod
     def visible(cls, found: Mapping[TaskId, Stuck], access: Access) -> list[Self]:
-        """Those whose connectors the requester may view."""
+        """The tasks whose connectors the requester may view."""
         return [cls.of(task, stuck) for task, stuck in found.items() if access.may(Right.VIEW, task.connector)]
 
 
@@ -105,7 +105,7 @@ class ConfiguredConnector(Body):
 
     @classmethod
     def of(cls, info: ConnectorInfo, shown: Config) -> Self:
-        """`shown` is its config as a client sees it."""
+        """`shown`: the config as clients see it."""
         return cls.model_validate({**vars(info), "config": shown})
 
 
@@ -117,7 +117,7 @@ class ConfiguredTask(Body):
 
     @classmethod
     def of(cls, info: TaskInfo, shown: Config) -> Self:
-        """`shown` is its config as a client sees it."""
+        """`shown`: the config as clients see it."""
         return cls.model_validate({"id": info.id, "config": shown})
 
 

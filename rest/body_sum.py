@@ -1,4 +1,4 @@
-"""Counts the bytes of request bodies in memory. Light to import, because that happens before Spark's JVM starts."""
+"""Counts the bytes of request bodies in memory. Light to import, because Spark's JVM starts after it."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import threading
 from typing import Final
 
 _AT_ONCE: Final = 8
-"""The number of bodies of the largest size that may be in memory at once."""
+"""The most bodies of the largest size in memory at once."""
 _OF_UNKNOWN: Final = 2
 """The same for unknown senders: no login and no worker's signature has identified them before the body is read."""
 
@@ -20,7 +20,7 @@ class BodySum:
         """The bytes of known senders (True), and of others (False)."""
 
     def add(self, count: int, is_known: bool, most: int) -> bool:
-        """Count so many more bytes if there is room for them; False if there is not."""
+        """Counts more bytes if there is room; False if there is not."""
         with self._lock:
             sum_ = self._bytes[is_known] + count
             if count > 0 and sum_ > most * (_AT_ONCE if is_known else _OF_UNKNOWN):

@@ -1,7 +1,7 @@
 """Apache's commands `connect-standalone`, `connect-distributed` and `connect-mirror-maker`.
 
-They have Apache's arguments and exit codes: 1 usage, 2 error in arguments or config, 3 failed start. Of the third
-command errors in arguments are -1, which a shell shows as 255. --help is 0, as of any command.
+They have Apache's arguments and exit codes: 1 usage, 2 error in arguments or config, 3 failed start. For the third
+command errors in arguments are -1, which a shell shows as 255. --help is 0, as for any command.
 """
 
 from __future__ import annotations
@@ -21,8 +21,7 @@ if TYPE_CHECKING:
     from headrace.rest.service import RestService
 
 _OBJECTS_OF_A_START: Final = 500_000
-"""Python's collector looks for garbage once there are so many more objects: what a start makes it keeps, and 0.25 s of
-a start were spent on looking at it."""
+"""New objects before a garbage collection. A start keeps its objects; collections took 0.25 s of it."""
 
 
 @dataclass(frozen=True)
@@ -33,7 +32,7 @@ class _Command:
     arguments: str
     purpose: str
     explained: tuple[tuple[str, str], ...]
-    """Each argument with what it is."""
+    """The arguments, each with its explanation."""
     most_files: int | None
     output: str
     """The file in LOG_DIR for the output of a worker in the background."""
@@ -48,7 +47,7 @@ class _Command:
 
 
 def serve(config: WorkerConfig) -> RestService:
-    """The REST service on a worker's listeners, imported when it is asked for. Errors: as `RestService`."""
+    """The REST service on a worker's listeners; imported on call. Errors: as `RestService`."""
     from headrace.rest.service import RestService
 
     return RestService(config)
@@ -104,12 +103,12 @@ def connect_distributed() -> None:
 
 
 def standalone(arguments: Sequence[str]) -> int:
-    """Run a standalone worker until it ends; its exit code."""
+    """Runs a standalone worker until it ends; returns its exit code."""
     return _started(_STANDALONE, arguments)
 
 
 def distributed(arguments: Sequence[str]) -> int:
-    """Run a worker of a cluster until it ends; its exit code."""
+    """Runs a worker of a cluster until it ends; returns its exit code."""
     return _started(_DISTRIBUTED, arguments)
 
 
@@ -119,7 +118,7 @@ def connect_mirror_maker() -> None:
 
 
 def mirror_maker(arguments: Sequence[str]) -> int:
-    """Run the flows of a MirrorMaker file until a signal ends them; the exit code."""
+    """Runs the flows of a MirrorMaker file until a signal ends them; returns the exit code."""
     daemon = bool(arguments) and arguments[0] == "-daemon"
     try:
         asked = _mirror_arguments().parse_args(arguments[daemon:])
@@ -134,7 +133,7 @@ def mirror_maker(arguments: Sequence[str]) -> int:
 
 
 class _NoRun(Exception):
-    """The arguments are wrong or ask for help, which has been shown."""
+    """The arguments are wrong or ask for help; the message has been printed."""
 
     def __init__(self, helped: bool) -> None:
         self.helped = helped
@@ -190,7 +189,7 @@ def _unreadable(path: Path) -> str | None:
 
 
 def _start_in_background(command: str, arguments: Sequence[str], output_name: str) -> int:
-    """As Apache's -daemon: write the output to a file in LOG_DIR, and return without waiting."""
+    """As Apache's -daemon: writes the output to a file in LOG_DIR, and returns without waiting."""
     state = Path(os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state")
     folder = Path(os.environ.get("LOG_DIR") or state / "headrace" / "logs").absolute()
     output = folder / output_name

@@ -1,8 +1,8 @@
-"""Bounds the connections of a server: how many there are, and how long one may take for TLS and for a request's head.
+"""Limits a server's connections in number, and in the time for a TLS handshake and for a request's head.
 
-Decided: a connection with https is accepted as a plain one and begins TLS itself, because it counts from its first byte
-then, its client is known when TLS fails, and each has the newest certificates; loses: about 30 lines that asyncio's
-own servers with TLS have.
+Decided: an https connection is accepted as a plain one and starts TLS itself: it counts from its first byte, its client
+is known if TLS fails, and each connection has the newest certificates; loses: about 30 lines that asyncio's TLS servers
+have.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class ConnectionLimits:
     """The limits of one server."""
 
     def __init__(self, most: int = MOST, head_seconds: float = _HEAD_SECONDS) -> None:
-        """`head_seconds` is the time for a TLS handshake, and from there or the answer before for a request's head."""
+        """`head_seconds`: the time for a TLS handshake, and from there or the last answer for a request's head."""
         self.most = most
         self.head_seconds = head_seconds
         self._said_at = -_SAY_SECONDS
@@ -39,7 +39,7 @@ class ConnectionLimits:
         self._refusals = 0
 
     def say_full(self) -> None:
-        """Log that all connections are in use, once a minute."""
+        """Logs that all connections are in use, at most once a minute."""
         if time.monotonic() - self._said_at >= _SAY_SECONDS:
             self._said_at = time.monotonic()
             log.warning(
@@ -49,7 +49,7 @@ class ConnectionLimits:
             )
 
     def say_refused(self, client: str, why: str) -> None:
-        """Log that TLS with a client failed, once a minute; the next line counts those between."""
+        """Logs a failed TLS handshake, at most once a minute; the next line counts those in between."""
         self._refusals += 1
         if time.monotonic() - self._refusal_said_at >= _SAY_SECONDS:
             more = f" ({self._refusals - 1} more since the last such line)" if self._refusals > 1 else ""
@@ -59,7 +59,7 @@ class ConnectionLimits:
 
 
 class Connection(H11Protocol):
-    """A connection within the limits of its server."""
+    """A connection within its server's limits."""
 
     limits: ClassVar[ConnectionLimits]
     _head_timer: asyncio.TimerHandle | None = None
@@ -80,7 +80,7 @@ class Connection(H11Protocol):
 
     def on_response_complete(self) -> None:
         super().on_response_complete()
-        if self._is_idle:  # else the next request was there already
+        if self._is_idle:  # else the next request has begun
             self._expect_head()
 
     def connection_lost(self, exc: Exception | None) -> None:
@@ -109,7 +109,7 @@ class Connection(H11Protocol):
         return len(self.connections) < self.limits.most or self._make_room()
 
     def _make_room(self) -> bool:
-        """Close the connection that has been idle for longest; false where none is."""
+        """Closes the connection that has been idle for longest; False if none is idle."""
         self.limits.say_full()
         idle = [one for one in self.connections if isinstance(one, Connection) and one._is_idle]
         if not idle:
@@ -122,13 +122,13 @@ class Connection(H11Protocol):
 
 
 class TlsConnection(Connection):
-    """A connection with https; it is idle in its handshake, so that it makes room for others."""
+    """An https connection; it counts as idle during its handshake, so it can make room for others."""
 
     tls: ClassVar[RenewedContext]
     _raw: asyncio.Transport
     _handshake: asyncio.Task[None] | None = None
     _early: bytes | None = b""
-    """What came before the handshake's end was noticed; None from then on."""
+    """Data received before `_begin`; None from then on."""
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         room = self._has_room()
@@ -154,7 +154,7 @@ class TlsConnection(Connection):
 
     def _end(self) -> None:
         super()._end()
-        self._raw.close()  # without the client's word: what is idle has nothing to lose
+        self._raw.close()  # without waiting for the client's close: an idle connection loses nothing
 
     async def _shake_hands(self) -> None:
         try:
@@ -171,7 +171,7 @@ class TlsConnection(Connection):
                 ssl_handshake_timeout=self.limits.head_seconds,
                 ssl_shutdown_timeout=self.limits.head_seconds,
             )
-            if transport is not None and not self._raw.is_closing():  # else it was ended meanwhile
+            if transport is not None and not self._raw.is_closing():  # else it was closed meanwhile
                 self._begin(transport)
         except Exception as error:
             self._raw.abort()
@@ -183,12 +183,11 @@ class TlsConnection(Connection):
                 self.connections.discard(self)
 
     def _begin(self, transport: asyncio.Transport) -> None:
-        """Answer requests from here on."""
         shown = transport.get_extra_info("ssl_object").getpeercert(binary_form=True)
         if shown is not None:
             subject = x509.load_der_x509_certificate(shown).subject
             self.app_state = {**self.app_state, **certificate_state(rfc2253(subject))}
-        self.connections.discard(self)  # it counts once
+        self.connections.discard(self)  # else it would count twice
         super().connection_made(transport)
         early, self._early = self._early, None
         if early:
@@ -197,14 +196,14 @@ class TlsConnection(Connection):
     def _say_refused(self, error: OSError) -> None:
         client = self._raw.get_extra_info("peername")
         where = f"{client[0]}:{client[1]}" if client else "a client"
-        if isinstance(error, ConnectionResetError | BrokenPipeError):  # as load balancers look whether a port is open
+        if isinstance(error, ConnectionResetError | BrokenPipeError):  # such as a load balancer's probe
             log.debug("%s left before TLS had begun", where)
         else:
             self.limits.say_refused(where, _reason(error, self.limits.head_seconds))
 
 
 class _Handshake(ssl.SSLObject):
-    """TLS of one connection; a client whose handshake fails is told why, which asyncio leaves out."""
+    """TLS of one connection; sends the alert to a client whose handshake fails, which asyncio leaves out."""
 
     outgoing: ssl.MemoryBIO
     raw: asyncio.Transport
@@ -220,7 +219,7 @@ class _Handshake(ssl.SSLObject):
 
 
 class _OneHandshake(ssl.SSLContext):
-    """Begins TLS of one connection by another context."""
+    """Wraps the context of one connection, so that its handshake has the raw transport."""
 
     _context: ssl.SSLContext
     _raw: asyncio.Transport
@@ -240,7 +239,6 @@ class _OneHandshake(ssl.SSLContext):
 
 
 def _reason(error: OSError, seconds: float) -> str:
-    """Why a handshake failed, for people."""
     if isinstance(error, ConnectionAbortedError):
         return f"it did not end within {seconds:g} s"
     if isinstance(error, ssl.SSLCertVerificationError):
@@ -256,11 +254,11 @@ _REASONS: Final = {
     "SSLV3_ALERT_CERTIFICATE_UNKNOWN": "the client does not accept this worker's certificate",
     "SSLV3_ALERT_BAD_CERTIFICATE": "the client does not accept this worker's certificate",
 }
-"""Reasons of OpenSSL in words."""
+"""OpenSSL's reasons in words."""
 
 
 def within(limits: ConnectionLimits, tls: RenewedContext | None = None) -> type[Connection]:
-    """The class of a server's connections, with https where there is `tls`."""
+    """The class of a server's connections; with `tls`, of https connections."""
     if tls is None:
         return type("LimitedConnection", (Connection,), {"limits": limits})
     return type("LimitedTlsConnection", (TlsConnection,), {"limits": limits, "tls": tls})

@@ -1,4 +1,4 @@
-"""`/connectors` and all below it."""
+"""`/connectors` and everything below it."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def list_connectors(herder: HerderOf, shown: ShownOf, expand: documented.Expand)
         try:
             found[name] = _expanded(name, expand, herder, shown)
         except NotFound:
-            continue  # it has no status yet, or has just gone
+            continue  # without status yet, or just deleted
     return json_answer(found)
 
 
@@ -127,7 +127,7 @@ def delete(name: str, herder: HerderOf, change: ChangeOf) -> Response:
     responses=documented.answers("Its configuration.", Config),
 )
 def config(name: str, herder: HerderOf, masking: MaskingOf) -> Response:
-    # With its secrets unless they are masked, as in Connect: clients read a config, change it and put it back.
+    # As in Connect with secrets, unless they are masked: clients read a config, change it and put it back.
     return json_answer(masking.shown(herder.connector_info(name).config))
 
 
@@ -327,7 +327,7 @@ def reset_offsets(name: str, herder: HerderOf) -> Response:
 
 
 def _named(config: ConnectorConfig, name: str) -> ConnectorConfig:
-    """The config with the connector's name, which it may not contradict."""
+    """The config with the connector's name. Errors: BadRequest if it has another name."""
     own = config.get("name")
     if own is not None and own != name:
         raise BadRequest(f"Connector name configuration ({own}) doesn't match connector name in the URL ({name})")

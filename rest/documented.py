@@ -1,4 +1,4 @@
-"""Describes requests and answers for the OpenAPI document; nothing is validated by it, so no answer is a 422."""
+"""Describes requests and answers for the OpenAPI document; it validates nothing, so no answer is a 422."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from headrace.rest.bodies import ErrorMessage
 Responses = dict[int | str, dict[str, Any]]
 
 Flag = Annotated[bool, BeforeValidator(lambda text: str(text).lower() == "true")]
-"""True where its text is `true`, in any case, and else false: Python's clients send `True`."""
+"""True if the text is `true` in any case (Python's clients send `True`), else false."""
 
 Strict = Annotated[
     bool,
@@ -32,19 +32,19 @@ Scope = Annotated[str, Query(description="`worker`, this one alone, or `cluster`
 
 
 def answers(description: str, body: Any = None, status: int | str = 200) -> Responses:
-    """One answer of an endpoint, `body` being its type; merge several with `|`."""
+    """One answer of an endpoint; `body` is its type. Merge several with `|`."""
     return {status: {"description": description, **({} if body is None else {"model": body})}}
 
 
 def takes(body: Any) -> dict[str, Any]:
-    """The type of the body that an endpoint takes, for `openapi_extra`."""
+    """The type of an endpoint's request body, for `openapi_extra`."""
     schema = TypeAdapter(body).json_schema()
     inlined = _inlined(schema, schema.pop("$defs", {}))
     return {"requestBody": {"required": True, "content": {"application/json": {"schema": inlined}}}}
 
 
 def _inlined(schema: Any, definitions: dict[str, Any]) -> Any:
-    """The schema with its definitions in their places: FastAPI's document has only those of answers."""
+    """The schema with its definitions inlined: FastAPI's document has only those of answers."""
     if isinstance(schema, list):
         return [_inlined(one, definitions) for one in schema]
     if not isinstance(schema, dict):
@@ -55,4 +55,4 @@ def _inlined(schema: Any, definitions: dict[str, Any]) -> Any:
 
 
 ERRORS: Final[Responses] = answers("It cannot be done.", ErrorMessage, "default")
-"""The answer of every endpoint to a request that fails."""
+"""Every endpoint's answer to a failed request."""

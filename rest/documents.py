@@ -1,4 +1,4 @@
-"""The OpenAPI document, and a page of it for people; neither loads anything from another site."""
+"""The OpenAPI document, and an HTML page of it; neither loads anything from another site."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Answers every error as `{"error_code", "message"}`."""
+"""Answers errors as `{"error_code", "message"}`."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ from headrace.worker.redaction import hidden_of, log_text
 log = logging.getLogger(__name__)
 
 _LEVELS: Final = {404: logging.DEBUG, 409: logging.DEBUG, 503: logging.WARNING}
-"""503 asks to try again, as while a worker starts: nothing is wrong with it."""
+"""Log levels by status; 503 asks for a retry, such as during a start, and is no error of the worker."""
 
 
 def install(app: FastAPI) -> None:
-    """Have the app answer every error in Connect's shape; `app.state.routes` are all its routes."""
+    """Makes the app answer every error in Connect's form; `app.state.routes` has all its routes."""
     app.add_exception_handler(ConnectError, connect_error)
     app.add_exception_handler(HTTPException, _http_error)
     app.add_exception_handler(Exception, _unexpected)
 
 
 def error(status: int, message: str, headers: dict[str, str] | None = None) -> Response:
-    """The answer to a request that failed."""
+    """The answer to a failed request."""
     return json_answer(ErrorMessage(error_code=status, message=message), status, headers)
 
 
@@ -45,7 +45,7 @@ async def connect_error(request: Request, raised: Exception) -> Response:
 
 
 async def _http_error(request: Request, raised: Exception) -> Response:
-    """The answer to a request that routing refuses, in the words of Jersey."""
+    """The answer to a request that routing refuses, in Jersey's words."""
     status = raised.status_code if isinstance(raised, HTTPException) else 500
     headers = {"Allow": ",".join(_allowed(request))} if status == 405 else None
     if status == 405 and request.method == "OPTIONS":

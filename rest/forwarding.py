@@ -1,9 +1,9 @@
-"""Forwards requests that another worker decides to that worker, and passes its answer on.
+"""Forwards a request to the worker that decides it, and returns that worker's answer.
 
-The query parameter `forward` counts the hops: absent in an operator's request, `true` in the first hop, `false` in the
-second, whose receiver forwards it no more: two hops find the leader, and through it the owner, or a rebalance is under
-way. The path goes on as it came, so that names with an encoded slash arrive; of the headers only
-`Authorization`, and with it the principal that this worker has found, signed.
+The query parameter `forward` counts the hops: absent in a client's request, `true` in the first hop, `false` in the
+second, whose receiver does not forward it. Two hops reach the leader and through it the owner, else a rebalance is
+running. The path is sent as received, so names with an encoded slash arrive. Of the headers only `Authorization` is
+sent, and with it this worker's signed statement of the principal.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 def install(app: FastAPI, client: RestClient) -> None:
-    """Have every request whose endpoint raises Elsewhere go to the worker that it names."""
+    """Forwards each request whose endpoint raises Elsewhere to the worker named by the error."""
 
     async def forward(request: Request, raised: Exception) -> Response:
         if not isinstance(raised, Elsewhere):
@@ -47,9 +47,9 @@ def install(app: FastAPI, client: RestClient) -> None:
 
 
 def _who_asks(request: Request, target: str) -> dict[str, str]:
-    """The headers that tell the other worker who asks.
+    """The headers that identify the requester to the other worker.
 
-    Errors: ConnectError where only a signature can, and there is no key to sign with yet.
+    Errors: ConnectError if only a signature can do so, and there is no key to sign with yet.
     """
     headers = {"Authorization": value} if (value := request.headers.get("authorization")) else {}
     principal = principal_of(request.scope)
@@ -60,7 +60,7 @@ def _who_asks(request: Request, target: str) -> dict[str, str]:
 
 
 async def meant_body(request: Request) -> bytes:
-    """The body to forward: as it came, but with the secrets that the requester wants kept."""
+    """The body to forward: as received, with hidden secrets restored."""
     meant: bytes | None = getattr(request.state, "meant_body", None)
     return await request.body() if meant is None else meant
 
@@ -72,7 +72,7 @@ def _query(request: Request, forward: str) -> str:
 
 def _passed_on(request: Request, answer: ForwardedAnswer) -> Response:
     headers = {name: value for name, value in answer.headers.items() if name == UNREAD_HEADER.lower()}
-    # As in Connect a new connector's Location names the worker that was asked, not the one that made it.
+    # As in Connect a new connector's Location has the worker that was asked, not the one that created it.
     if path := answer.headers.get("location", "").partition("://")[2].partition("/")[2]:
         headers["Location"] = f"{own_url(request)}/{path}"
     return Response(answer.body, answer.status, headers, "application/json" if answer.body else None)

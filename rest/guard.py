@@ -1,14 +1,14 @@
-"""Refuses what a web page of another site may have a browser send: requests for foreign hosts and from foreign origins.
+"""Refuses requests that a foreign web page may have a browser send: for foreign hosts, and from foreign origins.
 
-Decided: a host is accepted if it is an address, if no public registry can give it away (`connect`, `localhost`,
-`connect.kafka.svc`), if it is below a domain that the machine's resolver searches, or if it is one that the worker
-listens or is advertised under or that `rest.allowed.hosts` names; because a page can only have a name that it owns
-resolve to a worker (DNS rebinding), and containers and port forwarding reach workers by names that these cannot know;
-loses: nothing against such pages, but full names of load balancers have to be named.
-Decided: `connect.kafka` is accepted where `connect.kafka.svc.cluster.local` resolves, and not for the namespace's name
-alone; because a namespace may be called as a public domain, such as `dev` or `app`, whose names pages can have; loses:
-a question to the cluster's resolver for each such name that is refused.
-Decided: GET from foreign origins is answered; because browsers keep the answer from the page, and links to a worker in
+Decided: a host is accepted if it is an address, if no public registry can assign it (`connect`, `localhost`,
+`connect.kafka.svc`), if it is below a search domain of the machine's resolver, or if it is a listener's or advertised
+host or in `rest.allowed.hosts`. A page can only let its own name resolve to a worker (DNS rebinding), and containers
+and port forwarding use names that a worker cannot know; loses: nothing against such pages, but full names of load
+balancers must be configured.
+Decided: `connect.kafka` is accepted if `connect.kafka.svc.cluster.local` resolves, not for the namespace's name alone,
+because a namespace may be named like a public domain, such as `dev` or `app`, in which pages can have names; loses: a
+query to the cluster's resolver for each refused name of this form.
+Decided: GET from foreign origins is answered, because browsers keep the answer from the page, and links to a worker in
 a wiki work; loses: nothing, as no GET changes anything.
 """
 
@@ -45,20 +45,20 @@ _NOT_PUBLIC: Final = (
     "localhost",
     "svc",
 )
-"""Domains in which nobody can register a name for the public."""
+"""Domains without public registration."""
 _RESOLVER: Final = Path("/etc/resolv.conf")
 _MOST_TOLD: Final = 20
-"""Of so many hosts that are refused the log tells."""
+"""The most refused hosts to log."""
 _PORTS: Final = {"http": ":80", "https": ":443"}
 _OWN_PAGES: Final = ("same-origin", "none")
-"""Values of `Sec-Fetch-Site` for requests of the worker's own pages, and of a person who typed an address."""
+"""Values of `Sec-Fetch-Site` for the worker's own pages, and for an address that a person typed."""
 
 
 class Guard:
-    """Answers 403 to requests for foreign hosts, and to changes that pages of foreign origins ask for."""
+    """Answers 403 to requests for foreign hosts, and to changes requested by pages of foreign origins."""
 
     def __init__(self, app: ASGIApp, hosts: Collection[str], origins: Collection[str]) -> None:
-        """`hosts` are names beside those that no page can have; `origins` may ask for changes."""
+        """`hosts`: names accepted beside those that no page can have; `origins`: origins that may request changes."""
         self._app = app
         self._hosts = {host.lower().rstrip(".") for host in hosts}
         self._origins = set(origins)
@@ -98,7 +98,7 @@ class Guard:
         return any(parent in _NOT_PUBLIC or f"*.{parent}" in self._hosts for parent in parents)
 
     async def _is_service(self, name: str) -> bool:
-        """Whether it is `<service>.<namespace>` of the worker's Kubernetes cluster."""
+        """True if the name is `<service>.<namespace>` of the worker's Kubernetes cluster."""
         if name.count(".") != 1:
             return False
         for cluster in self._clusters:
@@ -114,13 +114,13 @@ class Guard:
         origin, site = headers.get("origin"), headers.get("sec-fetch-site")
         if {"*", origin} & self._origins:
             return False
-        if site is not None:  # the browser knows it even where a proxy has changed the host
+        if site is not None:  # right even if a proxy has changed the host
             return site.strip().lower() not in _OWN_PAGES
         if origin is None:
             return False
         page = urlsplit(origin)
         port = _PORTS.get(page.scheme, "")
-        # No page can send X-Forwarded-Host to another origin, unless that one allows it in a preflight.
+        # No page can send X-Forwarded-Host to another origin that does not allow it in a preflight.
         own = (host, *headers.get("x-forwarded-host", "").split(","))
         return page.netloc.lower().removesuffix(port) not in {
             one.strip().lower().removesuffix(port) for one in own if one
@@ -140,7 +140,7 @@ def own_hosts(settings: Mapping[str, Any]) -> set[str]:
 
 
 def _search_domains() -> list[str]:
-    """The domains in which the machine's resolver looks for short names, but for those of the highest level."""
+    """The search domains of the machine's resolver, without top-level ones."""
     try:
         lines = [line.split() for line in _RESOLVER.read_text(errors="replace").splitlines()]
     except OSError:

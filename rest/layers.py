@@ -1,4 +1,4 @@
-"""The layers around the routes: raw paths and HEAD, added headers, the access log."""
+"""Layers around the routes: raw paths and HEAD, added headers, the access log."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ ACCESS_LOG: Final = logging.getLogger("org.apache.kafka.connect.runtime.rest.Res
 _log = logging.getLogger(__name__)
 
 SAFE_METHODS: Final = ("GET", "HEAD", "OPTIONS")
-"""Those that change nothing."""
+"""Methods that change nothing."""
 
 
 class RawPaths:
-    """Routes by the path as it was sent, so that `%2F` is part of a name; no slash at the end, HEAD as GET."""
+    """Routes by the undecoded path, so that `%2F` is part of a name; trailing slashes are cut, HEAD becomes GET."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
@@ -28,7 +28,7 @@ class RawPaths:
         if scope["type"] == "http":
             raw = scope.get("raw_path") or scope["path"].encode()
             path = raw.partition(b"?")[0].decode("latin-1").rstrip("/") or "/"
-            # The server knows that the request was a HEAD, and drops the body of its answer.
+            # The server knows that the request was a HEAD, and drops the answer's body.
             method = "GET" if scope["method"] == "HEAD" else scope["method"]
             scope = {**scope, "path": path, "method": method}
         await self._app(scope, receive, send)
@@ -68,10 +68,10 @@ def _rule(rule: str) -> Callable[[MutableHeaders], None]:
 
 
 class AccessLog:
-    """Logs one line per request in the extended NCSA format with its milliseconds; catches and logs every error.
+    """Logs a line per request in the extended NCSA format with its milliseconds; catches and logs every error.
 
-    `which` requests are at INFO: `all`, `changes` (those that may change something, and those that failed) or `none`;
-    the others are at DEBUG.
+    `which` requests are logged at INFO: `all`, `changes` (methods that may change something, and failed requests) or
+    `none`; the others at DEBUG.
     """
 
     def __init__(self, app: ASGIApp, which: str = "all") -> None:

@@ -1,4 +1,4 @@
-"""Hides secrets in answers where `rest.mask.secrets` is set, and restores those that a client sends back hidden."""
+"""Hides secrets in answers if `rest.mask.secrets` is set, and restores those that a client sends back hidden."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _NEVER_SECRET: Final = ("BOOLEAN", "INT", "SHORT", "LONG", "DOUBLE", "CLASS")
 
 
 class Masking:
-    """Hides secrets from clients, and reads `[hidden]` as the present value; without effect where it is off."""
+    """Hides secrets from clients, and replaces `[hidden]` by the present value; does nothing if switched off."""
 
     def __init__(self, herder: Herder, enabled: bool) -> None:
         self.enabled = enabled
@@ -28,11 +28,11 @@ class Masking:
         self._types = cache(self._declared)  # plugins do not change while a worker runs
 
     def shown(self, config: Config, plugin: str | None = None) -> dict[str, str | None]:
-        """The config as a client sees it; its plugin is the one that it names, unless `plugin` is given."""
+        """The config as clients see it; `plugin`: its plugin, by default the one in the config."""
         return self.masked(config, plugin) if self.enabled else dict(config)
 
     def masked(self, config: Config, plugin: str | None = None) -> dict[str, str | None]:
-        """The config without its secrets, whatever clients see."""
+        """The config without its secrets, even if masking is switched off."""
         types = self._types(plugin or config.get("connector.class") or "")
         return {
             key: HIDDEN if value is not None and _secret(key, types.get(key)) else value
@@ -40,7 +40,7 @@ class Masking:
         }
 
     def validated(self, infos: ConfigInfos, plugin: str) -> ConfigInfos:
-        """The outcome of a validation as a client sees it."""
+        """The result of a validation as clients see it."""
         if not self.enabled:
             return infos
         shown = self.shown({one.value.name: one.value.value for one in infos.configs}, plugin)
@@ -51,21 +51,18 @@ class Masking:
         return infos.model_copy(update={"configs": configs})
 
     def meant(self, request: Request, name: str, config: Config) -> Config:
-        """The config with the connector's present values in place of hidden ones.
-
-        Errors: BadRequest where there is none to keep.
-        """
+        """The config with the connector's present values for hidden ones. Errors: BadRequest if there is none."""
         hidden = [key for key, value in config.items() if value == HIDDEN] if self.enabled else []
         if not hidden:
             return config
         present = self._present(name)
         self.refuse_hidden({key: config[key] for key in hidden if present.get(key) is None})
         meant = {**config, **{key: present[key] for key in hidden}}
-        request.state.meant_body = json.dumps(meant).encode()  # the leader may be a Java worker, which has no masks
+        request.state.meant_body = json.dumps(meant).encode()  # a Java leader cannot restore them
         return meant
 
     def refuse_hidden(self, config: Config) -> None:
-        """Refuse hidden values in the config of a new connector, which has no present values.
+        """Refuses hidden values in a new connector's config, which has no present values.
 
         Errors: BadRequest.
         """
@@ -82,12 +79,12 @@ class Masking:
     def _declared(self, plugin: str) -> Mapping[str, Any]:
         try:
             return {setting["name"]: setting["type"] for setting in self._herder.plugins.settings(plugin)}
-        except (ConnectError, ConfigError):  # it is not known here, or cannot be loaded: the names of settings decide
+        except (ConnectError, ConfigError):  # unknown or cannot be loaded: the names of settings decide
             return {}
 
 
 def _secret(key: str, declared: str | None) -> bool:
-    # Authors forget the type PASSWORD, so a text under the name of a secret is hidden, too.
+    # Authors forget the type PASSWORD, so a text named like a secret is hidden, too.
     return declared == "PASSWORD" or (looks_secret(key) and declared not in _NEVER_SECRET)
 
 

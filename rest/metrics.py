@@ -1,4 +1,4 @@
-"""`/metrics`: the metrics of the worker, or of the workers of its process, in Prometheus' text format."""
+"""`/metrics`: metrics of the worker, or of all workers of a MirrorMaker process, in Prometheus' text format."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ router = APIRouter(tags=["worker"], responses=documented.ERRORS)
 
 
 class Metrics(Protocol):
-    """What a scrape asks: a worker's metrics, or the flows of a process."""
+    """The source of metrics: a worker's, or the flows of a process."""
 
     def metrics_text(self) -> str:
-        """All metrics, for Prometheus."""
+        """All metrics in Prometheus' text format."""
 
 
 async def _metrics(request: Request) -> Metrics:

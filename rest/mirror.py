@@ -1,4 +1,4 @@
-"""A MirrorMaker process over HTTP: `/health`, `/metrics`, and what the processes of a flow ask of one another.
+"""The HTTP API of a MirrorMaker process: `/health`, `/metrics`, and requests between processes of a flow.
 
 As Apache's, it has no other part of the REST API: the connectors' configs come from the processes' files.
 """
@@ -46,7 +46,7 @@ async def _herder(source: str, target: str, flows: FlowsOf) -> Herder:
 
 
 HerderOfFlow = Annotated[Herder, Depends(_herder)]
-"""The herder of the flow that the path names."""
+"""The herder of the path's flow."""
 
 _health = APIRouter(tags=["worker"], responses=documented.ERRORS, dependencies=[Depends(speaks_json)])
 _internal = APIRouter(
@@ -85,7 +85,7 @@ def fence_zombies(name: str, request: SignedRequest, herder: HerderOfFlow) -> Re
 
 
 def app(flows: Flows, settings: Mapping[str, Any], client: RestClient | None, entrance: Entrance = OPEN) -> ASGIApp:
-    """What a process answers; other processes are answered where there is a `client`, which forwards their requests."""
+    """The API of a process; with `client`, which forwards requests, it answers other processes, too."""
     api = FastAPI(title="Headrace: a MirrorMaker process", openapi_url=None, redirect_slashes=False)
     api.state.flows = api.state.metrics = flows
     routers = [_health, metrics_routes.router, *([_internal] if client is not None else []), *entrance.added.routers]
@@ -93,13 +93,10 @@ def app(flows: Flows, settings: Mapping[str, Any], client: RestClient | None, en
 
 
 class MirrorService:
-    """A process on its listeners, which it has from its construction."""
+    """The HTTP service of a process; it listens once constructed."""
 
     def __init__(self, config: MirrorMakerConfig) -> None:
-        """Bind all listeners.
-
-        Errors: ConfigError where one cannot be.
-        """
+        """Binds all listeners. Errors: ConfigError if one cannot be bound."""
         self._settings = config.values
         self._entrance = Entrance.of(config.values, config.originals, os.environ)
         limits = ConnectionLimits(config["rest.max.connections"])
@@ -107,14 +104,14 @@ class MirrorService:
 
     @property
     def bound(self) -> list[Listener]:
-        """The listeners with the ports that they got."""
+        """The listeners with their actual ports."""
         return self._server.bound
 
     def start(self, flows: Flows, client: RestClient | None) -> None:
-        """Answer requests; those of other processes where there is a `client`."""
+        """Answers requests; with `client`, those of other processes, too."""
         self._server.start(app(flows, self._settings, client, self._entrance))
 
     def stop(self) -> None:
-        """Answer no request any more; those under way have two seconds to end."""
+        """Stops answering; requests in progress have two seconds to end."""
         self._server.stop()
         self._entrance.stop()

@@ -1,4 +1,4 @@
-"""`/connector-plugins`: the installed plugins, their settings, and the validation of configs."""
+"""`/connector-plugins`: installed plugins, their settings, and the validation of configs."""
 
 from __future__ import annotations
 

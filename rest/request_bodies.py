@@ -1,4 +1,4 @@
-"""Bounds the bodies of requests: each in bytes and in the time that it may take to come, and all together in bytes."""
+"""Limits request bodies: each in bytes and in time to arrive, and the sum of all in bytes."""
 
 from __future__ import annotations
 
@@ -17,8 +17,7 @@ _SECONDS: Final = 60.0
 
 
 class BoundedBodies:
-    """Answers 413 to a body beyond the bound, with or without a stated length, 408 to one that does not end, and 503
-    if the bodies of other requests leave no room.
+    """Answers 413 to a body above the limit, 408 to one that does not end, and 503 if other bodies leave no room.
 
     Decided: the signature of a request between workers covers its body, so the body must be read before the signature
     can be checked. Such bodies have a small sum of their own, unless the head is signed, too, as Headrace workers do;
@@ -33,7 +32,7 @@ class BoundedBodies:
         all_bodies: BodySum | None = None,
         is_known: Callable[[Scope], bool] = lambda scope: True,
     ) -> None:
-        """`is_known` tells if the sender of a request is known before its body is read."""
+        """`is_known`: true if a request's sender is known before its body is read."""
         self._app = app
         self._most = most_bytes
         self._seconds = seconds
@@ -53,7 +52,7 @@ class BoundedBodies:
 
         async def answer(message: Message) -> None:
             if message["type"] == "http.response.start" and has_body and not body.ended:
-                MutableHeaders(scope=message)["Connection"] = "close"  # nobody reads the rest
+                MutableHeaders(scope=message)["Connection"] = "close"  # the rest is not read
             await send(message)
 
         try:
@@ -66,19 +65,17 @@ class BoundedBodies:
 
 
 class _Body:
-    """The body of one request."""
-
     def __init__(self, bounds: BoundedBodies, receive: Receive, is_known: bool) -> None:
         self._bounds = bounds
         self._receive = receive
         self._is_known = is_known
         self._read = 0
         self.ended = False
-        """True once the whole body has come."""
+        """True once the whole body has arrived."""
         self._deadline: float | None = None
 
     async def receive(self) -> Message:
-        """Receive the next part of the body. Errors: ConnectError."""
+        """Receives the next part of the body. Errors: ConnectError."""
         if self.ended:
             return await self._receive()
         if self._deadline is None:
@@ -106,5 +103,5 @@ class _Body:
         self._read += count
 
     def release(self) -> None:
-        """Take its bytes off the sum."""
+        """Subtracts the body's bytes from the sum."""
         self._bounds._all.add(-self._read, self._is_known, self._bounds._most)

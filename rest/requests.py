@@ -32,7 +32,7 @@ class _Segment(StringConvertor):
 
 
 class _TaskNumber(IntegerConvertor):
-    """As many digits as a task's number can have: a longer one is no path, as in Connect."""
+    """A task's number, of nine digits at most: a longer one matches no path, as in Connect."""
 
     regex = "[0-9]{1,9}"
 
@@ -51,10 +51,7 @@ HerderOf = Annotated[Herder, Depends(_herder)]
 
 
 async def knows_connectors(herder: HerderOf) -> None:
-    """Refuse a request about connectors while the worker does not know them.
-
-    Errors: Starting.
-    """
+    """Refuses a request about connectors while the worker does not know them. Errors: Starting."""
     herder.check_known()
 
 
@@ -68,11 +65,11 @@ MetricsOf = Annotated[WorkerMetrics, Depends(_metrics)]
 
 
 async def speaks_json(request: Request) -> None:
-    """Refuse a client that sends something else than JSON, or does not take it.
+    """Refuses a client that sends something other than JSON, or does not accept JSON.
 
     Errors: HTTPException 415, 406.
     """
-    # As in Connect, even where there is no body: a web page may send a form, or text, to any site unasked.
+    # As in Connect, even without a body: a web page may send a form, or text, to any site without a preflight.
     if request.method not in ("GET", "HEAD") and _media_type(request) and not _sends_json(request):
         raise HTTPException(415)
     given = ",".join(request.headers.getlist("accept"))
@@ -104,7 +101,7 @@ async def _raw(request: Request) -> bytes:
 
 
 async def _read(request: Request, read: Callable[[bytes], T]) -> T:
-    """The body, read by this function off the event loop: other requests do not wait for a long one."""
+    """Reads the body by this function off the event loop: other requests do not wait for a long one."""
     raw = await _raw(request)
     if not raw:
         raise BadRequest("The request has no body; send JSON.")
@@ -114,7 +111,7 @@ async def _read(request: Request, read: Callable[[bytes], T]) -> T:
 def _parsed(raw: bytes, of_int: Callable[[str], Any] = int, of_float: Callable[[str], Any] | None = None) -> Any:
     try:
         value = json.loads(raw, parse_int=of_int, parse_float=of_float or _finite, parse_constant=_refuse)
-        json.dumps(value, ensure_ascii=False).encode()  # half a surrogate pair could never be answered
+        json.dumps(value, ensure_ascii=False).encode()  # a lone surrogate cannot be encoded in an answer
     except (ValueError, RecursionError) as error:
         raise BadRequest(f"The request body is not valid JSON: {error}") from error
     return value
@@ -130,7 +127,7 @@ def _refuse(constant: str) -> NoReturn:
 
 
 def _object_in(raw: bytes) -> dict[str, Any]:
-    # Numbers stay as they are written, because settings are texts.
+    # Numbers keep their text, because settings are texts.
     return _object_of(_parsed(raw, str, str), "The request body")
 
 
@@ -145,7 +142,7 @@ def _object_of(value: Any, where: str) -> dict[str, Any]:
 
 
 JsonObject = Annotated[dict[str, Any], Depends(_object)]
-"""The body, a JSON object in which numbers are texts."""
+"""The body, a JSON object with numbers as text."""
 
 
 async def _config(request: Request) -> Config:
@@ -180,7 +177,7 @@ def _offset(item: Any, where: str) -> Offset:
         raise BadRequest(f"Unrecognized field(s) {', '.join(unknown)} in {where}; it has partition and offset.")
     partition, offset = members.get("partition"), members.get("offset")
     if partition is None:
-        # In Connect's words for a sink; for a source each connector has others.
+        # Connect's words for a sink; each source connector has its own.
         raise BadRequest("The partition for a sink connector offset cannot be null or missing")
     return _object_of(partition, f"{where}.partition"), None if offset is None else _object_of(
         offset, f"{where}.offset"
@@ -188,7 +185,7 @@ def _offset(item: Any, where: str) -> Offset:
 
 
 OffsetsBody = Annotated[list[Offset], Depends(_offsets)]
-"""The body, offsets of a connector's partitions, in which numbers are numbers."""
+"""The body, offsets of a connector's partitions; numbers stay numbers."""
 
 
 async def _internal(request: Request) -> Signed:
@@ -197,14 +194,11 @@ async def _internal(request: Request) -> Signed:
 
 
 SignedRequest = Annotated[Signed, Depends(_internal)]
-"""A request of another worker: its signature and its raw body, which is read only if there is a signature."""
+"""Another worker's request: its signature, and its raw body, read only if there is a signature."""
 
 
 def task_configs_of(request: Signed) -> list[Config]:
-    """Read the task configs that a worker sent. A request without signature gives none, and the herder refuses it.
-
-    Errors: BadRequest.
-    """
+    """Reads a worker's task configs; empty without a signature, which the herder refuses. Errors: BadRequest."""
     if not request.is_signed:
         return []
     value = _parsed(request.body, str, str)
@@ -214,15 +208,12 @@ def task_configs_of(request: Signed) -> list[Config]:
 
 
 def own_url(request: Request) -> str:
-    """The URL by which the client reached this worker, without a slash at the end."""
+    """The URL by which the client reached this worker, without a trailing slash."""
     return f"{request.url.scheme}://{request.url.netloc}"
 
 
 def config_of(value: Any, where: str = "The request body") -> Config:
-    """Read a config from a JSON object; booleans become text.
-
-    Errors: BadRequest.
-    """
+    """Reads a config from a JSON object; booleans become text. Errors: BadRequest."""
     if not isinstance(value, dict):
         raise BadRequest(f"{where} must be a JSON object of texts, not {_json_type(value)}.")
     nested = [key for key, item in value.items() if isinstance(item, dict | list)]

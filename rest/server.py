@@ -1,4 +1,4 @@
-"""Serves an ASGI app on a thread of its own, and leaves signals to the process."""
+"""Serves an ASGI app on its own thread, and leaves signals to the process."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ from headrace.rest.connections import Connection, ConnectionLimits, within
 _DRAIN_SECONDS: Final = 2
 _TICK_SECONDS: Final = 1.0
 _THREADS: Final = 200
-"""As many as Connect's server has."""
+"""Threads for handlers, as many as in Connect's server."""
 
 
 class HttpServer:
-    """Listens from its construction; requests that come before `start` wait for it."""
+    """Listens once constructed; requests before `start` wait for it."""
 
     def __init__(
         self,
@@ -34,15 +34,15 @@ class HttpServer:
         limits: ConnectionLimits | None = None,
         tls: RenewedContext | None = None,
     ) -> None:
-        """Bind all listeners; `setting` names them in errors; `limits` are those of their connections together.
+        """Binds all listeners; `setting` names them in errors; `limits` apply to all their connections together.
 
-        `tls` is that of the listeners with https.
+        `tls` is for the listeners with https.
 
-        Errors: ConfigError where one cannot be.
+        Errors: ConfigError if one cannot be bound.
         """
         self._sockets: list[socket.socket] = []
         self.bound: list[Listener] = []
-        """The listeners with the ports that they got."""
+        """The listeners with their actual ports."""
         try:
             for listener in listeners:
                 self._sockets.append(_bind(listener, setting))
@@ -56,8 +56,8 @@ class HttpServer:
         self._thread: threading.Thread | None = None
 
     def start(self, app: ASGIApp) -> None:
-        """Answer requests with this app."""
-        # Its own log lines go to our handlers; ours is the access log.
+        """Starts to answer requests with this app."""
+        # Uvicorn's log lines go to our handlers; its access log is off, because we have our own.
         config = uvicorn.Config(
             app,
             loop="asyncio",
@@ -79,7 +79,7 @@ class HttpServer:
         server.is_started.wait()
 
     def stop(self) -> None:
-        """Close all listeners; requests under way have two seconds to end."""
+        """Closes all listeners; requests in progress have two seconds to end."""
         if self._server is not None and self._thread is not None:
             self._server.end()
             self._thread.join(_DRAIN_SECONDS + 1)
@@ -87,7 +87,7 @@ class HttpServer:
         self._close()
 
     def _secure(self) -> dict[socket.socket, type[Connection]]:
-        """The sockets with https, each with the protocol of its connections."""
+        """The sockets with https, each with its connections' protocol."""
         if self._tls is None:
             return {}
         protocol = within(self._limits, self._tls)
@@ -99,10 +99,10 @@ class HttpServer:
 
 
 class _Uvicorn(uvicorn.Server):
-    """Sets an event when it has started, and ends when it is told, without looking ten times a second."""
+    """Signals when it has started, and ends when told, without polling ten times a second."""
 
     def __init__(self, config: uvicorn.Config, secure: Mapping[socket.socket, type[Connection]]) -> None:
-        """`secure` are the sockets with https, each with the protocol of its connections."""
+        """`secure`: the sockets with https, each with its connections' protocol."""
         super().__init__(config)
         self._secure = secure
         self.is_started = threading.Event()
@@ -110,20 +110,20 @@ class _Uvicorn(uvicorn.Server):
         self._ended = asyncio.Event()
 
     def end(self) -> None:
-        """Have it end; from another thread than its own, once it has started."""
+        """Ends the server; called from another thread, once it has started."""
         self.should_exit = True
         if self._loop is not None:
-            with contextlib.suppress(RuntimeError):  # its loop is closed: it has ended
+            with contextlib.suppress(RuntimeError):  # its loop is closed
                 self._loop.call_soon_threadsafe(self._ended.set)
 
     async def main_loop(self) -> None:
         self._loop = asyncio.get_running_loop()
-        while not await self.on_tick(0):  # the tick sets what the header Date says
+        while not await self.on_tick(0):  # the tick sets the Date header
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self._ended.wait(), _TICK_SECONDS)
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        # Requests that wait for the herder or for another worker each hold one.
+        # A request that waits for the herder or for another worker holds a thread.
         to_thread.current_default_thread_limiter().total_tokens = _THREADS
         await super().startup([one for one in sockets or () if one not in self._secure])
         for one, protocol in self._secure.items():
@@ -147,7 +147,7 @@ def _bind(listener: Listener, setting: str) -> socket.socket:
     except OSError as error:
         why = f"It cannot be bound: {error.strerror or error}."
         raise ConfigError(Problem(setting, str(listener), why, "Free the port, or set another.")) from error
-    # Connections inherit it. asyncio sets it only where the protocol is named, which create_server does not do. Without
-    # it each answer on a kept connection waits 40 ms for the client's delayed ACK.
+    # Connections inherit it. asyncio sets it only if the socket's protocol is IPPROTO_TCP; create_server leaves it 0.
+    # Without it each answer on a kept connection waits 40 ms for the client's delayed ACK.
     bound.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     return bound

@@ -1,7 +1,7 @@
-"""The REST API of one worker on its listeners; /admin has listeners of its own where `admin.listeners` names some.
+"""The REST API of one worker on its listeners; /admin has its own listeners if `admin.listeners` is set.
 
-Decided: the web framework is imported by `start`, because a listener that cannot be bound is told without it
-(0.4 s); loses: an import in a function.
+Decided: `start` imports the web framework, because the error of a listener that cannot be bound comes 0.4 s sooner
+without it; loses: an import in a function.
 """
 
 from __future__ import annotations
@@ -28,30 +28,27 @@ log = logging.getLogger(__name__)
 
 
 class RestService:
-    """Listens from its construction; requests that come before `start` wait for it."""
+    """The REST service of a worker; listens once constructed, and requests before `start` wait for it."""
 
     def __init__(self, config: WorkerConfig) -> None:
-        """Bind all listeners.
-
-        Errors: ConfigError where one cannot be, or where the login that the settings ask for cannot.
-        """
+        """Binds all listeners. Errors: ConfigError if one cannot be bound, or if the login cannot be set up."""
         self._settings = config.values
         self._entrance = Entrance.of(config.values, config.originals, os.environ)
         limits = ConnectionLimits(config["rest.max.connections"])
         tls, admin_tls = config.listeners_tls(), config.listeners_tls(ADMIN_LISTENERS)
         self._server = HttpServer(config.listeners(), limits=limits, tls=tls)
-        # Not set: /admin is with the rest. Empty: it is switched off.
+        # None: /admin is with the rest. Empty: it is switched off.
         admin_limits = ConnectionLimits(config["rest.max.connections"])
         self._admin_server = HttpServer(config.admin_listeners() or [], ADMIN_LISTENERS, admin_limits, admin_tls)
         self._open = list(_without_certificates(config, self._server.bound, self._admin_server.bound))
 
     @property
     def bound(self) -> list[Listener]:
-        """The worker's listeners with the ports that they got."""
+        """The worker's listeners with their actual ports."""
         return self._server.bound
 
     def start(self, herder: Herder, metrics: WorkerMetrics, client: RestClient | None) -> None:
-        """Answer requests; `client` forwards those that another worker decides."""
+        """Answers requests; `client` forwards those that another worker decides."""
         from headrace.rest.app import admin_app, app
 
         self._warn_if_open()
@@ -85,7 +82,7 @@ class RestService:
             )
 
     def stop(self) -> None:
-        """Answer no request any more; those under way have two seconds to end."""
+        """Stops answering; requests in progress have two seconds to end."""
         self._admin_server.stop()
         self._server.stop()
         self._entrance.stop()
@@ -101,7 +98,7 @@ def _without_certificates(
 
 
 def _open_doors(settings: Mapping[str, Any]) -> Iterator[str]:
-    """Each thing that these settings let anybody do who reaches the REST API."""
+    """Actions that these settings allow to everybody who reaches the REST API."""
     yield "create, change and delete connectors with this worker's logins to Kafka"
     if not settings["rest.mask.secrets"]:
         yield "read the secrets in connectors' configs (rest.mask.secrets)"

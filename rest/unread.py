@@ -14,7 +14,7 @@ _MOST: Final = 4000
 
 
 def unread_header(found: Iterable[Unread]) -> dict[str, str]:
-    """The header with these settings and the advice for each; no header if there are none."""
+    """The header with these settings and their advice; empty if there are none."""
     told = "; ".join(f"{key[:_LONGEST]}: {advice}" for key, advice in found)
-    # A name may have any character, also one that ends a header.
+    # A name may have any character, even one that ends a header.
     return {UNREAD_HEADER: told.encode("unicode_escape").decode()[:_MOST]} if told else {}

@@ -1,4 +1,4 @@
-"""`/` and `/health`: the worker itself."""
+"""`/` and `/health`: version, cluster and health of the worker."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from headrace.worker.herder.metrics import WorkerMetrics
 router = APIRouter(tags=["worker"], responses=documented.ERRORS, dependencies=[Depends(speaks_json)])
 
 HEALTH_STATUS: Final = {"healthy": 200, "starting": 503, "unhealthy": 500}
-"""The status of an answer by the health that it tells."""
+"""The HTTP status for each health."""
 _NAMED: Final = 20
 
 
@@ -41,7 +41,7 @@ def health(
     request: Request, herder: HerderOf, metrics: MetricsOf, access: AccessOf, strict: documented.Strict = False
 ) -> Response:
     found = herder.health()
-    # The worker stays healthy: a restart of it because of one task would stop all others, too.
+    # The worker stays healthy: a restart because of one task would stop all others, too.
     unhealthy = UnhealthyTask.visible(metrics.stuck(), access)
     if strict and found.status == "healthy":
         troubles = [*_away(herder, request.app.state.kafka_away_s), *_failed(metrics, access)]

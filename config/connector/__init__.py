@@ -1,1 +1,1 @@
-"""A connector's configuration: its settings as Connect validates them, and the Kafka clients that it gets."""
+"""A connector's configuration: its settings, validated as by Connect, and its Kafka clients."""

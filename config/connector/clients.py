@@ -1,11 +1,11 @@
-"""Kafka clients: Java's settings in layers as Connect lays them, translated once to each library's own.
+"""Configurations of Kafka clients: merges Java's settings in Connect's layers.
 
     source_producer(worker, connector, 0).librdkafka(memory_bytes=32 << 20)  # for confluent_kafka.Producer
     sink_consumer(worker, connector, 0).spark()                              # {"kafka.bootstrap.servers": …}
 
-Decided: source producers are idempotent with five requests in flight, where Apache's are not and have one. Order and
-acks=all are the same, it is several times faster and a retry makes no duplicate. `producer.override.enable.idempotence`
-(or `producer.enable.idempotence`) =false brings Apache's layer back; loses: brokers before 2.8 ask for the
+Decided: source producers are idempotent with five requests in flight; Apache's are not and have one. Order and acks=all
+are the same, it is several times faster, and a retry makes no duplicate. `producer.override.enable.idempotence=false`
+(or `producer.enable.idempotence=false`) restores Apache's behaviour; loses: brokers before 2.8 require the
 IdempotentWrite right.
 """
 
@@ -47,7 +47,7 @@ __all__ = [
 log = logging.getLogger(__name__)
 
 InternalTopic = Literal["configs", "offsets", "statuses"]
-"""The internal topics, as they stand in client ids."""
+"""The internal topics, as named in client ids."""
 
 _MakeClient = Callable[[WorkerConfig, Mapping[str, str], int], ClientConfig]
 _LONGEST: Final = "2147483647"
@@ -59,10 +59,10 @@ _OF_MEMBERS: Final = (
     "partition.assignment.strategy",
     "session.timeout.ms",
 )
-"""Worker properties about its membership in the cluster; readers of internal topics are in no group."""
+"""Worker properties for its membership in the cluster; readers of internal topics are in no group."""
 
 _OF_WORKERS: Final = ("config.providers",)
-"""Worker properties about the worker itself; a client would refuse them."""
+"""Worker properties that a client would refuse."""
 
 
 def override_problems(
@@ -70,7 +70,7 @@ def override_problems(
 ) -> list[Problem]:
     """Problems of a connector's overrides for a kind of client: policy, values, class loading, names of others.
 
-    `opens_files`: true if the files that the overrides name may be read.
+    `opens_files`: true if the overrides' files may be read.
     """
     given, prefix = overrides(kind, connector), PREFIXES[kind]
     settings = SETTINGS[kind]
@@ -89,7 +89,7 @@ def override_problems(
 def _refused(
     kind: str, given: Mapping[str, str], connector: Mapping[str, str | None], worker: WorkerConfig
 ) -> list[Problem]:
-    """Problems of the overrides that the worker refuses to this connector: by its policy, or as names of others."""
+    """Problems of overrides that the worker's policy refuses, or that are names of others."""
     policy = worker.override_policy()
     objections = {key: policy.objection(key) for key in given}
     found = [Problem(key, SETTINGS[kind].mask(given)[key], text) for key, text in objections.items() if text]
@@ -99,7 +99,7 @@ def _refused(
 def _overrides(kind: str, connector: Mapping[str, str], worker: WorkerConfig) -> dict[str, str]:
     """The connector's overrides for its clients of this kind.
 
-    They are judged at each start, too: the config may be older than the rules, and it may have variables.
+    They are checked at each start, too: the config may be older than the rules, and it may have variables.
     Errors: ConfigError.
     """
     given = overrides(kind, connector)
@@ -109,7 +109,7 @@ def _overrides(kind: str, connector: Mapping[str, str], worker: WorkerConfig) ->
 
 
 def _one_for_many(given: Mapping[str, str], connector: Mapping[str, str | None]) -> list[Problem]:
-    """Tasks that are one static member take each other's place without end."""
+    """The problem of one static member's name for several tasks, which would fence each other without end."""
     tasks = (connector.get("tasks.max") or "1").strip()
     is_sink = any(connector.get(key) for key in ("topics", "topics.regex"))
     if not is_sink or "group.instance.id" not in given or not tasks.isdecimal() or int(tasks) <= 1:
@@ -119,7 +119,7 @@ def _one_for_many(given: Mapping[str, str], connector: Mapping[str, str | None])
 
 
 def _together(kind: str, connector: Mapping[str, str | None], worker: WorkerConfig) -> list[Problem]:
-    """Problems that the worker's settings and the overrides have only together, such as with a login."""
+    """Problems of the worker's settings and the overrides in combination, such as of a login."""
     config = {key: value for key, value in connector.items() if value is not None}
     made: Mapping[str, _MakeClient] = {"producer": source_producer, "consumer": sink_consumer, "admin": admin}
     try:
@@ -132,7 +132,7 @@ def _together(kind: str, connector: Mapping[str, str | None], worker: WorkerConf
 def source_producer(
     worker: WorkerConfig, connector: Mapping[str, str], task: int, in_transactions: bool = False
 ) -> ClientConfig:
-    """The producer of a source task; `in_transactions`: it has Connect's `transactional.id` for the task."""
+    """The producer of a source task; `in_transactions`: with Connect's `transactional.id` for the task."""
     name = f"{connector.get('name', '')}-{task}"
     transactional_id = f"{worker['group.id']}-{name}" if in_transactions else None
     return _producer(worker, connector, f"connector-producer-{name}", transactional_id)
@@ -160,7 +160,7 @@ def _producer(
     if "enable.idempotence" not in java:
         java["enable.idempotence"] = "true" if _may_be_idempotent(java) else "false"
     idempotent = java["enable.idempotence"].strip().lower() == "true"
-    # Without idempotence a retry may overtake what was sent after it, unless one request is in flight at a time.
+    # Without idempotence a retried request may arrive after later ones, unless only one is in flight.
     java.setdefault("max.in.flight.requests.per.connection", "5" if idempotent else "1")
     return ClientConfig("producer", java)
 
@@ -180,7 +180,7 @@ def sink_consumer(
 ) -> ClientConfig:
     """The consumer of a sink task, a member of the connector's group.
 
-    `owner`, as of `instance_id`, makes it a static one, unless the worker or the group's protocol is set otherwise.
+    `owner`, as of `instance_id`, makes it a static member, unless the worker or the group's protocol is set otherwise.
     """
     name = connector.get("name", "")
     base = {
@@ -205,7 +205,7 @@ def admin(worker: WorkerConfig, connector: Mapping[str, str], task: int | None =
 
 
 def dead_letter_admin(worker: WorkerConfig, connector: Mapping[str, str]) -> ClientConfig:
-    """The admin client that creates a dead letter topic."""
+    """The admin client to create a dead letter topic."""
     name = f"connector-dlq-adminclient-{connector.get('name', '')}"
     return _admin(worker, name, _overrides("admin", connector, worker))
 
@@ -216,22 +216,22 @@ def shared_admin(worker: WorkerConfig) -> ClientConfig:
 
 
 def internal_admin(worker: WorkerConfig) -> ClientConfig:
-    """The admin client for the internal topics; `admin.*` is for connectors and does not reach it."""
+    """The admin client for the internal topics; `admin.*` is for connectors and does not apply."""
     return _internal("admin", worker, ADMIN, "shared-admin", {}, {})
 
 
 def group_member(worker: WorkerConfig, url: str) -> ClientConfig:
-    """The client by which the worker at this url is in its cluster's group; `admin.*` does not reach it."""
+    """The client of the worker at this URL for its cluster's group; `admin.*` does not apply."""
     kept = {key: value for key, value in worker.originals.items() if key in ADMIN and value}
     plain = {key: value for key, value in kept.items() if key not in _OF_WORKERS}
-    # Defaults of Connect's that kafka-python does not share, and that say how soon a broker's return is noticed.
+    # Connect's defaults, which kafka-python does not share; they decide how soon a broker's return is noticed.
     base = {"client.id": f"connect-{urlsplit(url).netloc}", "request.timeout.ms": "40000"}
     base |= {"retry.backoff.ms": "100", "reconnect.backoff.ms": "50", "reconnect.backoff.max.ms": "1000"}
     return ClientConfig("admin", {**base, **plain, "bootstrap.servers": _bootstrap(worker)})
 
 
 def internal_consumer(worker: WorkerConfig, topic: InternalTopic) -> ClientConfig:
-    """The consumer that follows an internal topic from its beginning, in no group, and commits nothing."""
+    """The consumer that reads an internal topic from its beginning, in no group and without commits."""
     fixed = {"enable.auto.commit": "false", "auto.offset.reset": "earliest", "allow.auto.create.topics": "false"}
     if topic != "statuses" and worker.exactly_once == "enabled":
         fixed["isolation.level"] = "read_committed"
@@ -248,8 +248,7 @@ def internal_consumer(worker: WorkerConfig, topic: InternalTopic) -> ClientConfi
 
 
 def internal_producer(worker: WorkerConfig, topic: InternalTopic) -> ClientConfig:
-    """The producer that writes to an internal topic: in order, to all replicas; a status is sent once, others until
-    they have arrived."""
+    """The producer of an internal topic: ordered, to all replicas; a status is sent once, others until they arrive."""
     fixed = {
         "acks": "all",
         "enable.idempotence": "false",
@@ -261,12 +260,11 @@ def internal_producer(worker: WorkerConfig, topic: InternalTopic) -> ClientConfi
 
 
 def leader_producer(worker: WorkerConfig) -> ClientConfig:
-    """The producer by which the leader writes to the config topic where sources may be exactly-once: one leader fences
-    the former by it.
+    """The leader's producer for the config topic if sources may be exactly-once; a new leader fences the former by it.
 
-    Decided: its transactions last ten seconds at most, where the worker's properties say nothing else, because a worker
-    that starts waits for the end of the one that a killed leader has left open; loses: a config that takes longer to
-    write is refused.
+    Decided: its transactions last ten seconds at most unless the worker's properties differ, because a worker that
+    starts waits for the transaction that a killed leader left open; loses: a config that takes longer to write is
+    refused.
     """
     fixed = {
         "acks": "all",

@@ -1,4 +1,4 @@
-"""A connector's configuration: what its settings rule out together, and the configs of its converters."""
+"""Conflicts between a connector's settings, and the configs of its converters."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from headrace.config.values import shown
 UNSERVED: Final = {
     "offsets.storage.topic": "Offsets topics of single connectors",
 }
-"""Settings that this version does not serve, and their subject."""
+"""Settings that this version does not support, with their subjects."""
 
 
 def framework_settings(kind: str) -> Settings:
-    """The framework's settings for a connector of this kind, `source` or `sink`."""
+    """The framework's settings for a kind of connector, `source` or `sink`."""
     return {"source": SOURCE, "sink": SINK}[kind]
 
 
 def sink_conflicts(found: Mapping[str, SettingValue], worker_group: str | None, overridden_group: str | None) -> None:
-    """Adds to `found` what a sink's settings rule out together; `worker_group` is that of a distributed worker."""
+    """Adds conflicts between a sink's settings to `found`; `worker_group`: a distributed worker's group."""
     topics: Sequence[str] = found["topics"].value or []
     regex: str = found["topics.regex"].value or ""
     dead_letters: str = found["errors.deadletterqueue.topic.name"].value or ""
@@ -58,9 +58,9 @@ def _group_conflict(found: Mapping[str, SettingValue], worker_group: str, overri
 
 
 def consumes(topic: str, topics: Collection[str], regex: str = "") -> bool:
-    """Whether a sink with these `topics` and `topics.regex` reads the topic: a regex matches the whole name.
+    """True if a sink with these `topics` and `topics.regex` reads the topic; the regex must match the whole name.
 
-    Errors: ConfigError where the regex is refused; TooSlowError.
+    Errors: ConfigError if the regex is refused; TooSlowError.
     """
     if not topic or topic in topics or not regex:
         return bool(topic) and topic in topics
@@ -72,12 +72,12 @@ def consumes(topic: str, topics: Collection[str], regex: str = "") -> bool:
 
 
 def sink_group(name: str) -> str:
-    """The consumer group of a sink connector that names none."""
+    """The default consumer group of a sink connector."""
     return f"connect-{name}"
 
 
 class ConverterConfig(NamedTuple):
-    """The class of a converter, as it was named, and what to configure it with."""
+    """The class of a converter as named in the config, and its properties."""
 
     class_name: str
     props: dict[str, str]
@@ -86,8 +86,8 @@ class ConverterConfig(NamedTuple):
 def converter_config(kind: str, connector: Mapping[str, str | None], worker: Mapping[str, str]) -> ConverterConfig:
     """The converter of a connector for `key`, `value` or `header`.
 
-    Its properties come from where its class is named: the connector, else the worker. Each layer is not merged into
-    the other, so a worker's `schemas.enable` does not reach a converter that the connector chose.
+    Its properties come from the place that names its class: the connector, else the worker. The two are not merged, so
+    a worker's `schemas.enable` does not reach a converter that the connector chose.
     """
     name = f"{kind}.converter"
     own = connector.get(name)
@@ -101,7 +101,7 @@ def converter_config(kind: str, connector: Mapping[str, str | None], worker: Map
 
 
 def unserved(connector: Mapping[str, str]) -> list[Problem]:
-    """The settings of a connector that this version does not serve: better refused than silently left out."""
+    """Problems of settings that this version does not support: refused rather than silently ignored."""
     return [
         Problem(key, connector[key], f"{what} are not served by this version of Headrace.", f"Remove {key}.")
         for key, what in UNSERVED.items()

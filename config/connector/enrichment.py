@@ -1,5 +1,7 @@
-"""The framework's settings as one connector's configuration makes them: defaults from the worker, values to recommend,
-and the settings of each transform and predicate that it names."""
+"""Adapts the framework's settings to one connector's config.
+
+Adds defaults from the worker, recommended values, and the settings of each transform and predicate in the config.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,7 @@ from headrace.config.values import invalid, read
 
 
 class PluginClass(Protocol):
-    """A plugin as validation needs it.
+    """A plugin, as validation needs it.
 
     Its class has `settings`; a connector's class also `validate` and `recommended`, a transform's `validate`, a
     converter's `configure`, `check` and `close`.
@@ -25,7 +27,7 @@ class PluginClass(Protocol):
 
     @property
     def class_name(self) -> str:
-        """Its full Java class name."""
+        """The full Java class name."""
 
     @property
     def kind(self) -> str:
@@ -33,38 +35,38 @@ class PluginClass(Protocol):
 
     @property
     def version(self) -> str | None:
-        """The version that it reports."""
+        """The version that the plugin reports."""
 
     @property
     def versions(self) -> Sequence[PluginClass]:
-        """All of its versions, in their order."""
+        """The plugin in all of its versions, in their order."""
 
     @property
     def from_jar(self) -> bool:
-        """Whether it is a Java plugin, which runs in Java only."""
+        """True for a Java plugin, which runs only in Java."""
 
     @property
     def has_java_class(self) -> bool:
-        """Whether a Java class of its name is at hand."""
+        """True if a Java class of this name is available."""
 
     def load(self) -> type[Any]:
-        """Its class; ConfigError where it is broken."""
+        """The plugin's class. Errors: ConfigError if it is broken."""
 
 
 class PluginLookup(Protocol):
-    """The plugins that a worker has."""
+    """A worker's plugins."""
 
     def find(self, kind: str, name: str) -> PluginClass:
-        """The plugin of a kind (`connector`: source or sink) by name or alias; ConfigError where there is none."""
+        """The plugin of a kind (`connector`: source or sink) by name or alias. Errors: ConfigError if there is none."""
 
     def full_name(self, name: str) -> str | None:
-        """The class that a name or alias of any kind stands for."""
+        """The class name for a name or alias of any kind; None if it is unknown."""
 
     def of_kind(self, *kinds: str) -> Sequence[PluginClass]:
         """All plugins of these kinds, sorted by class name."""
 
     def beside(self, connector: PluginClass) -> PluginLookup:
-        """The plugins for the classes that this connector's config names: those of its own folder come first."""
+        """The lookup for classes in this connector's config: plugins of its own folder come first."""
 
 
 _INTERFACES: Final = {"converter": "Converter", "header_converter": "HeaderConverter"}
@@ -77,7 +79,7 @@ def enriched(
     worker: Mapping[str, str],
     connector: PluginClass,
 ) -> Settings:
-    """The framework's settings for this connector and this config; `plugins` are those that the connector finds."""
+    """The framework's settings for this connector and config; `plugins`: the connector's lookup."""
     settings = with_version(settings, connector)
     for kind in CONVERTER_KINDS:
         settings = _with_converter(settings, kind, config, plugins, worker)
@@ -89,7 +91,7 @@ def enriched(
 
 
 def chosen_transforms(config: Mapping[str, str | None], plugins: PluginLookup) -> Iterator[tuple[str, PluginClass]]:
-    """The prefix and the plugin of each transform that the config names and that there is, of its version."""
+    """Prefix and plugin, in the chosen version, of each known transform in the config."""
     for alias in _aliases("transforms", config):
         one = _Alias("transformation", "Transformation", "transforms", alias)
         if (plugin := one.chosen(config, plugins)) is not None:
@@ -97,7 +99,7 @@ def chosen_transforms(config: Mapping[str, str | None], plugins: PluginLookup) -
 
 
 def with_version(settings: Settings, connector: PluginClass) -> Settings:
-    """With the connector's versions as those to choose from."""
+    """The settings with the connector's versions to choose from."""
     if connector.version is None:
         return settings
     offer = Offer(_versions(connector))
@@ -154,7 +156,7 @@ def _aliases(key: str, config: Mapping[str, str | None]) -> list[str]:
 
 @dataclass(frozen=True)
 class _Alias:
-    """One transform or predicate of a connector: its type, its version, and its class's own settings."""
+    """One transform or predicate of a connector: its type, version, and its class's own settings."""
 
     kind: str
     title: str
@@ -166,7 +168,7 @@ class _Alias:
         return f"{self.prefix}.{self.alias}."
 
     def chosen(self, config: Mapping[str, str | None], plugins: PluginLookup) -> PluginClass | None:
-        """The plugin of the version that is named; None if there is none."""
+        """The plugin in the chosen version; None if there is none."""
         plugin = self._named(config, plugins)
         return None if plugin is None else of_version(plugin, config.get(f"{self.key}plugin.version"))
 
@@ -261,7 +263,7 @@ class _Alias:
         return check
 
     def _own(self, plugin: PluginClass, config: Mapping[str, str | None]) -> Settings | str:
-        """The class's settings under the alias; the text of an error where they cannot be had."""
+        """The class's settings under the alias; an error's text if the class cannot be loaded."""
         try:
             settings: Settings = plugin.load().settings
         except ConfigError as e:
@@ -297,7 +299,7 @@ _ALL_KINDS: Final = ("source", "sink", "transformation", "predicate", "converter
 
 
 def version_objection(plugins: PluginLookup, plugin: PluginClass, wanted: str | None) -> str | None:
-    """Connect's sentence where a plugin has no version that is wanted: `4.3.1`, `latest` or `[4.0,5.0)`."""
+    """Connect's error if a plugin has no such version: `4.3.1`, `latest` or `[4.0,5.0)`; else None."""
     if (malformed := why_no_range(wanted)) is not None:
         return f"Invalid version range {wanted}: {malformed}"
     if of_version(plugin, wanted) is not None:
@@ -311,5 +313,5 @@ def version_objection(plugins: PluginLookup, plugin: PluginClass, wanted: str | 
 
 
 def version_key(key: str) -> str:
-    """The setting of the version beside that of a class."""
+    """The setting of a plugin's version, given the setting of its class."""
     return f"{key.removesuffix('.class').removesuffix('.type')}.plugin.version"

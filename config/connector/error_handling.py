@@ -1,7 +1,7 @@
-"""A connector's settings for records that fail: tolerance, log, dead letters, retries.
+"""A connector's settings for failed records: tolerance, log, dead letters, retries.
 
-Beyond Connect: sources have dead letters too, by the same settings, and a sink may have a retry topic. These settings
-are no part of what Connect lists for a connector; they are read, and refused where they are wrong, all the same.
+Beyond Connect, sources have dead letters too, by the same settings, and a sink may have a retry topic. Connect's lists
+of a connector's settings do not have them; they are checked all the same.
 """
 
 from __future__ import annotations
@@ -30,29 +30,29 @@ OWN: Final = {
         )
     ),
 }
-"""Headrace's own settings for a kind of connector, beside Connect's."""
+"""Headrace's own settings by kind of connector."""
 
 
 @dataclass(frozen=True)
 class ErrorHandling:
-    """How failed records are handled."""
+    """A connector's handling of failed records."""
 
     tolerate: bool
     retry_timeout_ms: int
-    """Since the first try; 0: no second one, -1: for ever."""
+    """Counted from the first try; 0: no retry, -1: for ever."""
     retry_delay_max_ms: int
     log: bool
     log_records: bool
     dead_letters: str
-    """The topic; none if empty."""
+    """The dead letter topic; empty: none."""
     replication_factor: int
     context_headers: bool
     retry_topic: str
-    """None if empty."""
+    """The retry topic; empty: none."""
 
     @classmethod
     def of(cls, kind: str, connector: Mapping[str, str]) -> ErrorHandling:
-        """As this config says. Errors: ConfigError."""
+        """The error handling of this config. Errors: ConfigError."""
         found = framework_settings(kind).parse(connector) | OWN[kind].parse(connector)
         return cls(
             found["errors.tolerance"] == "all",
@@ -68,7 +68,7 @@ class ErrorHandling:
 
 
 def error_problems(kind: str, connector: Mapping[str, str | None]) -> list[Problem]:
-    """Problems of the settings that Connect does not know, and of their combinations."""
+    """Problems of Headrace's own settings and of their combinations."""
     given = {key: value for key, value in connector.items() if value is not None}
     problems = OWN[kind].problems(given)
     topic = given.get(RETRY_TOPIC, "").strip()
@@ -88,7 +88,7 @@ def _retry_topic_conflicts(topic: str, given: Mapping[str, str]) -> list[tuple[s
         )
     if topic == given.get("errors.deadletterqueue.topic.name", "").strip():
         found.append((f"The retry topic '{topic}' is the dead letter topic, too.", "Name two topics."))
-    refused = SINK["topics.regex"].judge(given).errors  # which the validation of that setting says
+    refused = SINK["topics.regex"].judge(given).errors  # reported by that setting's validation
     regex = "" if refused else given.get("topics.regex", "")
     if consumes(topic, read("topics", Type.LIST, given.get("topics", "")), regex):
         found.append(

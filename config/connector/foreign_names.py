@@ -1,11 +1,9 @@
-"""Refuses names in Kafka that belong to others: groups, client ids and transactional ids.
-
-The others are other connectors and the workers.
+"""Refuses names in Kafka that belong to other connectors or the workers: groups, client ids and transactional ids.
 
 A second member takes half of a group's records, and may empty its offsets. Quotas and logs go by client ids.
 
-Decided: every group `connect-<name>` is that connector's, whether or not there is one, because it may be made later,
-and its group have other positions then; loses: `connect-<name>-v2` for a new start, and the group of a connector's
+Decided: every group `connect-<name>` belongs to that connector even if it does not exist, because it may be created
+later and would start at the group's offsets; loses: `connect-<name>-v2` for a new start, and the group of a connector's
 former name, are for trusted connectors only.
 """
 
@@ -21,17 +19,17 @@ from headrace.config.values import trimmed
 from headrace.config.worker.trusted import REMEDY, is_trusted
 
 _OF_WORKERS: Final = ("configs", "configs-leader", "offsets", "statuses", "shared-admin")
-"""The ends of the ids of a worker's own clients, after its group."""
+"""Ends of the client ids of a worker's own clients, after its group."""
 _OF_CONNECTORS: Final = re.compile(
     r"connector-(?:(?:dlq-|offset-)?producer|consumer|(?:dlq-|worker-)?adminclient)-(?P<connector>.*)", re.DOTALL
 )
 _OF_MEMBERS: Final = re.compile(r"connect-.*:\d+")
 _BROKERS_ADMIN: Final = "__admin_client"
-"""The client id that brokers allow to write to Kafka's own topics."""
+"""The client id that brokers allow to write to Kafka's internal topics."""
 
 
 def foreign_names(given: Mapping[str, str], connector: str, settings: Mapping[str, Any]) -> list[Problem]:
-    """Problems of names in a connector's overrides, by the clients' keys; `settings` are the worker's, parsed."""
+    """Problems of foreign names in a connector's overrides, by the clients' keys; `settings`: the worker's, parsed."""
     given, found = {key: trimmed(value) for key, value in given.items()}, []
     if (objection := group_objection(given.get("group.id", ""), connector, settings)) is not None:
         found.append(Problem("group.id", given["group.id"], objection))

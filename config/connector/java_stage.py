@@ -1,13 +1,13 @@
-"""The Java stage of a connector: the transforms and converters that run in Java, of jars or between such ones.
+"""The Java stage of a connector: the transforms and converters that run in Java, from jars or between such ones.
 
-Records of a Java connector cross once between it and this worker. So in a source all transforms up to the last Java one
-run before the crossing, as Java classes; in a sink all from the first Java one on run after it. Records of any other
-connector cross into Java and back, so all transforms from the first Java one to the last run there. A transform whose
-predicate is Java's counts as a Java one. A Java converter stands at the chain's end at Kafka's side, so all transforms
-between it and the others in Java run there, too; one of headers is used by all transforms.
+Records of a Java connector cross once between Java and this worker. In its sources all transforms up to the last Java
+one run in the stage, in its sinks all from the first Java one on. Records of any other connector cross into Java and
+back, so the stage has all transforms from the first Java one to the last. A transform with a Java predicate counts as a
+Java one. A Java converter is at Kafka's end of the chain, so all transforms between it and the other Java ones run in
+the stage, too; a Java header converter moves all transforms into it.
 
-Decided: what would have to cross more often is refused and not done, because each crossing costs more than most
-transforms; loses: chains in which a transform without a Java class stands between Java ones.
+Decided: a chain that needs more crossings is refused, because each crossing costs more than most transforms; loses:
+chains in which a transform without a Java class stands between Java ones.
 """
 
 from __future__ import annotations
@@ -35,29 +35,29 @@ class ChainStep(NamedTuple):
 
     @property
     def is_java(self) -> bool:
-        """Whether only Java can apply it."""
+        """True if only Java can apply the step."""
         return self.transform.from_jar or (self.predicate is not None and self.predicate.from_jar)
 
 
 @dataclass(frozen=True)
 class ChainSplit:
-    """The transforms of a connector by where they run, each part in its order."""
+    """The transforms of a connector by the place where they run, each part in order."""
 
     in_java: tuple[ChainStep, ...] = ()
     before: tuple[ChainStep, ...] = ()
-    """On Spark, before those in Java; all of a chain without Java."""
+    """Run by Spark before the Java stage; the whole chain if there is no stage."""
     after: tuple[ChainStep, ...] = ()
-    """On Spark, after those in Java."""
+    """Run by Spark after the Java stage."""
     converters: tuple[tuple[str, PluginClass], ...] = ()
-    """The converters that run in Java, each with its side: `key`, `value` or `header`."""
+    """The converters of the Java stage, each with its side: `key`, `value` or `header`."""
     problems: tuple[Problem, ...] = ()
-    """Why the chain cannot run."""
+    """Problems that keep the chain from running."""
 
 
 def split_chain(
     connector: PluginClass, config: Mapping[str, str | None], plugins: PluginLookup, worker: Mapping[str, str]
 ) -> ChainSplit:
-    """Split the chain of this connector; what names no plugin is left out, as others refuse it."""
+    """Splits the connector's chain; unknown plugins are left out, because other checks refuse them."""
     steps = tuple(_steps(config, plugins.beside(connector)))
     sides = {side: converter_lookup(side, config, plugins, connector) for side in CONVERTER_KINDS}
     converters = tuple(_java_converters(config, sides, worker))
@@ -73,12 +73,12 @@ def split_chain(
 def converter_lookup(
     side: str, config: Mapping[str, str | None], plugins: PluginLookup, connector: PluginClass
 ) -> PluginLookup:
-    """The look-up for the converter of this side: the connector's own if its config names the converter."""
+    """The lookup for this side's converter: the connector's own if its config names the converter."""
     return plugins if config.get(f"{side}.converter") is None else plugins.beside(connector)
 
 
 def _stage(connector: PluginClass, steps: Sequence[ChainStep], converters: Collection[str]) -> tuple[int, int]:
-    """Where the steps in Java begin and end; `converters`: the sides whose converters are Java's."""
+    """Begin and end of the steps in Java; `converters`: the sides with a Java converter."""
     java = [number for number, step in enumerate(steps) if step.is_java]
     is_source = connector.kind == "source"
     if "header" in converters or (connector.from_jar and converters):
@@ -117,7 +117,7 @@ def _with_headers(
     plugins: PluginLookup,
     worker: Mapping[str, str],
 ) -> Iterator[tuple[str, PluginClass]]:
-    """The converters, and that of headers with them: Java converters of keys and values see Kafka's headers."""
+    """Adds the header converter: Java converters of keys and values see Kafka's headers."""
     yield from converters
     if "header" not in dict(converters):
         found = _converter(plugins, "header_converter", "header", config, worker)
@@ -143,7 +143,7 @@ def _named(plugins: PluginLookup, kind: str, name: str | None, version: str | No
 
 
 def _not_in_java(split: ChainSplit, connector: PluginClass, config: Mapping[str, str | None]) -> Iterator[Problem]:
-    """A problem for each plugin that would have to run in Java and has no Java class."""
+    """A problem for each plugin in the Java stage without a Java class."""
     for side, converter in split.converters:
         if not converter.has_java_class:
             text = f"{converter.class_name} has no Java class, which it needs beside {_first_in_java(split)}."

@@ -1,6 +1,6 @@
-"""Which of a plugin's versions a config takes: Maven's ranges in Maven's order, as Connect has them.
+"""Chooses a plugin's version for a config: Maven's ranges and order of versions, as in Connect.
 
-Source: what Maven's POM reference says of ranges and of the order of versions.
+Source: Maven's POM reference on ranges and on the order of versions.
 """
 
 from __future__ import annotations
@@ -15,34 +15,34 @@ _ONE_RANGE: Final = r"[\[(][^\[\]()]*[\])]"
 _RANGES: Final = re.compile(rf"{_ONE_RANGE}(?:\s*,\s*{_ONE_RANGE})*")
 _PARTS: Final = re.compile(r"[._-]|\d+|[^\d._-]+")
 _QUALIFIERS: Final = ("alpha", "beta", "milestone", "rc", "snapshot", "", "sp")
-"""Those that come first, in this order; all others come after them, by the alphabet."""
+"""The first qualifiers, in order; all others follow alphabetically."""
 _SAME: Final = {"final": "", "ga": "", "release": "", "cr": "rc"}
 _SHORT: Final = {"a": "alpha", "b": "beta", "m": "milestone"}
-"""Where a number follows at once."""
+"""Abbreviations, if a number follows at once."""
 
 _Token = tuple[str, str]
-"""A number or a qualifier, after the sign before it."""
+"""The sign before a number or qualifier, and the number or qualifier."""
 
 
 class Versioned(Protocol):
-    """A plugin of one version."""
+    """A plugin in one version."""
 
     @property
     def version(self) -> str | None:
-        """Its version; None where it tells none."""
+        """The plugin's version; None if it reports none."""
 
     @property
     def versions(self) -> Sequence[Any]:
-        """All plugins of its kind and name, in the order of their versions; itself is one of them."""
+        """The plugin in all versions, in their order; this one is among them."""
 
 
 V = TypeVar("V", bound=Versioned)
 
 
 def of_version(plugin: V, wanted: str | None) -> V | None:
-    """The latest in a range, such as `[4.0,5.0)`, `4.3.1` or `latest`; None where there is none, or no range is wanted.
+    """The latest version in a range, such as `[4.0,5.0)`, `4.3.1` or `latest`; None if none is in it or it is no range.
 
-    `plugin` is the latest of all, which is meant where nothing is wanted.
+    `plugin` is the latest version, which is returned for None and `latest`.
     """
     spec = range_of(wanted)
     if spec is None:
@@ -54,7 +54,7 @@ def of_version(plugin: V, wanted: str | None) -> V | None:
 
 
 def range_of(wanted: str | None) -> str | None:
-    """The range that a setting means, where a version alone means that one only; None: the latest."""
+    """The range that a setting means, a lone version as a range of that version; None: the latest."""
     if wanted is None or wanted.strip().lower() == "latest":
         return None
     text = wanted.strip()
@@ -62,7 +62,7 @@ def range_of(wanted: str | None) -> str | None:
 
 
 def why_no_range(wanted: str | None) -> str | None:
-    """Why a text that is not null names no versions; None where it names some, or one that may not exist."""
+    """The fault of a malformed range; None for a range, or a version even if it does not exist."""
     text = (wanted or "").strip()
     if not any(sign in text for sign in "[](),"):
         return None
@@ -80,7 +80,7 @@ def why_no_range(wanted: str | None) -> str | None:
 
 
 def is_within(spec: str, version: str) -> bool:
-    """Whether a version is in one of these ranges; `[,]`, which stands for no text, has none."""
+    """True if a version is in one of these ranges; `[,]`, the range of an empty text, has none."""
     return spec != "[,]" and any(_is_in(one, version) for one in re.findall(_ONE_RANGE, spec))
 
 
@@ -92,7 +92,7 @@ def _is_in(one_range: str, version: str) -> bool:
 
 
 def compared(one: str, other: str) -> int:
-    """-1, 0 or 1 in the order of versions: `1.0.Beta1`, `1.0.CR1`, `1.0` and `1.0.Final`, `1.0.1`."""
+    """-1, 0 or 1 by the order of versions: `1.0.Beta1`, `1.0.CR1`, `1.0` and `1.0.Final`, `1.0.1`."""
     for mine, others in zip_longest(_trimmed(one), _trimmed(other)):
         first, second = _rank(mine or _nothing(others)), _rank(others or _nothing(mine))
         if first != second:
@@ -101,11 +101,11 @@ def compared(one: str, other: str) -> int:
 
 
 BY_VERSION: Final = cmp_to_key(compared)
-"""The key to sort versions by."""
+"""Sort key for versions."""
 
 
 def _trimmed(version: str) -> list[_Token]:
-    """The tokens without those that say nothing at the end, and at the end of what is before a hyphen."""
+    """The tokens without null values (0, "") at the end of the version and before hyphens."""
     kept: list[_Token] = []
     is_end = True
     for sign, token in reversed(list(_tokens(version))):

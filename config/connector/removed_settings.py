@@ -1,4 +1,4 @@
-"""Finds the settings in a connector's config that only former versions of its plugins had."""
+"""Finds settings in a connector's config that only former versions of its plugins had."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ log = logging.getLogger(__name__)
 
 
 class RemovedSetting(NamedTuple):
-    """A setting that its plugin has no more, with advice on what to do."""
+    """A setting that its plugin no longer has, with advice."""
 
     advice: str
     protects: bool
@@ -31,10 +31,7 @@ class RemovedSetting(NamedTuple):
 def removed_settings(
     config: Mapping[str, str | None], connector: PluginClass, plugins: PluginLookup
 ) -> dict[str, RemovedSetting]:
-    """The removed settings in a connector's config, by their full names.
-
-    They are the connector's, or those of its transforms, predicates and converters.
-    """
+    """Removed settings of the connector, its transforms, predicates and converters, by their full names."""
     found: dict[str, RemovedSetting] = {}
     for plugin, prefix in _plugins(config, connector, plugins.beside(connector)):
         for key in config:
@@ -48,10 +45,7 @@ def removed_settings(
 
 
 def check_removed(about: str, config: Mapping[str, str], connector: PluginClass, plugins: PluginLookup) -> None:
-    """Refuse a stored config with a removed setting that kept data back; warn of other removed settings.
-
-    Errors: ConfigError.
-    """
+    """Refuses a stored config with a removed setting that kept data back; warns of others. Errors: ConfigError."""
     found = removed_settings(config, connector, plugins)
     if problems := [one.problem(key, config[key]) for key, one in found.items() if one.protects]:
         raise ConfigError(problems)
@@ -62,7 +56,7 @@ def check_removed(about: str, config: Mapping[str, str], connector: PluginClass,
 def _plugins(
     config: Mapping[str, str | None], connector: PluginClass, plugins: PluginLookup
 ) -> Iterator[tuple[PluginClass, str]]:
-    """The plugins that the config names, each with the prefix of its settings; unknown ones are left out."""
+    """The known plugins in the config, each with the prefix of its settings."""
     yield connector, ""
     named: list[tuple[str, str, tuple[str, ...]]]
     named = [(f"{side}.converter", "", ("converter", "header_converter")) for side in CONVERTER_KINDS]

@@ -1,4 +1,4 @@
-"""Every setting of the framework that a connector may set, in Connect's groups and order (4.3.1)."""
+"""Every setting of the framework for connectors, in Connect's groups and order (4.3.1)."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ CONVERTER_KINDS: Final = ("key", "value", "header")
 
 
 class _Group:
-    """Declares settings of one group, numbered as Connect numbers them."""
+    """Declares the settings of one group, with Connect's numbers."""
 
     def __init__(self, group: str) -> None:
         self.group = group

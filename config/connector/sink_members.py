@@ -1,11 +1,11 @@
-"""The names by which sink tasks are static members of their consumer group (`group.instance.id`).
+"""Names of sink tasks as static members of their consumer group (`group.instance.id`).
 
-Decided: a name is made of the cluster's group.id, the connector and the task, so that whichever worker runs the task
-takes over its place; a standalone worker has a name of its own in place of a group.id, because several of them may
-share a connector's group (`storage.worker_identity`); loses: without a lasting folder it waits for the session.
-Decided: the name ends with a digest of the topics to read and of how many partitions each has; because Kafka gives a
-static member that comes back its former assignment without asking what it is subscribed to now, so that what is new
-would never be read; loses: after a crash with such a change partitions wait for the former member's session.
+Decided: a name is made of the cluster's group.id, the connector and the task, so that the task keeps its membership on
+any worker. A standalone worker has its own name in place of a group.id, because several of them may share a connector's
+group (`storage.worker_identity`); loses: without a lasting folder it waits for the session timeout.
+Decided: the name ends with a digest of the topics and their partition counts, because Kafka gives a returning static
+member its former assignment without looking at its present subscription, so new partitions would never be read; loses:
+after a crash with such a change partitions wait for the former member's session timeout.
 """
 
 from __future__ import annotations
@@ -15,25 +15,25 @@ import re
 from typing import Final
 
 _LONGEST: Final = 249
-"""What Java's clients take, of letters, digits and these signs."""
+"""The longest name for Java's clients; allowed are letters, digits and `._-`."""
 _DIGEST: Final = 8
 _OTHERS: Final = re.compile(r"[^a-zA-Z0-9._-]")
 
 
 def instance_id(owner: str, connector: str, task: int) -> str:
-    """The name of this task's member, but for its end; no task of another connector or owner has it.
+    """The name of this task's member, without the digest of topics; unique among connectors and owners.
 
     `owner`: the cluster's group.id, or the standalone worker's own name.
     """
     exact = f"{owner}\0{connector}"
     plain = f"{_OTHERS.sub('_', owner)}-{_OTHERS.sub('_', connector)}"
-    # The digest tells "a-b" of cluster "c" from "b" of cluster "c-a", and names that were cut or spelt otherwise.
+    # The digest tells "a-b" of cluster "c" from "b" of cluster "c-a", and names that were cut or changed.
     end = f"-{task}-{_digest(exact)}"
     return plain[: _LONGEST - len(end) - len("-") - _DIGEST] + end
 
 
 def with_topics(instance: str, topics: str) -> str:
-    """The name's end is of these topics: another subscription is another member."""
+    """The name with the digest of these topics: another subscription is another member."""
     return f"{instance}-{_digest(topics)}"
 
 

@@ -1,9 +1,9 @@
-"""`topic.creation.*` of a source connector: what the topics that it makes are to be like.
+"""`topic.creation.*` of a source connector: partitions, replicas and configs of the topics that it creates.
 
     TopicCreation.of({"topic.creation.default.partitions": "3", "topic.creation.default.replication.factor": "-1"})
 
-Decided: keys of a group that `topic.creation.groups` does not name are logged, because Apache ignores them
-in silence and the topic is made as `default`; they are no error, because Apache takes such a config.
+Decided: keys of a group that `topic.creation.groups` does not name are logged, because Apache ignores them silently and
+creates the topic as in `default`; they are no error, because Apache accepts such a config.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _REPLICAS: Final = PositiveOrBrokers(
 
 @dataclass(frozen=True)
 class TopicGroup:
-    """Topics that are made alike; -1 partitions or replicas are as many as the broker's default says."""
+    """Topics that are created alike; -1 partitions or replicas: the broker's default."""
 
     name: str
     include: tuple[str, ...]
@@ -44,21 +44,21 @@ class TopicGroup:
     config: Mapping[str, str]
 
     def covers(self, topic: str) -> bool:
-        """Whether a regex of `include` matches the whole name, and none of `exclude` does."""
+        """True if a regex of `include` matches the whole name, and none of `exclude` does."""
         return _matches(self.include, topic) and not _matches(self.exclude, topic)
 
 
 @dataclass(frozen=True)
 class TopicCreation:
-    """A connector's groups in the order in which they are tried; `default`, the last, takes every topic."""
+    """A connector's groups in the order of trial; the last, `default`, covers every topic."""
 
     groups: tuple[TopicGroup, ...]
 
     @classmethod
     def of(cls, connector: Mapping[str, str]) -> TopicCreation | None:
-        """The settings of a connector for its topics; None where it has none, and the broker decides.
+        """A connector's settings for its topics; None if there are none, and the broker decides.
 
-        Errors: ConfigError with everything that is wrong.
+        Errors: ConfigError with all problems.
         """
         if not any(key.startswith(PREFIX) for key in connector):
             return None
@@ -139,11 +139,11 @@ OF_DEFAULT: Final = Settings(
     _set("partitions", Type.INT, REQUIRED, _PARTITIONS, "How many partitions a new topic gets."),
     _set("replication.factor", Type.SHORT, REQUIRED, _REPLICAS, "How many replicas a new topic gets."),
 )
-"""The settings of the group `default`; other keys under its prefix are configs of the topics."""
+"""The settings of the group `default`; other keys under its prefix are topic configs."""
 OF_GROUP: Final = Settings(
     _set("include", Type.LIST, REQUIRED, _REGEXES, "The topics of this group: one must match the whole name."),
     _set("exclude", Type.LIST, [], _REGEXES, "Topics that are not of this group though include matches them."),
     _set("partitions", Type.INT, None, OrNull(_PARTITIONS), "As of default, which applies if not set."),
     _set("replication.factor", Type.SHORT, None, OrNull(_REPLICAS), "As of default, which applies if not set."),
 )
-"""The settings of a group that `topic.creation.groups` names; other keys are configs of its topics."""
+"""The settings of a group in `topic.creation.groups`; other keys under its prefix are topic configs."""

@@ -1,4 +1,4 @@
-"""The settings of a connector that nothing reads: slips of the pen, which Connect passes over in silence."""
+"""Finds settings of a connector that nothing reads, such as misspelt ones; Connect ignores them silently."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from headrace.config.worker.overrides import PREFIXES
 from headrace.config.worker.settings import RESTART
 
 _FREE: Final = (*PREFIXES.values(), "topic.creation.", "config.providers.", "confluent.")
-"""What begins so is judged elsewhere, by Kafka's clients and where topics are created, or is of Confluent's licence."""
+"""Prefixes checked elsewhere, by Kafka's clients and topic creation, and those of Confluent's licence."""
 _CONVERTERS: Final = tuple(f"{kind}.converter" for kind in CONVERTER_KINDS)
 _CHAINS: Final = {"transforms": "transformation", "predicates": "predicate"}
 
 
 class Unread(NamedTuple):
-    """A setting that nothing reads, and why or what may be meant."""
+    """A setting that nothing reads, with the reason or a suggestion."""
 
     key: str
     advice: str
@@ -37,9 +37,9 @@ def unread(
 ) -> Iterator[Unread]:
     """The settings of a config that nothing reads; `declared` has all declared settings, by name.
 
-    `removed` has the settings that former versions of the plugins read.
-    `plugin_of` gives the class of a plugin by its kind (`connector`: source or sink; `converter`: of headers, too) and
-    the setting that names it; None if it is unknown: all its settings count as read.
+    `removed`: settings that former versions of the plugins read.
+    `plugin_of`: the class of a plugin by its kind (`connector`: source or sink; `converter`: of headers, too) and the
+    setting that names it; None if it is unknown, and then all its settings count as read.
     """
     free = (*_FREE, *_free_prefixes(config, plugin_of))
     known = {*declared, *(setting.name for setting in (*OWN[kind], *RESTART)), *UNSERVED}
@@ -65,11 +65,11 @@ def _advice(key: str, config: Mapping[str, str | None], known: set[str]) -> str:
 def _free_prefixes(
     config: Mapping[str, str | None], plugin_of: Callable[[str, str], type[Any] | None]
 ) -> Iterator[str]:
-    """The beginnings of the settings that plugins read without declaring them."""
+    """Prefixes of settings that plugins read without declaring them."""
     yield from _undeclared(plugin_of("connector", "connector.class"))
     for converter in _CONVERTERS:
         if config.get(converter) is not None:
-            yield f"{converter}.schemas.enable"  # configs have it whatever the converter
+            yield f"{converter}.schemas.enable"  # common in configs, whatever the converter
             for prefix in _undeclared(plugin_of("converter", converter)):
                 yield f"{converter}.{prefix}"
     for chain, kind in _CHAINS.items():

@@ -1,4 +1,4 @@
-"""Connect's answer to "is this connector's configuration right?": all settings, their values, and what is wrong."""
+"""Connect's result of validating a connector's config: all settings, their values and errors."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _TAIL: Final = (
 
 @dataclass
 class Part:
-    """One side's definitions, and its values by name."""
+    """The settings of one part (framework and connector, a converter, overrides), and its values by name."""
 
     settings: Settings
     values: dict[str, SettingValue]
@@ -27,32 +27,32 @@ class Part:
 
     @property
     def error_count(self) -> int:
-        """As Connect counts: messages of framework and connector, values with errors of converters and overrides."""
+        """Connect's count: messages for framework and connector, values with errors for converters and overrides."""
         errors = [len(value.errors) for value in self.values.values()]
         return sum(errors) if self.counts_messages else sum(1 for count in errors if count)
 
     def add(self, key: str, given: str | None, message: str) -> None:
-        """Add an error to the setting, which need not be declared."""
+        """Adds an error to a setting, which need not be declared."""
         self.values.setdefault(key, SettingValue(key, given)).errors.append(message)
 
 
 @dataclass(frozen=True)
 class Validation:
-    """The outcome of a validation."""
+    """The result of a validation."""
 
     name: str
     parts: Sequence[Part] = field(repr=False)
     unread: Sequence[Unread] = ()
-    """The first of the settings that nothing reads."""
+    """The first settings that nothing reads."""
 
     @property
     def error_count(self) -> int:
-        """How many errors there are, by Connect's count."""
+        """The number of errors, by Connect's count."""
         return sum(part.error_count for part in self.parts)
 
     @property
     def problems(self) -> list[Problem]:
-        """Every error as a problem with a remedy."""
+        """All errors as problems with remedies."""
         found = []
         for part in self.parts:
             for name, value in part.values.items():
@@ -62,7 +62,7 @@ class Validation:
         return found
 
     def refusal(self) -> str | None:
-        """The message of the 400 with which a connector is refused; None if it is right."""
+        """The message of the 400 that refuses the connector; None if its config is right."""
         if not self.error_count:
             return None
         head = f"Connector configuration is invalid and contains the following {self.error_count} error(s):"
@@ -84,14 +84,14 @@ class Validation:
 
 
 def _entries(part: Part) -> list[tuple[str, SettingValue]]:
-    """The part's values; of framework and connector first those without definition, of the others last."""
+    """The part's values; for framework and connector undeclared ones come first, else last."""
     defined = [(setting.name, part.values[setting.name]) for setting in part.settings if setting.name in part.values]
     rest = [(name, value) for name, value in part.values.items() if name not in part.settings]
     return rest + defined if part.counts_messages else defined + rest
 
 
 def plugin_config(plugin: PluginClass) -> list[dict[str, Any]]:
-    """The answer of `GET /connector-plugins/{plugin}/config`: its own settings, then a connector's of the framework."""
+    """The answer of `GET /connector-plugins/{plugin}/config`: the plugin's own settings, then the framework's."""
     own: Settings = plugin.load().settings
     if plugin.kind not in ("source", "sink"):
         return [setting.key_info() for setting in own]

@@ -1,7 +1,7 @@
-"""What is wrong with a connector's configuration, asked of all who read it.
+"""Validates a connector's config by everything that reads it.
 
-The answer puts together what the framework, the connector, its converters and the overrides of its Kafka clients say,
-in Connect's order (4.3.1). Within converters and overrides Java's order is that of a hash map; ours is declaration.
+Merges the results of the framework, the connector, its converters and the overrides of its Kafka clients, in Connect's
+order (4.3.1). Within converters and overrides Java's order is that of a hash map; ours is declaration order.
 """
 
 from __future__ import annotations
@@ -44,16 +44,16 @@ from headrace.config.worker.overrides import PREFIXES, overrides
 from headrace.config.worker.settings import TASKS_BOUND
 
 _MOST_UNREAD: Final = 20
-"""Settings that nothing reads, as far as they are named: each is compared with all that there are."""
+"""The most unread settings to report, because each is compared with all known ones."""
 _KINDS: Final = {"converter": ("converter", "header_converter")}
-"""The kinds of plugins that a setting may name; a setting that is missing here names one kind."""
+"""The plugin kinds that a setting may name; for a kind not listed, that kind only."""
 _NULL: Final = "Null value can not be supplied as the configuration value."
 
 
 class ConnectorValidator:
-    """Validates connector configurations for one worker.
+    """Validates connector configs for one worker.
 
-    `exactly_once` is None in standalone mode, where exactly-once support is not checked.
+    `exactly_once` is None in standalone mode, which does not check exactly-once support.
     """
 
     def __init__(self, plugins: PluginLookup, worker: WorkerConfig | None, exactly_once: bool | None = None) -> None:
@@ -62,10 +62,7 @@ class ConnectorValidator:
         self._exactly_once = exactly_once
 
     def __call__(self, config: Mapping[str, str | None]) -> Validation:
-        """Validate a connector's configuration, variables already resolved.
-
-        Errors: ConfigError if there is no such connector.
-        """
+        """Validates a connector's config, variables resolved. Errors: ConfigError if there is no such connector."""
         name = config.get("connector.class")
         if name is None:
             shown = ", ".join(
@@ -89,10 +86,7 @@ class ConnectorValidator:
 
 
 class _Check:
-    """One configuration's validation.
-
-    `latest`: the connector's latest version; `plugin`: the chosen one.
-    """
+    """Validates one config. `latest`: the connector's latest version; `plugin`: the chosen one."""
 
     def __init__(
         self,
@@ -112,7 +106,7 @@ class _Check:
         self._latest, self._plugin = latest, plugin
         self._refused_files = file_problems(config, self._worker_settings)
         self._opens_files = not self._refused_files
-        """Plugins may open the files that the config names."""
+        """True if plugins may open the config's files."""
 
     def outcome(self) -> Validation:
         main = self._main()
@@ -131,7 +125,7 @@ class _Check:
         return Validation(self._config["connector.class"] or "", parts, list(islice(useless, _MOST_UNREAD)))
 
     def _of_transforms(self, main: Part) -> Iterator[Problem]:
-        """What transforms say of their settings, if each is right alone and the worker's settings are known."""
+        """Problems that transforms report, if each of their settings is right and the worker's are known."""
         if self._worker is None:
             return
         for prefix, plugin in chosen_transforms(self._given, self._plugins):
@@ -192,8 +186,8 @@ class _Check:
         return part
 
     def _refused_hosts(self, parts: Sequence[Part]) -> Iterable[Problem]:
-        """What `connector.allowed.hosts` refuses, without asking for addresses."""
-        # A connector that has tried to connect has said so already.
+        """Hosts that `connector.allowed.hosts` refuses; resolves no names."""
+        # A connector that tried to connect has reported its host already.
         said = {
             name
             for part in parts
@@ -239,7 +233,7 @@ class _Check:
             creates = any(key.startswith(("topic.creation.", "errors.deadletterqueue.topic.")) for key in self._config)
             own_offsets = bool(main.values["offsets.storage.topic"].value) or bool(self._exactly_once)
             kinds = {"producer": True, "consumer": own_offsets, "admin": creates or own_offsets}
-        # In Connect some connectors have no admin client and list no settings of it; here every connector has one.
+        # In Connect some connectors have no admin client and list none of its settings; in Headrace all have one.
         parts = [(used, self._override(kind)) for kind, used in kinds.items() if used or kind == "admin"]
         return [part for used, part in parts if used or part.error_count]
 
@@ -292,7 +286,7 @@ class _Check:
         return Part(settings.prefixed(prefix), values)
 
     def _asked(self, converter: type[Any], props: Mapping[str, str]) -> Sequence[Problem]:
-        """Problems of a converter's config that the converter itself, or the server that it needs, tells."""
+        """Problems of a converter's config, reported by the converter or the server that it needs."""
         made = converter()
         made.worker = self._worker_settings
         try:
@@ -305,7 +299,7 @@ class _Check:
 
 
 def _advise(settings: Settings, values: Mapping[str, SettingValue], config: Mapping[str, str | None]) -> None:
-    """Add to the refusal of an unknown class which ones there are, where the setting offers them."""
+    """Adds the known classes to the refusal of an unknown one, if the setting offers any."""
     for name, value in values.items():
         offered = value.recommended_values
         if settings[name].type is Type.CLASS and offered and value.errors and value.value is None:
@@ -315,7 +309,7 @@ def _advise(settings: Settings, values: Mapping[str, SettingValue], config: Mapp
 
 
 def _exactly_once_objection(connector: type[Any], config: Mapping[str, str]) -> str | None:
-    """Asks the connector's `exactly_once_support(config)`, if it has one: True, False, or None for "I do not say"."""
+    """The error by the connector's `exactly_once_support(config)`: True, False, or None for unknown."""
     ask = getattr(connector, "exactly_once_support", None)
     try:
         answer = None if ask is None else ask(connector(), config)
@@ -332,7 +326,7 @@ def _exactly_once_objection(connector: type[Any], config: Mapping[str, str]) -> 
 
 
 def _boundary_objection(connector: type[Any], config: Mapping[str, str]) -> str | None:
-    """Asks the connector's `can_define_transaction_boundaries(config)`, if it has one."""
+    """The error by the connector's `can_define_transaction_boundaries(config)`; None if it can."""
     ask = getattr(connector, "can_define_transaction_boundaries", None)
     try:
         if ask is not None and ask(connector(), config):

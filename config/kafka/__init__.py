@@ -1,1 +1,1 @@
-"""Settings of Kafka's Java clients, and what they are in the words of librdkafka, kafka-python and Spark."""
+"""Settings of Kafka's Java clients, and their counterparts in librdkafka, kafka-python and Spark."""

@@ -1,6 +1,6 @@
-"""One Kafka client's settings by Java's names, and their translation to each library's own.
+"""One Kafka client's settings by Java's names, and their translation for each library.
 
-`config/connector/clients.py` lays them together for the clients of a worker and of its connectors.
+`config/connector/clients.py` merges the layers of settings for the clients of a worker and of its connectors.
 """
 
 from __future__ import annotations
@@ -29,10 +29,12 @@ _SPARK_CONSUMER: Final = {
     "receive.buffer.bytes": "-1",
     "fetch.max.wait.ms": "10",
 }
-"""Defaults of Spark's Kafka source that differ from Java's: with 500 records a poll it takes 1.5 times as long, with
-more than a fetch holds the collector copies them; and the broker may send ahead. After each poll Spark asks where the
-partition ends, which a broker answers only after the fetch that the client has sent ahead: at the end of a partition
-that waits so long for records that no batch reads (four partitions by two cores: 1.9 s instead of 3.0)."""
+"""Defaults of Spark's Kafka source that differ from Java's.
+
+A job with 500 records a poll takes 1.5 times as long; with more than a fetch holds the garbage collector copies them.
+The system's receive buffer (-1) lets the broker send ahead. After each poll Spark asks for the partition's end, which
+the broker answers after the client's prefetch; at a partition's end the prefetch waits for records that no batch reads
+(four partitions, two cores: 1.9 s with 10 ms instead of 3.0 s)."""
 
 _SPARK_OWNS: Final = (
     "group.id",
@@ -49,9 +51,9 @@ _MOST_MESSAGES: Final = 1_000_000
 
 @dataclass(frozen=True)
 class ClientConfig:
-    """One Kafka client; `java` has its settings by Java's names, after all layers, as text.
+    """The configuration of one Kafka client; `java` has its settings by Java's names, all layers merged, as text.
 
-    Made by the functions of `config/connector/clients.py`; making one refuses what cannot be served.
+    The functions of `config/connector/clients.py` make it. Settings that are not supported are refused.
 
     Errors: ConfigError with every problem.
     """
@@ -76,20 +78,20 @@ class ClientConfig:
             _say_once(self.kind, key)
 
     def __getitem__(self, key: str) -> Any:
-        """The parsed value of any of Java's settings, its default included: `config["max.poll.records"]`."""
+        """The parsed value of a Java setting, or its default: `config["max.poll.records"]`."""
         return self.values[key]
 
     def librdkafka(self, memory_bytes: int | None = None, answer_bytes: int | None = None) -> dict[str, Any]:
-        """The configuration for confluent_kafka; `memory_bytes` bounds what the client may buffer.
+        """The configuration for confluent_kafka; `memory_bytes` bounds the client's buffer.
 
-        `answer_bytes`: what a consumer gets in one answer of a broker, compressed, unless its settings say so.
+        `answer_bytes`: the bytes of one fetch response, compressed, unless the consumer's settings bound it.
         """
         table = PASSED[self.kind]
         stated = [key for key in table if key in self.java or key in STATED[self.kind]]
         keys = {table[key].librdkafka: self._bounded(key) for key in stated}
         rdkafka = {name: value for name, value in keys.items() if name is not None and value is not None}
         for backoff in ("reconnect.backoff", "retry.backoff"):
-            # Java lets the first pause be longer than the longest, librdkafka does not.
+            # Java allows a first pause above the longest pause, librdkafka does not.
             if f"{backoff}.ms" in rdkafka:
                 least, most = rdkafka[f"{backoff}.ms"], self._bounded(f"{backoff}.max.ms")
                 rdkafka[f"{backoff}.max.ms"] = max(least, most)
@@ -98,10 +100,7 @@ class ClientConfig:
         return rdkafka | self.login.librdkafka() | dict(self.tls.librdkafka) | self._memory(memory_bytes, answer_bytes)
 
     def kafka_python(self) -> dict[str, Any]:
-        """Keyword arguments for kafka-python's clients.
-
-        Errors: ConfigError for keys and tokens that it cannot take.
-        """
+        """Keyword arguments for kafka-python's clients. Errors: ConfigError for unusable keys and certificates."""
         table = PASSED[self.kind]
         names = {key: table[key].kafka_python for key in table if key in self.java}
         kwargs = {name: self._bounded(key) for key, name in names.items() if name is not None}
@@ -112,9 +111,9 @@ class ClientConfig:
         return kwargs | secure | {"security_protocol": self.values["security.protocol"].upper()}
 
     def spark(self) -> dict[str, str]:
-        """Options for Spark's Kafka source: `kafka.` and Java's names, nothing that loads a class but our own words.
+        """Options for Spark's Kafka source: Java's names after `kafka.`, without settings that load classes.
 
-        They have no login by tokens.
+        A JAAS text is written anew. Logins by token are left out.
         """
         plain = {
             key: value
@@ -126,7 +125,7 @@ class ClientConfig:
         return {f"kafka.{key}": value for key, value in (plain | self.tls.java() | self.login.java()).items()}
 
     def _bounded(self, key: str) -> Any:
-        """The value within what the library takes; lists as it wants them, enumerations in lower case."""
+        """The value within the library's limits; lists as text, enumerations in lower case."""
         value, passed = self.values[key], PASSED[self.kind][key]
         if isinstance(value, list):
             return as_text(value)
@@ -145,7 +144,7 @@ class ClientConfig:
         if "request.timeout.ms" in self.java:
             keys["request.timeout.ms"] = max(1, min(self.values["request.timeout.ms"], 900_000))
         if self.values["transactional.id"] is not None:
-            # A message must not outlive its transaction, and librdkafka refuses settings in which it could.
+            # A message must not outlive its transaction; librdkafka refuses settings that would let it.
             keys["delivery.timeout.ms"] = min(self.values["delivery.timeout.ms"], self.values["transaction.timeout.ms"])
             if self.values["request.timeout.ms"] > self.values["transaction.timeout.ms"] - 100:
                 keys["socket.timeout.ms"] = max(10, self.values["transaction.timeout.ms"] - 100)
@@ -159,7 +158,7 @@ class ClientConfig:
         if not self["enable.auto.commit"]:
             keys["enable.auto.offset.store"] = False
         if self["group.protocol"].lower() == "consumer":
-            # The broker decides over these in the new protocol, and librdkafka refuses them.
+            # In the new protocol the broker chooses the assignor; librdkafka refuses the setting.
             keys.pop("partition.assignment.strategy")
         return keys
 
@@ -170,7 +169,7 @@ class ClientConfig:
             return {"queue.buffering.max.kbytes": kbytes, "queue.buffering.max.messages": _MOST_MESSAGES}
         if self.kind != "consumer" or memory_bytes is None:
             return {}
-        # One answer may overshoot the queue, so it is bounded too; a full queue is polled again soon.
+        # A response may overshoot the queue, so it is bounded too; a full queue is polled again soon.
         buffered = {
             "queued.max.messages.kbytes": max(1, min(memory_bytes // 1024, 2_097_151)),
             "fetch.queue.backoff.ms": 50,
@@ -178,20 +177,20 @@ class ClientConfig:
         if answer_bytes is None or not self.java.keys().isdisjoint(("max.partition.fetch.bytes", "fetch.max.bytes")):
             largest = max(1_000_000, min(self["fetch.max.bytes"], memory_bytes, 2_147_483_135))
             return buffered | {"fetch.max.bytes": largest}
-        # librdkafka takes no answers that are smaller than `message.max.bytes`, which means nothing else to a consumer.
+        # librdkafka needs fetch.max.bytes >= message.max.bytes, which has no other meaning for a consumer.
         answer = ("max.partition.fetch.bytes", "fetch.max.bytes", "message.max.bytes")
         return buffered | dict.fromkeys(answer, answer_bytes)
 
 
 def _assignors(names: list[str]) -> str:
-    """librdkafka cannot mix eager and cooperative; where both are offered, as by default, the eager ones stay."""
+    """librdkafka's names; it cannot mix eager and cooperative assignors, so eager ones win, as for the default."""
     known = [ASSIGNORS[name] for name in names]
     eager = [name for name in known if name != "cooperative-sticky"]
     return ",".join(eager or known)
 
 
 def class_loading(kind: str, java: Mapping[str, str]) -> list[Problem]:
-    """The settings among these that would load a class, and are refused."""
+    """Problems of settings that would load a class; these are refused."""
     settings, problems = SETTINGS[kind], []
     for key, harmless in CLASS_KEYS.items():
         if key not in java or key not in settings:
@@ -229,7 +228,7 @@ def _unserved(java: Mapping[str, str]) -> list[Problem]:
 
 
 def _not_together(java: Mapping[str, str]) -> list[Problem]:
-    """Problems of settings that librdkafka refuses together, and only when a client starts."""
+    """Problems of combinations that librdkafka refuses, and only when a client starts."""
     problems = []
     if java.get("enable.idempotence", "false").strip().lower() == "true":
         retries, flight = (_number(java, key) for key in ("retries", _IN_FLIGHT))
@@ -274,7 +273,7 @@ _AGE: Final = re.compile(
 
 
 def reset_age_ms(reset: str) -> int | None:
-    """The age that `auto.offset.reset=by_duration:<ISO 8601>` means; None for other values."""
+    """The age in milliseconds of `auto.offset.reset=by_duration:<ISO 8601>`; None for other values."""
     if (found := _AGE.fullmatch(reset)) is None:
         return None
     days, hours, minutes, seconds = (int(part or 0) for part in found.groups()[:4])
@@ -283,7 +282,7 @@ def reset_age_ms(reset: str) -> int | None:
 
 
 def without_counterpart(kind: str, java: Mapping[str, str]) -> list[str]:
-    """The settings among these that change nothing here although their value is not Java's default."""
+    """Settings without effect in this worker whose values are not Java's defaults."""
     settings = SETTINGS[kind]
     served = {*PASSED[kind], *KEPT[kind], *HARMLESS, *CLASS_KEYS}
     if kind == "producer":
@@ -323,7 +322,7 @@ _SERVED_OAUTH: Final = (
 
 
 def settings_named(settings: Settings, prefix: str) -> list[str]:
-    """The names that begin so."""
+    """The names with this prefix."""
     return [setting.name for setting in settings if setting.name.startswith(prefix)]
 
 

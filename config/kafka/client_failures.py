@@ -1,7 +1,6 @@
-"""Why a Kafka client has no connection: a refused login or certificate, told apart from a broker that is away.
+"""Tells a refused login or certificate from an unreachable broker.
 
-librdkafka answers a request with a time-out in each of these cases, and gives the reason to its `error_cb` alone, which
-is called where somebody polls the client.
+librdkafka reports a time-out for all of them. Only its `error_cb` gets the reason, and only while the client is polled.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ _TLS: Final = "_SSL"
 
 
 class ClientFailures:
-    """The `error_cb` of one client of librdkafka."""
+    """The `error_cb` of one librdkafka client; keeps the last refusals."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
@@ -25,44 +24,44 @@ class ClientFailures:
         self._since: float | None = None
 
     def __call__(self, error: Any) -> None:
-        """Note the error, where it says what is refused."""
+        """Records the error if it is a refused login or a TLS failure."""
         if error.name() in (_LOGIN, _TLS):
             self._heard[error.name()] = error.str()
             self._since = self._clock() if self._since is None else self._since
 
     def forget(self, client: Any) -> None:
-        """Forget what was heard before the next request."""
+        """Serves pending callbacks and forgets all failures, before a request."""
         client.poll(0)
         self.clear()
 
     def clear(self) -> None:
-        """Forget what was heard: the client has a connection."""
+        """Forgets all failures: the client has a connection."""
         self._heard.clear()
         self._since = None
 
     @property
     def seconds(self) -> float | None:
-        """For how long something has been refused; None where nothing was heard."""
+        """Seconds since the first refusal; None without one."""
         return None if self._since is None else self._clock() - self._since
 
     @property
     def login(self) -> str | None:
-        """What was heard of a refused login."""
+        """The error of a refused login; None without one."""
         return self._heard.get(_LOGIN)
 
     @property
     def certificate(self) -> str | None:
-        """What was heard of a refused certificate, of either side; other failures of TLS are those of a network."""
+        """The error of a refused certificate, of either side; other TLS failures count as network errors."""
         told = self._heard.get(_TLS, "")
         return told if "certificate" in told.lower() else None
 
     def why(self, client: Any, login: Login) -> str | None:
-        """Why the client has no connection, and what to look at; None where nothing was refused."""
+        """Serves pending callbacks, then as `heard`."""
         client.poll(0)
         return self.heard(login)
 
     def heard(self, login: Login) -> str | None:
-        """As `why`, of what was heard already."""
+        """The reason that the client has no connection, with advice; None if nothing was refused."""
         if _LOGIN in self._heard:
             return refused_login(login, self._heard[_LOGIN])
         if _TLS in self._heard:
@@ -71,7 +70,7 @@ class ClientFailures:
 
 
 def refused_login(login: Login, said: str) -> str:
-    """Who is refused, with the broker's words, and what to look at; never the password (Invariant 6)."""
+    """The refused user, the broker's message and advice; never the password (Invariant 6)."""
     return (
         f"the login of user {login.user} by {login.mechanism} is refused ({said}); look at "
         "sasl.mechanism, and at the user and password in sasl.jaas.config"

@@ -1,8 +1,8 @@
-"""The table of Kafka's Java client settings: what each becomes in other clients.
+"""Table of Kafka's Java client settings with their counterparts in other clients.
 
-`PASSED` says under which names librdkafka and kafka-python know a setting. What needs more than another name (TLS,
-SASL, partitioners, time limits) is in `client_security.py` and `config/connector/clients.py`; what is in none of these
-places has no counterpart and is reported once, unless it has Java's default.
+`PASSED` has their names in librdkafka and kafka-python. Settings that need more than another name (TLS, SASL,
+partitioners, time limits) are translated in `client_security.py` and `client_config.py`. Any other setting has no
+counterpart; it is reported once, unless it has Java's default.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from headrace.config.kafka.client_oauth import JWT_BEARER_RETRIEVER
 
 
 class Passed(NamedTuple):
-    """The names of a setting elsewhere, None where it is not known; values are the same up to `least` and `most`."""
+    """Names in other libraries, None if unknown there; values are passed unchanged between `least` and `most`."""
 
     librdkafka: str | None
     kafka_python: str | None = None
@@ -54,7 +54,7 @@ PASSED: Final = {
         "max.in.flight.requests.per.connection": Passed(
             "max.in.flight.requests.per.connection", "max_in_flight_requests_per_connection", 1, 1_000_000
         ),
-        # Above it librdkafka would cut a batch, below it refuse a record, exactly as Java does with max.request.size.
+        # librdkafka ends a batch at this size and refuses a larger record, as Java does with max.request.size.
         "max.request.size": Passed("message.max.bytes", "max_request_size", 1000, 1_000_000_000),
         "delivery.timeout.ms": Passed("delivery.timeout.ms", "delivery_timeout_ms"),
         "enable.idempotence": Passed("enable.idempotence", "enable_idempotence"),
@@ -83,7 +83,7 @@ PASSED: Final = {
     },
     "admin": _SHARED,
 }
-"""Settings that have another name and the same meaning."""
+"""Settings with another name and the same meaning."""
 
 STATED: Final = {
     "producer": ("max.request.size", "reconnect.backoff.ms", "reconnect.backoff.max.ms"),
@@ -96,15 +96,15 @@ STATED: Final = {
     ),
     "admin": ("reconnect.backoff.ms", "reconnect.backoff.max.ms"),
 }
-"""Settings whose default in librdkafka is another than in Java, and which say what is delivered or how soon a broker's
-return is noticed: Java's is stated. Batch sizes and buffers are left to librdkafka, whose defaults are faster."""
+"""Settings passed with Java's default, because librdkafka's differs in what is delivered or how soon a broker's return
+is noticed. Batch sizes and buffers keep librdkafka's defaults, which are faster."""
 
 KEPT: Final = {
     "producer": ("max.block.ms", "buffer.memory"),
     "consumer": ("max.poll.records", "default.api.timeout.ms"),
     "admin": ("default.api.timeout.ms", "retries"),
 }
-"""Settings that no client library has and the worker heeds itself."""
+"""Settings that the worker implements itself; no client library has them."""
 
 HARMLESS: Final = (
     "metrics.sample.window.ms",
@@ -119,7 +119,7 @@ HARMLESS: Final = (
     "sasl.mechanism",
     "security.protocol",
 )
-"""Settings that need no report of their own: they are translated elsewhere, or say nothing about the data."""
+"""Settings that are not reported: they are translated elsewhere, or do not affect the data."""
 
 _SERDE: Final = "org.apache.kafka.common.serialization."
 
@@ -155,7 +155,7 @@ CLASS_KEYS: Final = {
     "security.providers": (),
     "config.providers": (),
 }
-"""Settings that make Java load a class, with the values that load none but Kafka's own and mean what happens anyway."""
+"""Settings that make Java load a class, with allowed values: classes of known libraries that change nothing here."""
 
 _ASSIGNORS: Final = "org.apache.kafka.clients.consumer."
 
@@ -167,4 +167,4 @@ ASSIGNORS: Final = {
     "roundrobin": "roundrobin",
     "cooperative-sticky": "cooperative-sticky",
 }
-"""The partition assignors that librdkafka has too."""
+"""Java's partition assignors by librdkafka's names."""

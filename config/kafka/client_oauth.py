@@ -1,10 +1,10 @@
-"""Tokens for SASL's OAUTHBEARER: where they come from, as settings of Kafka's Java clients say it.
+"""Tokens for SASL's OAUTHBEARER, from settings of Kafka's Java clients.
 
     client credentials   client.credentials.client.id and .secret, or clientId and clientSecret in sasl.jaas.config
     jwt-bearer           sasl.oauthbearer.jwt.retriever.class=…JwtBearerJwtRetriever and sasl.oauthbearer.assertion.*
                          (KIP-1139): a signed assertion instead of a secret
 
-Unsecured tokens (`unsecuredLoginStringClaim_sub`), which anybody can write, are refused.
+Unsecured tokens (`unsecuredLoginStringClaim_sub`) are refused, because anybody can write one.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _WAIT_MS: Final = 10_000
 
 @dataclass(frozen=True)
 class Assertion:
-    """A signed statement of who the client is: read from `file`, or signed with the private key."""
+    """A signed statement of the client's identity: read from `file`, or signed with the private key."""
 
     file: str | None = None
     algorithm: str = "RS256"
@@ -43,7 +43,7 @@ class Assertion:
     passphrase: str | None = field(default=None, repr=False)
     template_file: str | None = None
     claims: tuple[tuple[str, str], ...] = ()
-    """`aud`, `iss` and `sub`, where they are set."""
+    """The claims `aud`, `iss` and `sub` that are set."""
     expires_s: int = 300
     before_s: int = 60
     with_id: bool = False
@@ -69,18 +69,18 @@ class Assertion:
 
 @dataclass(frozen=True)
 class OAuth:
-    """The endpoint that gives tokens, and who asks it."""
+    """A token endpoint and the client's credentials for it."""
 
     endpoint: str
     client_id: str = ""
     client_secret: str = field(default="", repr=False)
     assertion: Assertion | None = None
-    """Instead of the client's secret."""
+    """Replaces the client's id and secret."""
     scope: str = ""
     extensions: tuple[tuple[str, str], ...] = ()
-    """What the broker is told beside the token."""
+    """SASL extensions sent to the broker with the token."""
     authorities: str | None = field(default=None, repr=False)
-    """PEM text of what an https endpoint's certificate is checked against; None: what the system trusts."""
+    """PEM text of the authorities for an https endpoint's certificate; None: the system's."""
     connect_s: float = _WAIT_MS / 1000
     read_s: float = _WAIT_MS / 1000
 
@@ -100,7 +100,7 @@ class OAuth:
 
 
 def oauth(java: Mapping[str, str], options: Mapping[str, str], problems: list[Problem]) -> OAuth:
-    """How these settings, with these options of their login module, get tokens; what is wrong joins the problems."""
+    """The token endpoint and credentials of these settings and login module options; faults are added to `problems`."""
     if any(name.startswith(_UNSECURED) for name in options):
         what = "Unsecured tokens are refused: anybody can write one."
         problems.append(Problem(_JAAS, HIDDEN, what, "Let an identity provider issue tokens: clientId, clientSecret."))
@@ -167,13 +167,13 @@ def _assertion(java: Mapping[str, str], problems: list[Problem]) -> Assertion | 
 
 
 def _number(given: Mapping[str, str], key: str, default: int) -> int:
-    """A number that is checked elsewhere."""
+    """The number; the default if it is none, which is checked elsewhere."""
     text = given.get(key, "")
     return int(text) if text.isdecimal() else default
 
 
 def _authorities(options: Mapping[str, str], problems: list[Problem]) -> str | None:
-    """What the login module's options trust; as in Java the client's own `ssl.*` are for brokers only."""
+    """The authorities in the login module's options; as in Java the client's `ssl.*` are for brokers only."""
     unserved = [key for key in options if key.startswith("ssl.") and key not in (*_TRUST, _CERTIFICATES)]
     if unserved:
         what = f"{', '.join(unserved)} is not served towards the token endpoint."

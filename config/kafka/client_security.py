@@ -1,7 +1,7 @@
-"""TLS and SASL of Kafka's Java clients, in the words of librdkafka, kafka-python and Spark.
+"""TLS and SASL of Kafka's Java clients, translated for librdkafka, kafka-python and Spark.
 
-Nothing here loads a class that a user names: login modules are read into their parts, and for the JVM within Spark the
-JAAS text is written anew from these parts (CVE-2023-25194 and its followers came through that door).
+Nothing here loads a class that a user names. Login modules are parsed, and for the JVM within Spark the JAAS text is
+written anew from the parts (CVE-2023-25194 and its successors used that way).
 """
 
 from __future__ import annotations
@@ -34,17 +34,14 @@ _OPTION: Final = re.compile(r"""\s*([\w.\-]+)\s*=\s*("(?:[^"\\]|\\.)*"|'(?:[^'\\
 
 @dataclass(frozen=True)
 class Jaas:
-    """A login module with its options, as `sasl.jaas.config` names it."""
+    """A login module of `sasl.jaas.config` with its options."""
 
     module: str
     options: Mapping[str, str] = field(repr=False)
 
 
 def parse_jaas(text: str) -> Jaas:
-    """The one login module of a `sasl.jaas.config`.
-
-    Errors: ValueError, without the text itself: it has secrets.
-    """
+    """The one login module of a `sasl.jaas.config`. Errors: ValueError without the text, which has secrets."""
     match = _JAAS.fullmatch(text)
     if match is None:
         raise ValueError("it must be one login module: Module required option=\"value\" …; with a ';' at its end")
@@ -69,7 +66,7 @@ def _quoted(text: str) -> str:
 
 @dataclass(frozen=True)
 class Login:
-    """Who a client logs in as; `mechanism` is None where there is no SASL."""
+    """A client's SASL login; `mechanism` is None without SASL."""
 
     mechanism: str | None = None
     username: str = field(default="", repr=False)
@@ -79,12 +76,12 @@ class Login:
 
     @property
     def is_by_token(self) -> bool:
-        """Whether a token is shown that has to be fetched or signed first."""
+        """True if the login needs a token, which must be fetched or signed first."""
         return self.oauth is not None or self.iam is not None
 
     @property
     def user(self) -> str:
-        """Who it is, as an error may say it."""
+        """The user's name, as errors may show it."""
         if self.iam is not None:
             return self.iam.role or self.iam.profile or "of AWS' credentials here"
         return self.username if self.oauth is None else self.oauth.client_id or "that the assertion names"
@@ -100,7 +97,7 @@ class Login:
         return {"sasl.mechanism": self.mechanism, "sasl.username": self.username, "sasl.password": self.password}
 
     def kafka_python(self) -> dict[str, Any]:
-        """Keyword arguments of kafka-python; the source of tokens is added by `plugins/kafka/tokens.py`."""
+        """Keyword arguments of kafka-python; `plugins/kafka/tokens.py` adds the source of tokens."""
         if self.mechanism is None or self.is_by_token:
             return {} if self.mechanism is None else {"sasl_mechanism": self.mechanism}
         return {
@@ -110,7 +107,7 @@ class Login:
         }
 
     def java(self) -> dict[str, str]:
-        """Settings for Kafka's Java client, the JAAS text written anew; none for a login by tokens."""
+        """Settings for Kafka's Java client, the JAAS text written anew; empty for a login by token."""
         if self.mechanism is None or self.is_by_token:
             return {}
         module = _PLAIN if self.mechanism == "PLAIN" else _SCRAM
@@ -124,7 +121,7 @@ def _jaas_text(module: str, options: Mapping[str, str]) -> str:
 
 
 def login(java: Mapping[str, str], problems: list[Problem]) -> Login:
-    """Who these settings log in as; what cannot be served is added to `problems`."""
+    """The login of these settings; unsupported ones are added to `problems`."""
     if not java.get("security.protocol", "PLAINTEXT").strip().upper().startswith("SASL"):
         return Login()
     text = java.get("sasl.jaas.config", "")
@@ -187,14 +184,14 @@ def _by_iam(java: Mapping[str, str], text: str, problems: list[Problem]) -> Logi
 
 @dataclass(frozen=True)
 class Tls:
-    """The certificates that a client trusts and shows; `librdkafka` gives them under that library's keys."""
+    """The certificates that a client trusts and shows; `librdkafka` has them by that library's keys."""
 
     librdkafka: Mapping[str, Any] = field(default_factory=dict, repr=False)
     types: Mapping[str, str] = field(default_factory=dict)
-    """The formats of the stores, as settings of Kafka's Java client."""
+    """The stores' formats as settings of Kafka's Java client."""
 
     def java(self) -> dict[str, str]:
-        """The settings that Kafka's Java client needs beside the user's: the formats of the stores."""
+        """The settings that Kafka's Java client needs beside the user's: the stores' formats."""
         return dict(self.types)
 
     def kafka_python(self) -> dict[str, Any]:
@@ -213,7 +210,7 @@ class Tls:
 
 
 def tls(java: Mapping[str, str], problems: list[Problem]) -> Tls:
-    """The certificates that these settings name; settings that cannot be served are added to `problems`."""
+    """The certificates of these settings; unsupported settings are added to `problems`."""
     if not java.get("security.protocol", "PLAINTEXT").strip().upper().endswith("SSL"):
         return Tls()
     check = java.get("ssl.endpoint.identification.algorithm", "https").strip().lower()
@@ -235,8 +232,6 @@ def tls(java: Mapping[str, str], problems: list[Problem]) -> Tls:
 
 
 class _Store(NamedTuple):
-    """A store that a file holds."""
-
     location: str
     data: bytes
     form: StoreFormat
@@ -252,7 +247,7 @@ def _store(
     types: dict[str, str],
     problems: list[Problem],
 ) -> None:
-    """Add what is taken from the key or trust store to librdkafka's keys, or what is wrong with it to the problems."""
+    """Adds a key or trust store to librdkafka's keys; its faults are added to `problems`."""
     key = f"ssl.{kind}.location"
     location = java[key]
     try:
@@ -266,7 +261,7 @@ def _store(
         remedy = "Name a PEM, PKCS12 or JKS store."
         problems.append(Problem(key, location, "Its format is not known.", remedy))
         return
-    if form is not StoreFormat.JKS:  # Java's JKS and JCEKS have their types from the user
+    if form is not StoreFormat.JKS:  # the user's type tells JKS from JCEKS
         types[f"ssl.{kind}.type"] = form
     try:
         taken(_Store(location, data, form, java.get(f"ssl.{kind}.password"), java.get("ssl.key.password")), keys)

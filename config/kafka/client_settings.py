@@ -1,6 +1,6 @@
-"""The settings of Kafka's Java clients (4.3.1): names, types, defaults and limits, as their users know them.
+"""The settings of Kafka's Java clients (4.3.1): names, types, defaults and limits.
 
-`config/connector/clients.py` says what becomes of each. Serializers are ours, hence not required here.
+`client_config.py` translates them. Serializers are optional, because Headrace has its own.
 Source: the ConfigDefs of kafka-clients 4.3.1.
 """
 

@@ -1,4 +1,4 @@
-"""JAAS files, as Java's `Configuration` reads them: sections of login modules with their options.
+"""Reads JAAS files as Java's `Configuration` does: sections of login modules with their options.
 
 KafkaConnect {
     org.apache.kafka.connect.rest.basic.auth.extension.PropertyFileLoginModule required
@@ -24,7 +24,7 @@ _ESCAPED: Final = re.compile(r"\\(.)")
 
 @dataclass(frozen=True)
 class LoginModule:
-    """A login module of a section; its options may have passwords."""
+    """A login module of a section; its options may contain passwords."""
 
     class_name: str
     flag: str
@@ -35,31 +35,28 @@ class LoginModule:
 
 
 def parse_jaas(text: str) -> dict[str, list[LoginModule]]:
-    """The modules of each section by its name.
-
-    Errors: ValueError, which quotes nothing of the text.
-    """
+    """The login modules of each section, by its name. Errors: ValueError, which quotes nothing of the text."""
     return _Parser(text).sections()
 
 
 def split_option(kafka_opts: str) -> tuple[str | None, bool]:
-    """The JAAS file that KAFKA_OPTS names, and whether there are other options in it."""
+    """The JAAS file in KAFKA_OPTS, None without one; and true if there are other options."""
     try:
         options = shlex.split(kafka_opts)
-    except ValueError:  # an open quote: as the shell of Apache's script would split it
+    except ValueError:  # an open quote: split as the shell of Apache's script would
         options = kafka_opts.split()
     named = [one.removeprefix(_OPTION) for one in options if one.startswith(_OPTION)]
     return (_path(named[-1]) if named else None), len(named) < len(options)
 
 
 def _path(value: str) -> str:
-    """Java takes a file's name or its URL; a second = means: this file and no other."""
+    """The path of a file's name or `file:` URL; Java's second `=` (use this file only) is cut."""
     plain = value.removeprefix("=")
     return unquote(urlsplit(plain).path) if plain.startswith("file:") else plain
 
 
 def is_for_clients(path: str) -> bool:
-    """Whether the file has a login of Kafka's clients."""
+    """True if the file has a login for Kafka's clients."""
     try:
         return "KafkaClient" in parse_jaas(Path(path).read_text(encoding="utf-8", errors="replace"))
     except (OSError, ValueError):

@@ -1,8 +1,8 @@
-"""The login at Amazon MSK by IAM, as AWS' login module for Java is configured; tokens come from AWS' signer library.
+"""Login to Amazon MSK by IAM, configured as for AWS' Java login module; AWS' signer library makes the tokens.
 
-Both ways to write it are taken: `sasl.mechanism=AWS_MSK_IAM` with IAMLoginModule and IAMClientCallbackHandler, and
-`sasl.mechanism=OAUTHBEARER` with IAMOAuthBearerLoginCallbackHandler. The brokers are sent OAUTHBEARER for both, which
-they accept on the same port.
+Two forms are accepted: `sasl.mechanism=AWS_MSK_IAM` with IAMLoginModule and IAMClientCallbackHandler, and
+`sasl.mechanism=OAUTHBEARER` with IAMOAuthBearerLoginCallbackHandler. Both send OAUTHBEARER to the brokers, which accept
+it on the same port.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _WITHOUT_EFFECT: Final = ("awsDebugCreds", "awsMaxRetries", "awsMaxBackOffTimeMs
 
 
 class IamToken(NamedTuple):
-    """A signed token; `until` is in seconds of the epoch. The form that confluent-kafka's `oauth_cb` returns."""
+    """A signed token, as confluent-kafka's `oauth_cb` returns it; `until` is in seconds of the epoch."""
 
     text: str
     until: float
@@ -36,7 +36,7 @@ class IamToken(NamedTuple):
 
 @dataclass(frozen=True)
 class MskIam:
-    """Whose credentials sign tokens: those of the machine or environment, of a profile, or of a role."""
+    """The credentials to sign tokens: the machine's or environment's, a profile's, or a role's."""
 
     region: str
     profile: str = ""
@@ -58,13 +58,13 @@ class MskIam:
 
 
 def is_asked_for(java: Mapping[str, str]) -> bool:
-    """Whether these settings log in by IAM."""
+    """True if these settings log in by IAM."""
     by_name = java.get("sasl.mechanism", "").strip().upper() == MECHANISM
     return by_name or java.get("sasl.login.callback.handler.class", "").strip() == LOGIN_HANDLER
 
 
 def msk_iam(java: Mapping[str, str], options: Mapping[str, str], problems: list[Problem]) -> MskIam:
-    """The login of these settings, with these options of the login module; what is wrong joins the problems."""
+    """The login of these settings and login module options; faults are added to `problems`."""
     if find_spec(_LIBRARY) is None:
         what = "AWS' signer library is not installed."
         problems.append(Problem("sasl.mechanism", java.get("sasl.mechanism"), what, "pip install 'headrace[msk]'"))

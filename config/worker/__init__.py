@@ -1,1 +1,1 @@
-"""A worker's configuration: its settings, what its environment and MirrorMaker's file say, who may do what."""
+"""A worker's configuration: its settings, environment variables, MirrorMaker's file, and rights."""

@@ -3,13 +3,13 @@
     problems = file_problems(config, worker)     # before anything opens one
     check_files(config, worker)                  # raises ConfigError
 
-Files that are read whole (stores, keys, key tabs) must be regular and of a bounded size, even if every path is allowed:
+Files that are read whole (stores, keys, key tabs) must be regular and of bounded size, even if every path is allowed:
 libraries that open them by name would read a device for ever, and wait for the writer of a pipe.
 
 Decided: files are found in a config by the form of keys and values, as hosts are (`allowed_hosts.py`), because the
-rule has to hold for plugins of strangers, too; loses: a file that a stranger's plugin takes under another key.
+rule must hold for third parties' plugins, too; loses: a file that such a plugin takes under another key.
 Decided: every fault of a file has the same error, because different ones would tell a user without access which files
-exist; loses: the error for a mistyped name is the one for a file that may not be read.
+exist; loses: a mistyped name has the error of a forbidden file.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from headrace.config.values import HIDDEN
 
 ALLOWED_PATHS: Final = "file.allowed.paths"
 OWN_FILES: Final = "the worker's own files"
-"""The key of the paths of the worker's own files, among the settings that plugins may read."""
+"""The key of the worker's own files in the settings for plugins."""
 
 _READ_WHOLE: Final = re.compile(
     r"(^|[._])(ssl[._](truststore|keystore)([._]location)?|sslcert|sslkey|sslrootcert"
@@ -35,7 +35,7 @@ _READ_WHOLE: Final = re.compile(
     re.I,
 )
 _OTHERS: Final = re.compile(r"(^|\.)(file|filename)$", re.I)
-"""Settings that name a file of any size, which need not exist yet."""
+"""Settings that name a file of any size; it need not exist yet."""
 _URL_PARAMETER: Final = re.compile(r"[?&;]([\w.]+)=([^&;]*)")
 _OF_DRIVERS: Final = frozenset(
     (
@@ -49,7 +49,7 @@ _JAAS_OPTION: Final = re.compile(
     r"\b(keyTab|ticketCache|ssl\.\w+\.location)\s*=\s*(\"(?:\\.|[^\"\\])*\"|[^\s;\"]+)", re.I
 )
 _NOT_OURS: Final = ("transforms.", "predicates.")
-"""Prefixes of settings that name no file: such a `file` is a value for records."""
+"""Prefixes of settings that name no file: a `file` below them is a value for records."""
 
 
 class NamedFile(NamedTuple):
@@ -63,7 +63,7 @@ class NamedFile(NamedTuple):
 
 
 def named_files(config: Mapping[str, str | None]) -> Iterator[NamedFile]:
-    """Each file that a config names."""
+    """The files in a config."""
     for key, value in config.items():
         if not value or not value.strip() or key.startswith(_NOT_OURS):
             continue
@@ -80,12 +80,12 @@ def named_files(config: Mapping[str, str | None]) -> Iterator[NamedFile]:
 
 
 def own_files(properties: Mapping[str, str]) -> tuple[str, ...]:
-    """The files that a worker's properties name."""
+    """The files in a worker's properties, without duplicates."""
     return tuple(dict.fromkeys(one.path for one in named_files(properties)))
 
 
 def file_problems(config: Mapping[str, str | None], worker: Mapping[str, Any]) -> list[Problem]:
-    """The problems of refused files, one for each setting; opens no file."""
+    """Problems of refused files, at most one for each setting; opens no file."""
     allowed = tuple(worker.get(ALLOWED_PATHS) or ())
     own = {os.path.realpath(path) for path in worker.get(OWN_FILES, ())} if allowed else set()
     refused = [one for one in named_files(config) if not _is_allowed(one, allowed, own)]
@@ -93,7 +93,7 @@ def file_problems(config: Mapping[str, str | None], worker: Mapping[str, Any]) -
 
 
 def check_files(config: Mapping[str, str | None], worker: Mapping[str, Any]) -> None:
-    """Refuse a config that names a file it may not. Errors: ConfigError."""
+    """Refuses a config with a forbidden file. Errors: ConfigError."""
     if problems := file_problems(config, worker):
         raise ConfigError(problems, "The connector")
 
@@ -104,7 +104,7 @@ def _of_driver(key: str, name: str, value: str, is_shown: bool = True) -> Iterat
 
 
 def _plain(value: str) -> str:
-    """The path of a value, which may be a `file:` URL."""
+    """The path; a `file:` URL is decoded."""
     text = value.strip()
     return unquote(urlsplit(text).path) if text.lower().startswith("file:") else text
 

@@ -1,14 +1,14 @@
-"""The hosts that connectors may name: `connector.allowed.hosts`, judged by names and by the addresses behind them.
+"""The hosts that connectors may name (`connector.allowed.hosts`), checked by name and by resolved address.
 
     allowed = AllowedHosts.of(worker)
     allowed.check("connection.url", "db.example.com")     # resolves; raises ConfigError
 
-Decided: a name pattern, `*` among them, allows no link-local address and none of a cloud's metadata service, because a
-worker's machine has its own credentials there, and any name can lead there; loses: who does have a database at such an
-address has to name its network, too.
+Decided: a name pattern, even `*`, allows no link-local address and no cloud's metadata service, because a worker's
+machine has its own credentials there, and any name can resolve to it; loses: a database at such an address needs its
+network in the setting, too.
 Decided: hosts are found in a config by the form of its values (URLs, `bootstrap.servers`, keys that end in `host`), not
-by each plugin's declaration, because plugins of strangers have to be held, too; loses: a host that a stranger's plugin
-takes under another key, which only the network can refuse.
+by each plugin's declaration, because the rule must hold for third parties' plugins, too; loses: a host that such a
+plugin takes under another key, which only the network can refuse.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ log = logging.getLogger(__name__)
 
 ALLOWED_HOSTS: Final = "connector.allowed.hosts"
 EVERYWHERE: Final = ("*", "0.0.0.0/0", "::/0")
-"""For what the worker's own properties name."""
+"""Allows all hosts; for hosts in the worker's own properties."""
 
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 Network = ipaddress.IPv4Network | ipaddress.IPv6Network
@@ -39,36 +39,36 @@ Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 _BY_NETWORK_ONLY: Final = tuple(
     ipaddress.ip_network(one) for one in ("169.254.0.0/16", "fe80::/10", "fd00:ec2::254/128", "100.100.100.200/32")
 )
-"""Link-local addresses, and the metadata services that are elsewhere (Amazon's by IPv6, Alibaba's)."""
+"""Link-local addresses, and metadata services outside of them (Amazon's by IPv6, Alibaba's)."""
 _TRANSLATED: Final = ipaddress.IPv6Network("64:ff9b::/96")
 _NAME: Final = re.compile(r"[a-z0-9_*]([a-z0-9_.*-]*[a-z0-9_*])?", re.I)
 _URL: Final = re.compile(r"(?:jdbc:)?([A-Za-z][\w+.-]*)(?::[\w.-]+)*://([^/?#;\s]*)")
 _NEXT_URL: Final = re.compile(r",\s*(?=[A-Za-z][\w+.-]*://)")
 _NO_HOSTS: Final = frozenset({"file", "s3", "s3a", "classpath", "sqlite"})
-"""Schemes whose authority is no host; S3's endpoint has a setting of its own."""
+"""Schemes whose authority is no host; S3's endpoint is a separate setting."""
 _NO_ADDRESSES: Final = ("transforms.", "predicates.")
-"""Settings that connect to nothing: a URL among them is a value for records."""
+"""Prefixes of settings that connect to nothing: a URL below them is a value for records."""
 _RECENT_S: Final = 10.0
 _HOST_KEYS: Final = ("host", "hostname", "hosts")
 _SERVERS: Final = "bootstrap.servers"
 
 
 class HostUnknown(OSError):
-    """A host has no address now, and only its addresses could allow it; a later attempt may succeed."""
+    """A host does not resolve now, and only its addresses could allow it; a later attempt may succeed."""
 
 
 @dataclass(frozen=True)
 class AllowedHosts:
-    """The patterns of names and the networks that connectors may reach. Picklable."""
+    """The name patterns and networks that connectors may reach. Picklable."""
 
     names: tuple[str, ...]
     networks: tuple[Network, ...]
 
     @classmethod
     def of(cls, worker: Mapping[str, Any]) -> AllowedHosts:
-        """By the worker's settings; without the setting all names are allowed.
+        """The hosts that the worker's settings allow; all names by default.
 
-        Errors: ValueError for a text that is neither a name's pattern nor a network.
+        Errors: ValueError for a text that is neither a name pattern nor a network.
         """
         names, networks = [], []
         for text in worker.get(ALLOWED_HOSTS, ("*",)):
@@ -85,18 +85,18 @@ class AllowedHosts:
 
     @property
     def is_open(self) -> bool:
-        """Whether every name is allowed."""
+        """True if every name is allowed."""
         return "*" in self.names
 
     def problem(self, key: str, host: str) -> Problem | None:
-        """Why this host of the setting `key` is refused, as far as that is sure without resolving its name."""
+        """The problem of a host that is surely refused, without resolving its name; None if it may be allowed."""
         address = _literal(host)
         if address is not None:
             return None if self._allows(host, address) else self._refused(key, host, address)
         return None if self.networks or self._is_named(host) else self._refused(key, host, None)
 
     def check(self, key: str, host: str) -> list[str]:
-        """The host's addresses, all of them allowed; none where its name is allowed and nobody knows it.
+        """The host's addresses, all allowed; empty if its name is allowed and does not resolve.
 
         Errors: ConfigError that names the setting `key`; HostUnknown.
         """
@@ -113,10 +113,7 @@ class AllowedHosts:
         return [str(address) for address in addresses]
 
     def check_address(self, key: str, host: str, address: str) -> None:
-        """The address is one that the host may have.
-
-        Errors: ConfigError.
-        """
+        """Refuses an address that the host may not have. Errors: ConfigError."""
         parsed = ipaddress.ip_address(address)
         if not self._allows(host, parsed):
             raise ConfigError(self._refused(key, host, parsed))
@@ -126,7 +123,7 @@ class AllowedHosts:
         return any(fnmatchcase(name, pattern) for pattern in self.names)
 
     def _allows(self, host: str, address: Address) -> bool:
-        """An address within an IPv6 address counts as well as that: both lead to the same machine."""
+        """An IPv4 address within an IPv6 address counts, too: both lead to the same machine."""
         forms = _forms(address)
         if any(form in network for network in self.networks for form in forms):
             return True
@@ -150,7 +147,7 @@ class AllowedHosts:
 
 
 class RecentlyAllowed:
-    """Judges the hosts of requests, each host once in ten seconds: its resolver is not asked for every request."""
+    """Checks the hosts of requests; an allowed host is resolved again after ten seconds only."""
 
     def __init__(self, allowed: AllowedHosts) -> None:
         self._allowed = allowed
@@ -165,11 +162,11 @@ class RecentlyAllowed:
 
 
 ALL_NAMES: Final = AllowedHosts(("*",), ())
-"""The default of the setting."""
+"""The setting's default."""
 
 
 def hosts_problem(name: str, value: Any) -> str | None:
-    """Why this value of the setting is wrong; a validator's answer."""
+    """The validator of the setting: the error of a wrong value, or None."""
     try:
         AllowedHosts.of({ALLOWED_HOSTS: value or ()})
     except ValueError as error:
@@ -178,24 +175,21 @@ def hosts_problem(name: str, value: Any) -> str | None:
 
 
 def named_hosts(config: Mapping[str, str | None]) -> Iterator[tuple[str, str]]:
-    """Each host that a connector's config names, with the setting that names it."""
+    """The hosts in a connector's config, each with its setting."""
     for key, value in config.items():
         if value and not key.startswith(_NO_ADDRESSES):
             yield from ((key, host) for host in dict.fromkeys(_hosts(key, value.strip())))
 
 
 def host_problems(config: Mapping[str, str | None], worker: Mapping[str, Any]) -> list[Problem]:
-    """The hosts that are refused without resolving names, one for each setting."""
+    """Problems of hosts that are refused without resolving names, one for each setting."""
     allowed = AllowedHosts.of(worker)
     found = [problem for key, host in named_hosts(config) if (problem := allowed.problem(key, host)) is not None]
     return list({problem.key: problem for problem in reversed(found)}.values())
 
 
 def check_hosts(config: Mapping[str, str | None], worker: Mapping[str, Any]) -> None:
-    """All hosts that the config names are allowed, and so are their addresses.
-
-    Errors: ConfigError; HostUnknown.
-    """
+    """Refuses a config with a forbidden host or address. Errors: ConfigError; HostUnknown."""
     allowed = AllowedHosts.of(worker)
     for key, host in named_hosts(config):
         if allowed.is_open:
@@ -205,7 +199,7 @@ def check_hosts(config: Mapping[str, str | None], worker: Mapping[str, Any]) -> 
 
 @cache
 def _warn_of_no_bounds() -> None:
-    """Once a process."""
+    """Warns once a process."""
     log.warning(
         "%s is *: users who may create a connector can have this worker connect to every host that it reaches, but for "
         "link-local addresses. Set it in the worker's properties to the hosts and networks meant for connectors.",
@@ -214,7 +208,7 @@ def _warn_of_no_bounds() -> None:
 
 
 def hosts_of(text: str) -> Iterator[str]:
-    """The hosts of a URL, or of a list of them; none where the text begins with no URL."""
+    """The hosts of a URL, or of a list of URLs; empty if the text begins with no URL."""
     for url in _NEXT_URL.split(text):
         match = _URL.match(url)
         if match is not None and match[1].lower() not in _NO_HOSTS:
@@ -233,7 +227,7 @@ def _without_ports(text: str) -> Iterator[str]:
     for one in text.split(","):
         host = one.strip().rpartition("://")[2]
         host = host[1:].partition("]")[0] if host.startswith("[") else _without_port(host)
-        host = host.partition("\\")[0]  # of SQL Server's instances
+        host = host.partition("\\")[0]  # SQL Server: host\instance
         if host:
             yield host
 
@@ -254,7 +248,7 @@ def _literal(host: str) -> Address | None:
 
 
 def _forms(address: Address) -> list[Address]:
-    """The address without its zone, and the IPv4 address that is within it."""
+    """The address without its zone, and the IPv4 address within it."""
     if isinstance(address, ipaddress.IPv4Address):
         return [address]
     plain = ipaddress.IPv6Address(int(address))
@@ -269,6 +263,6 @@ _resolved = socket.getaddrinfo
 def _addresses(host: str) -> list[Address]:
     try:
         found = _resolved(host.strip("[]"), None, type=socket.SOCK_STREAM)
-    except (OSError, ValueError):  # ValueError: no resolver takes such a name
+    except (OSError, ValueError):  # ValueError: the name is too malformed to resolve
         return []
     return list(dict.fromkeys(ipaddress.ip_address(str(one[4][0])) for one in found))

@@ -1,4 +1,4 @@
-"""The settings of the audit log, of which `rest/security/audit.py` writes the lines."""
+"""The settings of the audit log; `rest/security/audit.py` writes it."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from headrace.config.problems import Problem
 AUDIT: Final = "rest.audit.log"
 """The form of the lines: none, text or json."""
 AUDIT_FILE: Final = "rest.audit.log.file"
-"""The file that they go to; without it the worker's log."""
+"""The file to write to; without it the worker's log."""
 
 
 def private(path: str, flags: int) -> int:
-    """Open a file; if it is created, only the worker's user may read it."""
+    """Opens a file; a created file is readable by the worker's user only."""
     return os.open(path, flags, 0o600)
 
 
 def problems(values: Mapping[str, Any]) -> list[Problem]:
-    """What is wrong with the audit log of a worker with these parsed settings."""
+    """Problems of the audit log's settings; creates the file if it is missing."""
     path = values.get(AUDIT_FILE)
     if path is None:
         return []

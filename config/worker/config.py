@@ -1,4 +1,4 @@
-"""A worker's configuration: its parsed settings, and what its other keys mean to clients and to Spark."""
+"""A worker's configuration: its parsed settings, and its other keys for clients and Spark."""
 
 from __future__ import annotations
 
@@ -66,22 +66,16 @@ class WorkerConfig:
     originals: Mapping[str, str] = field(repr=False)
     settings: Settings = field(repr=False)
     variables: Variables = NO_VARIABLES
-    """The values of variables in its connectors' configs."""
+    """Resolves the variables in its connectors' configs."""
 
     @classmethod
     def standalone(cls, props: Mapping[str, str], variables: Variables = NO_VARIABLES) -> WorkerConfig:
-        """The configuration of a standalone worker.
-
-        Errors: ConfigError with everything that is wrong.
-        """
+        """The configuration of a standalone worker. Errors: ConfigError with all problems."""
         return cls._of(STANDALONE, props, variables)
 
     @classmethod
     def distributed(cls, props: Mapping[str, str], variables: Variables = NO_VARIABLES) -> WorkerConfig:
-        """The configuration of a worker in a cluster.
-
-        Errors: ConfigError with everything that is wrong.
-        """
+        """The configuration of a worker in a cluster. Errors: ConfigError with all problems."""
         return cls._of(DISTRIBUTED, props, variables)
 
     @classmethod
@@ -109,12 +103,12 @@ class WorkerConfig:
 
     @property
     def is_distributed(self) -> bool:
-        """Whether it is one of a cluster's workers."""
+        """True for a worker of a cluster."""
         return "group.id" in self.settings
 
     @property
     def exactly_once(self) -> Literal["disabled", "preparing", "enabled"]:
-        """Whether its sources send in transactions (`exactly.once.source.support`); standalone ones do not."""
+        """`exactly.once.source.support`; always `disabled` for a standalone worker."""
         found: Literal["disabled", "preparing", "enabled"]
         found = self.values.get("exactly.once.source.support", "disabled").lower()
         return found
@@ -125,22 +119,22 @@ class WorkerConfig:
         return {**{name: self[name] for name in _FOR_PLUGINS}, **of_clusters, OWN_FILES: own_files(self.originals)}
 
     def with_prefix(self, prefix: str) -> dict[str, str]:
-        """The properties under a prefix, without it."""
+        """The properties under a prefix, which is cut from their names."""
         return {key.removeprefix(prefix): value for key, value in self.originals.items() if key.startswith(prefix)}
 
     def shown(self) -> dict[str, str]:
-        """The properties as they may be shown."""
+        """The properties with secrets hidden."""
         shown = self.settings.mask(self.originals)
         for prefix, settings in {**_CLIENTS, **dict.fromkeys(HTTPS_PREFIXES, SERVER_SETTINGS)}.items():
             shown |= {prefix + key: value for key, value in settings.mask(self.with_prefix(prefix)).items()}
         return shown
 
     def spark_conf(self) -> dict[str, str]:
-        """Every `spark.*` property, under its full name."""
+        """The `spark.*` properties by full name."""
         return {key: value for key, value in self.originals.items() if key.startswith("spark.")}
 
     def storage_topic_config(self, kind: str) -> dict[str, str]:
-        """The topic configs for creating the internal topic of `config`, `offset` or `status`."""
+        """Topic configs to create the internal topic of `config`, `offset` or `status`."""
         given = self.with_prefix(f"{kind}.storage.")
         fixed = ("topic", "partitions", "replication.factor", "cleanup.policy", "file.filename")
         return {key: value for key, value in given.items() if key not in fixed}
@@ -152,24 +146,24 @@ class WorkerConfig:
         )
 
     def listeners(self) -> list[Listener]:
-        """Where the REST API is to listen."""
+        """The listeners of the REST API."""
         return parse_listeners(self["listeners"])
 
     def admin_listeners(self) -> list[Listener] | None:
-        """Where /admin is to listen: None with the rest, none where it is switched off."""
+        """The listeners of /admin; None: as the rest, empty: switched off."""
         values = self["admin.listeners"]
         return None if values is None else parse_listeners(values, "admin.listeners")
 
     def listeners_tls(self, setting: str = LISTENERS) -> RenewedContext | None:
-        """The certificates of `listeners` or `admin.listeners`; None where none is https. Errors: ConfigError."""
+        """The TLS context of `listeners` or `admin.listeners`; None if none is https. Errors: ConfigError."""
         return listeners_tls(self.originals, parse_listeners(self[setting] or [], setting), setting)
 
     def workers_tls(self) -> RenewedContext:
-        """What the worker shows and trusts when it calls another one. Errors: ConfigError."""
+        """The TLS context for calls to other workers. Errors: ConfigError."""
         return workers_tls(self.originals)
 
     def advertised(self, bound: list[Listener], fallback_host: str | None = None) -> Listener:
-        """The worker's own url, given its listeners with the ports they got."""
+        """The worker's own URL; `bound`: its listeners with their actual ports."""
         return advertised(
             bound,
             self["rest.advertised.listener"],
@@ -179,7 +173,7 @@ class WorkerConfig:
         )
 
     def unknown(self) -> list[str]:
-        """The keys that mean nothing to a worker, to its clients or to Spark."""
+        """The keys without meaning to a worker, its clients or Spark."""
         providers = tuple(f"config.providers.{name}." for name in self["config.providers"])
         return [
             key
@@ -189,7 +183,7 @@ class WorkerConfig:
 
 
 def _removed(props: Mapping[str, str]) -> Iterator[Problem]:
-    """Problems of removed settings that limited access to this worker, and have no effect any more."""
+    """Problems of removed settings that limited access to this worker and have no effect now."""
     for key, one in removed.WORKER.items():
         if one.protects and props.get(key, "").strip() and one.successor not in props:
             yield Problem(key, props[key], f"It has no effect, so that every address would be served: {one.advice()}.")
@@ -204,7 +198,7 @@ def _known(key: str) -> bool:
             return key.removeprefix(prefix) in SERVER_SETTINGS
     if key.startswith(_FREE_PREFIXES):
         return True
-    # Without prefix they reach the admin client and the clients of the internal topics.
+    # Without prefix these apply to the admin client and the clients of the internal topics.
     return any(key in settings for settings in _CLIENTS.values())
 
 
@@ -220,7 +214,7 @@ def _listener_problems(settings: Settings, props: Mapping[str, str]) -> list[Pro
     if scheme is not None and scheme.strip().lower() not in ("http", "https"):
         message = 'Listener protocol must be either "http" or "https".'
         problems.append(Problem("rest.advertised.listener", scheme, message, "Set it to http, or remove it."))
-    return list(dict.fromkeys(problems))  # both may have their TLS from the same settings
+    return list(dict.fromkeys(problems))  # both may read the same TLS settings
 
 
 def _signature_problems(settings: Settings, props: Mapping[str, str]) -> list[Problem]:
@@ -240,7 +234,7 @@ def _access_problems(settings: Settings, props: Mapping[str, str]) -> list[Probl
 
 
 def _unsupported(settings: Settings, props: Mapping[str, str]) -> list[Problem]:
-    """Refuse settings that are known but not served yet: to ignore them would leave rules unheeded."""
+    """Problems of an unknown override policy: to ignore it would leave its rules unenforced."""
     problems = []
     policy = settings["connector.client.config.override.policy"].judge(props).value
     try:

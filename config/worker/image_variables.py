@@ -1,4 +1,4 @@
-"""Variables of the environment that other images of Kafka Connect read, and which ones this worker reads instead."""
+"""Environment variables of other Kafka Connect images, with this worker's counterparts."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _DEBEZIUM: Final = {
     "LOG_LEVEL": "CONNECT_LOG4J_ROOT_LOGLEVEL",
     "HEAP_OPTS": "CONNECT_SPARK_DRIVER_MEMORY",
 }
-"""Debezium's. Names as common as these are taken for its own only beside one of `_SURELY_DEBEZIUM`."""
+"""Debezium's variables. The names are common, so they count only beside one of `_SURELY_DEBEZIUM`."""
 
 _SURELY_DEBEZIUM: Final = ("CONFIG_STORAGE_TOPIC", "OFFSET_STORAGE_TOPIC", "STATUS_STORAGE_TOPIC")
 
@@ -42,11 +42,11 @@ _STRIMZI: Final = {
     "STRIMZI_JAVA_OPTS": "spark.driver.extraJavaOptions in the file of the worker",
     "STRIMZI_DYNAMIC_HEAP_PERCENTAGE": "CONNECT_SPARK_DRIVER_MEMORY",
 }
-"""Strimzi's."""
+"""Strimzi's variables."""
 
 
 def of_other_images(environment: Mapping[str, str]) -> Iterator[tuple[str, str]]:
-    """Each variable that is set for another image, and the one that this worker reads instead and that is not set."""
+    """Variables set for another image, each with this worker's counterpart if that is not set."""
     is_debezium = any(environment.get(name, "").strip() for name in _SURELY_DEBEZIUM)
     for name, wanted in {**(_DEBEZIUM if is_debezium else {}), **_STRIMZI}.items():
         if environment.get(name, "").strip() and not environment.get(wanted, "").strip():

@@ -1,14 +1,13 @@
 """Keeps connectors out of the topics in which Kafka Connect, MirrorMaker and Kafka keep their own state.
 
-A reader of the config topic has all configs, and the key by which workers sign requests. A writer to it can create
+A reader of the config topic sees all configs, and the key that signs workers' requests. A writer to it can create
 connectors.
 
 Decided: a name is refused, and a pattern (`topics.regex`, the `topics` of a mirror) leaves these topics out, as Kafka's
-own consumers leave `__consumer_offsets` out of patterns; because `.*` means the data. Loses: only the log tells that
+own consumers leave `__consumer_offsets` out of patterns, because `.*` means the data; loses: only the log tells that
 they are left out.
-
-Decided: by name, in whatever cluster, because the workers' own cluster can be reached by other addresses, too; loses:
-a mirror in a Connect cluster has to be trusted to copy a topic of another cluster that has such a name.
+Decided: by name, in any cluster, because the workers' own cluster has other addresses, too; loses: a mirror in a
+Connect cluster must be trusted to copy a topic of another cluster with such a name.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ from headrace.config.values import Type, read
 from headrace.config.worker.trusted import REMEDY, is_trusted
 
 STORAGE: Final = ("config.storage.topic", "offset.storage.topic", "status.storage.topic")
-"""The worker's settings that name its topics."""
+"""The worker's settings with the names of its topics."""
 BROKERS_OWN: Final = frozenset(
     {"__consumer_offsets", "__transaction_state", "__share_group_state", "__cluster_metadata"}
 )
@@ -34,17 +33,17 @@ _LEAVE_OUT: Final = ("exclude", "opposite")
 
 @dataclass(frozen=True)
 class InternalTopics:
-    """The topics that are closed to a connector; small and picklable."""
+    """The topics closed to a connector; small and picklable."""
 
     names: frozenset[str] = frozenset()
     of_mirrors: bool = False
-    """True if MirrorMaker's topics, which are known by their names, are closed, too."""
+    """True if MirrorMaker's topics, recognised by name, are closed, too."""
     keeps_checkpoints: bool = False
-    """True if the connector is the one that writes MirrorMaker's checkpoints."""
+    """True if the connector writes MirrorMaker's checkpoints."""
 
     @classmethod
     def closed_to(cls, connector: str, settings: Mapping[str, Any]) -> Self:
-        """The topics that a worker with these parsed settings closes to a connector: none if it is trusted."""
+        """The topics that a worker with these parsed settings closes to a connector; none if it is trusted."""
         if is_trusted(connector, settings):
             return cls()
         return cls(BROKERS_OWN.union(filter(None, (settings.get(name) for name in STORAGE))), of_mirrors=True)
@@ -68,9 +67,9 @@ ALL_OPEN: Final = InternalTopics()
 def internal_topic_problems(
     config: Mapping[str, str | None], connector: str, settings: Mapping[str, Any]
 ) -> list[Problem]:
-    """Problems of settings that name a topic which is closed to the connector; `config` is resolved.
+    """Problems of settings that name a topic closed to the connector; `config` is resolved.
 
-    Each setting with `topic` in its name counts, also one of a plugin.
+    Every setting with `topic` in its name is checked, also a plugin's.
     """
     closed = InternalTopics.closed_to(connector, settings)
     problems = []
@@ -83,10 +82,7 @@ def internal_topic_problems(
 
 
 def check_internal_topics(config: Mapping[str, str], connector: str, settings: Mapping[str, Any]) -> None:
-    """Refuse settings that name a topic which is closed to the connector.
-
-    Errors: ConfigError.
-    """
+    """Refuses settings that name a topic closed to the connector. Errors: ConfigError."""
     if problems := internal_topic_problems(config, connector, settings):
         raise ConfigError(problems)
 

@@ -1,4 +1,4 @@
-"""The settings of the process that Java plugins run in."""
+"""The settings of the process that runs Java plugins."""
 
 from __future__ import annotations
 
@@ -57,5 +57,5 @@ JAVA_HOST: Final = Settings(
 
 
 def jvm_of(settings: Mapping[str, Any]) -> tuple[str | None, list[str]]:
-    """The heap that parsed settings give the JVM, and its further options, split and unquoted as a shell does it."""
+    """The heap and the further options of the JVM; options are split and unquoted as by a shell."""
     return settings[HEAP], shlex.split(settings[OPTIONS])

@@ -1,6 +1,6 @@
-"""What a setup of Apache's worker may have and this worker does not serve: settings, and variables of the environment.
+"""Settings and environment variables of Apache's worker that have no effect here.
 
-Each is warned of once, with what to use in its place.
+Each is warned of once, with its replacement.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ _WITHOUT_EFFECT: Final = {
     "connect.protocol": "this worker offers its group the protocol sessioned only",
     "worker.unsync.backoff.ms": "a worker that cannot catch up tries again by itself",
 }
-"""Settings of Apache's worker that do nothing here, each with what is true instead."""
+"""Settings of Apache's worker without effect here, with the actual behaviour."""
 
 _OBSERVERS: Final = {
     "interceptor.classes": "records pass without interceptors, because Java classes are not loaded",
     "metric.reporters": "Java classes are not loaded; GET /metrics has the metrics",
 }
-"""Settings of a worker's clients that name classes which look on; a client works without them."""
+"""Settings that name observers of a worker's clients; a client works without them."""
 
 _VARIABLES: Final = {
     "KAFKA_OPTS": "of it only java.security.auth.login.config is read, for the users of the REST API; give options of "
@@ -50,11 +50,11 @@ _VARIABLES: Final = {
     "CLASSPATH": "put plugins into a folder of plugin.path; jars are not loaded",
     "EXTRA_ARGS": "its arguments are those of Apache's start script",
 }
-"""Variables that Apache's start scripts read, each with what to do here."""
+"""Variables of Apache's start scripts, with advice."""
 
 
 def heeded(settings: Settings, props: Mapping[str, str]) -> dict[str, str]:
-    """The properties of a worker, without observers of its clients; warns of these, and of all that does nothing."""
+    """A worker's properties without observers of its clients; warns of all settings without effect."""
     observers = dict(_observers(props))
     for key, instead in {**dict(_useless(settings, props)), **observers}.items():
         log.warning("The setting '%s' has no effect: %s", key, instead)
@@ -62,7 +62,7 @@ def heeded(settings: Settings, props: Mapping[str, str]) -> dict[str, str]:
 
 
 def warn_of_variables(environment: Mapping[str, str]) -> None:
-    """Warn of variables of the environment that only Apache's start scripts, or other images, read."""
+    """Warns of environment variables that only Apache's start scripts or other images read."""
     for name, wanted in of_other_images(environment):
         log.warning("The environment variable %s is another image's and has no effect here: set %s", name, wanted)
     for name, instead in _VARIABLES.items():
@@ -72,7 +72,7 @@ def warn_of_variables(environment: Mapping[str, str]) -> None:
 
 
 def _is_login(kafka_opts: str) -> bool:
-    """Whether they name the users of the REST API, and nothing else."""
+    """True if KAFKA_OPTS names the users of the REST API and nothing else."""
     file, has_others = split_option(kafka_opts)
     return file is not None and not has_others and not is_for_clients(file)
 

@@ -1,4 +1,4 @@
-"""Where a worker's REST API listens, and what it calls itself towards others."""
+"""The listeners of a worker's REST API, and its advertised URL."""
 
 from __future__ import annotations
 
@@ -35,19 +35,16 @@ class Listener:
 
     @property
     def is_on_all_interfaces(self) -> bool:
-        """Whether other machines reach it."""
+        """True if it listens on all interfaces."""
         return self.host in _ALL_INTERFACES
 
     def bound(self, port: int) -> Listener:
-        """The same with the port that it got."""
+        """The same listener with the actual port."""
         return replace(self, port=port)
 
 
 def parse_listener(text: str, key: str = "listeners") -> Listener:
-    """The listener that `protocol://hostname:port` names.
-
-    Errors: ConfigError.
-    """
+    """The listener `protocol://hostname:port`. Errors: ConfigError."""
     match = _LISTENER.match(text)
     if match is None:
         message = "Listener doesn't have the right format (protocol://hostname:port)."
@@ -63,10 +60,7 @@ def parse_listener(text: str, key: str = "listeners") -> Listener:
 
 
 def parse_listeners(values: Sequence[str], key: str = "listeners") -> list[Listener]:
-    """All listeners that the setting names.
-
-    Errors: ConfigError with each that is wrong.
-    """
+    """The listeners of a setting. Errors: ConfigError with all problems."""
     listeners, problems = [], []
     for value in values:
         try:
@@ -79,7 +73,7 @@ def parse_listeners(values: Sequence[str], key: str = "listeners") -> list[Liste
 
 
 def machine_host() -> str:
-    """The address that others may reach this machine at; the loopback address where there is no other."""
+    """This machine's address for others; the loopback address if there is no other."""
     try:
         return socket.gethostbyname(socket.gethostname())
     except OSError:
@@ -93,11 +87,11 @@ def advertised(
     port: int | None = None,
     fallback_host: str | None = None,
 ) -> Listener:
-    """The worker's own url: `listeners` are bound ones, the rest are the `rest.advertised.*` settings.
+    """The worker's own URL; `listeners` are bound ones, the other parameters are the `rest.advertised.*` settings.
 
-    The scheme is the one asked for, else http before https. `fallback_host` is for listeners on all interfaces.
+    Without `scheme`, http comes before https. `fallback_host` is for listeners on all interfaces.
 
-    Errors: ConfigError where no listener has the scheme asked for.
+    Errors: ConfigError if no listener has the scheme.
     """
     wanted = [scheme.lower()] if scheme else list(_SCHEMES)
     chosen = next((one for name in wanted for one in listeners if one.scheme == name), None)
@@ -112,12 +106,12 @@ def advertised(
 
 
 def advertised_url(listener: Listener) -> str:
-    """The URL that other workers and `Location` headers use."""
+    """The URL for other workers and `Location` headers."""
     return f"{listener}/"
 
 
 def worker_id(listener: Listener) -> str:
-    """The id in statuses: `host:port`."""
+    """The worker's id in statuses: `host:port`."""
     return f"{listener.host}:{listener.port}"
 
 

@@ -1,4 +1,4 @@
-"""Settings of who may ask the REST API; `rest/security/` does what they say."""
+"""Settings of the REST API's login; `rest/security/` implements them."""
 
 from __future__ import annotations
 
@@ -115,4 +115,4 @@ LOGIN: Final = Settings(
         "What needs no login where the rest does: /health, /metrics or both.",
     ),
 )
-"""Settings of the login, of every worker and of MirrorMaker's process."""
+"""Login settings of every worker and of MirrorMaker's process."""

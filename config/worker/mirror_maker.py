@@ -6,9 +6,9 @@
     A->B.enabled = true                    # under A->B.: settings of this flow's connectors
     topics = orders.*                      # without prefix: settings of the connectors of every flow
 
-A flow's worker is one of a cluster whose topics and group lie in its target. What each key becomes is as Apache's
-MirrorMakerConfig (4.3.1) has it, to the letter: nodes of one group, Java's too, compare their connectors' configs.
-Variables are left in them; the workers that start connectors and tasks resolve them (Invariant 6).
+A flow's worker belongs to a cluster whose topics and group are in the flow's target. Keys are translated exactly as by
+Apache's MirrorMakerConfig (4.3.1): nodes of one group, Java's too, compare their connectors' configs. Variables stay;
+the workers that start connectors and tasks resolve them (Invariant 6).
 """
 
 from __future__ import annotations
@@ -39,9 +39,9 @@ log = logging.getLogger(__name__)
 
 _PACKAGE: Final = "org.apache.kafka.connect.mirror."
 CONNECTORS: Final = ("MirrorSourceConnector", "MirrorHeartbeatConnector", "MirrorCheckpointConnector")
-"""The names of a flow's connectors, in the order in which its leader configures them."""
+"""The names of a flow's connectors, in the order of their configuration by the leader."""
 CONNECTOR_CLASSES: Final = {name: _PACKAGE + name for name in CONNECTORS}
-"""The class of each."""
+"""The connectors' classes by name."""
 
 INTERNAL_REST: Final = "dedicated.mode.enable.internal.rest"
 _HEARTBEATS: Final = "emit.heartbeats.enabled"
@@ -85,16 +85,16 @@ SETTINGS: Final = Settings(
         )
     ),
 )
-"""The settings of the process; the others are those of connectors, workers and Kafka's clients."""
+"""The settings of the process; all others are for connectors, workers and Kafka's clients."""
 
 _OF_CLIENTS: Final = ("bootstrap.servers", "security.protocol", *(one.name for one in (*SSL, *SASL)))
-"""What every client of a cluster takes from `<alias>.<key>`, or for all clusters from `<key>`."""
+"""Keys that every client of a cluster takes from `<alias>.<key>`, or for all clusters from `<key>`."""
 _CLIENTS: Final = ("producer", "consumer", "admin")
 _OF_WORKERS: Final = (
     *("offset.storage", "config.storage", "status.storage", "key.converter", "value.converter", "header.converter"),
     *("task", "worker", "replication.policy"),
 )
-"""The prefixes, however they go on, of keys for every flow's worker."""
+"""Beginnings of the keys for every flow's worker."""
 _OF_CONNECTORS: Final = ("config.providers", "replication.policy")
 _BYTES: Final = "org.apache.kafka.connect.converters.ByteArrayConverter"
 
@@ -114,17 +114,17 @@ class Flow:
         return f"{self.source}->{self.target}"
 
     def of_worker(self, problem: Problem, given: Collection[str]) -> Problem:
-        """A problem of the worker's properties under the key that the file has, or should have, for it."""
+        """The problem of a worker's property, under the key that the file has or should have."""
         plain = f"{self.target}.{problem.key}" not in given and problem.key in given
         return problem if plain else replace(problem, key=f"{self.target}.{problem.key}")
 
     def of_connector(self, problem: Problem, given: Collection[str]) -> Problem:
-        """A problem of a connector's config under the key that the file has, or should have, for it."""
+        """The problem of a connector's setting, under the key that the file has or should have."""
         names = [f"{self}.{problem.key}", problem.key, *self._of_cluster(problem.key)]
         return replace(problem, key=next((name for name in names if name in given), names[-1 if names[2:] else 0]))
 
     def _of_cluster(self, key: str) -> list[str]:
-        """The keys that a file may have for a connector's `source.cluster.<key>`, `source.consumer.<key>` and so on."""
+        """The file's possible keys for a connector's `source.cluster.<key>`, `source.consumer.<key>` and so on."""
         for side, alias in (("source", self.source), ("target", self.target)):
             for kind in ("cluster", *_CLIENTS):
                 plain = key.removeprefix(f"{side}.{kind}.")
@@ -135,7 +135,7 @@ class Flow:
 
 @dataclass(frozen=True)
 class MirrorMakerConfig:
-    """What a file says: the settings of the process, and the flows that it is to run."""
+    """The content of a file: the settings of the process, and the flows to run."""
 
     values: Mapping[str, Any] = field(repr=False)
     originals: Mapping[str, str] = field(repr=False)
@@ -152,10 +152,10 @@ class MirrorMakerConfig:
     ) -> MirrorMakerConfig:
         """The configuration of a process.
 
-        `connector_keys` are the names of all settings of the three connectors; `targets` the clusters to write to, by
-        default all.
+        `connector_keys`: the names of all settings of the three connectors; `targets`: the clusters to write to, all if
+        empty.
 
-        Errors: ConfigError with everything that is wrong.
+        Errors: ConfigError with all problems.
         """
         resolved = variables.resolve(props)
         problems = SETTINGS.problems(resolved)
@@ -188,37 +188,34 @@ class MirrorMakerConfig:
 
     @property
     def internal_rest(self) -> bool:
-        """Whether other nodes reach this one."""
+        """True if other nodes can reach this one."""
         enabled: bool = self[INTERNAL_REST]
         return enabled
 
     def listeners(self) -> list[Listener]:
-        """Where the process is to listen: nowhere unless it was asked for."""
+        """The listeners of the process; empty unless the file asks for them."""
         return parse_listeners(self["listeners"]) if self.internal_rest or "listeners" in self.originals else []
 
     def listeners_tls(self) -> RenewedContext | None:
-        """The certificates of the listeners; None where none is https. Errors: ConfigError."""
+        """The TLS context of the listeners; None if none is https. Errors: ConfigError."""
         return listeners_tls(self.originals, self.listeners())
 
     def workers_tls(self) -> RenewedContext:
-        """What the process shows and trusts when it calls another one. Errors: ConfigError."""
+        """The TLS context for calls to other processes. Errors: ConfigError."""
         return workers_tls(self.originals)
 
     def advertised(self, bound: list[Listener]) -> Listener:
-        """The url of the process towards others, given its listeners with the ports they got."""
+        """The process's URL for others; `bound`: its listeners with their actual ports."""
         names = ("rest.advertised.listener", "rest.advertised.host.name", "rest.advertised.port")
         return advertised(bound, *(self[name] for name in names))
 
     def spark_conf(self) -> dict[str, str]:
-        """Every `spark.*` property, under its full name."""
+        """The `spark.*` properties by full name."""
         return {key: value for key, value in self.originals.items() if key.startswith("spark.")}
 
 
 def plugin_path(props: Mapping[str, str]) -> list[str]:
-    """The folders with plugins that a file names, for the process or, as Apache's needs it, for its workers.
-
-    Errors: ConfigError.
-    """
+    """The folders with plugins for the process or, as in Apache's files, for its workers. Errors: ConfigError."""
     try:
         aliases = read("clusters", Type.LIST, props.get("clusters", ""))
         keys = ("plugin.path", *(f"{alias}.plugin.path" for alias in aliases))
@@ -227,11 +224,11 @@ def plugin_path(props: Mapping[str, str]) -> list[str]:
         raise ConfigError(Problem("plugin.path", None, str(error))) from error
 
 
-# What a flow's worker and connectors get.
+# Settings of a flow's worker and connectors.
 
 
 def _cluster(props: Mapping[str, str], alias: str) -> dict[str, str]:
-    """The settings under a cluster's alias; those of clients for each kind of client too."""
+    """The settings under a cluster's alias; clients' settings are repeated for each kind of client."""
     own = _under(props, f"{alias}.")
     made = {f"{client}.{key}": own[key] for key in _OF_CLIENTS if key in own for client in _CLIENTS} | own
     everywhere = {key: props[key] for key in _OF_CLIENTS if key in props}
@@ -269,7 +266,7 @@ def _connectors(
 
 
 def _of_side(side: str, cluster: Mapping[str, str]) -> dict[str, str]:
-    """A cluster's settings as connectors have them: `source.consumer.<key>`, otherwise `source.cluster.<key>`."""
+    """A cluster's settings for connectors: `source.consumer.<key>` for clients, else `source.cluster.<key>`."""
     return {
         f"{side}.{key}" if key.startswith(_CLIENTS) else f"{side}.cluster.{key}": value
         for key, value in cluster.items()
@@ -277,7 +274,6 @@ def _of_side(side: str, cluster: Mapping[str, str]) -> dict[str, str]:
 
 
 def _under(props: Mapping[str, str], prefix: str) -> dict[str, str]:
-    """The properties below a prefix, without it."""
     return {key.removeprefix(prefix): value for key, value in props.items() if key.startswith(prefix) and key != prefix}
 
 
@@ -285,13 +281,13 @@ def _beginning(props: Mapping[str, str], *prefixes: str) -> dict[str, str]:
     return {key: value for key, value in props.items() if key.startswith(prefixes)}
 
 
-# Which flows there are, and what is wrong.
+# The flows and their problems.
 
 
 def _pairs(props: Mapping[str, str], aliases: Sequence[str], problems: list[Problem]) -> Iterator[tuple[str, str]]:
-    """Source and target of each flow that is enabled or, as it is by default, emits heartbeats.
+    """Source and target of each flow that is enabled or emits heartbeats, as it does by default.
 
-    A flow from A to B is monitored by heartbeats that the one from B to A emits into A, hence both directions.
+    Both directions count: heartbeats that the flow from B to A emits into A monitor the flow from A to B.
     """
     heartbeats = _flag(props, _HEARTBEATS, True, problems)
     for source, target in permutations(aliases, 2):

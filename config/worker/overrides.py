@@ -1,4 +1,4 @@
-"""Which settings of its Kafka clients a connector may override."""
+"""Rules for connectors' overrides of their Kafka clients' settings."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Final
 from headrace.config.problems import ConfigError, Problem
 
 PREFIXES: Final = {"producer": "producer.override.", "consumer": "consumer.override.", "admin": "admin.override."}
-"""Under what a connector overrides each kind of client."""
+"""The prefixes of a connector's overrides, by kind of client."""
 
 _NAMES: Final = ("All", "None", "Principal", "Allowlist")
 _SUFFIX: Final = "ConnectorClientConfigOverridePolicy"
@@ -19,17 +19,14 @@ _PRINCIPAL: Final = ("sasl.jaas.config", "sasl.mechanism", "security.protocol")
 
 @dataclass(frozen=True)
 class OverridePolicy:
-    """One of Apache's policies; keys that load classes are refused under each (`config/connector/clients.py`)."""
+    """One of Apache's policies; all of them refuse keys that load classes (`config/connector/clients.py`)."""
 
     name: str
     allowlist: tuple[str, ...] = ()
 
     @classmethod
     def of(cls, text: str, allowlist: Sequence[str]) -> OverridePolicy:
-        """The policy of this name, alias or Java class.
-
-        Errors: ConfigError for any other class.
-        """
+        """The policy of a name, alias or Java class. Errors: ConfigError for any other class."""
         name = text.removeprefix(_PACKAGE).removesuffix(_SUFFIX)
         if name not in _NAMES:
             key = "connector.client.config.override.policy"
@@ -38,19 +35,19 @@ class OverridePolicy:
         return cls(name, tuple(allowlist))
 
     def allows(self, key: str) -> bool:
-        """Whether a connector may set this client key."""
+        """True if a connector may set this client key."""
         allowed = {"All": True, "None": False, "Principal": key in _PRINCIPAL, "Allowlist": key in self.allowlist}
         return allowed[self.name]
 
     def objection(self, key: str) -> str | None:
-        """Connect's sentence about a key that may not be overridden."""
+        """Connect's error for a key that may not be overridden; None if it may."""
         if self.allows(key):
             return None
         return f"The '{self.name}' policy does not allow '{key}' to be overridden in the connector configuration."
 
 
 def overrides(kind: str, connector: Mapping[str, str | None]) -> dict[str, str]:
-    """A connector's overrides for its `producer`, `consumer` or `admin`, under the clients' own keys."""
+    """A connector's overrides for its `producer`, `consumer` or `admin`, by the clients' own keys."""
     prefix = PREFIXES[kind]
     return {
         key.removeprefix(prefix): value

@@ -1,7 +1,7 @@
-"""TLS of the REST API, of its listeners and of workers that call each other.
+"""TLS of the REST API's listeners, and of workers that call each other.
 
-As in Apache's worker the settings are those under `listeners.https.` or, for `admin.listeners`, under
-`admin.listeners.https.`; and where there is none of these, the `ssl.*` of the worker.
+As in Apache's worker its settings are those under `listeners.https.`, or under `admin.listeners.https.` for
+`admin.listeners`. If there are none, the worker's `ssl.*` apply.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ SERVER_SETTINGS: Final = SSL + Settings(DISTRIBUTED["ssl.client.auth"])
 
 
 def https_prefix(setting: str) -> str:
-    """What the TLS settings of `listeners` or `admin.listeners` begin with."""
+    """The prefix of the TLS settings of `listeners` or `admin.listeners`."""
     return f"{setting}.https."
 
 
@@ -33,10 +33,7 @@ HTTPS_PREFIXES: Final = (https_prefix(LISTENERS), https_prefix(ADMIN_LISTENERS))
 def listeners_tls(
     props: Mapping[str, str], listeners: Sequence[Listener], setting: str = LISTENERS
 ) -> RenewedContext | None:
-    """The certificates of these listeners; None where none of them is https.
-
-    Errors: ConfigError, also where a store cannot be read.
-    """
+    """The listeners' TLS context; None if none is https. Errors: ConfigError, also if a store cannot be read."""
     if not any(one.scheme == "https" for one in listeners):
         return None
     settings = tls_settings(props, setting)
@@ -46,7 +43,7 @@ def listeners_tls(
 
 
 def workers_tls(props: Mapping[str, str]) -> RenewedContext:
-    """What a worker shows and trusts when it calls another one; its errors come with its first use."""
+    """The TLS context for calls to other workers; its errors come at first use. Errors: ConfigError."""
     settings = tls_settings(props)
     return RenewedContext(settings.peer_context, settings.files, "requests to other workers")
 

@@ -1,4 +1,4 @@
-"""The rights file: who may do what with which connectors. `rest/security/rights.py` asks it for each request.
+"""The rights file: rights of users and groups on connectors. `rest/security/rights.py` asks it for each request.
 
     [groups]
     operators = ["anna", "CN=ben,O=Example"]
@@ -8,11 +8,11 @@
     connectors = ["orders-*"]
     rights = ["view", "operate"]
 
-Rules add up, in any order; what no rule gives is refused.
+Rules add up, in any order; a right that no rule gives is refused.
 
 Decided: every right on a connector includes view, and edit includes view_config, because the answer of a PATCH has the
-whole config and who edits may put anything into it; loses: nobody can write who may not read.
-Decided: a file without rules is broken, because one that is just being written looks like that; loses: nobody can shut
+whole config, and an editor may put anything into it; loses: rights to write without reading.
+Decided: a file without rules is an error, because a file that is being written looks like that; loses: nobody can shut
 out everybody by an empty file.
 """
 
@@ -31,9 +31,9 @@ from headrace.config.problems import ConfigError, Problem
 from headrace.config.suggestions import nearest, question
 
 RIGHTS_FILE: Final = "rest.rights.file"
-"""The worker's setting that names the file."""
+"""The worker's setting with the file's name."""
 ANONYMOUS: Final = "ANONYMOUS"
-"""The name of who asks without login."""
+"""The name of a requester without login."""
 _EVERYBODY: Final = "*"
 _MOST_BYTES: Final = 1 << 20
 _LONGEST_PATTERN: Final = 500
@@ -44,7 +44,7 @@ _HEADER: Final = re.compile(r"\s*\[\[\s*rules\s*\]\]")
 
 
 class Right(StrEnum):
-    """What a rule gives."""
+    """A right that a rule gives."""
 
     VIEW = "view"
     """See that a connector exists, its state and its topics."""
@@ -57,7 +57,7 @@ class Right(StrEnum):
     OFFSETS = "offsets"
     """Read and alter its offsets."""
     ADMIN = "admin"
-    """Log levels, and draining the worker."""
+    """Set log levels, and drain the worker."""
 
 
 _INCLUDED: Final = {
@@ -69,14 +69,14 @@ _INCLUDED: Final = {
 
 
 class NamePattern:
-    """Names by a shell's pattern: `*` is any text, `?` any sign, `[abc]` one of these; upper and lower case differ."""
+    """A shell pattern for names: `*` any text, `?` any character, `[abc]` one of these; case-sensitive."""
 
     def __init__(self, text: str) -> None:
         self.matches_all = not text.strip("*")
         self._match = re.compile(fnmatch.translate(text)).match
 
     def matches(self, name: str) -> bool:
-        """Whether the whole name is of the pattern."""
+        """True if the whole name matches."""
         return self.matches_all or self._match(name) is not None
 
 
@@ -87,32 +87,32 @@ class Rule:
     who: frozenset[str]
     connectors: tuple[NamePattern, ...]
     rights: frozenset[Right]
-    """With those that they include."""
+    """The rights given, with those that they include."""
 
 
 @dataclass(frozen=True)
 class Grants:
-    """What one requester may do."""
+    """The rights of one requester."""
 
     rules: tuple[Rule, ...]
 
     def may(self, right: Right, connector: str) -> bool:
-        """Whether it is given for this connector."""
+        """True if the right is given for this connector."""
         return any(
             right in rule.rights and any(one.matches(connector) for one in rule.connectors) for rule in self.rules
         )
 
     def may_any(self, right: Right) -> bool:
-        """Whether it is given at all."""
+        """True if the right is given for any connector."""
         return any(right in rule.rights for rule in self.rules)
 
     def may_all(self, right: Right) -> bool:
-        """Whether it is given for every connector, by the pattern `*`."""
+        """True if the right is given for every connector, by the pattern `*`."""
         return any(right in rule.rights and any(one.matches_all for one in rule.connectors) for rule in self.rules)
 
 
 EVERYTHING: Final = Grants((Rule(frozenset({_EVERYBODY}), (NamePattern("*"),), frozenset(Right)),))
-"""What everybody may do where there is no file."""
+"""Everybody's rights if there is no file."""
 
 
 @dataclass(frozen=True)
@@ -121,14 +121,11 @@ class Rights:
 
     rules: tuple[Rule, ...]
     groups: Mapping[str, frozenset[str]]
-    """The members of the groups that the file names."""
+    """The members of the file's groups."""
 
     @classmethod
     def read(cls, path: Path) -> Rights:
-        """Read a rights file.
-
-        Errors: ConfigError with each thing that is wrong, its line, and what to do.
-        """
+        """Reads a rights file. Errors: ConfigError with all problems, their lines and remedies."""
         try:
             with path.open("rb") as file:
                 content = file.read(_MOST_BYTES + 1)
@@ -142,10 +139,7 @@ class Rights:
 
     @classmethod
     def parse(cls, text: str, path: Path) -> Rights:
-        """The rights that the text of a file gives.
-
-        Errors: as `read`.
-        """
+        """The rights in a file's text. Errors: as `read`."""
         try:
             given = tomllib.loads(text)
         except (tomllib.TOMLDecodeError, RecursionError) as error:
@@ -158,7 +152,7 @@ class Rights:
         return rights
 
     def of(self, user: str, groups: Collection[str]) -> Grants:
-        """What a user may do whose login tells of these groups."""
+        """The rights of a user; `groups` come from the login."""
         mine = {_EVERYBODY, f"user:{user}", *(f"group:{group}" for group in groups)}
         mine |= {f"group:{group}" for group, members in self.groups.items() if user in members}
         if user == ANONYMOUS:
@@ -167,8 +161,6 @@ class Rights:
 
 
 class _Reading:
-    """Reads a parsed file, and gathers what is wrong with it."""
-
     def __init__(self, text: str, path: Path) -> None:
         self.problems: list[Problem] = []
         self._path = str(path)
@@ -241,11 +233,11 @@ class _Reading:
         self.problems.append(Problem(RIGHTS_FILE, self._path, f"{self._place(number, near)}{message}", remedy))
 
     def _place(self, number: int | None, near: str) -> str:
-        """The line of a text within a rule, or within what stands before the first one."""
+        """The line of a text within a rule, or before the first rule."""
         begin, end = 0, len(self._lines)
         if number is not None:
             if number >= len(self._headers):
-                return f"Rule {number + 1}: "  # written in another way than by a header
+                return f"Rule {number + 1}: "  # no [[rules]] header, such as an inline list
             begin = self._headers[number]
             end = next((header for header in self._headers if header > begin), end)
         elif not near:
@@ -256,7 +248,7 @@ class _Reading:
 
 
 def problems(values: Mapping[str, Any]) -> list[Problem]:
-    """What is wrong with the rights file of a worker with these parsed settings."""
+    """Problems of the rights file in these parsed settings."""
     path = values.get(RIGHTS_FILE)
     if path is None:
         return []

@@ -1,4 +1,4 @@
-"""Every setting of a worker, in Connect's order; what they mean together is in `config.py`."""
+"""Every setting of a worker, in Connect's order; `config.py` has checks of their combinations."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from headrace.config.worker.trusted import TRUSTED
 _HIGH, _MEDIUM, _LOW = Importance.HIGH, Importance.MEDIUM, Importance.LOW
 
 ALGORITHMS: Final = ("HmacMD5", "HmacSHA1", "HmacSHA224", "HmacSHA256", "HmacSHA384", "HmacSHA512")
-"""The MAC algorithms, by their Java names, with which workers may sign requests among themselves."""
+"""MAC algorithms for requests between workers, by their Java names."""
 
 _HEADER_ACTIONS: Final = ("set", "add", "setDate", "addDate")
 
@@ -42,7 +42,7 @@ def _listeners(name: str, value: Any) -> str | None:
 
 
 def header_rules(text: str) -> list[str]:
-    """The rules of `response.http.headers.config`: split at commas outside double quotes, quotes taken off."""
+    """The rules of `response.http.headers.config`: split at commas outside double quotes; quotes are removed."""
     rules: list[str] = []
     current, quoted = "", False
     for char in text:
@@ -102,7 +102,7 @@ def _set(
 
 
 def _of(settings: Settings, changes: Mapping[str, Any], *names: str) -> Settings:
-    """Client settings taken over by the worker, some with another default."""
+    """Client settings for the worker, some with another default."""
     return Settings(*(replace(settings[name], default=changes.get(name, settings[name].default)) for name in names))
 
 
@@ -253,7 +253,7 @@ RESTART: Final = Settings(
         Range(1),
     ),
 )
-"""Settings that a worker has for all tasks, and a connector may have for its own."""
+"""A worker's settings for all tasks; a connector may set its own."""
 
 BODY_BOUND: Final = _set(
     "rest.max.request.bytes",
@@ -284,7 +284,7 @@ TASKS_BOUND: Final = _set(
 )
 
 METRIC_NAMES: Final = ("strimzi-jmx", "strimzi-reporter", "confluent")
-"""What `metrics.names` may have."""
+"""The allowed items of `metrics.names`."""
 
 OURS: Final = RESTART + Settings(
     *LOGIN,
@@ -446,7 +446,7 @@ OURS: Final = RESTART + Settings(
         "The id of a Kafka cluster to accept in place of the one recorded in the offset file.",
     ),
 )
-"""Settings of every worker beyond Connect's."""
+"""Headrace's own settings of every worker."""
 
 _STORAGE_FILE: Final = _set(
     "offset.storage.file.filename", Type.STRING, REQUIRED, _HIGH, "The file in which source offsets are kept."
@@ -493,7 +493,7 @@ OURS_OF_CLUSTERS: Final = (
         Check(_not_empty, "a text that is not empty"),
     ),
 )
-"""Settings of a cluster's worker beyond Connect's."""
+"""Headrace's own settings of a cluster's worker."""
 
 _CLIENT: Final = (
     _of(

@@ -1,8 +1,8 @@
 """Trusted connectors: they may use the workers' own topics, and groups and ids of others, in Kafka.
 
-Decided: by connectors' names and not by a right of users, because the rule holds when records are read and sent, and
-then nobody knows any more who wrote a config. The right to do it is `edit` for such a name. Loses: a new name needs a
-restart of the workers.
+Decided: by connectors' names and not by a right of users, because the rule applies when records are read and sent, and
+the author of the config is unknown then. The right to it is `edit` for such a name; loses: a new name needs a restart
+of the workers.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Whether data written in one Avro schema can be read in another, by Avro's rules for resolving schemas."""
+"""Checks if data written in one Avro schema can be read in another, by Avro's rules for schema resolution."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _WIDER: Final = {
 
 
 def breaks(reader: Tree, writer: Tree, at: str = "") -> Iterator[str]:
-    """The reasons why `reader` cannot read data of `writer`, naming fields; none if it can."""
+    """The reasons that `reader` cannot read data of `writer`, naming fields; empty if it can."""
     where = at or "the value"
     if isinstance(writer, list):
         for branch in writer:
@@ -66,7 +66,7 @@ def _within(reader: dict[str, Any], writer: dict[str, Any], at: str) -> Iterator
 
 
 def _same_name(reader: dict[str, Any], writer: dict[str, Any]) -> bool:
-    """Compares the last part of the name, and the aliases, as Avro does since 1.9."""
+    """True if the last parts of the names, or an alias, agree, as in Avro since 1.9."""
     own = writer["name"].rpartition(".")[2]
     return own == reader["name"].rpartition(".")[2] or writer["name"] in reader.get("aliases", ())
 

@@ -1,12 +1,12 @@
 """Confluent's AvroConverter: Avro in Kafka, with its schemas in a schema registry.
 
 Decided: the error of unreadable bytes names the topic in which their schema's id was first met, because an expression
-does not know its record's topic; loses: the right name where a task reads several topics of one schema.
+does not know its record's topic; loses: the right name if a task reads several topics of one schema.
 Decided: if the registry does not know the schema under the topic's subject (a mirrored topic), or refuses this client
 the look-up, the Connect schema has no version, because Confluent's converter fails there although the data can be read;
 loses: nothing.
 Decided: the version is that under the subject of the topic in which the id was first met, because an id has one schema
-for all topics of a task; loses: the right version where topics share an id and count their versions differently.
+for all topics of a task; loses: the right version if topics share an id and count their versions differently.
 """
 
 from __future__ import annotations
@@ -47,21 +47,21 @@ log = logging.getLogger(__name__)
 
 _MAGIC: Final = b"\x00"
 _UNREADABLE: Final = b""
-"""The identity of bytes that do not begin with zero and a schema's id."""
+"""The identity of bytes that do not start with zero and a schema's id."""
 _REFUSED_S: Final = 30.0
-"""How long a refusal is kept before the registry is tried again."""
+"""Seconds until the registry is asked again after a refusal."""
 _NULL_REFUSED: Final = "Found null value for non-optional schema"
 
 
 @dataclass(frozen=True)
 class _Target:
-    """How values of one Connect schema are written for one topic, or why they are refused."""
+    """The encoding of values of one Connect schema for one topic, or the reason to refuse them."""
 
     prefix: bytes = b""
     encoding: AvroEncoding | None = None
     refusal: str | None = None
     until_s: float = field(default=math.inf, compare=False)
-    """When to ask the registry again, on the monotonic clock."""
+    """The time to ask the registry again, on the monotonic clock."""
 
 
 class AvroConverter(Converter, QuickDecoding, TopicEncoding):
@@ -71,10 +71,7 @@ class AvroConverter(Converter, QuickDecoding, TopicEncoding):
     version: ClassVar[str] = CONNECT_VERSION
 
     def configure(self, config: Mapping[str, str], is_key: bool) -> None:
-        """Reads the settings; sends no request to the registry.
-
-        Errors: ConfigError.
-        """
+        """Reads the settings; sends no request to the registry. Errors: ConfigError."""
         self._values: Mapping[str, Any] = self.settings.parse(config)
         self._options = avro_options(self._values)
         self._side = "key" if is_key else "value"
@@ -131,7 +128,7 @@ class AvroConverter(Converter, QuickDecoding, TopicEncoding):
         return [lambda data, _: {"parsed": parse(data)}]
 
     def quick_decode(self, data: Column, parts: Parts, identity: bytes, schema: Schema | None) -> Column | None:
-        """The values that Spark's decoder gave; null for a null, for bytes without a value and for invalid UTF-8."""
+        """The values from Spark's decoder; null for a null, for bytes without a value and for invalid UTF-8."""
         if not parts:
             return None
         reader, parsed = self._readers[identity][0], parts["parsed"]
@@ -177,7 +174,7 @@ class AvroConverter(Converter, QuickDecoding, TopicEncoding):
         return Encoded(made, error, unknown)
 
     def learn(self, topic: str, schema: Schema | None) -> None:
-        """Asks the registry for the schema with which the topic's records are written."""
+        """Asks the registry for the schema to write the topic's records with."""
         if (schema, topic) not in self._targets:
             self._targets[schema, topic] = self._target(topic, schema)
 
@@ -246,7 +243,7 @@ class AvroConverter(Converter, QuickDecoding, TopicEncoding):
         return self._registry.lookup(subject, text, normalize)[0], None
 
     def _checked(self, found: str, tree: Tree, text: str, setting: str) -> str:
-        """The registered schema. Errors: DataError if `setting` wants it to read the record's own and it cannot."""
+        """The registered schema. Errors: DataError if `setting` is true and it cannot read the record's own schema."""
         why = next(breaks(parsed(found), tree), None) if self._values[setting] else None
         if why is not None:
             raise DataError(

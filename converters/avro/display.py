@@ -1,4 +1,4 @@
-"""One Avro record for people to look at, without Spark; `avro.converter` converts those on their way."""
+"""Decodes one Avro record for people to look at, without Spark; `avro.converter` converts records for tasks."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def value_of(data: bytes, registry: SchemaRegistry) -> Any:
     try:
         schema = fastavro.parse_schema(json.loads(text))
         if schema in ("bytes", {"type": "bytes"}):
-            return data[PREFIX:]  # bytes alone have no length before them
+            return data[PREFIX:]  # a schema of bytes alone has no length before them
         body = io.BytesIO(data[PREFIX:])
         value = fastavro.schemaless_reader(body, schema, None)
     except Exception as error:  # any kind: schema and bytes may be anything

@@ -2,16 +2,15 @@
 
 Spark's decoder gives a struct of nulls for broken bytes, which looks like a record of nulls. So one byte is appended
 and read as the last field `end` of a record around the value: only if `end` has the right value did the value end
-where the bytes end. If the value is a record, its fields stand directly in that outer record, after the five bytes,
-because a nested record costs Spark's decoder four times as much.
+where the bytes end. If the value is a record, its fields are placed directly in that outer record, after the five
+bytes, because a nested record costs Spark's decoder four times as much.
 
-The decoder's result for most records is Connect's value already, with a field that is never null. For those, the five
+The decoder's result for most records is already Connect's value, with a field that is never null. For those, the five
 bytes and `end` are left out while decoding (Avro's schema resolution), so that no struct is made from another. There
 `end` is null in a union whose other branch is longer than any record, so that decoding fails although it is left out.
 
 Decided: bytes after a value are an error, unlike in Java, because they mean that the bytes have another schema; loses:
 nothing. If the first of them has the value of `end`, they are not detected.
-
 Decided: strings have U+FFFD for invalid UTF-8, as in Java, but such a key of a map is an error of its record, because
 no expression can rename keys without raising for keys that become equal; loses: such records.
 """
@@ -57,17 +56,17 @@ class AvroReader:
 
     @property
     def is_raw(self) -> bool:
-        """Whether the bytes are the value, without any decoding."""
+        """True if the bytes are the value, without any decoding."""
         return self._has_no_length and (self.schema is None or logical(self.schema) != DECIMAL)
 
     @property
     def _has_no_length(self) -> bool:
-        """Whether no length precedes the bytes: the schema is bytes alone."""
+        """True if no length precedes the bytes: the schema is bytes alone."""
         return kind_of(self.tree) == "bytes"
 
     @cached_property
     def _record(self) -> tuple[dict[str, Any], bytes] | None:
-        """The record that the values are, and the bytes before it if it is in a union; None for other values."""
+        """The record type of the values, and the bytes before it in a union; None for other values."""
         others = branches(self.tree) if isinstance(self.tree, list) else [self.tree]
         record = others[0] if others else None
         if self.schema is None or len(others) != 1 or not isinstance(record, dict) or record["type"] != "record":
@@ -152,7 +151,7 @@ class AvroReader:
 
     @cached_property
     def is_as_it_is(self) -> bool:
-        """Whether the decoder's record is the value, except for invalid UTF-8, and has a field that is never null."""
+        """True if the decoder's record is the value, except for invalid UTF-8, and has a field that is never null."""
         if self._record is None or self.schema is None or unfit_record(self._record[0], self.schema) is not None:
             return False
         carriers = self._carrier("int")["fields"][1:-1]
@@ -183,7 +182,7 @@ class AvroReader:
 
 
 def _holds_text(schema: Schema) -> bool:
-    """Whether values are texts or contain texts."""
+    """True if values are texts or contain texts."""
     match schema.type:
         case SchemaType.ARRAY | SchemaType.MAP:
             return schema.value_schema is None or _holds_text(schema.value_schema) or schema.key_schema is not None

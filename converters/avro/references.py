@@ -1,4 +1,4 @@
-"""Makes one text, without references, of an Avro schema and the schemas of other subjects that it refers to."""
+"""Inlines the schemas of other subjects that an Avro schema refers to."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _PLAIN: Final = frozenset(
 def standing_alone(text: str, referenced: Iterable[str]) -> str:
     """The schema with each referenced type written out at its first use, and named after that.
 
-    `referenced` are the texts of all schemas that it refers to, directly or not.
+    `referenced`: the texts of all schemas that it refers to, directly or not.
 
     Errors: DataError for a text that is not JSON.
     """
@@ -49,7 +49,7 @@ def _collect(schema: Any, namespace: str, known: dict[str, tuple[Mapping[str, An
 
 
 def _parts(schema: Mapping[str, Any]) -> list[Any]:
-    """The schemas directly within one."""
+    """The schemas directly within a schema."""
     fields = [field.get("type") for field in schema.get("fields") or () if isinstance(field, dict)]
     kind = schema.get("type")
     return [*fields, schema.get("items"), schema.get("values"), *([kind] if isinstance(kind, dict | list) else [])]
@@ -94,13 +94,13 @@ def _named(name: str, around: str, known: Mapping[str, tuple[Mapping[str, Any], 
     """The replacement for the name of a type: its definition at the first use, else its full name."""
     if name in _PLAIN:
         return name
-    # As Avro's parser does, a name without dots is looked up in the namespace around it, then without a namespace.
+    # As in Avro's parser a name without dots is looked up in the namespace around it, then without one.
     for full in (f"{around}.{name}" if around and "." not in name else name, name):
         if full in defined:
             return full
         if full in known:
             definition, was_around = known[full]
             _, namespace = _full_name(definition, was_around)
-            # Without its own namespace it would get that of its new place.
+            # Without its own namespace it would take that of its new place.
             return _inlined({**definition, "namespace": namespace}, around, known, defined)
     return name

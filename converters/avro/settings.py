@@ -1,4 +1,4 @@
-"""The settings of AvroConverter, under Confluent's names."""
+"""The settings of AvroConverter, by Confluent's names."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _ONLY: Final[Mapping[str, tuple[str, ...]]] = {
     "rule.service.loader.enable": ("true",),
     "schema.format": (),
 }
-"""Settings of Confluent's converter and the only values they may have here; classes by their simple names."""
+"""Settings of Confluent's converter with their only supported values; classes by their simple names."""
 _RULES: Final = ("rule.", "validation.rules.")
 
 
@@ -78,10 +78,7 @@ AVRO_SETTINGS: Final = (
 
 
 def avro_options(values: Mapping[str, Any]) -> AvroOptions:
-    """The options for schemas in these parsed settings.
-
-    Errors: ConfigError.
-    """
+    """The options for schemas in these parsed settings. Errors: ConfigError."""
     name = "generalized.sum.type.support"
     if values[name]:
         message = "Unions and enums are read and written in Avro's own way only"
@@ -98,10 +95,7 @@ def avro_options(values: Mapping[str, Any]) -> AvroOptions:
 
 
 def metadata(values: Mapping[str, Any]) -> dict[str, str]:
-    """The metadata that a latest schema must have to be used for writing.
-
-    Errors: ConfigError.
-    """
+    """The metadata that a latest schema must have to be used for writing. Errors: ConfigError."""
     name = "use.latest.with.metadata"
     pairs = [pair.partition("=") for pair in values[name] or ()]
     if not all(key and equals for key, equals, _ in pairs):
@@ -110,7 +104,7 @@ def metadata(values: Mapping[str, Any]) -> dict[str, str]:
 
 
 def refuse_unserved(config: Mapping[str, str]) -> None:
-    """Errors: ConfigError for settings of Confluent's converter whose values this converter does not support."""
+    """Refuses unsupported values of settings of Confluent's converter. Errors: ConfigError."""
     problems = [
         Problem(key, value, "Headrace's AvroConverter does not support it", f"Leave {key} out.")
         for key, value in config.items()
@@ -122,10 +116,7 @@ def refuse_unserved(config: Mapping[str, str]) -> None:
 
 
 def strategy(values: Mapping[str, Any], side: str) -> str:
-    """The simple name of the subject name strategy.
-
-    Errors: ConfigError for a class that is not Confluent's.
-    """
+    """The simple name of the subject name strategy. Errors: ConfigError for a class that is not Confluent's."""
     key = f"{side}.subject.name.strategy"
     simple: str = values[key].removeprefix(_STRATEGY_PACKAGE)
     if simple not in _STRATEGIES:

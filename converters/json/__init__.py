@@ -1,4 +1,4 @@
 """Apache's JsonConverter. Begin with `converter.py`; `reading.py` reads values, `plugins/json` writes them.
 
-Documents of the usual spelling are read by `positions.py` and `parsing.py`, all others by `nodes.py`.
+`positions.py` and `parsing.py` read documents of the usual spelling, `nodes.py` all others.
 """

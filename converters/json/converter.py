@@ -32,9 +32,9 @@ from headrace.plugins.schema import Schema
 _BLANK: Final = r"[ \t\r\n]*"
 _BEFORE_PAYLOAD: Final = rf'(?s)^{_BLANK}\{{{_BLANK}"schema"{_BLANK}:.*?,{_BLANK}"payload"{_BLANK}:{_BLANK}'
 _FAULT: Final = b"\x00"
-"""Begins the identity of documents whose schema cannot be found; Connect's error text follows."""
+"""First byte of the identity of documents without a readable schema; Connect's error text follows."""
 _ODD: Final = b"\x01"
-"""Begins the identity of documents whose payload does not follow the schema; the schema's JSON follows."""
+"""First byte of the identity of documents that are not of the usual spelling; the schema's JSON follows."""
 _ALL: Final = b""
 """The identity if all documents have the same schema, or none."""
 
@@ -49,8 +49,8 @@ def _setting(
 class JsonConverter(Converter, QuickDecoding):
     """JSON in Kafka, byte for byte as Apache's.
 
-    An identity is the text before the payload (`{"schema":…,"payload":`), so that documents of the usual spelling are
-    told apart by their first bytes; `_FAULT` and `_ODD` mark the identities of all others.
+    An identity is the text before the payload (`{"schema":…,"payload":`), so the first bytes identify documents of the
+    usual spelling; `_FAULT` and `_ODD` mark the identities of all others.
     """
 
     reads_text = True
@@ -110,10 +110,7 @@ class JsonConverter(Converter, QuickDecoding):
     version: ClassVar[str] = CONNECT_VERSION
 
     def configure(self, config: Mapping[str, str], is_key: bool) -> None:
-        """Reads the settings.
-
-        Errors: ConfigError.
-        """
+        """Reads the settings. Errors: ConfigError."""
         parsed = self.settings.parse(config)
         self._schemas_enabled: bool = parsed["schemas.enable"]
         self._replace_nulls: bool = parsed["replace.null.with.default"]
@@ -133,7 +130,7 @@ class JsonConverter(Converter, QuickDecoding):
 
     @property
     def constant_identity(self) -> bytes | None:
-        """The identity of all documents, where they carry no schemas."""
+        """The identity of all documents if they carry no schemas; else None."""
         return _ALL if self._content is not None or not self._schemas_enabled else None
 
     def identify(self, data: Column) -> Column:
@@ -143,7 +140,7 @@ class JsonConverter(Converter, QuickDecoding):
         before = F.regexp_extract(data.cast("string"), _BEFORE_PAYLOAD, 0)
         text = reading.document(data)
         names = F.json_object_keys(F.concat(before, F.lit("null}")))
-        # The first `,"payload":` may be inside the schema: then the text before it is no complete member.
+        # The first `,"payload":` may be inside the schema; then the text before it is no complete member.
         usual = F.startswith(text, before) & (names == F.array(F.lit("schema"), F.lit("payload")))
         fault = reading.envelope_fault(text)
         return (
@@ -166,7 +163,7 @@ class JsonConverter(Converter, QuickDecoding):
         return [] if identity.startswith(_ODD) else reading.quick_steps(*_around(identity), schema)
 
     def quick_decode(self, data: Column, parts: Parts, identity: bytes, schema: Schema | None) -> Column | None:
-        """The value, read from the bytes without a parser; an array, a map or a struct is read from its parts."""
+        """The value, read from the bytes without a parser; an array, map or struct is read from its parts."""
         if identity.startswith(_ODD):
             return None
         quick = _quick(data, identity)
@@ -186,7 +183,7 @@ class JsonConverter(Converter, QuickDecoding):
         return F.startswith(data.cast("string"), F.lit(identity).cast("string"))
 
     def resolve(self, identity: bytes, topic: str) -> Schema | None:
-        """The schema written in the identity."""
+        """The schema in the identity. Errors: DataError."""
         try:
             schema = self._content if identity == _ALL else _resolve(identity)
             why = refusal(schema)
@@ -213,7 +210,7 @@ class JsonConverter(Converter, QuickDecoding):
         if self._schemas_enabled:
             try:
                 envelope = schema_text(schema, self._numeric, self._replace_nulls)
-            except DataError as e:  # a default with a null where none is allowed
+            except DataError as e:  # a default with a forbidden null
                 return Decoded(F.lit(None).cast("binary"), F.lit(str(e)))
             before, after = f'{{"schema":{envelope},"payload":', "}"
         written = self._writer.payload(value, schema, before, after)
@@ -221,7 +218,7 @@ class JsonConverter(Converter, QuickDecoding):
         return Decoded(written.cast("binary"), refused)
 
     def unreadable(self, data: Column) -> Column | None:
-        """Why the document itself is invalid; does not compare the payload with its schema."""
+        """The fault of an invalid document; does not compare the payload with its schema."""
         text = reading.document(data)
         return reading.envelope_fault(text) if self.constant_identity is None else reading.plain(text).fault
 
@@ -246,7 +243,7 @@ def _resolve(identity: bytes) -> Schema | None:
         try:
             return parse_schema(read_json(identity.removeprefix(_ODD).decode()))
         except (ValueError, RecursionError):
-            raise DataError("Schema must contain 'type' field") from None  # a JSON string, whose quotes are lost
+            raise DataError("Schema must contain 'type' field") from None  # a JSON string, without its quotes
     try:
         document = read_json(identity.decode() + "null}")
     except (ValueError, RecursionError) as e:

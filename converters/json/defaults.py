@@ -32,7 +32,7 @@ TIMESTAMP_TOO_FAR: Final = "Invalid Timestamp: beyond the years that Spark's mic
 def read_value(schema: Schema | None, node: Any) -> Any:
     """The value of a JSON document under this schema, read as leniently as by Connect: a text for an int is 0.
 
-    Numbers with a fraction are given as Decimal. Errors: DataError with Connect's text.
+    Numbers with a fraction are Decimals. Errors: DataError with Connect's text.
     """
     if schema is None:
         return node
@@ -151,13 +151,13 @@ def _bytes(node: Any, fault: str) -> bytes | None:
 
 
 def refuse_invalid(schema: Schema, value: Any) -> None:
-    """Accepts a default that Connect accepts. Errors: DataError with Connect's text."""
+    """Refuses a default that Connect refuses. Errors: DataError with Connect's text."""
     if not _is_valid(schema, value):
         raise DataError("Invalid default value")
 
 
 def _is_valid(schema: Schema | None, value: Any) -> bool:
-    """Whether nulls stand only where they are allowed."""
+    """True if nulls are only where the schema allows them."""
     if schema is None or value is None:
         return schema is None or schema.optional
     if schema.type is SchemaType.ARRAY:

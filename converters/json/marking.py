@@ -1,13 +1,13 @@
 """JSON text with marked scalars, so that Spark's JSON parser can give every value as a string.
 
-That parser gives the content of a string and the text of any other JSON alike, and rewrites numbers as doubles. So
-before it parses a document, each string gets an `s` in front, and each number becomes a string with an `n` in front:
+That parser gives a string's content and any other JSON's text alike, and rewrites numbers as doubles. So before
+parsing, each string gets the prefix `s`, and each number becomes a string with the prefix `n`:
 
     {"a":"5","b":5.00}    ->    {"sa":"s5","sb":"n5.00"}
 
-Each value that is then read as a string is one of: null (JSON's null, or a missing member), `s…` the content of a
-string, `n…` a number in its own spelling, `true`, `false`, or the text of an object (`{…`) or array (`[…`), whose own
-scalars are still marked.
+Each value, read as a string, is then one of: null (JSON's null, or a missing member), `s…` a string's content, `n…` a
+number in its own spelling, `true`, `false`, or the text of an object (`{…`) or array (`[…`), whose own scalars are
+still marked.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ OPTIONS: Final = {
     "allowUnquotedControlChars": "true",
     "allowNonNumericNumbers": "false",
 }
-"""Of Spark's parser: as Connect's, except for control characters in strings."""
+"""Options of Spark's parser: as Connect's, except for control characters in strings."""
 MISSING: Final = ""
 """The value of an empty document: neither null nor of any other kind."""
 
-# Possessive, because Java's regular expressions recurse for each repetition of a group that may backtrack.
+# Possessive, because Java's regular expressions recurse for each repetition of a backtracking group.
 _STRING: Final = r'"((?:[^"\\]++|\\.)*+)"'
 _NEXT_NUMBER: Final = rf'(?s)\G((?:[^"0-9\-]++|"(?:[^"\\]++|\\.)*+")*+)({NUMBER})(?=[\s,\]}}]|\z)'
 
@@ -49,22 +49,22 @@ def content(raw: Column) -> Column:
 
 
 def is_string(raw: Column) -> Column:
-    """Whether it is a JSON string."""
+    """True if the value is a JSON string."""
     return F.startswith(raw, F.lit("s"))
 
 
 def is_number(raw: Column) -> Column:
-    """Whether it is a number."""
+    """True if the value is a number."""
     return F.startswith(raw, F.lit("n"))
 
 
 def is_object(raw: Column) -> Column:
-    """Whether it is an object."""
+    """True if the value is an object."""
     return F.startswith(raw, F.lit("{"))
 
 
 def is_array(raw: Column) -> Column:
-    """Whether it is an array."""
+    """True if the value is an array."""
     return F.startswith(raw, F.lit("["))
 
 
@@ -93,10 +93,10 @@ def entries(raw: Column) -> Column:
 
 
 def members(raw: Column, names: Iterable[str]) -> Column:
-    """An object's members of these names, as a struct for `member`."""
+    """An object's members with these names, as a struct for `member`."""
     return F.from_json(raw, StructType([StructField(f"s{name}", StringType()) for name in names]), OPTIONS)
 
 
 def member(of: Column, name: str) -> Column:
-    """One member out of `members`."""
+    """One member of the result of `members`."""
     return of.getField(f"s{name}")

@@ -1,8 +1,8 @@
 """Marked JSON (`json.marking`) to values, as leniently as Jackson; Column expressions that never raise for data.
 
 This is the thorough way, for documents that the quick ways cannot read: value by value, as Connect's JsonConverter
-walks through a tree, each level parsed out of the text of the level above. Any other value for a number is 0, for a
-boolean false, for a string null; an object for an array gives its members' values, a scalar an empty array.
+walks a tree, parsing each level from the text of the level above. Any other value for a number is 0, for a boolean
+false, for a string null; an object for an array gives its members' values, a scalar an empty array.
 
 Decided: its parts are evaluated, not compiled (`let`), because the program would be large and is rarely needed: so it
 costs no time to compile and cannot exceed the size of a Java method; loses: a few microseconds a row.
@@ -30,8 +30,8 @@ _INVALID_NULL: Final = "Invalid null value for required {} field"
 def node(raw: Column, schema: Schema, replace_nulls: bool, where: str | None = None) -> Column:
     """The value of marked JSON under a schema; `raw` must be cheap to evaluate.
 
-    Shape: struct of `v`, the value, and `e`, in Connect's words why there is none; `e` is null where null is the value.
-    `where` names the place within a struct, as Connect's errors do: there a null is checked again.
+    Shape: struct of `v`, the value, and `e`, Connect's error if there is none; `e` is null if the value is null.
+    `where` names the place within a struct, as in Connect's errors: there a null is checked again.
     """
     match schema.type:
         case SchemaType.ARRAY:
@@ -47,12 +47,12 @@ def node(raw: Column, schema: Schema, replace_nulls: bool, where: str | None = N
 
 
 def null_value(schema: Schema, replace_nulls: bool) -> Column:
-    """The value that a null becomes."""
+    """The replacement of a null: the schema's default or null."""
     return literal(schema.default if replace_nulls else None, schema)
 
 
 def null_fault(schema: Schema, replace_nulls: bool) -> Column:
-    """Why a null is an error; null where it is allowed."""
+    """The error for a null; null if a null is allowed."""
     replaced = schema.default is not None and replace_nulls
     allowed = schema.optional or replaced
     return F.lit(None if allowed else _INVALID_NULL.format(schema.type.name)).cast("string")
@@ -63,7 +63,7 @@ def _read(value: Column, fault: Column | None, schema: Schema) -> Column:
 
 
 def _leaf(raw: Column, read: Column, schema: Schema, replace_nulls: bool, where: str | None) -> Column:
-    """The result of `scalar`, with the rules of this one schema: its default, and whether it may be null."""
+    """The result of `scalar`, adjusted to this schema: its default, and the error for a null that is not allowed."""
     replaced = schema.default is not None and replace_nulls
     if schema.optional and not replaced:
         return read

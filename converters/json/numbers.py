@@ -1,4 +1,4 @@
-"""Numbers and bytes of JSON's text in Spark's types, as Jackson and Java's `BigDecimal` read them.
+"""Numbers and bytes from JSON's text in Spark's types, as Jackson and Java's `BigDecimal` read them.
 
 Column expressions that never raise for data: a text without a value gives null.
 """
@@ -20,7 +20,7 @@ NUMBER: Final = r"-?[0-9]++(?:\.[0-9]++)?(?:[eE][-+]?[0-9]{1,9}+)?"
 TIME_END: Final = 86_400_000
 """The greatest Time that Connect allows."""
 _SIGN_BYTES: Final = "^(?:(?:00)+(?=[0-7].)|(?:FF)+(?=[89A-F].))"
-"""Leading bytes of two's complement in hex that only repeat the sign of the next byte."""
+"""Leading bytes, in hex, of two's complement that only repeat the sign of the next byte."""
 
 
 def floating(number: Column, schema: Schema) -> Column:
@@ -41,7 +41,7 @@ def integer(number: Column) -> Column:
 
 
 def is_base64(text: Column) -> Column:
-    """Whether this is base64 as converters write it."""
+    """True if the text is base64 as converters write it."""
     return text.rlike(r"^[A-Za-z0-9+/]*+={0,2}\z") & (F.length(text) % 4 == 0)
 
 
@@ -51,7 +51,7 @@ def from_base64(text: Column) -> Column:
 
 
 def decimal_of_bytes(data: Column, scale: int) -> Column:
-    """The decimal of this scale whose unscaled value these bytes are, in big-endian two's complement.
+    """The decimal of this scale with these bytes as unscaled value, in big-endian two's complement.
 
     Errors: null for no bytes, and for more digits than Spark holds.
     """
@@ -90,5 +90,5 @@ def decimal_of_number(number: Column, scale: int) -> Column:
 
 
 def is_floating(schema: Schema) -> bool:
-    """Whether it is FLOAT32 or FLOAT64."""
+    """True for FLOAT32 and FLOAT64."""
     return schema.type in (SchemaType.FLOAT32, SchemaType.FLOAT64)

@@ -1,13 +1,13 @@
 """Arrays, maps and structs of the usual form: one run of Spark's JSON parser with the types, and a check of its result.
 
-A quick way answers null where it is not sure of the value; then the thorough way (`json.nodes`) reads it.
-The parser itself detects, at any depth, a value of another type (`_CORRUPT`) and, by a member that is added before the
-last brace (`_END`), a payload that ends earlier. What it accepts although Connect reads it otherwise is detected here
-(`odd`): above all, it gives the text of any JSON for a string, so for a text that could be that of a number, a
-boolean, an object or an array, the document must show that it stands in quotes there.
+A quick way gives null if it is not sure of the value; then the thorough way (`json.nodes`) reads it. The parser itself
+detects, at any depth, a value of another type (`_CORRUPT`) and, by a member added before the last brace (`_END`), a
+payload that ends earlier. Values that it accepts but Connect reads otherwise are detected here (`odd`). Above all, it
+gives the text of any JSON for a string. So if a text could be that of a number, boolean, object or array, the document
+must show that it is in quotes.
 
-Decided: `_END` has one name for all, because programs of the same schema are shared; loses: a broken document that has
-a member of this name is read up to the break, where Connect refuses it.
+Decided: `_END` has one name for all, because programs of the same schema are shared; loses: a broken document with a
+member of this name is read up to the break, while Connect refuses it.
 """
 
 from __future__ import annotations
@@ -43,20 +43,20 @@ _CORRUPT: Final = "headrace.corrupt"
 _WHOLE: Final = "headrace.whole"
 _PLAIN_NAME: Final = re.compile(r"[A-Za-z0-9_.\-]+")
 _SHORT_DECIMAL: Final = 20
-"""In base64 characters, of 15 bytes: always less than 38 digits."""
+"""Base64 characters of 15 bytes, which always have less than 38 digits."""
 
 
 def parses(schema: Schema) -> bool:
-    """Whether values of this schema can be read this way."""
+    """True if this way can read values of this schema."""
     return schema.type in (SchemaType.ARRAY, SchemaType.MAP, SchemaType.STRUCT) and _shape(schema) is not None
 
 
 def parsed(payload: Column, schema: Schema) -> Column:
-    """The parsed payload, from which `value` makes the value; it uses every part twice."""
+    """The parsed payload, from which `value` makes the value; uses every part twice."""
     shape = _shape(schema)
     assert shape is not None
     if isinstance(shape, spark.StructType):
-        # `_END` is inside the object, so that only the object's own brace can end it.
+        # `_END` is inside the object, so only the object's own brace can end it.
         inside = F.substring(payload.cast("binary"), F.lit(1), F.octet_length(payload) - F.lit(1)).cast("string")
         text, fields = F.concat(inside, F.lit(f',"{_END}":true}}')), list(shape.fields)
     else:
@@ -67,7 +67,7 @@ def parsed(payload: Column, schema: Schema) -> Column:
 
 
 def value(parsed: Column, payload: Column, schema: Schema, replace_nulls: bool) -> Column:
-    """The value in the result of `parsed`; null where the thorough way is needed."""
+    """The value in the result of `parsed`; null if the thorough way is needed."""
     whole = parsed if schema.type is SchemaType.STRUCT else parsed.getField(_WHOLE)
     reader = _ParsedReader(payload, replace_nulls)
     odd = [~F.coalesce(parsed.getField(_END), F.lit(False)), parsed.getField(_CORRUPT).isNotNull()]
@@ -103,7 +103,7 @@ def _shape(schema: Schema | None) -> spark.DataType | None:
 
 
 class _ParsedReader:
-    """Walks through the parser's result along its schema."""
+    """Walks the parser's result along its schema."""
 
     def __init__(self, payload: Column, replace_nulls: bool) -> None:
         self._payload = payload
@@ -117,7 +117,7 @@ class _ParsedReader:
         return F.coalesce(made, null_value(schema, self._replace_nulls))
 
     def _is_carried(self, schema: Schema) -> bool:
-        """Whether the parser's result is carried as it is."""
+        """True if the parser's result is already in the carrying type."""
         if logical(schema) is not None:
             return logical(schema) == TIME
         if schema.type in (SchemaType.BYTES, SchemaType.STRUCT) or numbers.is_floating(schema):
@@ -147,13 +147,13 @@ class _ParsedReader:
         return parsed + F.lit(0).cast(spark_type(schema))  # Jackson's numbers have no negative zero
 
     def odd(self, parsed: Column, schema: Schema, name: str | None) -> list[Column]:
-        """Tests that are true where the thorough way is needed; for a null value they may be null."""
+        """Tests that are true if the thorough way is needed; for a null value they may be null."""
         replaced = schema.default is not None and self._replace_nulls
         missing = [] if schema.optional or replaced else [parsed.isNull()]
         return missing + self.odd_inside(parsed, schema, name)
 
     def odd_inside(self, parsed: Column, schema: Schema, name: str | None = None) -> list[Column]:
-        """The same for a value that is not null."""
+        """As `odd`, for a value that is not null."""
         kind = logical(schema)
         if kind == TIME:
             return [(parsed < 0) | (parsed > numbers.TIME_END)]
@@ -190,9 +190,9 @@ class _ParsedReader:
         return [F.exists(items, lambda item: F.coalesce(reduce(or_, test(item)), F.lit(False)))]
 
     def _may_be_no_string(self, text: Column, name: str | None) -> Column:
-        """Whether this may be the text of a number, boolean, object or array.
+        """True if this may be the text of a number, boolean, object or array.
 
-        It cannot be if every member of this name, in the whole payload, has a string for its value.
+        It cannot be if every member of this name, in the whole payload, has a string as value.
         """
         suspicious = (
             ((text >= "-") & (text < ":"))
@@ -205,6 +205,6 @@ class _ParsedReader:
             return suspicious
         strings = F.replace(self._payload, F.lit(f'"{name}":"'), F.lit(""))
         strings = F.replace(strings, F.lit(f'"{name}": "'), F.lit(""))
-        # Only \u00… can spell a plain name in another way.
+        # Only \u00… escapes can spell a plain name otherwise.
         elsewhere = F.contains(strings, F.lit(f'"{name}"')) | F.contains(self._payload, F.lit("\\u00"))
         return suspicious & elsewhere

@@ -1,9 +1,9 @@
-"""Flat structs as Connect's own JsonConverter writes them: fields in their order, no blanks, all on one line.
+"""Flat structs as Connect's own JsonConverter writes them: fields in order, no blanks, all on one line.
 
-The texts of the values are found between the names, one after the other, without a parser. Two tests prove that they
-are the whole payload: their lengths add up to that of the bytes, and each is one JSON value, a number or a string in
-which every quote follows a backslash. This costs a tenth of a JSON parser's run (measured with three fields on two
-cores: 0.35 microseconds for the texts and as much for the values, 3 for `from_json`).
+The values' texts are found between the names, one after the other, without a parser. Two tests prove that they are the
+whole payload: their lengths add up to that of the bytes, and each is one JSON value, a number or a string in which
+every quote follows a backslash. This costs a tenth of a JSON parser's run (measured with three fields on two cores:
+0.35 microseconds for the texts and as much for the values, 3 for `from_json`).
 """
 
 from __future__ import annotations
@@ -36,21 +36,20 @@ from headrace.plugins.schema import (
 )
 
 MOST_FIELDS: Final = 10
-"""Each field adds a step to the program: with more of them it takes long to compile."""
+"""The most fields: each adds a step to the program, and compiling more of them takes long."""
 _NUMBER: Final = r"^-?[0-9]++(?:\.[0-9]++)?(?:[eE][-+]?[0-9]{1,3}+)?\z"
 
 
 def is_flat(schema: Schema) -> bool:
-    """Whether values of this schema can be read this way."""
+    """True if this way can read values of this schema."""
     inner = [field.schema.type for field in schema.fields]
     return schema.type is SchemaType.STRUCT and 0 < len(inner) <= MOST_FIELDS and not set(inner) & {*CONTAINERS}
 
 
 def steps(before: bytes, tail: str, schema: Schema) -> list[Step]:
-    """Steps for `QuickDecoding.quick_steps` that cut the texts of the fields out of the bytes, one after the other.
+    """Steps for `QuickDecoding.quick_steps` that cut the fields' texts out of the bytes, one after the other.
 
-    They make `0`, `1`, …, all of them null for bytes of another form. `before` and `tail` surround the payload in the
-    bytes.
+    They make `0`, `1`, …, all null for bytes of another form. `before` and `tail` surround the payload in the bytes.
     """
     first, *others = _names(schema)
     head = before.decode() + first
@@ -81,12 +80,12 @@ def _cut(number: int, name: str) -> list[Step]:
 
 
 def _after(text: Column, length: Column) -> Column:
-    # Cut as binary, because a cut by characters has to count them.
+    # Cut as binary: a cut by characters has to count them.
     return F.substring(text.cast("binary"), length + F.lit(1), F.octet_length(text)).cast("string")
 
 
 def value(text: Column, parts: Parts, before: bytes, tail: str, schema: Schema, replace_nulls: bool) -> Column:
-    """The struct; null where the parts may not be the whole payload."""
+    """The struct; null if the parts may not be the whole payload."""
     around = len(before) + sum(len(name.encode()) for name in _names(schema)) + 1 + len(tail)
     pieces = [parts[str(number)] for number in range(len(schema.fields))]
     lengths = reduce(add, map(F.octet_length, pieces))
@@ -111,7 +110,7 @@ def _names(schema: Schema) -> list[str]:
 
 
 def _scalar(text: Column, schema: Schema) -> tuple[Column, Column]:
-    """The value of a piece, and whether the piece is surely one JSON value with this meaning."""
+    """The value of a piece, and true if the piece is surely one JSON value with this meaning."""
     kind = logical(schema)
     if kind in (DATE, TIME, TIMESTAMP):
         number = text.try_cast("long" if kind == TIMESTAMP else "int")
@@ -133,7 +132,7 @@ def _scalar(text: Column, schema: Schema) -> tuple[Column, Column]:
 
 
 def _in_quotes(text: Column, schema: Schema) -> tuple[Column, Column]:
-    # Cut as binary, because a cut by characters has to count them.
+    # Cut as binary: a cut by characters has to count them.
     whole = text.cast("binary")
     content = F.substring(whole, F.lit(2), F.octet_length(text) - F.lit(2))
     inside = content.cast("string")

@@ -1,15 +1,15 @@
 """JSON bytes to values, as Apache's JsonConverter reads them; Column expressions that never raise for data.
 
-Most documents have the one spelling that every converter writes: the same envelope text before the payload and one
-brace after it. Their payload is cut out of the bytes without a parser and read in one of the quick ways
-(`read_quickly`; `json.positions` and `json.parsing` for structs). All others are marked, parsed as a whole and read
-value by value, in the thorough way (`read`, `json.nodes`).
+Most documents have the spelling that every converter writes: the same envelope text before the payload and one brace
+after it. Their payload is cut out of the bytes without a parser and read in one of the quick ways (`read_quickly`;
+`json.positions` and `json.parsing` for structs). All others are marked, parsed as a whole and read value by value, in
+the thorough way (`read`, `json.nodes`).
 
 Decided: raw control characters in a string are accepted, and single quotes in a schemaless object, because Spark's
 parsers accept them and refusing them would cost a second pass; loses: nothing that Apache reads.
-Decided: JSON in UTF-16 or UTF-32, leading zeros inside schemaless arrays and objects, and numbers of
-more than 38 digits for an int type or a Decimal are refused, because Spark does not read or hold them; loses: such
-documents, which Apache reads (it wraps the numbers).
+Decided: JSON in UTF-16 or UTF-32, leading zeros inside schemaless arrays and objects, and numbers of more than 38
+digits for an int type or a Decimal are refused, because Spark does not read or hold them; loses: such documents, which
+Apache reads (it wraps the numbers).
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ _SCALAR: Final = (
     rf"{numbers.NUMBER}(?=[ \t\r\n]|\z)|"
     r"(?:true|false|null)(?!\p{javaJavaIdentifierPart}))"
 )
-"""The first value of a document, which is all that Jackson reads; anything may follow."""
+"""The first value of a document; Jackson reads no more, so anything may follow."""
 
 
 @dataclass(frozen=True)
@@ -75,25 +75,25 @@ class Quick:
         )
 
     def ends(self, mark: str = "") -> Column:
-        """Whether `mark` and `tail` end the bytes."""
+        """True if `mark` and `tail` end the bytes."""
         return F.endswith(self.text, F.lit(mark + self.tail)) if mark + self.tail else F.lit(True)
 
     def begins(self, mark: bytes) -> Column:
-        """Whether the payload begins with `mark`."""
+        """True if the payload begins with `mark`."""
         return F.startswith(self.text, F.lit(self.before + mark).cast("string"))
 
     def payload(self) -> Column:
-        """The payload as text, null if `tail` is missing."""
+        """The payload as text; null if `tail` is missing."""
         return F.when(self.ends(), self.cut().cast("string"))
 
     def is_null(self) -> Column:
-        """Whether the payload is `null`."""
+        """True if the payload is `null`."""
         return self.text == F.lit(self.before + b"null" + self.tail.encode()).cast("string")
 
     def string(self) -> Column:
-        """The content of a payload that is one JSON string, null for all other bytes.
+        """The content of a payload that is one JSON string; null for all other bytes.
 
-        Tests the whole bytes wherever it can, because each part that is cut out of them is a copy.
+        Tests the whole bytes if it can, because each part cut out of them is a copy.
         """
         data, inside = self.text.cast("binary"), self.cut(quotes=1).cast("string")
         framed = (
@@ -111,7 +111,7 @@ class Quick:
         )
 
     def schemaless_container(self) -> Column:
-        """The compact JSON of an object or array, null for all other bytes."""
+        """The compact JSON of an object or array; null for all other bytes."""
         whole = self.text
         first = F.substring(self.text.cast("binary"), self.left + 1, 1)
         is_container = first.isin(F.lit(b"{"), F.lit(b"[")) & is_utf8(whole)
@@ -120,7 +120,7 @@ class Quick:
         return F.when(is_container & self.is_envelope(), F.get_json_object(whole, "$.payload"))
 
     def is_envelope(self) -> Column:
-        """Whether the bytes are an object that has the members schema and payload only."""
+        """True if the bytes are an object with the members schema and payload only."""
         return F.json_object_keys(self.text) == F.array(F.lit("schema"), F.lit("payload"))
 
     def parsed(self, schema: Schema) -> Column:
@@ -129,14 +129,14 @@ class Quick:
         if schema.type is SchemaType.STRUCT:
             usual &= self.ends("}")
         elif self.tail:
-            usual &= self.is_envelope()  # no brace of a struct proves the end of the payload here
+            usual &= self.is_envelope()  # without a struct's brace to prove the end of the payload
         payload = self.cut()
-        # The bytes before the payload are valid UTF-8: they were read as a schema.
+        # The bytes before the payload are valid UTF-8, because they were read as a schema.
         return F.when(usual & is_utf8(payload), parsing.parsed(payload.cast("string"), schema))
 
 
 def document(data: Column) -> Column:
-    """The text of the document in these bytes; like Jackson, without a byte order mark that something follows."""
+    """The text of the document in these bytes; as in Jackson, without a byte order mark that something follows."""
     text = data.cast("string")
     is_marked = F.startswith(text, F.lit(_BYTE_ORDER_MARK)) & (F.octet_length(text) > _MARK_BYTES)
     return F.when(is_marked, F.substring(text.cast("binary"), _MARK_BYTES + 1, 2**31 - 1).cast("string")).otherwise(
@@ -149,12 +149,12 @@ class Parsed:
     """A payload for the thorough way."""
 
     document: Column
-    """Struct of `good`, whether it can be read, and `raw`, the payload in marked JSON (`json.marking`).
+    """Struct of `good`, true if it can be read, and `raw`, the payload in marked JSON (`json.marking`).
 
-    `raw` is null where the payload is.
+    `raw` is null if the payload is.
     """
     fault: Column
-    """Why the document is invalid, in Connect's words; null for a valid one. More expensive than `good`."""
+    """Connect's error for an invalid document, null for a valid one; more expensive than `good`."""
     text: Column
     """The compact JSON of a payload that is not a string, for schemaless values."""
 
@@ -165,7 +165,7 @@ def envelope(text: Column) -> Parsed:
 
 
 def enveloped(quick: Quick) -> Parsed:
-    """The payload of a document whose beginning is a known envelope, so that its schema is known."""
+    """The payload of a document that begins with a known envelope, so that its schema is known."""
     rest = F.substring(quick.text.cast("binary"), quick.left + 1, 2**31 - 1).cast("string")
     return _in_object(F.concat(F.lit('{"payload":'), rest), ["payload"])
 
@@ -183,7 +183,7 @@ def _in_object(text: Column, names: list[str]) -> Parsed:
 
 
 def envelope_fault(text: Column) -> Column:
-    """Why this is no document with envelope; null if it is one."""
+    """The error for a document without a valid envelope; null for a valid one."""
     return _fault(text, ["payload", "schema"])
 
 
@@ -205,7 +205,7 @@ def _members(text: Column) -> Column:
 
 
 def plain(text: Column) -> Parsed:
-    """A document that is the payload itself; like Jackson, reads its first value only."""
+    """A document that is the payload itself; as in Jackson, only its first value counts."""
     document = F.ltrim(text, F.lit(_BLANKS))
     first = F.substring(document, 1, 1)
     scalar = F.regexp_extract(document, _SCALAR, 0)
@@ -226,7 +226,7 @@ def plain(text: Column) -> Parsed:
 
 
 def _not_json(text: Column) -> Column:
-    """`NOT_JSON` with its cause: of few texts, because bytes with a fault are told apart by it, as by a schema."""
+    """`NOT_JSON` with one of few causes: the text identifies faulty bytes, as a schema does others."""
     document = F.rtrim(F.ltrim(text, F.lit(_BLANKS)), F.lit(_BLANKS))
     first, last = F.substring(document, 1, 1), F.substring(document, -1, 1)
     opened = (first == "{") & (last != "}") | (first == "[") & (last != "]")
@@ -243,7 +243,7 @@ def _not_json(text: Column) -> Column:
 
 
 def read(quick: Quick | None, parsed: Parsed, schema: Schema | None, replace_nulls: bool) -> Decoded:
-    """The payload's value under a schema, or why it has none, in the thorough way.
+    """The payload's value under a schema, or the error, in the thorough way.
 
     A payload that is exactly `null` needs no parser.
     """
@@ -253,7 +253,7 @@ def read(quick: Quick | None, parsed: Parsed, schema: Schema | None, replace_nul
         null: Column = F.lit(None)
     else:
         found = let(parsed.document, lambda one: F.when(one["good"], node(one["raw"], schema, replace_nulls)))
-        # A fault further inside leaves the rest of the value in `v`.
+        # With a fault further inside, `v` still has the rest of the value.
         value = let(found, lambda one: F.when(one["e"].isNull(), one["v"]))
         if quick is not None and parsing.parses(schema) and positions.is_flat(schema):
             payload = quick.cut().cast("string")
@@ -269,7 +269,7 @@ def read(quick: Quick | None, parsed: Parsed, schema: Schema | None, replace_nul
 
 
 def _schemaless(parsed: Parsed) -> Column:
-    """The compact JSON of a value, its integers in 64 bits as Java's `longValue` gives them."""
+    """The compact JSON of a value, with integers in 64 bits as by Java's `longValue`."""
     text = parsed.text
 
     def read(raw: Column) -> Column:
@@ -284,7 +284,7 @@ def _schemaless(parsed: Parsed) -> Column:
 
 
 def quick_steps(before: bytes, tail: str, schema: Schema | None) -> Sequence[Step]:
-    """Steps to the parts that `read_parts` uses several times; none where `read_quickly` serves."""
+    """Steps to the parts that `read_parts` uses several times; empty if `read_quickly` is enough."""
     if schema is None or not parsing.parses(schema):
         return []
     if positions.is_flat(schema):
@@ -293,11 +293,11 @@ def quick_steps(before: bytes, tail: str, schema: Schema | None) -> Sequence[Ste
 
 
 def read_parts(quick: Quick, parts: Parts, schema: Schema, replace_nulls: bool) -> Column:
-    """The value in the parts that `quick_steps` made, null where the thorough way is needed.
+    """The value in the parts from `quick_steps`; null if the thorough way is needed.
 
     Decided: Spark's JSON parser is not part of a flat struct's quick way, because it cannot be compiled together with
-    the expressions around it, so that each row is copied twice (a third of the whole cost); loses: structs written
-    with blanks or in another order make the worker compile the thorough program, in which the parser comes first.
+    the expressions around it, so that each row is copied twice (a third of the whole cost); loses: structs written with
+    blanks or in another order make the worker compile the thorough program, in which the parser comes first.
     """
     if positions.is_flat(schema):
         return positions.value(quick.text, parts, quick.before, quick.tail, schema, replace_nulls)

@@ -1,4 +1,4 @@
-"""Marked JSON (`json.marking`) to scalars, as leniently as Jackson reads it; Column expressions for `json.nodes`."""
+"""Marked JSON (`json.marking`) to scalars, as leniently as by Jackson; Column expressions for `json.nodes`."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _TIME_RANGE: Final = (
 
 
 def node_of(value: Column, fault: Column | None) -> Column:
-    """A struct of `v`, a value, and `e`, why there is none."""
+    """A struct of `v`, a value, and `e`, the error if there is none."""
     why = F.lit(None) if fault is None else fault
     return F.struct(value.alias("v"), why.cast("string").alias("e"))
 
@@ -75,7 +75,6 @@ def _base64_text(raw: Column) -> Column:
 
 
 def _moment(raw: Column, kind: str) -> Column:
-    """A Date, Time or Timestamp."""
     number = F.when(marking.is_number(raw) & content(raw).rlike(r"^-?[0-9]+\z"), content(raw))
     name = kind.rpartition(".")[2]
     if kind == TIMESTAMP:
@@ -97,7 +96,7 @@ def _timestamp(read: Column) -> Column:
 
 
 def _wrong(raw: Column, value: Column, name: str, expected: str) -> Column:
-    """Connect's error for a value of another type; null where there is a value, or JSON's null."""
+    """Connect's error for a value of another type; null for a right value, and for JSON's null."""
     text = F.lit(f"Invalid type for {name}, underlying representation should be {expected} but was ")
     return F.when(value.isNull() & raw.isNotNull(), F.concat(text, marking.node_type(raw)))
 

@@ -1,4 +1,4 @@
-"""Connect schemas to the JSON that JsonConverter writes for them, and back; `json.defaults` has their defaults.
+"""Connect schemas to JSON as by JsonConverter, and back; `json.defaults` reads their defaults.
 
 Decided: the default of a struct is read, which Apache writes and then refuses (`Invalid default value`), because Apache
 refuses it only by comparing the schema with its own builder; loses: nothing.
@@ -21,11 +21,11 @@ from headrace.plugins.schema import Field, Schema, SchemaType, sendable, uncarri
 
 MOST_DEPTH: Final = 16
 MOST_PARTS: Final = 500
-"""More would take Spark too long to plan for reading: 500 fields take it a quarter of a minute."""
+"""The most parts of a schema to read: Spark plans 500 fields in a quarter of a minute."""
 MOST_WRITTEN: Final = 2_000
-"""The same for writing, where the time to plan only grows in proportion to the fields."""
+"""The most parts of a schema to write: the time to plan grows only linearly."""
 _LONGEST_NUMBER: Final = 1_000
-"""In characters, as in Jackson."""
+"""The longest number in characters, as in Jackson."""
 TOO_LARGE: Final = (
     f"The schema is too large: Headrace converts up to {MOST_DEPTH} levels of nesting and {{}} fields, items, keys and "
     "values in all."
@@ -33,7 +33,7 @@ TOO_LARGE: Final = (
 
 
 def refusal(schema: Schema | None, most: int = MOST_PARTS) -> str | None:
-    """Why values of this schema cannot be converted; None if they can."""
+    """The reason that values of this schema cannot be converted; None if they can."""
     if schema is None:
         return None
     for parts, depth in enumerate(_depths(schema), 1):
@@ -43,7 +43,7 @@ def refusal(schema: Schema | None, most: int = MOST_PARTS) -> str | None:
 
 
 def _depths(schema: Schema) -> Iterator[int]:
-    """The depth of each part of a schema; without recursion, because the schema may be a malicious one."""
+    """The depth of each part of a schema; without recursion, because the schema may be malicious."""
     waiting = [(schema, 0)]
     while waiting:
         part, depth = waiting.pop()
@@ -53,10 +53,7 @@ def _depths(schema: Schema) -> Iterator[int]:
 
 
 def read_json(text: str) -> Any:
-    """The JSON document.
-
-    Errors: ValueError or RecursionError for any other text.
-    """
+    """The JSON document. Errors: ValueError or RecursionError for any other text."""
     return json.loads(text, strict=False, parse_constant=_refuse_constant, parse_float=_fraction, parse_int=_integer)
 
 
@@ -82,10 +79,7 @@ def _refuse_constant(name: str) -> NoReturn:
 
 
 def parse_schema(node: object) -> Schema | None:
-    """The schema that this JSON document describes; None for null.
-
-    Errors: DataError with Connect's text.
-    """
+    """The schema in this JSON document; None for null. Errors: DataError with Connect's text."""
     if node is None:
         return None
     if not isinstance(node, dict) or not isinstance(node.get("type"), str):

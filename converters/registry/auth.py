@@ -28,7 +28,7 @@ class HttpAnswer(NamedTuple):
 
 
 Authorization = Callable[[str, float], Mapping[str, str]]
-"""Gives the headers for a node, from the `user:password` of its URL; may fetch a token until this monotonic time.
+"""Returns headers for a node, given its URL's `user:password`; may fetch a token until this monotonic time.
 
 Errors: ServerUnavailable, ConfigError.
 """
@@ -41,10 +41,7 @@ _BEARER: Final = "bearer.auth.credentials.source"
 
 
 def authorization(config: Mapping[str, str], values: Mapping[str, Any], fetch: Fetch) -> Authorization:
-    """Makes the headers' source that the settings name; `values` are the parsed settings of `config`.
-
-    Errors: ConfigError.
-    """
+    """The source of headers by these settings; `values`: `config` parsed. Errors: ConfigError."""
     basic, bearer = config.get(_BASIC, "").strip(), config.get(_BEARER, "").strip()
     if basic and bearer:
         raise ConfigError(Problem(_BEARER, bearer, f"Only one of '{_BASIC}' and '{_BEARER}' may be specified."))
@@ -136,7 +133,7 @@ class Tokens:
         with self._lock:
             if time.monotonic() >= self._until:
                 self._token, lifetime_s = self._fetched(until_s)
-                # A token that lives shorter than the buffer is used for half its life.
+                # A token with a lifetime below the buffer is used for half of it.
                 self._until = time.monotonic() + max(lifetime_s - self.buffer_s, lifetime_s / 2)
             return self._token
 

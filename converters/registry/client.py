@@ -8,7 +8,7 @@ Every look-up ends within `http.LONGEST_S`, retries (`max.retries`) and pauses i
 has `http.connect.timeout.ms` for a connection and `http.read.timeout.ms` for its answer.
 
 Decided: our own client, not `confluent_kafka.schema_registry` 2.16 (tried in a wrapper of 231 lines: 62 of this room's
-85 tests passed, 10 failed for what that client does, 13 for the form of a request or message), because
+85 tests passed, 10 failed for that client's behaviour, 13 for the form of a request or message), because
 - its caches cannot be turned off and give wrong answers: a schema read by its id counts as registered under the
   subject, and a deleted version that was once looked up counts as not deleted;
 - it retries on the first node before it asks the second, in each request again (3 to 6 s while that node is away);
@@ -16,9 +16,9 @@ Decided: our own client, not `confluent_kafka.schema_registry` 2.16 (tried in a 
 - it has no setting for a TLS context, for headers or for ignoring the environment's proxies, so its session would have
   to be replaced in a private attribute; its OAuth needs a scope and a logical cluster, retries a refused login and
   quotes the issuer's answer in the error;
-- it cannot read a schema that has a rule of a kind it does not know, and it encodes metadata twice.
+- it cannot read a schema with a rule of an unknown kind, and it encodes metadata twice.
 loses: about 200 lines that the wrapper, with all of this mended, would save (350 without); but it needs seven packages
-more (authlib, httpx2, cachetools, attrs and what those need).
+more (authlib, httpx2, cachetools, attrs and their dependencies).
 Decided: the check asks for a schema by an id that no registry has, because every registry answers this shortly and to
 every login that may read, while a list of subjects can be long or refused; loses: nothing.
 Decided: `mock://` is refused, because it is the memory of a Java program; loses: nothing, `headrace registry start`
@@ -57,7 +57,7 @@ _PATH: Final = re.compile(r"/fields/\d+(?:/[a-z]+(?:/\d+)?)*")
 Value = TypeVar("Value")
 
 Inline = Callable[[str, Iterable[str]], str]
-"""Makes one text of a schema and of those that it refers to, directly or not. Errors: DataError."""
+"""Merges a schema's text with those of the schemas it refers to, directly or not. Errors: DataError."""
 
 
 class SchemaRegistry:
@@ -71,7 +71,7 @@ class SchemaRegistry:
     def __init__(
         self, config: Mapping[str, str], inline: Inline, worker: Mapping[str, Any] = MappingProxyType({})
     ) -> None:
-        """`worker`: the worker's settings, of which `connector.allowed.hosts` bounds where requests go."""
+        """`worker`: the worker's settings; their `connector.allowed.hosts` limits the hosts of requests."""
         values = CLIENT_SETTINGS.parse(config)
         self._inline = inline
         self._http = RegistryHttp(config, values, AllowedHosts.of(worker))
@@ -80,7 +80,7 @@ class SchemaRegistry:
         self._most_of_subject: int = most
         self._by_id: _Cache[str] = _Cache(10 * most)
         self._latest: _Cache[tuple[int, int, str]] = _Cache(values["latest.cache.size"], None if ttl < 0 else ttl)
-        # The registry knows a schema whose references were written out here by its own text, with references.
+        # By text with references written out: the registry knows such a schema by its own text and references.
         self._as_registered: _Cache[Mapping[str, Any]] = _Cache(10 * most)
         most_missing = values["missing.cache.size"]
         self._no_ids: _Cache[RegistryError] = _Cache(most_missing, values["missing.id.cache.ttl.sec"])
@@ -104,7 +104,7 @@ class SchemaRegistry:
             log.info("The schema registry could not be asked whether it is one: %s", error)
 
     def register(self, subject: str, text: str, normalize: bool = False) -> int:
-        """Registers the schema as a version of the subject and gives its id; the same text gives the same id.
+        """Registers the schema as a version of the subject and returns its id; the same text has the same id.
 
         Errors: RegistryError 409 for an incompatible schema, naming the field; 422 for an invalid one.
         """
@@ -119,7 +119,7 @@ class SchemaRegistry:
         return self._cached(subject, ("register", text, normalize), send)
 
     def lookup(self, subject: str, text: str, normalize: bool = False) -> tuple[int, int]:
-        """The id and version under which the subject has exactly this schema.
+        """The id and version of exactly this schema under the subject.
 
         Errors: RegistryError 40401 for an unknown subject, 40403 for an unknown schema.
         """
@@ -144,7 +144,7 @@ class SchemaRegistry:
         return self._latest.get(path, lambda: self._version(self._http.get(path), path))
 
     def latest_with(self, subject: str, metadata: Mapping[str, str]) -> tuple[int, int, str]:
-        """The id, version and text of the subject's latest schema that has this metadata, cached as `latest`."""
+        """The id, version and text of the subject's latest schema with this metadata, cached as `latest`."""
         pairs = [(name, text) for key, value in metadata.items() for name, text in (("key", key), ("value", value))]
         path = f"/subjects/{_segment(subject)}/metadata?{urlencode(pairs, quote_via=quote)}"
 
@@ -160,7 +160,7 @@ class SchemaRegistry:
         return self._number(answer, "id"), self._number(answer, "version"), self._text(answer, path)
 
     def schema(self, schema_id: int, subject: str | None = None) -> str:
-        """The text of the schema with this id; the subject tells the registry in which context to look.
+        """The text of the schema with this id; the subject selects the registry's context.
 
         Errors: RegistryError 40403 for an unknown id.
         """
@@ -199,7 +199,7 @@ class SchemaRegistry:
         return self._as_registered.peek(text) or {"schema": text}
 
     def _text(self, answer: Any, path: str) -> str:
-        """The schema of an answer, with the types that it refers to written into it."""
+        """An answer's schema, with the types that it refers to written into it."""
         text: str = self._member(answer, "schema", str)
         kind = answer.get("schemaType") or "AVRO"
         if kind != "AVRO":
@@ -227,7 +227,7 @@ class SchemaRegistry:
         return int(self._member(answer, name, int))
 
     def _member(self, answer: Any, name: str, kind: type) -> Any:
-        """This member of an answer. Errors: ConfigError if it is missing: every registry gives it."""
+        """This member of an answer. Errors: ConfigError if it is missing: every registry has it."""
         found = answer.get(name) if isinstance(answer, dict) else None
         if not isinstance(found, kind):
             raise self._http.no_registry(
@@ -246,7 +246,7 @@ class _Cache(Generic[Value]):
         self._lock = threading.Lock()
 
     def get(self, key: Hashable, send: Callable[[], Value]) -> Value:
-        """The value, by `send` where it is not cached; two threads may send at once, which costs a request."""
+        """The value, by `send` if it is not cached; two threads may send at once, which costs a request."""
         found = self.peek(key)
         if found is None:
             found = send()
@@ -271,7 +271,7 @@ class _Cache(Generic[Value]):
 
 
 def _explained(error: RegistryError, text: str) -> RegistryError:
-    """The registry's refusal of this schema, with what a user needs to find its cause."""
+    """The registry's refusal of this schema, with the names of the fields or the invalid names as a hint."""
     explanation = None
     match error.status:
         case 409:
@@ -305,7 +305,7 @@ def _is_valid(name: str) -> bool:
 
 
 def _fields_named(message: str, text: str) -> str | None:
-    """The names of the fields that the message gives as paths only."""
+    """Names of the fields that the message gives only as paths."""
     named = {path: name for path in _PATH.findall(message) if (name := _field_at(text, path)) is not None}
     if not named:
         return None
@@ -313,7 +313,7 @@ def _fields_named(message: str, text: str) -> str | None:
 
 
 def _field_at(text: str, path: str) -> str | None:
-    """The dotted name of the field that a path such as `/fields/0/type/fields/2` leads to."""
+    """The dotted name of the field at a path such as `/fields/0/type/fields/2`."""
     names: list[str] = []
     before = ""
     try:

@@ -1,4 +1,4 @@
-"""Requests to a schema registry's nodes, each in turn, retried after retriable errors; and the errors of its answers.
+"""Requests to a schema registry's nodes, in turn, retried after retriable errors; and the errors of its answers.
 
     DataError ── RegistryError    the registry refuses this schema, or does not know it: `_REFUSALS`
     RetriableError                no node answered, or 408, 429, 5xx, after all retries
@@ -40,12 +40,12 @@ _REFUSALS: Final[Mapping[int, Container[object]]] = {
     409: {409, *range(40901, 41000)},  # Apicurio and old registries repeat the status
     422: {*range(42201, 42300)} - {_NOT_PERMITTED},
 }
-"""The registry's own error codes, by status, that blame this schema or the record's schema id."""
+"""The registry's error codes, by status, that blame this schema or the record's schema id."""
 _LARGEST_BYTES: Final = 8 << 20
-"""The largest answer; JSON as objects takes up to some 20 times as much. Registries take schemas of 1 MB."""
+"""The largest answer; parsed JSON takes up to some 20 times as much. Registries accept schemas of 1 MB."""
 _OTHER_URL: Final = "Check host, port and path; Apicurio's is /apis/ccompat/v7."
 LONGEST_S: Final = 60.0
-"""Of one look-up with all its retries: a task whose thread waits longer loses its partitions (max.poll.interval.ms)."""
+"""The longest look-up with all retries: a task that waits longer loses its partitions (max.poll.interval.ms)."""
 _TYPE: Final = "application/vnd.schemaregistry.v1+json"
 _HEADERS: Final = {
     "Content-Type": _TYPE,
@@ -86,7 +86,7 @@ class RegistryHttp:
         self._nodes = [_node(url) for url in urls]
         self._current = random.randrange(len(urls)) if values["schema.registry.url.randomize"] else 0
         self._retries: int = values["max.retries"]
-        # All of a pause is random: workers that lost the registry at the same time do not retry at the same time.
+        # Fully random pauses: workers that lost the registry at the same time do not retry at the same time.
         self._backoff = Backoff(values["retries.wait.ms"] / 1000, values["retries.max.wait.ms"] / 1000, spread=1.0)
         self._connect_s: float = values["http.connect.timeout.ms"] / 1000
         self._read_s: float = values["http.read.timeout.ms"] / 1000
@@ -106,22 +106,19 @@ class RegistryHttp:
         self._client.close()
 
     def get(self, path: str, until_s: float | None = None, retries: int | None = None) -> Any:
-        """The JSON of the answer, None for an empty one; until `until_s` (monotonic clock), or within `LONGEST_S`.
+        """The answer's JSON, None if empty; until `until_s` (monotonic clock), or within `LONGEST_S`.
 
-        `retries`: used instead of `max.retries`. Errors: as the module says.
+        `retries`: used instead of `max.retries`. Errors: as for the module.
         """
         return self._call("GET", path, None, until_s, self._retries if retries is None else retries)
 
     def post(self, path: str, body: Mapping[str, Any]) -> Any:
-        """The JSON of the answer.
-
-        Errors: as the module says.
-        """
+        """The answer's JSON. Errors: as for the module."""
         text = json.dumps(body, ensure_ascii=False, separators=(",", ":"))
         return self._call("POST", path, text.encode(), None, self._retries)
 
     def no_registry(self, what: str) -> ConfigError:
-        """The error for an answer that no registry gives; `what` is a sentence on the difference."""
+        """The error for an answer that no registry gives; `what`: a sentence on the difference."""
         return ConfigError(Problem("schema.registry.url", self._nodes[self._current].url, what, _OTHER_URL))
 
     def _call(self, method: str, path: str, body: bytes | None, until_s: float | None, retries: int) -> Any:
@@ -155,7 +152,7 @@ class RegistryHttp:
         return self._exchange(method, "schema.registry.url", node.url, until_s, request)
 
     def _fetch(self, url: str, form: Mapping[str, str], login: tuple[str, str], until_s: float) -> HttpAnswer:
-        """Posts a form to a server other than the registry, which gets none of the registry's headers."""
+        """Posts a form to a server other than the registry, without the registry's headers."""
         where = masked(url)
         try:
             request = {"url": url, "data": form, "auth": login}
@@ -167,7 +164,7 @@ class RegistryHttp:
         return answer
 
     def _exchange(self, method: str, key: str, shown: str, until_s: float, request: Mapping[str, Any]) -> HttpAnswer:
-        """Sends one request, with bounds of time and size; errors name the setting `key` and the URL `shown`."""
+        """Sends one request, limited in time and size; errors name the setting `key` and the URL `shown`."""
         now_s = time.monotonic()
         left_s = until_s - now_s
         if left_s <= 0:
@@ -219,7 +216,7 @@ def _is_passing(status: int) -> bool:
 
 
 def _fault_of_config(status: int, code: object, request: str, message: str) -> tuple[str, str]:
-    """The fault of the config that an answer tells, and its remedy."""
+    """The config's fault by an answer, and its remedy."""
     if status in (401, 403):
         known = "does not accept the login" if status == 401 else "does not allow it"
         remedy = (
@@ -260,7 +257,7 @@ def _proxy(values: Mapping[str, Any]) -> str | None:
 
 
 def _body(answer: httpx.Response, deadline: float) -> bytes:
-    """The whole body, within bounds of time and size; httpx limits the time of each read only."""
+    """The whole body, limited in time and size; httpx limits only the time of each read."""
     body = bytearray()
     encoding = answer.headers.get("Content-Encoding", "identity")
     if encoding != "identity":
@@ -288,7 +285,7 @@ def _excerpt(body: bytes) -> str:
 
 
 def _untrusted(error: BaseException) -> ssl.SSLCertVerificationError | None:
-    """The certificate error that caused httpx's error."""
+    """The certificate error that caused httpx's error; None if there is none."""
     cause: BaseException | None = error
     while cause is not None and not isinstance(cause, ssl.SSLCertVerificationError):
         cause = cause.__cause__ or cause.__context__

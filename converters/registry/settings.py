@@ -1,4 +1,4 @@
-"""The settings of the schema registry's client, under the names that Confluent's converters use."""
+"""The settings of the schema registry's client, by the names of Confluent's converters."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ PREFIX: Final = "schema.registry."
 """Prefix of Kafka's TLS settings."""
 
 HEADER_PREFIX: Final = "request.header."
-"""Prefix of additional HTTP headers; these keys cannot be declared one by one."""
+"""Prefix of additional HTTP headers; their keys cannot be declared one by one."""
 
 
 def masked(url: str) -> str:

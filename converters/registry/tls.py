@@ -1,4 +1,4 @@
-"""TLS of the schema registry's client: makes a Python `ssl` context from Java's stores and settings."""
+"""TLS of the schema registry's client: a Python `ssl` context from Java's stores and settings."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from headrace.converters.registry.settings import PREFIX
 
 
 def tls_context(values: Mapping[str, Any]) -> ssl.SSLContext:
-    """The context that `schema.registry.ssl.*` describes; without a trust store it trusts what the system trusts.
+    """The context for `schema.registry.ssl.*`; without a trust store it trusts the system's certificates.
 
     Errors: ConfigError.
     """

@@ -1,5 +1,5 @@
-"""Who asks, what they may do, and the record of what they changed.
+"""The requester, the rights, and the record of changes.
 
-Begin with `principal.py`. `login.py` finds out who asks, `rights.py` says what they may do, `access.py` has routes
-declare what they need, `shown.py` leaves out what may not be seen, `audit.py` writes down what changed.
+Begin with `principal.py`. `login.py` finds the principal, `rights.py` decides on rights, `access.py` lets routes
+declare the rights they need, `shown.py` leaves out what the requester may not see, `audit.py` records changes.
 """

@@ -1,8 +1,8 @@
-"""The rights that routes need, declared where each route stands.
+"""The rights that routes need, declared at each route.
 
     @router.put("/{name:segment}/pause", dependencies=[needs(Right.OPERATE)])
 
-FastAPI asks them before it reads the body; a name within a body is checked by the route itself. A route without a
+FastAPI checks them before it reads the body; a route checks a name within its body itself. A route without a
 declaration fails a test.
 """
 
@@ -21,10 +21,10 @@ from headrace.rest.security.rights import Access, RightsFile
 
 
 class Of(Enum):
-    """Of what a right is needed."""
+    """The scope of a needed right."""
 
     NAMED = auto()
-    """The connector that the path names."""
+    """The path's connector."""
     ANY = auto()
     """Any connector, or the worker."""
     ALL = auto()
@@ -36,7 +36,7 @@ async def _access(request: Request) -> Access:
 
 
 AccessOf = Annotated[Access, Depends(_access)]
-"""What the requester may do."""
+"""The requester's access."""
 
 
 class Needs:
@@ -44,7 +44,7 @@ class Needs:
 
     @staticmethod
     def declared_by(route: Any) -> Needs | None:
-        """The right that a route declares."""
+        """The right that a route declares; None if it declares none."""
         found = (one.dependency for one in getattr(route, "dependencies", ()))
         return next((one for one in found if isinstance(one, Needs)), None)
 
@@ -68,7 +68,7 @@ class Needs:
 
 
 def needs(right: Right, of: Of = Of.NAMED, *, changes: bool = True) -> Any:
-    """The right that a route needs; `changes`: the audit log has a line of it unless it is a GET."""
+    """Declares the right that a route needs; `changes`: the audit log has a line for it unless it is a GET."""
     return Depends(Needs(right, Of.ANY if right is Right.ADMIN else of, changes))
 
 
@@ -80,7 +80,7 @@ async def _admin_unless_declared(request: Request, access: AccessOf) -> None:
 _ADMIN: Final = Needs(Right.ADMIN, Of.ANY, changes=True)
 
 ADMIN_UNLESS_DECLARED: Any = Depends(_admin_unless_declared)
-"""For all routes, as those of REST extensions declare no right."""
+"""For all routes: those of REST extensions declare no right."""
 
 NEEDS_NOTHING: Any = Depends(Needs(None, Of.ANY, changes=False))
-"""For routes that everybody may ask, that show only what the requester may see, or that judge a signature."""
+"""For routes that are open, that show only what the requester may see, or that check a signature."""

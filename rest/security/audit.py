@@ -1,15 +1,15 @@
-"""The audit log: a line for each change that is asked for, with its answer; who, from where, what, what changes.
+"""The audit log: a line for each requested change with requester, address, request, answer and difference.
 
-Routes note what they change (`ChangeOf`), and the layer writes the line once the answer is on its way. A request that
-another worker decides is written by both: the worker that was asked, and the one that decides. The latter adds
-`forwarded` if a worker signed the request; it writes the line all the same, because otherwise a holder of the signing
-key could change things unseen.
+Routes note their changes (`ChangeOf`); the layer writes the line once the answer is on its way. A request that another
+worker decides is written by both: the worker that was asked, and the one that decides. The latter adds `forwarded` if a
+worker signed the request; it writes the line all the same, because otherwise a holder of the signing key could change
+things unseen.
 
 Decided: off by default, because an unconfigured worker logs each change already (`rest.access.log`), and Apache's has
-no such log; loses: who must account for changes has to switch it on.
-Decided: levels do not silence it, because who may set levels could change things unseen; loses: `rest.audit.log=none`
-and a restart are the only way to switch it off.
-Decided: what fails is written, too, with the difference that was asked for, because a request that timed out may still
+no such log; loses: whoever must account for changes has to switch it on.
+Decided: log levels do not silence it, because whoever may set levels could change things unseen; loses: only
+`rest.audit.log=none` and a restart switch it off.
+Decided: failed requests are written, too, with the requested difference, because a request that timed out may still
 take effect; loses: the status must be read with the line.
 """
 
@@ -51,22 +51,22 @@ _MOST_KEYS: Final = 100
 
 @dataclass
 class Note:
-    """What a request changes."""
+    """The change that a request makes."""
 
     is_change: bool = False
     connector: str | None = None
-    """From the body; else the path names it."""
+    """The connector in the body; None: the path's."""
     details: dict[str, Any] = field(default_factory=dict)
 
 
 def note_of(scope: Scope) -> Note | None:
-    """The note of a request, None where there is no audit log."""
+    """The note of a request; None without an audit log."""
     note: Note | None = scope.setdefault("state", {}).get(_NOTE)
     return note
 
 
 class AuditLog:
-    """Writes the lines, to a file of their own or to the worker's log."""
+    """Writes the lines to their own file or to the worker's log."""
 
     def __init__(self, as_json: bool, path: str | None) -> None:
         self._as_json = as_json
@@ -74,14 +74,14 @@ class AuditLog:
 
     @classmethod
     def of(cls, settings: Mapping[str, Any]) -> AuditLog | None:
-        """The audit log that these settings ask for."""
+        """The audit log of these settings; None if it is off."""
         form = settings.get(AUDIT, "none")
         return None if form == "none" else cls(form == "json", settings.get(AUDIT_FILE))
 
     def write(self, line: Mapping[str, Any]) -> None:
-        """Write a line, whatever the level of the logger is."""
+        """Writes a line, whatever the logger's level is."""
         text = json.dumps(line) if self._as_json else _text(line)
-        # Lines of those without login go below it, where the worker's log bounds them: anybody can ask for many.
+        # Requests without login go to a logger that the worker's log rate-limits: anybody can cause many.
         logger = logging.getLogger(
             f"{AUDIT_LOGGER}.refused" if line["status"] == HTTPStatus.UNAUTHORIZED else AUDIT_LOGGER
         )
@@ -90,7 +90,7 @@ class AuditLog:
 
 
 class AuditLayer:
-    """Has a line written for each request that asks for a change, and for each refused one that could be one."""
+    """Writes a line for each request for a change, and for each refused one that could be one."""
 
     def __init__(self, app: ASGIApp, audit: AuditLog) -> None:
         self._app = app
@@ -117,7 +117,7 @@ class AuditLayer:
 
 
 class Change:
-    """Notes how a request changes a connector; without effect where there is no audit log."""
+    """Notes a request's change to a connector; does nothing without an audit log."""
 
     def __init__(self, note: Note | None, herder: Herder, masking: Masking) -> None:
         self._note = note
@@ -125,28 +125,28 @@ class Change:
         self._masking = masking
 
     def creates(self, name: str, config: Config) -> None:
-        """The request creates the connector."""
+        """Notes that the request creates the connector."""
         if self._note is not None:
             self._note.connector = name
             self._note_difference(dict, lambda _: config)
 
     def configures(self, name: str, config: Config) -> None:
-        """The request gives the connector this config."""
+        """Notes the connector's new config."""
         self._note_difference(lambda: self._present(name), lambda _: config)
 
     def patches(self, name: str, changes: Config) -> None:
-        """The request changes the connector's config; a null removes its key."""
+        """Notes changes to the connector's config; a null removes its key."""
         self._note_difference(
             lambda: self._present(name),
             lambda config: {key: value for key, value in {**config, **changes}.items() if value is not None},
         )
 
     def deletes(self, name: str) -> None:
-        """The request removes the connector."""
+        """Notes that the request deletes the connector."""
         self._note_difference(lambda: self._present(name), lambda _: {})
 
     def tells(self, **details: Any) -> None:
-        """The request changes something else."""
+        """Notes any other change."""
         if self._note is not None:
             self._note.details |= {key: _shortened(json.dumps(value)) for key, value in details.items()}
 
@@ -163,7 +163,7 @@ class Change:
             present = before()
             self._note.details |= difference(present, after(present), self._masking)
         except ConnectError:
-            pass  # the change itself meets the same, or goes to a worker that knows
+            pass  # the change itself fails alike, or is forwarded to a worker that knows the config
         except Exception:
             _log.exception("The audit log lacks a difference; the change goes on")
 
@@ -173,11 +173,11 @@ async def _change(request: Request, herder: HerderOf, masking: MaskingOf) -> Cha
 
 
 ChangeOf = Annotated[Change, Depends(_change)]
-"""Takes note of what the request changes."""
+"""Notes the request's change."""
 
 
 def difference(before: Config, after: Config, masking: Masking) -> dict[str, Any]:
-    """The keys that were added, removed and changed, with their values; without secrets, but with their variables."""
+    """The added, removed and changed keys with their values; secrets are hidden, variables shown."""
     given = [{key: value for key, value in config.items() if value is not None} for config in (before, after)]
     masked = [masking.masked(config) for config in given]
     redaction = Redaction.of({**given[0], **given[1]}, {**masked[0], **masked[1]}, secrets_of(given[0], masked[0]))
@@ -230,19 +230,19 @@ def _shortened(text: str) -> str:
 
 
 def _text(line: Mapping[str, Any]) -> str:
-    """`key=value`, each value as in JSON, so that no text can end it."""
+    """`key=value` with values in JSON, so that no text can end one."""
     return " ".join(f"{key}={json.dumps(value, ensure_ascii=False)}" for key, value in line.items())
 
 
 class _Lines(logging.Formatter):
-    """A line alone, without control characters and the worker's secrets."""
+    """A line without control characters and the worker's secrets."""
 
     def format(self, record: logging.LogRecord) -> str:
         return inert(hide_in_line(record.getMessage(), quotes=True))
 
 
 class _File(WatchedFileHandler):
-    """Appends to a file, and opens it anew once it was moved away or removed, as logrotate does."""
+    """Appends to a file; reopens it once it was moved or removed, as by logrotate."""
 
     def __init__(self, path: str) -> None:
         super().__init__(path, encoding="utf-8", errors="backslashreplace")
@@ -257,7 +257,7 @@ class _File(WatchedFileHandler):
         failed, self._fails = self._fails, False
         try:
             super().emit(record)
-        except OSError:  # the file cannot be opened anew
+        except OSError:  # the file cannot be reopened
             self.handleError(record)
         if self._fails and not failed:
             _log.error("Lines of the audit log are lost: %s; mend the place that %s names", self._error, AUDIT_FILE)

@@ -1,11 +1,11 @@
-"""Principals of client certificates: what `ssl.principal.mapping.rules` make of their distinguished names.
+"""Maps distinguished names of client certificates to principals by `ssl.principal.mapping.rules`.
 
     RULE:^CN=([^,]+),OU=ops.*$/$1/L,DEFAULT
 
 The first rule that matches the whole name counts. `$1` is a group, `\\/` a slash; L and U change the case.
 
-Decided: the name is replaced once as a whole, where Kafka looks for further matches in it, because one more can only be
-the empty one at its end, which doubles the principal (`RULE:.*/x/`); loses: such principals.
+Decided: the whole name is replaced once; Kafka looks for further matches, but the only one possible is the empty match
+at the end, which doubles the principal (`RULE:.*/x/`); loses: such principals.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ _PART: Final = regex.compile(r"\\(?P<plain>.)|\$(?P<group>\d+)|\$\{(?P<name>[A-Z
 
 @dataclass(frozen=True)
 class _Rule:
-    """A rule; without an expression it takes every name as it is."""
+    """A mapping rule; without an expression it keeps every name."""
 
     matches: NameRegex | None = None
     to: str = ""
     case: str = ""
 
     def apply(self, name: str) -> str | None:
-        """What it makes of the name; None where it does not match. Errors: TooSlowError."""
+        """The principal for this name; None if the rule does not match. Errors: TooSlowError."""
         if self.matches is None:
             return name
         found = self.matches.match(name)
@@ -52,7 +52,7 @@ def _put(part: regex.Match[str], found: regex.Match[str]) -> str:
         return str(found[part["name"]] or "")
     digits = part["group"]
     groups = len(found.groups())
-    # As many digits as name a group; the rest is text, and so is all where there is no such group.
+    # The longest digits that name a group; the rest is text, or all if there is no such group.
     for length in range(len(digits), 0, -1):
         if int(digits[:length]) <= groups:
             return f"{found[int(digits[:length])] or ''}{digits[length:]}"
@@ -60,7 +60,7 @@ def _put(part: regex.Match[str], found: regex.Match[str]) -> str:
 
 
 class PrincipalMapping:
-    """The rules, in their order."""
+    """The rules, in order."""
 
     def __init__(self, rules: str) -> None:
         """Errors: ConfigError."""
@@ -72,10 +72,7 @@ class PrincipalMapping:
         self._names = lru_cache(1000)(self._made)
 
     def name(self, distinguished_name: str) -> str:
-        """The principal's name.
-
-        Errors: Refused where no rule matches.
-        """
+        """The principal's name. Errors: Refused if no rule matches."""
         made = self._names(distinguished_name)
         if not made:
             raise Refused(f"no rule of {MAPPING_RULES} makes a name of the certificate's {distinguished_name!r}")

@@ -1,4 +1,4 @@
-"""Names of certificates as text."""
+"""Certificates' names as text."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _ESCAPED: Final = ',=+<>#;"\\'
 
 
 def rfc2253(name: x509.Name) -> str:
-    """The name as Java's `X500Principal.getName()` writes it, which mapping rules and ACLs are written for."""
+    """The name as Java's `X500Principal.getName()` writes it; mapping rules and ACLs expect this form."""
     return ",".join("+".join(_written(one) for one in part) for part in reversed(name.rdns))
 
 

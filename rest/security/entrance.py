@@ -1,6 +1,6 @@
-"""What stands before the routes: the ways to log in, and the layers and routes of REST extensions.
+"""The layers before the routes: login, and the layers and routes of REST extensions.
 
-It is made before the worker starts, and refuses the start where the settings cannot protect it.
+It is made before the worker starts, and refuses the start if the settings cannot protect the API.
 """
 
 from __future__ import annotations
@@ -18,18 +18,18 @@ from headrace.rest.security.ways import BASIC_AUTH, BASIC_AUTH_NAMES, Ways, with
 
 @dataclass(frozen=True)
 class Entrance:
-    """Shared by all listeners; without ways everybody comes in."""
+    """Login and extensions, shared by all listeners; without `ways` everybody is let in."""
 
     ways: Ways | None = None
     added: ExtensionContext = field(default_factory=lambda: ExtensionContext({}))
-    """What extensions have added."""
+    """Layers and routes of extensions."""
     bodies: BodySum = field(default_factory=BodySum)
 
     @classmethod
     def of(cls, settings: Mapping[str, Any], props: Mapping[str, str], environment: Mapping[str, str]) -> Self:
-        """As the settings and properties of a worker, and the environment of its process, have it.
+        """The entrance for a worker's settings and properties, and its process's environment.
 
-        Errors: ConfigError with what to do.
+        Errors: ConfigError with remedies.
         """
         if problems := without_certificates(settings, props):
             raise ConfigError(problems)
@@ -39,14 +39,14 @@ class Entrance:
 
     @property
     def needs_login(self) -> bool:
-        """Whether requests need a login, as far as is known: an extension may ask for one."""
+        """True if requests need a login; any layer of an extension counts as one."""
         return self.ways is not None or bool(self.added.layers)
 
     def stop(self) -> None:
-        """End their threads."""
+        """Ends the threads of the login."""
         if self.ways is not None:
             self.ways.stop()
 
 
 OPEN: Final = Entrance()
-"""Without login."""
+"""No login, no extensions."""

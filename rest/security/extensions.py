@@ -8,11 +8,11 @@
             context.add_layer(TracingLayer)           # around all routes, outside the login
             context.add_routes(router)                # a FastAPI APIRouter; needs the login, and no right
 
-A layer that finds out who asks sets that with `set_principal` of `rest/security/principal.py`; the worker's login then
-takes it. It has to let pass what `is_internal` of `rest/security/login.py` tells.
+A layer that authenticates calls `set_principal` of `rest/security/principal.py`; the worker's login then accepts that
+principal. It must let requests pass for which `is_internal` of `rest/security/login.py` is true.
 
-Decided: a class that is not known refuses the start, because most extensions of Java's check logins, and the worker
-would be open without them; loses: a setup with one that only observes has to remove it.
+Decided: an unknown class refuses the start, because most Java extensions check logins, and the worker would be open
+without them; loses: an extension that only observes has to be removed.
 """
 
 from __future__ import annotations
@@ -34,33 +34,33 @@ _GROUP: Final = "headrace.rest_extension"
 
 @dataclass
 class ExtensionContext:
-    """What an extension may use and add."""
+    """The worker's properties, and the layers and routes that extensions add."""
 
     settings: Mapping[str, str] = field(repr=False)
-    """The worker's properties as they were given."""
+    """The worker's properties as given."""
     layers: list[Callable[[ASGIApp], ASGIApp]] = field(default_factory=list)
     routers: list[APIRouter] = field(default_factory=list)
 
     def add_layer(self, layer: Callable[[ASGIApp], ASGIApp]) -> None:
-        """Put an ASGI layer around the login and all routes; the one that is added last is the outermost."""
+        """Puts an ASGI layer around the login and all routes; the last one added is the outermost."""
         self.layers.append(layer)
 
     def add_routes(self, router: APIRouter) -> None:
-        """Add routes to those of the worker, after them."""
+        """Adds routes after the worker's own."""
         self.routers.append(router)
 
 
 class RestExtension(Protocol):
-    """An extension; it is made without arguments."""
+    """An extension; constructed without arguments."""
 
     def register(self, context: ExtensionContext) -> None:
-        """Add what it has; called once, before requests are answered."""
+        """Adds layers and routes; called once, before requests are answered."""
 
 
 def registered(names: Sequence[str], built_in: Sequence[str], props: Mapping[str, str]) -> ExtensionContext:
-    """What the extensions of these names add; `built_in` are others that there are.
+    """The layers and routes of the extensions with these names; `built_in`: further names to list in an error.
 
-    Errors: ConfigError where one is not installed, cannot be loaded or raises.
+    Errors: ConfigError if one is not installed, cannot be loaded or raises.
     """
     installed = {entry.name: entry for entry in entry_points(group=_GROUP)}
     context = ExtensionContext(props)

@@ -1,13 +1,13 @@
-"""The principal of a request that a worker forwards, signed with the key that the workers of a cluster share.
+"""The principal of a forwarded request, signed with the key that the workers of a cluster share.
 
-`Authorization` goes on as it came, and is judged again. A certificate cannot go on: the next worker sees that of the
-worker before it. So a worker says who asked, and signs that with method, path, query and time. It signs with the
-session key, which is in the config topic, and with a secret of the workers' properties (`PRINCIPAL_SECRET`), which is
-not.
+`Authorization` is forwarded unchanged, and checked again. A certificate cannot be forwarded: the next worker sees that
+of the forwarding worker. So a worker states the principal, and signs it with method, path, query and time. The key is
+the session key, which is in the config topic, bound to a secret in the workers' properties (`PRINCIPAL_SECRET`), which
+is not.
 
-Decided: a Java worker passes on `Authorization` alone; in a group with Java workers a principal by certificate ends at
-them, who show a certificate of their own or none; loses: such groups need Basic authentication, or bearer tokens that
-Java's extension takes.
+Decided: a Java worker forwards only `Authorization`. In a group with Java workers a principal by certificate is lost at
+them, because they show their own certificate or none; loses: such groups need Basic authentication, or bearer tokens
+that Java's extension accepts.
 """
 
 from __future__ import annotations
@@ -35,11 +35,11 @@ _FRESH_MS: Final = 60_000
 _LONGEST: Final = 64 << 10
 
 FindKey = Callable[[], SessionKey | None]
-"""The session key as the worker has it now."""
+"""Returns the worker's present session key; None while it has none."""
 
 
 def bound(find: FindKey, secret: Password | None) -> FindKey:
-    """Make the lookup of the key that signs principals: the session key, bound to this secret if there is one."""
+    """Binds the lookup of the session key to this secret, if there is one, for signing principals."""
 
     def find_bound() -> SessionKey | None:
         key = find()
@@ -49,14 +49,14 @@ def bound(find: FindKey, secret: Password | None) -> FindKey:
 
 
 def headers_for(principal: Principal, method: str, target: str, key: SessionKey) -> dict[str, str]:
-    """The headers that tell the next worker who asks; `target` is the path with the query that is sent."""
+    """Headers that state the principal to the next worker; `target`: the path and query as sent."""
     value = {"name": principal.name, "groups": sorted(principal.groups), "at": _now_ms()}
     said = base64.b64encode(json.dumps(value).encode()).decode()
     return {PRINCIPAL_HEADER: said, _SIGNATURE: _signature(method, target, said, key)}
 
 
 def key_to_sign(find: FindKey) -> SessionKey:
-    """The key. Errors: ConnectError while there is none."""
+    """The present key. Errors: ConnectError while there is none."""
     key = find()
     if key is None:
         raise ConnectError(
@@ -68,9 +68,9 @@ def key_to_sign(find: FindKey) -> SessionKey:
 
 
 def forwarded_principal(scope: Scope, find: FindKey) -> Principal | None:
-    """Who asked the worker that forwards this request; None if none says so.
+    """The principal stated by the forwarding worker; None without a statement.
 
-    Errors: Unchecked where what it says cannot be trusted.
+    Errors: Unchecked if the statement cannot be trusted.
     """
     headers = Headers(scope=scope)
     said, signature = headers.get(PRINCIPAL_HEADER), headers.get(_SIGNATURE)
@@ -95,13 +95,13 @@ def forwarded_principal(scope: Scope, find: FindKey) -> Principal | None:
 
 
 def is_from_worker(scope: Scope, find: FindKey) -> bool:
-    """True if a worker of the cluster has signed the head of this request."""
+    """True if a worker of the cluster has signed the request's head."""
     key, said = find(), Headers(scope=scope).get(HEAD_HEADER)
     return key is not None and said is not None and key.signed_head(scope["method"], _target(scope), said)
 
 
 def _target(scope: Scope) -> str:
-    """The path and query as they were sent."""
+    """The path and query as sent."""
     query = scope["query_string"].decode("latin-1")
     path = (scope.get("raw_path") or scope["path"].encode()).partition(b"?")[0].decode("latin-1")
     return f"{path}?{query}" if query else path
@@ -112,7 +112,7 @@ def _signature(method: str, target: str, said: str, key: SessionKey) -> str:
 
 
 def _bound(method: str, target: str, said: str) -> bytes:
-    # No body of an internal request begins like this, so that neither signature passes for the other.
+    # No body of an internal request begins like this, so neither signature can pass for the other.
     return "\n".join(("headrace principal", method, target, said)).encode("latin-1", errors="replace")
 
 

@@ -1,7 +1,7 @@
-"""The public keys of those who issue bearer tokens, as a JWKS in a file or at a URL.
+"""Public keys of issuers of bearer tokens, as a JWKS in a file or at a URL.
 
-Keys that are known go on while their server is away. For a key that is not known they are fetched again, at most every
-ten seconds, by one thread that no other request waits for.
+Known keys stay valid while their server is unreachable. An unknown key causes another fetch, at most every ten seconds,
+by one thread; requests with known keys do not wait for it.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _MOST_WAITING: Final = 32
 
 
 class KeySet:
-    """The keys of a JWKS that can check signatures."""
+    """The keys of a JWKS for checking signatures."""
 
     def __init__(self, keys: list[dict[str, Any]]) -> None:
         self._keys = [key for key in keys if key.get("kty") in ("RSA", "EC", "OKP") and key.get("use", "sig") == "sig"]
@@ -44,13 +44,13 @@ class KeySet:
         return len(self._keys)
 
     def find(self, kid: str | None, algorithm: str) -> jwt.PyJWK | None:
-        """The key of this id for this algorithm; without an id the only one that there is for it."""
+        """The key with this id for this algorithm; without an id the only key for it. None if there is none."""
         found = [made for key in self._keys if kid in (None, key.get("kid")) and (made := _key(key, algorithm))]
         return found[0] if len(found) == 1 or (found and kid is not None) else None
 
     @classmethod
     def of(cls, text: bytes) -> KeySet:
-        """Read a JWKS. Errors: ValueError."""
+        """Reads a JWKS. Errors: ValueError."""
         try:
             value = json.loads(text)
         except (ValueError, RecursionError):
@@ -69,22 +69,22 @@ def _key(key: Mapping[str, Any], algorithm: str) -> jwt.PyJWK | None:
         return None
     try:
         return jwt.PyJWK(dict(key), algorithm)
-    except (jwt.PyJWTError, ValueError, TypeError):  # a key of another kind, or a broken one
+    except (jwt.PyJWTError, ValueError, TypeError):  # of another kind, or broken
         return None
 
 
 class Keys(Protocol):
-    """Where keys are found."""
+    """A source of keys."""
 
     async def find(self, kid: str | None, algorithm: str) -> jwt.PyJWK | None:
-        """As KeySet's; errors: Unchecked where they cannot be fetched."""
+        """As `KeySet.find`. Errors: Unchecked if the keys cannot be fetched."""
 
     def stop(self) -> None:
-        """Fetch nothing any more."""
+        """Ends fetching."""
 
 
 class FileKeys:
-    """Keys in a file, which is reread."""
+    """Keys in a file, reread when it changes."""
 
     def __init__(self, path: Path) -> None:
         """Errors: ConfigError."""
@@ -109,7 +109,7 @@ def _read(path: Path) -> KeySet:
 
 
 class UrlKeys:
-    """Keys at a URL, fetched when they are first needed; any event loop may ask."""
+    """Keys at a URL, fetched when first needed; any event loop may call."""
 
     def __init__(self, url: str, refresh_s: float, clock: Callable[[], float] = time.monotonic) -> None:
         self._url = url
@@ -147,7 +147,7 @@ class UrlKeys:
             self._waiting -= 1
 
     def _begin(self) -> Future[None] | None:
-        """Fetch the keys, unless they were a moment ago; None then."""
+        """Starts to fetch the keys or joins a running fetch; None if the last one began a moment ago."""
         with self._lock:
             if self._fetching is not None and not self._fetching.done():
                 return self._fetching
@@ -188,10 +188,7 @@ class UrlKeys:
 
 
 def keys_at(url: str, refresh_s: float) -> Keys:
-    """The keys at an https or file URL, or http of this machine.
-
-    Errors: ConfigError.
-    """
+    """The keys at an https or file URL, or at an http URL of this machine. Errors: ConfigError."""
     try:
         parts = urlsplit(url)
         host, _ = parts.hostname, parts.port

@@ -1,13 +1,13 @@
-"""The layer that finds out who asks, and answers 401 to all others.
+"""The layer that finds the principal of each request, and answers 401 without one.
 
-Without a login come only: what workers of the cluster send each other, whose signature the endpoint judges; what
-`rest.login.open.paths` names; and preflights of browsers, which CORS answers before.
+No login is needed for requests between workers, whose signature the endpoint checks; for `rest.login.open.paths`; and
+for browsers' preflights, which the CORS layer answers before.
 
 Decided: a 401 is Connect's error with Apache's sentence as its message, though Apache sends the bare sentence as
-application/json; because clients that read JSON then read it, and a Java worker that forwards passes it on as 401;
+application/json, because clients that parse JSON can read it, and a Java worker that forwards returns it as 401;
 loses: clients that compare the whole body.
-Decided: unknown paths and listeners of /admin need the login, too, unlike Apache's extension; because levels of loggers
-and draining are an operator's; loses: nothing that a client needs.
+Decided: unknown paths and /admin listeners need the login, too, unlike Apache's extension, because log levels and
+draining are for operators; loses: nothing that a client needs.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ from headrace.rest.security.ways import Ways
 log = logging.getLogger(__name__)
 
 _INTERNAL: Final = {
-    # Also below a flow of MirrorMaker's.
+    # Also below a MirrorMaker flow.
     "POST": re.compile(r"(?:/[^/]+/[^/]+)?/connectors/[^/]+/tasks"),
     "PUT": re.compile(r"(?:/[^/]+/[^/]+)?/connectors/[^/]+/fence"),
 }
@@ -48,13 +48,13 @@ _TOLD_WITHIN_S: Final = 60.0
 
 
 def is_internal(scope: Scope) -> bool:
-    """Whether it is a request of another worker, which its endpoint accepts by its signature only."""
+    """True for a request from another worker, which its endpoint accepts only by signature."""
     pattern = _INTERNAL.get(scope["method"])
     return pattern is not None and pattern.fullmatch(_path(scope)) is not None
 
 
 class Login:
-    """Sets the principal, or answers why there is none."""
+    """Sets the principal of a request, or refuses the request."""
 
     def __init__(self, app: ASGIApp, ways: Ways, find_key: FindKey) -> None:
         self._app = app
@@ -80,7 +80,7 @@ class Login:
 
     async def _principal(self, scope: Scope) -> Principal:
         known = principal_of(scope)
-        if known != ANONYMOUS:  # a REST extension has found out
+        if known != ANONYMOUS:  # set by a REST extension
             return known
         authorization = Headers(scope=scope).get("authorization")
         try:
@@ -112,7 +112,7 @@ class Login:
 
 
 class FailedLogins:
-    """Logs wrong logins: ten a minute, and how many more there were."""
+    """Logs failed logins: ten a minute, and the number of others."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
@@ -121,7 +121,7 @@ class FailedLogins:
         self._told = self._more = 0
 
     def tell(self, scope: Scope, why: str) -> None:
-        """Log it, unless ten were within the minute, or the request had no login at all."""
+        """Logs a failure, unless ten were logged within the minute; without any login, at DEBUG only."""
         client = scope["client"][0] if scope.get("client") else "-"
         if not why:
             log.debug("%s %s from %s came without login", scope["method"], _path(scope), client)
@@ -142,6 +142,6 @@ class FailedLogins:
 
 
 def _path(scope: Scope) -> str:
-    """The path as it is routed."""
+    """The path as routed."""
     raw = scope.get("raw_path") or scope["path"].encode()
     return raw.partition(b"?")[0].decode("latin-1").rstrip("/") or "/"

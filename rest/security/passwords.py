@@ -1,10 +1,10 @@
-"""Checks of Basic authentication: plain passwords at once, hashed ones off the event loop and bounded.
+"""Checks Basic authentication: plain passwords at once, hashed ones off the event loop and bounded.
 
 Decided: one thread hashes, because a hash takes a core for 0.2 s and the worker's other work needs the rest; loses:
-about five new logins a second. Whoever has logged in is known for five minutes after each request, in memory by a keyed
+more than about five new logins a second. A login stays known for five minutes after each request, in memory by a keyed
 digest, so that requests cost no hash; until the users change.
-Decided: an address may have four passwords waiting, all addresses together 32, and beyond that the answer is 429;
-because one who tries passwords then leaves places, and short waits, to the others; loses: behind one proxy all are one
+Decided: an address may have four passwords waiting, all addresses together 32; beyond that the answer is 429. Someone
+who tries passwords thus leaves places, and short waits, to others; loses: clients behind one proxy count as one
 address.
 """
 
@@ -33,23 +33,23 @@ _MOST_OF_ADDRESS: Final = 4
 
 
 class Passwords:
-    """The users of a file, which is reread; any event loop may ask."""
+    """Checks passwords by a file of users, reread when it changes; any event loop may call."""
 
     def __init__(self, file: WatchedFile[Users]) -> None:
         self._file = file
         self._of = file.current()
         self._key = secrets.token_bytes(32)
-        self._lock = threading.RLock()  # a hash may be done before its callback is added
+        self._lock = threading.RLock()  # a finished hash runs its callback at once, under the lock
         self._known: dict[bytes, float] = {}
-        """Until when a login is known, by a keyed digest of user and password; the oldest first."""
+        """Expiry of known logins (monotonic seconds), by a keyed digest of user and password; the oldest first."""
         self._waiting: dict[bytes, Future[bool]] = {}
         self._of_address: Counter[str] = Counter()
         self._pool = ThreadPoolExecutor(1, "passwords")
 
     async def principal(self, credentials: str, address: str) -> Principal:
-        """The user whose name and password these are, in Base64 as the header has them.
+        """The user with this name and password, in Base64 as in the header.
 
-        Errors: Refused; Unchecked where too many wait.
+        Errors: Refused; Unchecked if too many logins wait.
         """
         name, password = _split(credentials)
         users = self._users()
@@ -80,7 +80,7 @@ class Passwords:
             attempt = self._waiting.get(digest)
             if attempt is None:
                 attempt = self._begin(users, name, password, hashed, address, digest)
-        # Shielded, as several requests may wait for one attempt.
+        # Shielded: several requests may wait for one attempt.
         return await asyncio.shield(asyncio.wrap_future(attempt))
 
     def _begin(self, users: Users, name: str, password: str, hashed: str, address: str, digest: bytes) -> Future[bool]:
@@ -94,7 +94,7 @@ class Passwords:
                 self._of_address[address] -= 1
                 if not self._of_address[address]:
                     del self._of_address[address]
-                if self._waiting.get(digest) is done:  # else the users have changed meanwhile
+                if self._waiting.get(digest) is done:  # else the users have changed
                     del self._waiting[digest]
                     if not done.cancelled() and done.exception() is None and done.result():
                         self._remember(digest)
@@ -109,7 +109,7 @@ class Passwords:
             del self._known[next(iter(self._known))]
 
     def stop(self) -> None:
-        """End the thread; passwords that wait are not checked any more."""
+        """Ends the thread; waiting passwords are not checked."""
         self._pool.shutdown(wait=False, cancel_futures=True)
 
 

@@ -1,4 +1,4 @@
-"""Who a request comes from."""
+"""The principal of a request, kept in its ASGI scope."""
 
 from __future__ import annotations
 
@@ -14,44 +14,44 @@ _FORWARDED: Final = "headrace.forwarded"
 
 @dataclass(frozen=True)
 class Principal:
-    """A user, the subject of a certificate or of a token, by name; `groups` are those that the login tells of."""
+    """The name of a user, or of a certificate's or token's subject; `groups` come from the login."""
 
     name: str
     groups: frozenset[str] = field(default_factory=frozenset)
 
 
 ANONYMOUS: Final = Principal("ANONYMOUS")
-"""Who asks where no login is needed."""
+"""The principal of requests without login."""
 
 
 def principal_of(scope: Scope) -> Principal:
-    """Who asks; ANONYMOUS until a login has found out."""
+    """The request's principal; ANONYMOUS until a login has set one."""
     found: Principal = scope.setdefault("state", {}).get(_PRINCIPAL, ANONYMOUS)
     return found
 
 
 def set_principal(scope: Scope, principal: Principal) -> None:
-    """Say who asks."""
+    """Sets the request's principal."""
     scope.setdefault("state", {})[_PRINCIPAL] = principal
 
 
 def is_forwarded(scope: Scope) -> bool:
-    """Whether it is proven that another worker of the cluster passed this request on."""
+    """True if another worker of the cluster has proven that it forwarded the request."""
     found: bool = scope.setdefault("state", {}).get(_FORWARDED, False)
     return found
 
 
 def set_forwarded(scope: Scope) -> None:
-    """Say that another worker has proven to have passed the request on."""
+    """Marks the request as provenly forwarded by another worker."""
     scope.setdefault("state", {})[_FORWARDED] = True
 
 
 def certificate_of(scope: Scope) -> str | None:
-    """The distinguished name (RFC 2253) of the certificate that the client has shown on this connection."""
+    """The distinguished name (RFC 2253) of the client's certificate on this connection; None without one."""
     found: str | None = scope.setdefault("state", {}).get(_CERTIFICATE)
     return found
 
 
 def certificate_state(distinguished_name: str) -> dict[str, str]:
-    """What a connection adds to the state of its requests, for `certificate_of`."""
+    """The state that a connection adds to its requests, for `certificate_of`."""
     return {_CERTIFICATE: distinguished_name}

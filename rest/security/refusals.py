@@ -1,11 +1,11 @@
-"""Why a request is not let in."""
+"""Reasons to refuse a login."""
 
 from __future__ import annotations
 
 from typing import Final
 
 NO_ACCESS: Final = "User cannot access the resource."
-"""What every client is answered whose login is missing or wrong, in Apache's words: it says no more than that."""
+"""The answer to a missing or wrong login, in Apache's words; it tells no more than that."""
 
 
 class Refused(Exception):

@@ -1,4 +1,4 @@
-"""Whether a request may do what it asks, by the rights file as it is now, and the answer where it may not."""
+"""Checks requests against the present rights file, and words the refusals."""
 
 from __future__ import annotations
 
@@ -16,36 +16,33 @@ RightsFile = WatchedFile[Rights]
 
 
 def rights_of(settings: Mapping[str, Any]) -> RightsFile | None:
-    """The rights file of a worker with these settings; None where everybody may do everything.
-
-    Errors: ConfigError.
-    """
+    """The rights file of a worker with these settings; None if everybody may do everything. Errors: ConfigError."""
     path = settings.get(RIGHTS_FILE)
     return None if path is None else WatchedFile(Path(path), Rights.read)
 
 
 @dataclass(frozen=True)
 class Access:
-    """What the principal of a request may do."""
+    """The rights of a request's principal."""
 
     principal: Principal
     grants: Grants
 
     @classmethod
     def of(cls, principal: Principal, rights: Rights | None) -> Access:
-        """By these rights; None gives all."""
+        """The access by these rights; None gives all."""
         return cls(principal, EVERYTHING if rights is None else rights.of(principal.name, principal.groups))
 
     def may(self, right: Right, connector: str) -> bool:
-        """Whether it is given for this connector."""
+        """True if the right is given for this connector."""
         return self.grants.may(right, connector)
 
     def visible(self, connectors: Iterable[str]) -> list[str]:
-        """Those whose existence may be known."""
+        """The connectors that the requester may view."""
         return [name for name in connectors if self.may(Right.VIEW, name)]
 
     def require(self, right: Right, connector: str) -> None:
-        """Refuse who lacks the right for this connector, in the same words whether or not there is one.
+        """Refuses a requester without the right for this connector, in the same words even if it does not exist.
 
         Errors: Forbidden.
         """
@@ -53,18 +50,12 @@ class Access:
             raise self._refusal(right, f"for the connector {connector!r}")
 
     def require_any(self, right: Right) -> None:
-        """Refuse who has it for no connector.
-
-        Errors: Forbidden.
-        """
+        """Refuses a requester with the right for no connector. Errors: Forbidden."""
         if not self.grants.may_any(right):
             raise self._refusal(right, "" if right is Right.ADMIN else "for any connector")
 
     def require_all(self, right: Right) -> None:
-        """Refuse who does not have it for every connector, by the pattern `*`.
-
-        Errors: Forbidden.
-        """
+        """Refuses a requester without the right for every connector, by the pattern `*`. Errors: Forbidden."""
         if not self.grants.may_all(right):
             raise self._refusal(right, "for all connectors")
 

@@ -1,8 +1,9 @@
-"""What the requester sees of a connector: its config and the traces of its errors only with the right view_config.
+"""Limits answers to what the requester may see: a connector's config and error traces need the right view_config.
 
-Decided: without it the answers stay whole, with an empty config, because consoles list connectors by them; loses: that
-a config is not shown is told by the 403 of GET /connectors/{name}/config only.
-Decided: traces count as config, because errors quote settings; loses: who may view sees that a task FAILED, not why.
+Decided: without it answers are complete but with an empty config, because consoles list connectors by them; loses: only
+the 403 of GET /connectors/{name}/config tells that a config is hidden.
+Decided: traces count as config, because errors quote settings; loses: with view alone one sees that a task FAILED, not
+why.
 """
 
 from __future__ import annotations
@@ -24,13 +25,13 @@ _NO_TRACE: Final = f"The trace needs the right {Right.VIEW_CONFIG}, because it m
 
 @dataclass(frozen=True)
 class Shown:
-    """Makes answers with no more in them than the requester may see."""
+    """Makes answers without anything that the requester may not see."""
 
     access: Access
     masking: Masking
 
     def connector(self, info: ConnectorInfo) -> ConfiguredConnector:
-        """A connector as it is configured."""
+        """A connector as configured."""
         may = self.access.may(Right.VIEW_CONFIG, info.name)
         return ConfiguredConnector.of(info, self.masking.shown(info.config) if may else {})
 
@@ -57,4 +58,4 @@ async def _shown(access: AccessOf, masking: MaskingOf) -> Shown:
 
 
 ShownOf = Annotated[Shown, Depends(_shown)]
-"""What the requester may see."""
+"""Makes the answers for this requester."""

@@ -1,4 +1,4 @@
-"""Bearer tokens: JWTs that are signed with one of the issuer's keys, for this worker, and not expired."""
+"""Checks bearer tokens: JWTs signed with one of the issuer's keys, for this worker, and not expired."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from headrace.rest.security.principal import Principal
 from headrace.rest.security.refusals import Refused
 
 _ALGORITHMS: Final = ("RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA")
-"""Those whose keys are public: with others, such as HS256, whoever can check tokens can make them."""
+"""Algorithms with public keys: with others, such as HS256, whoever can check tokens can make them."""
 _LONGEST: Final = 16 << 10
 
 
 @dataclass(frozen=True)
 class Tokens:
-    """Tells the principals of tokens.
+    """Finds the principals of tokens.
 
     Decided: issuer and audience are required, though Kafka's settings of these names are not, because keys that sign
     for many services or tenants would let in everybody with a token for any of them; loses: two lines more.
@@ -36,10 +36,7 @@ class Tokens:
 
     @classmethod
     def of(cls, settings: Mapping[str, Any]) -> Self:
-        """As the settings have it.
-
-        Errors: ConfigError.
-        """
+        """The check of tokens by these settings. Errors: ConfigError."""
         problems = [
             Problem(key, None, f"{JWKS} needs it.", f"Set it to the {claim} that the tokens have.")
             for key, claim in ((ISSUER, "iss"), (AUDIENCE, "aud"))
@@ -57,10 +54,7 @@ class Tokens:
         )
 
     async def principal(self, token: str) -> Principal:
-        """Who the token is about.
-
-        Errors: Refused; Unchecked where the keys cannot be fetched.
-        """
+        """The subject of the token. Errors: Refused; Unchecked if the keys cannot be fetched."""
         if len(token) > _LONGEST:
             raise Refused(f"the token has more than {_LONGEST} bytes")
         try:
@@ -89,7 +83,7 @@ class Tokens:
 
 
 def _reason(error: Exception) -> str:
-    """What is wrong, which PyJWT says by its types; its texts may quote the token."""
+    """The fault by PyJWT's type of error; its texts may quote the token."""
     reasons = {
         jwt.ExpiredSignatureError: "it has expired",
         jwt.ImmatureSignatureError: "it is not valid yet",
@@ -103,7 +97,7 @@ def _reason(error: Exception) -> str:
 
 
 def _claim(claims: Mapping[str, Any], name: str) -> Any:
-    """A claim by its name, or by the names that lead to it."""
+    """A claim by its name, or by names joined with dots that lead to it."""
     if name in claims:
         return claims[name]
     first, _, rest = name.partition(".")

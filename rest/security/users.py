@@ -1,4 +1,4 @@
-"""The users of Basic authentication, in a properties file: where the settings name it, and what it says."""
+"""The users of Basic authentication: finds their properties file, and reads it."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ MODULE: Final = "org.apache.kafka.connect.rest.basic.auth.extension.PropertyFile
 _HASH: Final = re.compile(r"\$2[abxy]\$(\d\d)\$[./A-Za-z0-9]{53}")
 _BEGINS_AS_HASH: Final = re.compile(r"\$2[abxy]?\$")
 _MOST_COST: Final = 15
-"""One more doubles the time; 12 takes about 0.2 s."""
+"""The highest bcrypt cost; one more doubles the time, 12 takes about 0.2 s."""
 _LONGEST: Final = 72
-"""What bcrypt takes of a password, everywhere."""
+"""The bytes of a password that bcrypt uses."""
 _EXAMPLE: Final = f'{SECTION} {{ {MODULE} required file="/etc/kafka/users.properties"; }};'
 
 
@@ -38,7 +38,7 @@ class Users:
     stored: Mapping[str, str] = field(repr=False)
 
     def hash_for(self, name: str) -> str | None:
-        """The hash to check the user's password with. A user without one gets the costliest of all, if any.
+        """The hash to check the user's password with. A user without one gets the costliest hash, if there is any.
 
         So an answer takes equally long for known and unknown users, and for plain and hashed passwords.
         """
@@ -50,18 +50,18 @@ class Users:
         return max(hashes, key=_cost, default=None)
 
     def has_plain(self, name: str, password: str) -> bool:
-        """Whether this is the plain password of the user."""
+        """True if this is the user's plain password."""
         stored = self.stored.get(name)
-        # Of equal length, so that the time tells nothing.
+        # Digests of equal length, so that the time reveals nothing.
         return hmac.compare_digest(_digest(password), _digest(stored or "")) and stored is not None
 
     def has_hashed(self, name: str, password: str, hashed: str) -> bool:
-        """True if this is the user's password; `hashed` is what `hash_for` gave. Takes equally long for all users."""
+        """True if this is the user's password; `hashed`: from `hash_for`. Takes equally long for all users."""
         try:
             matches = bcrypt.checkpw(password.encode()[:_LONGEST], hashed.encode())
         except ValueError:
             return False
-        for cost in range(_cost(hashed), _cost(self._costliest or hashed)):  # each takes as long as all before
+        for cost in range(_cost(hashed), _cost(self._costliest or hashed)):  # each takes as long as all before it
             bcrypt.checkpw(b"", f"$2b${cost:02d}${'.' * 53}".encode())
         own = self.stored.get(name, "")
         return matches and own == hashed if _HASH.fullmatch(own) else self.has_plain(name, password)
@@ -79,10 +79,7 @@ def _digest(text: str) -> bytes:
 
 
 def read_users(path: Path) -> Users:
-    """The users in a file.
-
-    Errors: ConfigError, which names no password.
-    """
+    """The users in a file. Errors: ConfigError without passwords."""
     where = str(path)
     try:
         found = read_properties(path)
@@ -99,8 +96,8 @@ def read_users(path: Path) -> Users:
 
 
 def _faults(found: Mapping[str, str]) -> list[tuple[str, str]]:
-    # Decided: an empty file is refused, although Apache's module lets everybody in with it, because a file that was
-    # lost would open the worker; loses: who wants no login has to remove the setting.
+    # Decided: an empty file is refused, although Apache's module lets everybody in with it, because a lost file would
+    # open the worker; loses: to switch the login off, the setting has to be removed.
     if not found:
         return [("It has no users.", "Add lines user=password or user=<bcrypt hash>.")]
     faults = []
@@ -118,9 +115,9 @@ def _faults(found: Mapping[str, str]) -> list[tuple[str, str]]:
 
 
 def users_file(settings: Mapping[str, Any], environment: Mapping[str, str], *, as_apache: bool) -> Path | None:
-    """The file of users; `as_apache`: Apache's extension is asked for, which finds it through a JAAS file.
+    """The file of users; `as_apache`: if no setting names it, a JAAS file must, as for Apache's extension.
 
-    Errors: ConfigError with what to do.
+    Errors: ConfigError with remedies.
     """
     named = settings.get(USERS_FILE)
     if named is not None:
@@ -140,7 +137,7 @@ def users_file(settings: Mapping[str, Any], environment: Mapping[str, str], *, a
 
 
 def _in_jaas(key: str, jaas: str) -> str:
-    """The file of users that a JAAS file names. Errors: ConfigError."""
+    """The file of users in a JAAS file. Errors: ConfigError."""
     try:
         sections = parse_jaas(Path(jaas).read_text(encoding="utf-8"))
     except OSError as error:

@@ -1,4 +1,4 @@
-"""A file whose value is read again when the file has changed."""
+"""A file whose value is reread when the file changes."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ _LOOK_S: Final = 1.0
 
 
 class WatchedFile(Generic[T]):
-    """The value of a file, at most a second old; any thread may ask.
+    """The value of a file, at most a second old; any thread may call.
 
-    What cannot be read any more keeps the value that it had, and the log says so.
+    If the file cannot be read any more, the last value stays, and the log says so.
 
-    Decided: the file is looked at on the thread that asks, because a look takes microseconds; loses: a hung network
-    mount holds up REST.
+    Decided: the calling thread checks the file, because that takes microseconds; loses: a hung network mount blocks
+    REST.
     """
 
     def __init__(self, path: Path, read: Callable[[Path], T]) -> None:
-        """Errors: ConfigError of `read`."""
+        """Reads the file. Errors: ConfigError of `read`."""
         self._path = path
         self._read = read
         self._lock = threading.Lock()
@@ -38,7 +38,7 @@ class WatchedFile(Generic[T]):
         self._next_look = time.monotonic() + _LOOK_S
 
     def current(self) -> T:
-        """The value of the file as it is now."""
+        """The present value of the file."""
         if time.monotonic() >= self._next_look and self._lock.acquire(blocking=False):
             try:
                 self._renew()
@@ -60,7 +60,7 @@ class WatchedFile(Generic[T]):
             log.info("%s has changed and was read again", self._path)
 
     def _look(self) -> object:
-        """What is another after a change; taken before the file is read, so that no change is missed."""
+        """A stamp that differs after a change; taken before the file is read, so that no change is missed."""
         try:
             found = os.stat(self._path)
         except OSError as error:

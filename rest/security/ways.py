@@ -1,8 +1,8 @@
-"""The ways to log in that a worker's settings ask for.
+"""The login methods that a worker's settings switch on.
 
-Decided: `Authorization` of a kind that is served decides alone, and a certificate counts only without it; because a
-proxy with a certificate passes on what its users send, and a wrong password must not make them the proxy; loses: a
-client with a certificate must not send a wrong `Authorization`.
+Decided: an `Authorization` of a supported kind decides alone; a certificate counts only without it. A proxy with a
+certificate passes on its users' headers, and a wrong password must not make them the proxy; loses: a client with a
+certificate must not send a wrong `Authorization`.
 """
 
 from __future__ import annotations
@@ -31,26 +31,23 @@ if TYPE_CHECKING:
     from headrace.rest.security.tokens import Tokens
 
 BASIC_AUTH: Final = "org.apache.kafka.connect.rest.basic.auth.extension.BasicAuthSecurityRestExtension"
-"""Apache's extension, which is built in here."""
+"""Apache's extension, which is built in."""
 BASIC_AUTH_NAMES: Final = (BASIC_AUTH, BASIC_AUTH.rpartition(".")[2])
 
 
 @dataclass(frozen=True)
 class Ways:
-    """The ways to log in; any event loop may ask."""
+    """The login methods; any event loop may call."""
 
     passwords: Passwords | None = None
     tokens: Tokens | None = None
     certificates: PrincipalMapping | None = None
     open_paths: frozenset[str] = frozenset()
-    """What needs no login."""
+    """Paths without login."""
 
     @classmethod
     def of(cls, settings: Mapping[str, Any], environment: Mapping[str, str]) -> Self | None:
-        """As these settings have it, None where they ask for no login.
-
-        Errors: ConfigError with what to do.
-        """
+        """The login methods of these settings; None if there are none. Errors: ConfigError with remedies."""
         if problems := list(_half(settings)):
             raise ConfigError(problems)
         passwords, tokens = _passwords(settings, environment), _tokens(settings)
@@ -60,10 +57,7 @@ class Ways:
         return cls(passwords, tokens, certificates, frozenset(settings.get(OPEN_PATHS, ())))
 
     async def principal(self, authorization: str | None, certificate: str | None, address: str) -> Principal | None:
-        """Who asks with this header and certificate; None without either.
-
-        Errors: Refused, Unchecked.
-        """
+        """The principal by this header and certificate; None without either. Errors: Refused, Unchecked."""
         scheme, _, credentials = (authorization or "").partition(" ")
         match scheme.lower():
             case "basic" if self.passwords is not None:
@@ -78,15 +72,15 @@ class Ways:
 
     @property
     def challenge(self) -> str | None:
-        """What a 401 says of how to log in.
+        """The `WWW-Authenticate` header of a 401; None: no header.
 
-        Decided: nothing of Basic, as in Apache's, because browsers would ask for a password and then send it with
+        Decided: nothing for Basic, as in Apache's, because browsers would ask for a password and then send it with
         every request that a page makes; loses: clients that send a password only when asked.
         """
         return None if self.tokens is None else "Bearer"
 
     def stop(self) -> None:
-        """End their threads."""
+        """Ends the threads."""
         if self.passwords is not None:
             self.passwords.stop()
         if self.tokens is not None:
@@ -111,7 +105,7 @@ def _tokens(settings: Mapping[str, Any]) -> Tokens | None:
 
 
 def _half(settings: Mapping[str, Any]) -> Iterator[Problem]:
-    """Settings of a way to log in without the one that switches it on: whoever sets them takes it to be on."""
+    """Problems of settings of a login method without the setting that switches it on."""
     beside = {
         JAAS_FILE: (f"{EXTENSIONS}={BASIC_AUTH}", _asks_for_passwords(settings)),
         ISSUER: (f"{JWKS} to the issuer's jwks_uri", settings.get(JWKS)),
@@ -127,7 +121,7 @@ def _asks_for_passwords(settings: Mapping[str, Any]) -> bool:
 
 
 def without_certificates(settings: Mapping[str, Any], props: Mapping[str, str]) -> list[Problem]:
-    """What is wrong where certificates are to be logins and no client is asked for one."""
+    """Problems if certificates are to be logins, but no listener asks clients for one."""
     keys = ("ssl.client.auth", "listeners.https.ssl.client.auth", "admin.listeners.https.ssl.client.auth")
     if not settings.get(CERTIFICATES) or any(props.get(key, "none").strip() != "none" for key in keys):
         return []
