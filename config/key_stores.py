@@ -202,7 +202,9 @@ def _der_contents(encrypted: bytes) -> bytes:
 
 
 def der_element(data: bytes, at: int) -> tuple[int, int]:
-    """Start and end of the contents of the DER element at this offset."""
+    """Start and end of the contents of the DER element at this offset. Errors: ValueError if there is none."""
+    if at + 2 > len(data):
+        raise ValueError("it ends within an entry")
     length, start = data[at + 1], at + 2
     if length & 0x80:
         size = length & 0x7F

@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Final, NamedTuple
 
 from headrace.config.connector.settings import SINK, SOURCE
-from headrace.config.name_regex import name_regex
+from headrace.config.name_regex import TooSlowError, name_regex
 from headrace.config.problems import ConfigError, Problem
 from headrace.config.settings import Settings, SettingValue
 from headrace.config.values import shown
@@ -40,11 +40,14 @@ def sink_conflicts(found: Mapping[str, SettingValue], worker_group: str | None, 
             f"The DLQ topic '{dead_letters}' may not be included in the list of topics "
             f"('topics={shown(list(topics))}') consumed by the connector"
         )
-    if readable and consumes(dead_letters, (), regex):
-        both[1].append(
-            f"The DLQ topic '{dead_letters}' may not be matched by the regex for the topics "
-            f"('topics.regex={regex}') consumed by the connector"
-        )
+    try:
+        if readable and consumes(dead_letters, (), regex):
+            both[1].append(
+                f"The DLQ topic '{dead_letters}' may not be matched by the regex for the topics "
+                f"('topics.regex={regex}') consumed by the connector"
+            )
+    except TooSlowError as error:
+        both[1] += [f"{one.message}. {one.remedy}" for one in error.problems]
     if worker_group is not None:
         _group_conflict(found, worker_group, overridden_group)
 

@@ -133,7 +133,6 @@ CLASS_KEYS: Final = {
     "partitioner.class": (
         "org.apache.kafka.clients.producer.internals.DefaultPartitioner",
         "org.apache.kafka.clients.producer.internals.BuiltInPartitioner",
-        "org.apache.kafka.clients.producer.UniformStickyPartitioner",
     ),
     "sasl.client.callback.handler.class": (msk_iam.CLIENT_HANDLER,),
     "sasl.login.callback.handler.class": (

@@ -45,7 +45,7 @@ class Listener:
 
 def parse_listener(text: str, key: str = "listeners") -> Listener:
     """The listener `protocol://hostname:port`. Errors: ConfigError."""
-    match = _LISTENER.match(text)
+    match = _LISTENER.fullmatch(text)
     if match is None:
         message = "Listener doesn't have the right format (protocol://hostname:port)."
         raise ConfigError(Problem(key, text, message, "Write it like http://127.0.0.1:8083, or http://:8083 for all."))

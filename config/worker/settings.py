@@ -55,10 +55,18 @@ def header_rules(text: str) -> list[str]:
     return [rule.strip() for rule in [*rules, current]] if text.strip() else []
 
 
+def _is_integer(text: str) -> bool:
+    try:
+        int(text)
+    except ValueError:
+        return False
+    return True
+
+
 def _headers(name: str, value: Any) -> str | None:
     for rule in header_rules(value):
         action, _, pair = rule.partition(" ")
-        header, colon, _ = pair.partition(":")
+        header, colon, value_text = pair.partition(":")
         if not pair:
             return f"Invalid format of header config '{rule}'. Expected: '[action] [header name]:[header value]'"
         if action not in _HEADER_ACTIONS:
@@ -68,6 +76,8 @@ def _headers(name: str, value: Any) -> str | None:
             return f"Invalid format of header name and header value pair '{pair}'. {expected}"
         if not header.strip() or len(header.split()) != 1:
             return f"Invalid header name '{header}'. The '[header name]' cannot contain whitespace"
+        if action.endswith("Date") and not _is_integer(value_text):
+            return f"Invalid header value '{value_text.strip()}'. {action} expects milliseconds from now, an integer"
     return None
 
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from headrace.config.connector.config import sink_conflicts
 from headrace.config.connector.error_handling import ErrorHandling, error_problems
+from headrace.config.connector.settings import SINK as SETTINGS
 
 SINK = {"name": "s", "connector.class": "C", "topics": "a,b"}
 RETRY = {**SINK, "errors.retry.topic.name": "r", "errors.retry.timeout": "1000"}
@@ -46,3 +48,15 @@ def test_what_a_retry_topic_rules_out(changed: dict[str, str | None], said: str)
 
 def test_a_regex_that_is_refused_rules_out_no_retry_topic() -> None:
     assert error_problems("sink", {**RETRY, "topics": None, "topics.regex": "((a{900}){900}"}) == []
+
+
+@pytest.mark.parametrize("topic", ["errors.retry.topic.name", "errors.deadletterqueue.topic.name"])
+def test_a_regex_that_takes_too_long_is_an_error_of_the_config(topic: str) -> None:
+    slow = {"name": "s", "topics.regex": "(a|aa)+$", topic: "a" * 40 + "b", "errors.retry.timeout": "1000"}
+    if topic == "errors.retry.topic.name":
+        (problem,) = error_problems("sink", slow)
+        assert "takes longer than" in problem.message
+    else:
+        found = SETTINGS.validate(slow)
+        sink_conflicts(found, None, None)
+        assert "takes longer than" in found["topics.regex"].errors[-1]

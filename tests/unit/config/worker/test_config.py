@@ -119,6 +119,11 @@ def test_everything_wrong_is_told_at_once() -> None:
             "Invalid header name 'X A'. The '[header name]' cannot contain whitespace",
         ),
         (
+            "response.http.headers.config",
+            "setDate Expires: soon",
+            "Invalid header value 'soon'. setDate expects milliseconds from now, an integer",
+        ),
+        (
             "security.protocol",
             "plain",
             "Invalid value plain for configuration security.protocol: String must be one of (case insensitive): "

@@ -31,6 +31,7 @@ def test_listeners_are_read(text: str, listener: Listener) -> None:
     ("text", "message"),
     [
         ("foo", "Listener doesn't have the right format (protocol://hostname:port)."),
+        ("http://a:8083/connect x", "Listener doesn't have the right format (protocol://hostname:port)."),
         ("http://a", "Listener doesn't have the right format (protocol://hostname:port)."),
         ("ftp://a:1", 'Listener protocol must be either "http" or "https".'),
         ("http://a:70000", "Listener port must be from 0 to 65535."),
