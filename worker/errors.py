@@ -82,7 +82,7 @@ class Conflict(ConnectError):
 
 
 class Elsewhere(Conflict):
-    """Another worker decides it; `url` is where that one answers, None while nobody knows."""
+    """Another worker decides it; `url` is that worker's, None while unknown."""
 
     def __init__(self, url: str | None) -> None:
         super().__init__(
@@ -94,7 +94,7 @@ class Elsewhere(Conflict):
 
 
 class Overtaken(Conflict):
-    """A newer request, or the end of the connector, came before this request was begun. Nothing has failed."""
+    """A newer request, or the connector's end, came before this request was begun. Nothing has failed."""
 
 
 class Starting(ConnectError):

@@ -1,4 +1,4 @@
-"""Java's logger names, and the loggers here that do these classes' work: levels for the former reach the latter."""
+"""Java's logger names, and the loggers of the modules that do their work: levels for the former reach the latter."""
 
 from __future__ import annotations
 
@@ -68,16 +68,16 @@ LOGGERS: Final[Mapping[str, tuple[str, ...]]] = {
     "io.confluent.kafka.schemaregistry": ("converters.registry",),
     "io.confluent.kafka.serializers": ("converters.avro", "converters.registry"),
 }
-"""Of each class or package of Java's the modules here, without the name of this package; the empty one is all."""
+"""By Java class or package the modules, without this package's name; the empty one means all."""
 
 _BROAD: Final = (_CONNECT, f"{_CONNECT}.runtime")
 """Packages that say too little about a class in them."""
 
 
 def loggers_for(java: str) -> list[str]:
-    """The loggers that a level for this class or package of Java's is for; none where nothing here does its work.
+    """The loggers for a level of this Java class or package; empty if no module does its work.
 
-    For a class that is not listed those of its package, unless that stands for all.
+    For a class that is not listed: those of its package, unless that stands for all.
     """
     below = [modules for name, modules in LOGGERS.items() if name == java or name.startswith(f"{java}.")]
     if not below:

@@ -29,12 +29,12 @@ _QUIET: Final = {
     "kafka.net.selector": logging.ERROR,  # it warns of each step of its own that a busy machine made slow
 }
 _LOADING: Final = "Coordinator load in progress: retrying"
-"""A broker that has just started says so for a moment; librdkafka asks again."""
+"""Logged for a moment by a broker that has just started; librdkafka asks again."""
 
 AUDIT_LOGGER: Final = "headrace.audit"
 """Writes a line for each change over REST."""
 _QUOTING: Final = ("headrace.rest.", "headrace.config.", AUDIT_LOGGER, "uvicorn")
-"""The loggers whose lines quote requests; those of others may quote what a connector was told."""
+"""The loggers whose lines quote requests; those of others may quote a connector's configuration."""
 _LONGEST: Final = 64 << 10
 """The most characters of a line and its trace, which may quote what a request sent."""
 # All but tabs and line ends, with the marks that turn the direction of text, and halves of surrogate pairs.
@@ -47,7 +47,7 @@ _of_child = ""
 
 @contextmanager
 def connector_context(connector: str, *scope: str, redaction: Redaction | None = None) -> Iterator[None]:
-    """Within it, this thread's log lines name the connector and the scope: `worker`, `task-0`, `task-0`, `offsets`.
+    """Name the connector and the scope in this thread's log lines: `worker`, `task-0`, `task-0`, `offsets`.
 
     They, and errors that leave it, are without the secrets of `redaction`, by default of the one around.
     """
@@ -61,9 +61,9 @@ def connector_context(connector: str, *scope: str, redaction: Redaction | None =
 
 @contextmanager
 def worker_context(worker: str) -> Iterator[None]:
-    """Within it, log lines name this worker, which shares its process with others: `[A->B|connector|task-0]`.
+    """Name this worker, which shares its process with others, in log lines: `[A->B|connector|task-0]`.
 
-    So do those of threads that are made within it, where they run in a copy of their maker's context.
+    Threads made within it do so too, if they run in a copy of their maker's context.
     """
     token = _worker.set(worker)
     try:
@@ -95,17 +95,17 @@ class ConnectFormatter(logging.Formatter):
 
 
 class _Handler(logging.StreamHandler[TextIO]):
-    """Writes lines to a stream, of repeated ones their number; of the last ones when the process ends."""
+    """Writes lines to a stream, and the number of repeated ones, at the latest when the process ends."""
 
     def __init__(self, stream: TextIO) -> None:
         super().__init__(stream)
         self.setFormatter(ConnectFormatter())
         # py4j writes a traceback to the root logger whenever a JVM ends; the caller logs its meaning.
         self.addFilter(lambda line: not (line.name == "root" and "py4j" in line.pathname))
-        # Invariant 6: below, py4j writes all that it sends, its token and the passwords of databases among it.
+        # Invariant 6: below, py4j writes all that it sends, including its token and the passwords of databases.
         self.addFilter(lambda line: not (line.name.startswith("py4j") and line.levelno < logging.WARNING))
         self.addFilter(lambda line: not (line.name.endswith(".client") and _LOADING in line.getMessage()))
-        # A handler writes under its own lock; the lines that count come while it is not held, and pass no filter.
+        # A handler writes under its own lock; the summaries come while it is not held, and pass no filter.
         self._repeated = RepeatedLines(self._write, _prefix, lambda line: _shown(line, line.getMessage()))
         self.addFilter(lambda line: line.name == AUDIT_LOGGER or self._repeated.filter(line))
 
@@ -128,14 +128,14 @@ def _bounded(text: str) -> str:
 
 
 def _shown(record: logging.LogRecord, text: str) -> str:
-    """A text of the record's without secrets."""
+    """Remove secrets from a text of the record."""
     for error in (record.exc_info[1] if record.exc_info else None, *_errors_in(record.args)):
         text = text if error is None else hidden_of(error, text)
     return inert(hide_in_line(text, quotes=record.name.startswith(_QUOTING) and not record.exc_info))
 
 
 def inert(text: str) -> str:
-    """The text with control characters escaped; no line after its first begins as a line of the log does."""
+    """Escape control characters; no line after the first begins as a line of the log does."""
     return _CONTROL.sub(lambda found: ascii(found[0])[1:-1], text).replace("\n[", "\n [")
 
 
@@ -180,7 +180,7 @@ def set_up_child(context: str) -> None:
 
 
 def take_uncaught() -> None:
-    """Log errors that end a thread unexpectedly, without secrets; Python would write them as they are."""
+    """Log errors that end a thread unexpectedly, without secrets; Python would write them unchanged."""
 
     def thread_ended(error: threading.ExceptHookArgs) -> None:
         name = "?" if error.thread is None else error.thread.name
@@ -193,27 +193,27 @@ def take_uncaught() -> None:
 
 
 def level_name(level: int) -> str:
-    """The name that log4j has for it."""
+    """log4j's name for the level."""
     return next((name for name, value in LEVELS.items() if value <= level and name != "OFF"), "ALL")
 
 
 def levels() -> dict[str, tuple[str, int | None]]:
-    """Level and time of the last change (epoch ms) of `root` and of each logger that has a level of its own, sorted."""
+    """Level and time of the last change (epoch ms) of `root` and of each logger with its own level, sorted."""
     found = {name: logger for name, logger in _loggers().items() if logger.level}
     return {name: (_level(logger), _changed_ms.get(name)) for name, logger in sorted(found.items())}
 
 
 def level(name: str) -> tuple[str, int | None] | None:
-    """Effective level and time of the last change of a logger, by Java's name or ours; None for an unknown one."""
+    """Effective level and time of the last change of a logger, by Java's name or ours; None if unknown."""
     ours = loggers_for(name)
     logger = _loggers().get(name) or (logging.getLogger(ours[0]) if ours else None)
     return None if logger is None else (_level(logger), _changed_ms.get(name))
 
 
 def set_level(name: str, wanted: str) -> list[str]:
-    """Set the level of the logger and those below it (`root`: all), one of `LEVELS`; their names, sorted.
+    """Set the level, one of `LEVELS`, of the logger and those below it (`root`: all); returns their sorted names.
 
-    A name of Java's stands for itself, also in Java plugins, and for the loggers here that do its work.
+    A name of Java's stands for itself, also in Java plugins, and for the worker's loggers that do its work.
     """
     named = [] if name == "root" else [name, *loggers_for(name)]
     for one in named:

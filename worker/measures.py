@@ -18,7 +18,7 @@ class StartupCounter:
 
     @contextlib.contextmanager
     def attempt(self) -> Iterator[None]:
-        """One start; what it raises counts as a failure."""
+        """Count one start; an error raised in it counts as a failure."""
         with self._lock:
             self.attempts += 1
         try:
@@ -30,7 +30,7 @@ class StartupCounter:
 
 
 class Rebalances:
-    """How often there was one, and how long they took; any thread may ask."""
+    """Counts rebalances and their durations; any thread may ask."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
@@ -41,12 +41,12 @@ class Rebalances:
         self._total_s = self._most_s = 0.0
 
     def began(self) -> None:
-        """One is under way."""
+        """Note that a rebalance is under way."""
         with self._lock:
             self._began = self._clock() if self._began is None else self._began
 
     def ended(self) -> None:
-        """The worker was given its work; a rebalance that others began took no time here."""
+        """Note that the worker was given its work; a rebalance that others began took no time on this worker."""
         with self._lock:
             now = self._clock()
             took_s = 0.0 if self._began is None else now - self._began

@@ -1,4 +1,4 @@
-"""The values that every room of the worker speaks of: connectors, tasks, their states and statuses."""
+"""The values that every room of the worker uses: connectors, tasks, their states and statuses."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ if TYPE_CHECKING:
     from headrace.config.connector.unread import Unread
 
 Config = Mapping[str, str | None]
-"""A connector's configuration as an operator gave it; a null value counts as one that is absent."""
+"""A connector's configuration as an operator gave it; a null value counts as absent."""
 
 Kind = Literal["source", "sink"]
 
 Offset = tuple[Mapping[str, Any], Mapping[str, Any] | None]
-"""A partition, and how far it is read."""
+"""A partition, and its offset."""
 
 
 class State(StrEnum):
@@ -31,12 +31,12 @@ class State(StrEnum):
 
 
 class AutoRestart(StrEnum):
-    """Whether starting a failed task again by itself may help."""
+    """Says if an automatic start of a failed task may help."""
 
     NO = "no"
     YES = "yes"
     BY_NEW_LOGIN = "by a new login"
-    """Where variables of the config may have other credentials by then: the same ones would lock the account."""
+    """Only if variables of the config may have other credentials by then: the same ones would lock the account."""
 
 
 class TargetState(StrEnum):
@@ -52,7 +52,7 @@ INITIAL_STATES: Final[Mapping[str, TargetState]] = {
     "PAUSED": TargetState.PAUSED,
     "STOPPED": TargetState.STOPPED,
 }
-"""The target of a new connector, by the names that `initial_state` has for it."""
+"""The target of a new connector, by its name in `initial_state`."""
 
 
 class TaskId(NamedTuple):
@@ -67,13 +67,13 @@ class TaskId(NamedTuple):
 
 @dataclass(frozen=True)
 class ConnectorInfo:
-    """A connector as it was configured."""
+    """A connector with its configuration."""
 
     name: str
     config: Config
     tasks: Sequence[TaskId]
     type: str
-    """`source`, `sink`, or `unknown` where its class is not known here."""
+    """`source`, `sink`, or `unknown` if this worker does not know its class."""
     unread: Sequence[Unread] = ()
     """The settings that nothing reads; empty unless the config was just given."""
 
@@ -88,12 +88,12 @@ class TaskInfo:
 
 @dataclass(frozen=True)
 class Status:
-    """The status of a connector or a task that one worker reported last."""
+    """The status of a connector or a task, as one worker reported it last."""
 
     state: State
     worker_id: str
     version: str | None = None
-    """Of the plugin."""
+    """The plugin's."""
     trace: str | None = None
     generation: int = 0
 
@@ -110,7 +110,7 @@ class ConnectorState:
 
 @dataclass(frozen=True)
 class Signed:
-    """A request of another worker of the cluster: its raw body and what it says to be its signature."""
+    """A request of another worker of the cluster: its raw body and its claimed signature."""
 
     body: bytes
     signature: str | None
@@ -126,7 +126,7 @@ class Signed:
 
 @dataclass(frozen=True)
 class PluginInfo:
-    """A plugin that can be used here."""
+    """A plugin that this worker can use."""
 
     class_name: str
     type: str
@@ -135,7 +135,7 @@ class PluginInfo:
 
 @dataclass(frozen=True)
 class Health:
-    """Whether the worker can take requests."""
+    """The worker's ability to take requests."""
 
     status: Literal["healthy", "starting", "unhealthy"]
     message: str

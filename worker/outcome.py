@@ -1,4 +1,4 @@
-"""How far a batch got, wherever it ran: one type for all of a batch, and one merge for what its parts reached."""
+"""The outcome of a batch, wherever it ran: one type for all of a batch, and one merge of its parts' results."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Progress:
     reason: str | None = None
 
     def result(self, **place: Any) -> PartitionResult:
-        """The counts as a result; `place` names the partition, and how far it got."""
+        """Convert the counts to a result; `place` names the partition, and how far it got."""
         return PartitionResult(
             **place, written=self.written, dropped=self.dropped, bad=self.bad, stop=self.stop, reason=self.reason
         )
@@ -50,7 +50,7 @@ class Outcome(Generic[Key]):
         return {one.stop for one in self if one.stop is not None}
 
     def add(self, key: Key, now: PartitionResult) -> None:
-        """Merge what the next part of the batch reached in a partition or split.
+        """Merge the result of the batch's next part in a partition or split.
 
         After a stop nothing counts. Without one nothing goes back: slow records are refused last, although they lie
         before rows that were written.
@@ -76,7 +76,7 @@ class Outcome(Generic[Key]):
 
 
 def read_to(outcome: Outcome[TopicPartition], ends: Mapping[TopicPartition, int]) -> None:
-    """Note that partitions that did not stop were read to these ends: after their rows are only gaps and markers."""
+    """Note that partitions without a stop were read to these ends: after their rows are only gaps and markers."""
     for partition, end in ends.items():
         reached = outcome.of.get(partition, PartitionResult(partition))
         outcome.of[partition] = reached if reached.stop is not None else replace(reached, upto=end - 1)

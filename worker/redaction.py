@@ -1,12 +1,11 @@
 """The secrets of one connector, or of the worker, and texts without them (Invariant 6).
 
-    with connector_context(name, "task-0", redaction=definition.redaction()):   # lines and errors from here: its own
-        config = definition.plain                                               # what providers give is learned
+    with connector_context(name, "task-0", redaction=definition.redaction()):   # lines and errors inside: its own
+        config = definition.plain                                               # learns providers' values
 
-A secret is hidden where its own connector speaks: in the lines, statuses, dead letters and errors of its scope, which
-also hide the worker's secrets. A name in a plain setting of the same connector (a topic, a table, a user), and what is
-short or an ordinary word, is hidden only where it stands as the value of a secret: `password=connect` loses it,
-`connectors` does not.
+A secret is hidden in the lines, statuses, dead letters and errors of its own connector's scope, which also hide the
+worker's secrets. Two kinds are hidden only as the value of a secret: a name in a plain setting of the same connector (a
+topic, a table, a user), and a short or ordinary word: `password=connect` loses it, `connectors` does not.
 
     line                                    hidden
     within a connector's scope              its secrets and the worker's
@@ -47,7 +46,7 @@ _USER: Final = r"(?:://[^/\s:@]{0,250}:|jdbc:oracle:\w{1,9}:[^/\s@]{0,250}/)"
 _LOGINS: Final = tuple(re.compile(rf"{_USER}({signs})@") for signs in (r"[^/\s@]+", r"[^/\s]+", r"[^\s@]{1,1000}"))
 """A password may hold @ or /: up to the first @, and to the last one before the next /."""
 _NAME_LIST: Final = re.compile(r"\s*+[\w.$-]*+(?:\s*+,\s*+[\w.$-]*+)*+\s*")
-"""Of topics, tables, classes; no URL, login, statement or text of options."""
+"""A list of names of topics, tables or classes; no URL, login, statement or text of options."""
 _ESCAPED: Final = re.compile(r"\\(.)")
 VARIABLE: Final = re.compile(r"\$\{[^}]*\}")
 """A value that is a variable is no secret."""
@@ -59,7 +58,7 @@ _QUOTES: Final = r"""\\*["'(\[]*"""
 # Not within a word; an escape such as \n may stand before it.
 _BEGINS: Final = r"(?:(?<![A-Za-z0-9])|(?<=\\[nrtbf])|(?<=\\x[0-9a-f]{2})|(?<=\\u[0-9a-f]{4})|(?<=%[0-9A-Fa-f]{2}))"
 _LOGIN_BYTES: Final = re.compile(r"""(auth_bytes=)b(["']).*?\2""")
-"""Of kafka-python's requests, which it writes at DEBUG."""
+"""In kafka-python's requests, which it writes at DEBUG."""
 _ENDS: Final = r"(?![A-Za-z0-9])"
 
 
@@ -82,7 +81,7 @@ class Redaction:
         shown: Mapping[str, str | None] | None = None,
         provided: Iterable[str] = (),
     ) -> Self:
-        """The secrets of a config as it was given, of which `shown` hides some, and what was `provided` for it."""
+        """Collect the secrets of a given config, of which `shown` hides some, and values `provided` for it."""
         secret = {key for key in config if looks_secret(key) or (shown is not None and shown.get(key) == HIDDEN)}
         plain = [value for key, value in config.items() if key not in secret and _NAME_LIST.fullmatch(value)]
         return cls([*secrets_of(config, shown), *provided], plain, {key for key in secret if not looks_secret(key)})
@@ -101,7 +100,7 @@ class Redaction:
                     self._note(new)
 
     def run(self) -> Self:
-        """Have `hide_everywhere` hide these secrets, too, and those that are learned, while this is in use."""
+        """Have `hide_everywhere` hide these secrets, too, and learned ones, while this is in use."""
         with self._lock:
             self._runs = True
             self._note(self._secrets)
@@ -112,7 +111,7 @@ class Redaction:
         return self._secrets, self._plain, self._names
 
     def hide(self, text: str) -> str:
-        """The text without these secrets, and without the worker's."""
+        """Remove these secrets, and the worker's, from the text."""
         there = [secret for secret in self._all() if any(form in text for form in _forms(secret))]
         if not there:
             return text
@@ -120,7 +119,7 @@ class Redaction:
         return _without(self.hide_values(text, there), (form for secret in whole for form in _forms(secret)))
 
     def hide_values(self, text: str, secrets: Collection[str] | None = None) -> str:
-        """The text without these secrets where they stand as values of secrets: `password=…`, `://user:…@`."""
+        """Remove these secrets from the text as values of secrets: `password=…`, `://user:…@`."""
         secrets = self._all() if secrets is None else secrets
         there = {form for secret in secrets for form in _forms(secret) if form in text}
         if not there:
@@ -144,7 +143,7 @@ class Redaction:
         return self._secrets if self is WORKER else (*self._secrets, *WORKER._secrets)
 
     def _tells(self, secret: str) -> bool:
-        """Whether it is neither short, nor ordinary, nor a name in a plain setting of the same connector."""
+        """True if it is neither short, nor ordinary, nor a name in a plain setting of the same connector."""
         return (
             bool(telling(secret)) and not _ORDINARY.fullmatch(secret) and not any(secret in one for one in self._plain)
         )
@@ -162,7 +161,7 @@ _running_lock: Final = threading.Lock()
 
 @contextlib.contextmanager
 def redaction_scope(redaction: Redaction | None) -> Iterator[None]:
-    """Within it, lines and learned secrets are of this redaction (None: of the one around); errors take it along."""
+    """Use this redaction inside (None: the one around) for lines and learned secrets; errors carry it along."""
     within = redaction or _scope.get()
     token = _scope.set(within)
     try:
@@ -176,7 +175,7 @@ def redaction_scope(redaction: Redaction | None) -> Iterator[None]:
 
 
 def current() -> Redaction | None:
-    """The redaction of the scope that this thread is in."""
+    """The redaction of this thread's scope."""
     return _scope.get()
 
 
@@ -202,7 +201,7 @@ def take_along(error: BaseException, redaction: Redaction) -> None:
 
 
 def hidden_of(error: BaseException, text: str) -> str:
-    """A text about an error without the secrets that it, or what caused it, took along."""
+    """Remove the secrets that the error, or its causes, took along from a text about it."""
     met: list[BaseException] = []
     walk: BaseException | None = error
     while walk is not None and walk not in met:
@@ -214,7 +213,7 @@ def hidden_of(error: BaseException, text: str) -> str:
 
 
 def hide_everywhere(text: str) -> str:
-    """The text, of which no connector is known, without the secrets of the worker and of all that runs here."""
+    """Remove the secrets of the worker and of all that runs here from a text of no known connector."""
     text = WORKER.hide(text)
     for redaction in _index.find(text):
         text = redaction.hide(text)
@@ -222,7 +221,7 @@ def hide_everywhere(text: str) -> str:
 
 
 def hide_in_line(text: str, quotes: bool) -> str:
-    """A line of the log without secrets; `quotes`: it may quote a request, so that none's secret can be guessed."""
+    """Remove secrets from a log line; `quotes`: it may quote a request, so no secret may be guessed by it."""
     text, scope = _LOGIN_BYTES.sub(rf"\1{HIDDEN}", text), _scope.get()
     if scope is not None:
         return scope.hide(text)
@@ -242,7 +241,7 @@ def secrets_of(config: Mapping[str, str], shown: Mapping[str, str | None] | None
 
 
 def trace_of(error: BaseException, redaction: Redaction | None = None) -> str:
-    """The trace that a FAILED status shows: `module.Exception: message`, as in Java, then where it was raised.
+    """The trace that a FAILED status shows: `module.Exception: message`, as in Java, then the frames.
 
     Without `redaction` the secrets of all that runs here are hidden. (Invariant 6: a secret never reaches a status.)
     """
@@ -254,7 +253,7 @@ def trace_of(error: BaseException, redaction: Redaction | None = None) -> str:
 
 
 def log_text(error: BaseException) -> str:
-    """The text of an error for the log: its message, or its trace where an error that is not ours caused it."""
+    """The text of an error for the log: its message, or its trace if a foreign error caused it."""
     root = error
     while root.__cause__ is not None:
         root = root.__cause__
@@ -263,10 +262,10 @@ def log_text(error: BaseException) -> str:
 
 @contextlib.contextmanager
 def passed_on(stream: TextIO, takes: Callable[[str], bool] = lambda line: False) -> Iterator[int]:
-    """A descriptor for the output of a child started within; its lines come out at `stream` without secrets, later too.
+    """Yield a descriptor for a child's output; its lines are written to `stream` without secrets, even later.
 
-    Lines for which `takes` answers true are left out. Spark's driver writes an executor's exception to its standard
-    error as it is.
+    Lines for which `takes` is true are left out. Spark's driver writes an executor's exception to its standard error
+    unredacted.
     """
     reading, writing = os.pipe()
 
@@ -299,7 +298,7 @@ def _within(value: str) -> Collection[str]:
 
 
 def _without(text: str, secrets: Iterable[str]) -> str:
-    """The text with these hidden, longer ones first, each where it is no part of a word."""
+    """Hide these, longer ones first, if they are no part of a word."""
     there = sorted({secret for secret in secrets if secret in text}, key=len, reverse=True)
     return re.sub("|".join(map(_bounded, there)), HIDDEN, text) if there else text
 
@@ -311,7 +310,7 @@ def _bounded(secret: str) -> str:
 
 @lru_cache(_MOST)
 def _forms(secret: str) -> frozenset[str]:
-    """As it is, as Python and JSON quote it, and as a URL does, or does not where the secret is of one."""
+    """The secret as it is, quoted by Python and JSON, and quoted by a URL, or unquoted if it is from one."""
     quoted = {secret, repr(secret)[1:-1], json.dumps(secret)[1:-1], json.dumps(secret, ensure_ascii=False)[1:-1]}
     of_urls = {
         quote(secret, errors="replace"),

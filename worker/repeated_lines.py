@@ -1,8 +1,8 @@
-"""Bounds what the log repeats: of equal lines, and of lines from one place, some are written and the others counted.
+"""Bounds repetition in the log: of equal lines, and of lines from one place, some are written, the others counted.
 
-Each connector and task has bounds of its own. Lines of others, and of requests that read, are equal if they differ in
-numbers only; Headrace's only if they do not differ, as a number may be a part of a name. Bounded are INFO and above;
-lower levels are asked for.
+Each connector and task has bounds of its own. Headrace's lines are equal if they do not differ at all, as a number may
+be a part of a name; other loggers' lines, and those of requests that read, if they differ in numbers only. Only INFO
+and above are bounded; lower levels are asked for.
 
 A line that goes on, such as each client's while a broker is away, is counted over periods that double up to ten
 minutes. After ten seconds without it, it is a new one.
@@ -21,11 +21,11 @@ from typing import Final
 FIRST_S: Final = 10.0
 """The first period over which lines are counted, and the silence after which they are new."""
 LONGEST_S: Final = 600.0
-"""The longest."""
+"""The longest period."""
 MOST_EQUAL: Final = 10
-"""Equal lines that are written in the first period; of Kafka's clients, which repeat themselves at once, one."""
+"""Equal lines written in the first period; of Kafka's clients, which repeat themselves at once, one."""
 MOST_OF_PLACE: Final = 1_000
-"""Lines that one place in the code writes of one connector or task in the first period."""
+"""Lines of one place in the code and one connector or task that are written in the first period."""
 _MOST_KEPT: Final = 10_000
 _LONGEST: Final = 1_000
 
@@ -51,7 +51,7 @@ class _Seen:
     written: int = 0
     left_out: int = 0
     example: LeftOut | None = None
-    """The first that was left out of the log."""
+    """The first one that was left out."""
 
     @property
     def ends(self) -> float:
@@ -59,7 +59,7 @@ class _Seen:
         return min(self.since + self.lasts_s, self.last + FIRST_S)
 
     def goes_on(self, now: float) -> bool:
-        """Lines were left out, the last one a short time ago."""
+        """True if lines were left out, the last one a short time ago."""
         return self.left_out > 0 and now - self.last < FIRST_S
 
     def next_period(self, now: float) -> _Seen:
@@ -67,7 +67,7 @@ class _Seen:
         return _Seen(now, self.last, min(2 * self.lasts_s, LONGEST_S), self.written)
 
     def summary(self) -> LeftOut | None:
-        """The line that says how many were left out; None if none was."""
+        """The line with the number of lines left out; None if none was."""
         if self.example is None:
             return None
         count = f"{self.left_out:,} lines like this one were left out within {self.lasts_s:.0f} s"
@@ -75,7 +75,7 @@ class _Seen:
 
 
 class RepeatedLines(logging.Filter):
-    """Passes lines within these bounds; at the end of a period a line says how many were left out."""
+    """Passes lines within these bounds; at the end of a period a line gives the number left out."""
 
     def __init__(
         self,
@@ -84,7 +84,7 @@ class RepeatedLines(logging.Filter):
         shown: Callable[[logging.LogRecord], str],
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """`emit` writes the lines that count; `context` is of this thread, `shown` a line's message without secrets."""
+        """`emit` writes the summaries; `context`: this thread's; `shown`: a line's message without secrets."""
         super().__init__()
         self._emit = emit
         self._context = context
@@ -113,7 +113,7 @@ class RepeatedLines(logging.Filter):
         return left_out is None
 
     def flush(self) -> None:
-        """Say of all how many were left out."""
+        """Write the counts of all lines left out."""
         with self._lock:
             seen, self._seen = list(self._seen.values()), {}
         self._tell(seen)
@@ -124,7 +124,7 @@ class RepeatedLines(logging.Filter):
                 self._emit(summary)
 
     def _counts(self, key: int, most: int, now: float) -> _Seen | None:
-        """Count a line: the kind that it was left out of, None if it is written."""
+        """Count a line; return the kind of which it was left out, None if it is written."""
         seen = self._seen.get(key)
         if seen is None:
             seen = self._seen[key] = _Seen(now, now)
@@ -136,7 +136,7 @@ class RepeatedLines(logging.Filter):
         return seen
 
     def _over(self, now: float) -> list[_Seen]:
-        """The kinds whose period is over; the next one begins for those that go on."""
+        """The kinds whose period is over; those that go on get the next one."""
         everything = len(self._seen) >= _MOST_KEPT
         if now < self._next_look and not everything:
             return []

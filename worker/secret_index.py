@@ -1,4 +1,4 @@
-"""Which of very many redactions have a secret in a text, found by the text and not by trying each of them."""
+"""Finds the redactions, of very many, with a secret in a text, without trying each of them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class SecretIndex(Generic[T]):
     """Owners of secrets by the secrets' forms; any thread may call. It keeps no owner in use.
 
     Decided: by the first characters of each form, because a log line is short and the secrets of two thousand
-    connectors are not; loses: what an owner that ended had is forgotten only once half of them ended.
+    connectors are not; loses: an ended owner's forms are forgotten only once half of them ended.
     """
 
     def __init__(self) -> None:
@@ -28,7 +28,7 @@ class SecretIndex(Generic[T]):
         self._bound = _FEWEST
 
     def add(self, owner: T, alike: Hashable, forms: Iterable[str]) -> None:
-        """Note forms of a secret; of owners that are `alike` in how they hide it, one is found."""
+        """Note forms of a secret; of owners that hide it `alike`, one is found."""
         with self._lock:
             for form in filter(None, forms):
                 self._sizes.add(min(len(form), _BEGINNING))
@@ -39,7 +39,7 @@ class SecretIndex(Generic[T]):
                 self._forget()
 
     def find(self, text: str) -> list[T]:
-        """Those to hide the secrets that stand in the text, each once, that of the longest first."""
+        """The owners of secrets in the text, each once, that of the longest first."""
         found: list[tuple[int, T]] = []
         with self._lock:
             for start in {text[at : at + size] for size in self._sizes for at in range(len(text))}:
@@ -51,7 +51,6 @@ class SecretIndex(Generic[T]):
         return list({id(owner): owner for _, owner in found}.values())
 
     def _forget(self) -> None:
-        """Leave out owners that are no more."""
         self._entries = 0
         for start, forms in list(self._forms.items()):
             for form, groups in list(forms.items()):

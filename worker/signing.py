@@ -1,4 +1,4 @@
-"""Requests that workers of a cluster make among themselves: the key that they share, signing and judging.
+"""Requests among workers of a cluster: their shared key, signing and verification.
 
 Only the raw body is signed, so a signature can be used again by anyone who saw it: these endpoints only ever tell the
 leader what a worker of the cluster would tell it.
@@ -41,7 +41,7 @@ _KEY_BYTES: Final = {
     "hmacsha384": 48,
     "hmacsha512": 64,
 }
-"""How long a key is where `inter.worker.key.size` is not set, as Java's generators make them."""
+"""The size of a key if `inter.worker.key.size` is not set, as Java's generators make them."""
 
 _OF_HEADS: Final = "HmacSHA256"
 _FRESH_MS: Final = 60_000
@@ -49,11 +49,11 @@ _FRESH_MS: Final = 60_000
 
 @dataclass(frozen=True)
 class SessionKey:
-    """The key that the leader made for all workers, as the config topic's record `session-key` has it."""
+    """The key that the leader made for all workers, as in the config topic's record `session-key`."""
 
     key: bytes
     algorithm: str
-    """Of the generator, by its Java name; what signs may be another."""
+    """The generator's, by its Java name; signing may use another."""
     created_ms: int
 
     def __repr__(self) -> str:
@@ -61,20 +61,17 @@ class SessionKey:
 
     @classmethod
     def generate(cls, algorithm: str = "HmacSHA256", size: int | None = None, now_ms: int | None = None) -> SessionKey:
-        """A new random key.
-
-        Units: `size` is in bits as in `inter.worker.key.size`.
-        """
+        """Make a new random key. Units: `size` is in bits as in `inter.worker.key.size`."""
         made = secrets.token_bytes(_length(algorithm, size))
         return cls(made, algorithm, _now_ms() if now_ms is None else now_ms)
 
     def left_ms(self, ttl_ms: int, now_ms: int | None = None) -> int:
-        """How much longer it may live by the wall clock, if it lives so long; never more than that."""
+        """The rest of its life by the wall clock, given its whole length; never more than that."""
         left = self.created_ms + ttl_ms - (_now_ms() if now_ms is None else now_ms)
         return max(0, min(left, ttl_ms))
 
     def made_as(self, algorithm: str, size: int | None = None) -> bool:
-        """Whether this worker would make such a key; a leader replaces one that it would not."""
+        """True if this worker would make such a key; a leader replaces others."""
         return self.algorithm == algorithm and len(self.key) == _length(algorithm, size)
 
     def value(self) -> dict[str, Any]:
@@ -87,10 +84,7 @@ class SessionKey:
 
     @classmethod
     def of_value(cls, value: Any) -> SessionKey:
-        """The key in a record's value.
-
-        Errors: ValueError, which does not show the value.
-        """
+        """Parse the key in a record's value. Errors: ValueError, which does not show the value."""
         members = value if isinstance(value, Mapping) else {}
         key, algorithm, created = (members.get(name) for name in ("key", "algorithm", "creation-timestamp"))
         if not isinstance(key, str) or not isinstance(algorithm, str) or type(created) is not int:
@@ -101,11 +95,11 @@ class SessionKey:
             raise ValueError(f"the session key is not Base64: {error}") from None
 
     def bound_to(self, secret: str) -> SessionKey:
-        """A key that can only be made from both this key and the secret."""
+        """Derive a key that needs both this key and the secret."""
         return replace(self, key=hmac.digest(secret.encode(), self.key, "sha256"))
 
     def sign(self, body: bytes, algorithm: str = "HmacSHA256") -> dict[str, str]:
-        """The headers that show a leader that the body is a worker's; of no body, those of the empty one."""
+        """The headers that prove that the body is a worker's; without a body, those of the empty one."""
         return {
             SIGNATURE_HEADER: base64.b64encode(self._mac(body, algorithm)).decode(),
             ALGORITHM_HEADER: algorithm,
@@ -124,7 +118,7 @@ class SessionKey:
         return hmac.compare_digest(self.sign_head(method, target, int(at))[HEAD_HEADER].encode(), said.encode())
 
     def signed(self, body: bytes, signature: bytes, algorithm: str) -> bool:
-        """Whether this key made the signature."""
+        """True if this key made the signature."""
         return hmac.compare_digest(self._mac(body, algorithm), signature)
 
     def _mac(self, body: bytes, algorithm: str) -> bytes:
@@ -132,9 +126,10 @@ class SessionKey:
 
 
 def verify(request: Signed, key: SessionKey | None, algorithms: Sequence[str] = ("HmacSHA256",)) -> None:
-    """The request is of a worker of this cluster; `algorithms` are `inter.worker.verification.algorithms`.
+    """Check that the request is of a worker of this cluster.
 
-    Errors: BadRequest, or ConnectError with status 403 or 503, in Connect's words.
+    `algorithms`: `inter.worker.verification.algorithms`. Errors: BadRequest, or ConnectError with status 403 or 503, in
+    Connect's words.
     """
     if request.signature is None or request.algorithm is None:
         raise BadRequest("Internal request missing required signature")

@@ -1,4 +1,4 @@
-"""Threads that a worker cannot do without: one that an error has ended makes the worker unhealthy."""
+"""Threads that a worker cannot do without: an error that ends one makes the worker unhealthy."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _lock: Final = threading.Lock()
 
 
 class VitalThread(threading.Thread):
-    """A daemon thread whose end by an error is logged and remembered for as long as its owner has it."""
+    """A daemon thread whose end by an error is logged, and remembered while its owner has it."""
 
     error: BaseException | None = None
 
@@ -33,6 +33,6 @@ class VitalThread(threading.Thread):
 
 
 def dead_threads() -> list[str]:
-    """The names of those that ended by an error."""
+    """The names of threads that an error ended."""
     with _lock:
         return sorted(thread.name for thread in _all if thread.error is not None)

@@ -1,4 +1,4 @@
-"""`headrace doctor --worker FILE`: what a worker's rights and its audit log lack."""
+"""`headrace doctor --worker FILE`: the gaps in a worker's rights and its audit log."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from headrace.worker.cli.doctor import Check, Verdict
 
 
 def examine(worker_file: Path) -> Iterator[Check]:
-    """Check what these properties say of rights and audit."""
+    """Check the rights and audit settings in these properties."""
     try:
         given = read_properties(worker_file)
     except ConfigError as error:

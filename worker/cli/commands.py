@@ -47,7 +47,7 @@ Base = Annotated[
 
 
 def main() -> None:
-    """The `headrace` command."""
+    """Run the `headrace` command."""
     app()
 
 

@@ -1,4 +1,4 @@
-"""`headrace doctor --connector FILE`: what is wrong with a connector's config, and what its outside system lacks."""
+"""`headrace doctor --connector FILE`: errors in a connector's config, and gaps of its outside system."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _STATES = {True: Verdict.OK, None: Verdict.WARN, False: Verdict.FAIL}
 
 
 def examine(connector_file: Path, worker_file: Path | None) -> Iterator[Check]:
-    """Check the connector that a file describes, for the worker that another file describes."""
+    """Check a file's connector, for the worker of another file."""
     try:
         given = read_connector(connector_file)
         config = None if worker_file is None else _worker(worker_file)

@@ -22,11 +22,11 @@ _HEALTH_SECONDS: Final = 15.0
 
 
 def exec_worker(mode: str, connectors: Sequence[Path], base: Path | None, environment: Mapping[str, str]) -> NoReturn:
-    """Become the worker, in this process. Errors: ConfigError for a `base` that cannot be read; OSError."""
+    """Replace this process with the worker. Errors: ConfigError for an unreadable `base`; OSError."""
     props = merged(base, environment)
     for name, meant in misread(props, MODES[mode]).items():
         print(f"headrace: {name} is no setting; for {meant} write __ for _ and ___ for -", file=sys.stderr)
-    # It may hold secrets: only this user can read it. It lives as long as the process.
+    # It may hold secrets, so only this user can read it.
     folder = scratch_folder("worker")
     file = Path(folder.name, "worker.properties")
     file.write_text(javaproperties.dumps(props, timestamp=False), encoding="iso-8859-1")
@@ -35,22 +35,19 @@ def exec_worker(mode: str, connectors: Sequence[Path], base: Path | None, enviro
 
 
 def merged(base: Path | None, environment: Mapping[str, str]) -> dict[str, str]:
-    """The properties of a file, and over them those of the environment. Errors: ConfigError."""
+    """The properties of a file, overridden by those of the environment. Errors: ConfigError."""
     return {**(read_properties(base) if base else {}), **properties_from(environment)}
 
 
 def health_check(base: Path | None, environment: Mapping[str, str]) -> tuple[str, ssl.SSLContext | None]:
-    """Where the worker with these properties tells its health, and how to ask there by https.
-
-    Errors: ConfigError.
-    """
+    """The URL of the worker's health, and a TLS context for https. Errors: ConfigError."""
     props = merged(base, environment)
     url = f"{own_url(props)}/health"
     if not url.startswith("https:"):
         return url, None
     from headrace.config.worker.rest_tls import tls_settings
 
-    # It may ask for a certificate. Its own need not name this address, nor be one that this process trusts.
+    # It may ask for a certificate. Its own need not name this address, nor be trusted by this process.
     context = tls_settings(props).client_context()
     context.check_hostname = False
     context.verify_mode = ssl.CERT_NONE
@@ -58,7 +55,7 @@ def health_check(base: Path | None, environment: Mapping[str, str]) -> tuple[str
 
 
 def health(url: str, tls: ssl.SSLContext | None = None) -> tuple[bool, str]:
-    """Ask a worker for its health; whether it is healthy, and its answer.
+    """Ask a worker for its health; returns if it is healthy, and its answer.
 
     Decided: a worker that asks for a login counts as healthy, because it answers, and its container would be restarted
     for ever; loses: its health, unless rest.login.open.paths has /health.

@@ -1,4 +1,4 @@
-"""The command line of `headrace dlq`; what a command needs is imported when it runs, as in `commands`."""
+"""The command line of `headrace dlq`; each command imports its modules when it runs, as in `commands`."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def dlq_replay(
 
 @contextlib.contextmanager
 def _failing_with_reason() -> Iterator[None]:
-    """End a `dlq` command that fails with the reason and its exit code."""
+    """Turn the errors of a `dlq` command into their text and exit code."""
     from headrace.config.problems import ConfigError
     from headrace.worker.cli.dlq_topic import DlqError
 

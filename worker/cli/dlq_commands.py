@@ -1,7 +1,7 @@
 """`headrace dlq show` and `headrace dlq replay`: show a connector's dead letters, and send them again.
 
 Replayed dead letters are committed for the group `headrace-dlq-<connector>`, so each is replayed once, and an
-interrupted replay goes on where it was (records that were acknowledged and not committed yet then come twice).
+interrupted replay goes on from there (records that were acknowledged and not committed yet then come twice).
 
 Decided: a dead letter goes back to the partition that it came from, because its key may be null or its partitioner
 another; with `--to` the key decides, as the other topic may have fewer partitions; loses: nothing known.
@@ -34,12 +34,12 @@ from headrace.worker.cli.dlq_topic import TIMEOUT_S, DeadLetters, DlqError, cont
 log = logging.getLogger(__name__)
 
 _SHOWN: Final = 120
-"""The characters of a text for which a table has room."""
+"""The most characters of a table's cell."""
 _AT_ONCE: Final = 500
 
 
 def show(letters: DeadLetters, limit: int, as_json: bool) -> int:
-    """Print the newest dead letters, oldest first; the exit code. Errors: DlqError."""
+    """Print the newest dead letters, oldest first; returns the exit code. Errors: DlqError."""
     with letters.opened() as consumer, _shower(letters, "key") as key, _shower(letters, "value") as value:
         found = [_described(message, key, value) for message in _newest(letters, consumer, limit)]
     if as_json:
@@ -52,7 +52,7 @@ def show(letters: DeadLetters, limit: int, as_json: bool) -> int:
 
 
 def _newest(letters: DeadLetters, consumer: Any, limit: int) -> list[Any]:
-    """The newest dead letters of this connector; reads further back where other connectors' lie between them."""
+    """Read the connector's newest dead letters; further back if other connectors' are between them."""
     ends, span = letters.ends(consumer), limit
     while True:
         begin = {number: max(low, high - span) for number, (low, high) in ends.items()}
@@ -63,7 +63,7 @@ def _newest(letters: DeadLetters, consumer: Any, limit: int) -> list[Any]:
 
 
 def replay(letters: DeadLetters, to: str | None, limit: int | None, dry_run: bool, say: Callable[[str], None]) -> int:
-    """Send dead letters that were not replayed yet to their topics, or to `to`; the exit code. Errors: DlqError."""
+    """Send dead letters not replayed yet to their topics, or to `to`; returns the exit code. Errors: DlqError."""
     with letters.opened() as consumer:
         ends = letters.ends(consumer)
         asked = [TopicPartition(letters.topic, number) for number in ends]
@@ -92,7 +92,7 @@ class _Replay:
     consumer: Any
     counts: Counter[str] = field(default_factory=Counter)
     next: dict[int, int] = field(default_factory=dict)
-    """The offset after the last letter taken of each partition."""
+    """The offset after the last letter taken, by partition."""
     on_their_way: set[tuple[int, int]] = field(default_factory=set)
     refusal: str = ""
 
@@ -100,7 +100,7 @@ class _Replay:
         self.producer = None if self.dry_run else self.letters.producer()
 
     def take(self, message: Any) -> None:
-        """Send one letter. Errors: DlqError where it cannot be sent; it is not committed then."""
+        """Send one letter. Errors: DlqError if it cannot be sent; it is not committed then."""
         if self.letters.has(message):
             topic, partition = self._target(message)
             if self.producer is not None:
@@ -113,7 +113,7 @@ class _Replay:
     def settle(self) -> None:
         """Wait for sent letters and commit them, each partition up to its first letter that did not arrive.
 
-        Errors: DlqError where there is one.
+        Errors: DlqError if one did not.
         """
         if self.producer is None or not self.next:
             return
@@ -184,7 +184,7 @@ _Shower = Callable[[bytes | None], str | None]
 
 @contextmanager
 def _shower(letters: DeadLetters, side: str) -> Iterator[_Shower]:
-    """A function that shows bytes as text, with the converter that the connector's config names, where there is one."""
+    """Yield a function that shows bytes as text, with the converter of the connector's config, if any."""
     named = converter_config(side, letters.config, {})
     if not named.class_name:
         yield _text
@@ -206,7 +206,7 @@ def _shown(converter: Converter, data: bytes | None) -> str | None:
     try:
         shown = None if data is None else converter.shown(data)
     except (DataError, RetriableError):
-        shown = None  # which may be why it is a dead letter
+        shown = None  # this may be why it is a dead letter
     return _text(data) if shown is None else shown
 
 
@@ -224,7 +224,7 @@ def _described(message: Any, key: _Shower, value: _Shower) -> dict[str, Any]:
 
 
 def _text(data: bytes | None) -> str | None:
-    """The bytes as text where they are, else in hex."""
+    """Decode the bytes as text if possible, else show them in hex."""
     if data is None:
         return None
     try:
@@ -253,7 +253,7 @@ def _table(letters: DeadLetters, found: list[dict[str, Any]]) -> Table:
 
 
 def _cut(text: str) -> Text:
-    """As it is, and not as Rich's markup or a terminal's commands."""
+    """Shorten the text; it is shown literally, not as Rich's markup or a terminal's commands."""
     return Text(_printable(text if len(text) <= _SHOWN else text[: _SHOWN - 1] + "…"))
 
 

@@ -1,4 +1,4 @@
-"""A connector's dead letter topic: found by its config, read from outside, letters of other connectors left out."""
+"""A connector's dead letter topic: found by its config, read from outside, without other connectors' letters."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class DlqError(Exception):
 
 @dataclass(frozen=True)
 class DeadLetters:
-    """A connector's dead letters, and how to reach them."""
+    """A connector's dead letters, and the way to reach them."""
 
     connector: str
     topic: str
@@ -42,7 +42,7 @@ class DeadLetters:
     client: Mapping[str, str] = field(default_factory=dict, repr=False)
     """Settings of the Kafka clients by Java's names, such as a login."""
     config: Mapping[str, str] = field(default_factory=dict, repr=False)
-    """The connector's config, where a worker gave it."""
+    """The connector's config, if a worker gave it."""
 
     @property
     def group(self) -> str:
@@ -51,9 +51,9 @@ class DeadLetters:
 
     @contextmanager
     def opened(self) -> Iterator[Any]:
-        """A consumer outside of the group's membership, which may commit for it.
+        """Yield a consumer that may commit for the group without being a member.
 
-        Errors: DlqError for what Kafka or its client refuses within.
+        Errors: DlqError for errors of Kafka or its client inside.
         """
         try:
             consumer = self._consumer()
@@ -70,7 +70,7 @@ class DeadLetters:
         return Consumer({**self._client("consumer", own), "enable.partition.eof": True})
 
     def producer(self) -> Any:
-        """A producer that keeps the order. Errors: KafkaException."""
+        """Make a producer that keeps the order. Errors: KafkaException."""
         return Producer(self._client("producer", {"acks": "all", "enable.idempotence": "true"}))
 
     def _client(self, kind: str, own: Mapping[str, str]) -> dict[str, Any]:
@@ -87,7 +87,7 @@ class DeadLetters:
         }
 
     def read(self, consumer: Any, begin: Mapping[int, int], ends: Mapping[int, tuple[int, int]]) -> Iterator[Any]:
-        """The messages from `begin` up to the ends, each partition's in order. Errors: KafkaException, DlqError."""
+        """Yield the messages from `begin` to the ends, each partition's in order. Errors: KafkaException, DlqError."""
         open_ = {number for number, (_, high) in ends.items() if begin[number] < high}
         if not open_:
             return
@@ -111,14 +111,14 @@ class DeadLetters:
                 raise DlqError(f"Kafka gives no records of {self.topic} for {TIMEOUT_S:.0f} s: {error.str()}", 3)
 
     def has(self, message: Any) -> bool:
-        """Whether the letter is this connector's, as far as its headers say: several connectors may share a topic."""
+        """True if the letter is this connector's by its headers: several connectors may share a topic."""
         return context(message).get("connector.name", self.connector) == self.connector
 
 
 def find(
     connector: str, rest: str, bootstrap: str, topic: str | None, file: Path | None, cacert: Path | None = None
 ) -> DeadLetters:
-    """The connector's dead letters; `file` has properties of Kafka's clients, `cacert` whom a worker's TLS trusts.
+    """Find the connector's dead letters; `file`: properties of Kafka's clients; `cacert`: trusted for REST.
 
     Errors: DlqError, ConfigError, OSError.
     """
@@ -133,7 +133,7 @@ def find(
 
 
 def config_of(connector: str, rest: str, cacert: Path | None = None) -> dict[str, str]:
-    """A connector's config, from a worker. Errors: DlqError."""
+    """Get a connector's config from a worker. Errors: DlqError."""
     try:
         trusted = True if cacert is None else ssl.create_default_context(cafile=cacert)
     except OSError as error:

@@ -1,4 +1,4 @@
-"""`headrace doctor`: what this machine has and lacks for Headrace, and what to do about it."""
+"""`headrace doctor`: this machine's means and gaps for Headrace, with advice."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class Verdict(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """One line of the report; `advice` is empty where there is nothing to do."""
+    """One line of the report; `advice` is empty if there is nothing to do."""
 
     name: str
     state: Verdict
@@ -49,12 +49,12 @@ class Check:
 
 
 def run(bootstrap_servers: str, of_worker: Iterable[Check] = (), *, as_json: bool) -> int:
-    """Prints the report, at its end the checks of a worker; 0, or 3 when something needed is missing."""
+    """Print the report, at its end the checks of a worker; returns 0, or 3 if something needed is missing."""
     return report([*examine(bootstrap_servers), *of_worker], "Headrace", as_json=as_json)
 
 
 def report(found: Iterable[Check], who: str, *, as_json: bool) -> int:
-    """Prints the checks and whether `who` can run; 0, or 3 when something needed is missing."""
+    """Print the checks and the verdict on `who`; returns 0, or 3 if something needed is missing."""
     checks = list(found)
     ok = all(check.state is not Verdict.FAIL for check in checks)
     if as_json:
@@ -65,7 +65,7 @@ def report(found: Iterable[Check], who: str, *, as_json: bool) -> int:
 
 
 def examine(bootstrap_servers: str) -> Iterator[Check]:
-    """All checks, in the order in which an operator would mend things."""
+    """Yield all checks, in the order in which an operator would mend things."""
     yield _python()
     yield _java()
     yield from map(_wheel, _WHEELS)
@@ -141,7 +141,7 @@ def _jars(jar_set: str) -> Check:
 
 
 def _registry() -> Check:
-    """A warning at most: only `headrace registry start` needs it."""
+    """At most a warning: only `headrace registry start` needs it."""
     name = "registry"
     try:
         java, is_lacking = find_newer_java(MINIMUM_JAVA, PURPOSE), bool(unverified("registry"))
@@ -200,5 +200,4 @@ def _broker(bootstrap_servers: str) -> Check:
 
 
 def _nearest(path: Path) -> Path:
-    """The path itself, or the nearest folder above it that exists."""
     return next(each for each in (path, *path.parents) if each.exists())

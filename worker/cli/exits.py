@@ -1,4 +1,4 @@
-"""How a command ends that cannot do what was asked: with the reason on standard error, and an exit code."""
+"""The end of a command that failed: the reason on standard error, and an exit code."""
 
 from __future__ import annotations
 
@@ -8,6 +8,6 @@ import typer
 
 
 def fail(code: int, message: str) -> NoReturn:
-    """1 runtime, 2 wrong use or config, 3 environment."""
+    """End the command; codes: 1 runtime, 2 wrong use or config, 3 environment."""
     typer.echo(f"headrace: {message}", err=True)
     raise typer.Exit(code)

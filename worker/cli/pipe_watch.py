@@ -20,7 +20,7 @@ _CHUNK_BYTES: Final = 1 << 20
 
 
 class LineCount:
-    """How many complete lines a growing file has had; `\\n`, `\\r\\n` and `\\r` end a line, as for the file source."""
+    """Counts the complete lines of a growing file; `\\n`, `\\r\\n` and `\\r` end a line, as for the file source."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -30,7 +30,7 @@ class LineCount:
         self._after_cr = False
 
     def update(self) -> int:
-        """The count after reading what was appended; a file made anew is counted on from its start."""
+        """Read what was appended and return the count; a file made anew is counted on from its start."""
         try:
             found = self.path.stat()
         except FileNotFoundError:
@@ -40,14 +40,14 @@ class LineCount:
         if found.st_size > self._position:
             with open(self.path, "rb") as file:
                 file.seek(self._position)
-                # Not past the size seen: a writer faster than this reader would hold it here for ever.
+                # Only up to the size seen: a writer faster than this reader would hold it here for ever.
                 while (left := found.st_size - self._position) > 0 and (chunk := file.read(min(left, _CHUNK_BYTES))):
                     self._position += len(chunk)
                     self._count(chunk)
         return self.lines
 
     def _count(self, chunk: bytes) -> None:
-        # A `\r` at the very end may be half of a `\r\n`: it counts when the next byte is there.
+        # A `\r` at the very end may be half of a `\r\n`: it counts with the next byte.
         self.lines += self._after_cr and not chunk.startswith(b"\n")
         self._after_cr = chunk.endswith(b"\r")
         self.lines += chunk.count(b"\n") - self._after_cr
@@ -64,7 +64,7 @@ class Delay:
 
 
 class Delays:
-    """Samples of the end-to-end delay; lines that were there before the first look are no samples."""
+    """Samples of the end-to-end delay; lines from before the first look are no samples."""
 
     def __init__(self, backlog_lines: int, keep: int = 200) -> None:
         self._noted = backlog_lines
@@ -72,7 +72,7 @@ class Delays:
         self._samples: deque[float] = deque(maxlen=keep)
 
     def look(self, source_lines: int, sink_lines: int, now_s: float) -> None:
-        """Notes one look at both files."""
+        """Note one look at both files."""
         if source_lines > self._noted:
             self._noted = source_lines
             self._waiting.append((source_lines, now_s))
@@ -147,7 +147,7 @@ class PipeWatch(threading.Thread):
 
 
 def failure_in(status: dict[str, Any]) -> str | None:
-    """The failed connector or task and its trace, from the body of `GET /connectors/{name}/status`; None for none."""
+    """The failed connector or task and its trace, in the body of `GET /connectors/{name}/status`; else None."""
     parts = [(status["name"], status["connector"])]
     parts += [(f"{status['name']} task {task['id']}", task) for task in status["tasks"]]
     for name, part in parts:

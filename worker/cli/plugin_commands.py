@@ -1,4 +1,4 @@
-"""Commands that plugins bring to `headrace`, by the entry point group `headrace.command`.
+"""Commands that plugins add to `headrace`, by the entry point group `headrace.command`.
 
     [project.entry-points."headrace.command"]
     mirror = "my_package.commands:app"          # a typer.Typer
@@ -25,12 +25,12 @@ class WithPlugins(TyperGroup):
     """The commands of `headrace`, and those of plugins."""
 
     def list_commands(self, ctx: Any) -> list[str]:
-        """All names, our own first."""
+        """All names, Headrace's own first."""
         own: list[str] = super().list_commands(ctx)
         return [*own, *sorted(_entries().keys() - set(own))]
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
-        """The command of this name; None where there is none."""
+        """The command of this name; None if there is none."""
         return super().get_command(ctx, cmd_name) or _of_plugin(cmd_name)
 
 
@@ -41,7 +41,7 @@ def _entries() -> Mapping[str, EntryPoint]:
 
 @cache
 def _of_plugin(name: str) -> Any:
-    """The command of a plugin; None where no plugin brings it."""
+    """The command of a plugin; None if no plugin has it."""
     entry = _entries().get(name)
     if entry is None:
         return None

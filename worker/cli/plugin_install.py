@@ -16,7 +16,7 @@ from headrace.plugins.jars.locations import UNFINISHED
 from headrace.worker.machine.plugin_archives import Coordinates, fetch_into
 
 RECORD: Final = "headrace-plugin.json"
-"""The file in a plugin's folder that says what was installed there."""
+"""The file in a plugin's folder that records its installation."""
 _AT_ONCE: Final = 4
 
 
@@ -35,7 +35,7 @@ class Installed:
     folder: Path
     coordinates: str
     beside: tuple[str, ...] = ()
-    """The coordinates of what else was put into the folder."""
+    """The coordinates of further plugins put into the folder."""
 
     @property
     def name(self) -> str:
@@ -43,16 +43,16 @@ class Installed:
 
     @property
     def label(self) -> str:
-        """The coordinates of all that it was made of."""
+        """The coordinates of all that is in the folder."""
         return f"{self.coordinates} with {', '.join(self.beside)}" if self.beside else self.coordinates
 
 
 def install(wanted: Coordinates, plugin_path: Path, beside: Sequence[Coordinates] = ()) -> tuple[Installed, bool]:
-    """Put a plugin into a folder of its own, and others `beside` it there; what is there, and whether any is new.
+    """Put a plugin, and others `beside` it, into a folder of its own; returns it, and True if any is new.
 
-    Jars beside it share its class loader: drivers, languages of scripts, what it looks for by name. Of a library that
-    is there already no other version comes. The folder appears whole or not at all: a worker that scans meanwhile does
-    not see it.
+    Jars beside it share its class loader: drivers, script languages, classes that it looks up by name. Of a library
+    that is there already no other version is added. A new folder appears whole or not at all: a worker that scans
+    meanwhile does not see it.
 
     Errors: TargetExistsError, UnknownArtifactError, Unavailable, OSError.
     """
@@ -83,7 +83,7 @@ def _add_to(plugin: Installed, more: Sequence[Coordinates]) -> tuple[Installed, 
 
 
 def _fetched(wanted: Sequence[Coordinates], scratch: Path) -> list[Path]:
-    """A folder with each; fetched side by side, because they wait for the network most of the time."""
+    """Fetch each into a folder, in parallel, because they wait for the network most of the time."""
     folders = [scratch / str(number) for number in range(len(wanted))]
     for folder in folders:
         folder.mkdir()
@@ -93,7 +93,7 @@ def _fetched(wanted: Sequence[Coordinates], scratch: Path) -> list[Path]:
 
 
 def _add(others: Sequence[Path], plugin: Path) -> None:
-    """Move the others' jars into the plugin's folder, but for those of libraries that it has."""
+    """Move the others' jars into the plugin's folder, except those of libraries that it has."""
     has = set(map(_library, plugin.rglob("*.jar")))
     for jar in (jar for other in others for jar in sorted(other.rglob("*.jar"))):
         if (library := _library(jar)) not in has:
@@ -102,7 +102,6 @@ def _add(others: Sequence[Path], plugin: Path) -> None:
 
 
 def _library(jar: Path) -> str:
-    """The name without its version."""
     return re.sub(r"-\d[\w.+-]*$", "", jar.stem)
 
 
@@ -113,24 +112,21 @@ def _write_record(plugin: Installed, folder: Path) -> None:
 
 
 def installed(plugin_path: Path) -> Iterator[Installed]:
-    """The plugins that were installed by `install`, by name.
-
-    Errors: OSError where the folder cannot be read.
-    """
+    """Yield the plugins that were installed by `install`, by name. Errors: OSError if the folder cannot be read."""
     for folder in sorted(plugin_path.absolute().iterdir()):
         if (found := _recorded(folder)) is not None:
             yield found
 
 
 def other_versions(plugin: Installed) -> list[Installed]:
-    """The other versions of a plugin that lie beside it."""
+    """The other versions of a plugin in the same folder."""
     artifact = plugin.coordinates.rpartition(":")[0]
     beside = installed(plugin.folder.parent)
     return [one for one in beside if one != plugin and one.coordinates.rpartition(":")[0] == artifact]
 
 
 def remove(name: str, plugin_path: Path) -> Installed:
-    """Remove the folder of a plugin that `install` made; it is gone at once, or left as it is.
+    """Remove the folder of a plugin that `install` made; it vanishes at once, or stays as it is.
 
     Errors: NotInstalledError, OSError.
     """

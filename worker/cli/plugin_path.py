@@ -1,9 +1,9 @@
 """Apache's command `connect-plugin-path`: lists the plugins of `plugin.path`, and writes their manifests.
 
-It has Apache's arguments, columns and exit codes: 1 wrong arguments, 2 what it was given cannot be used, 3 anything
-else, and, as in Apache's, an element of `--plugin-path` that is not there. Java plugins are read without a JVM:
-`isLoadable` says that a class is there and can be made, not that its constructor succeeds. Python plugins are listed,
-too; their entry points are their manifests.
+It has Apache's arguments, columns and exit codes: 1 wrong arguments, 2 unusable input, 3 anything else, and, as in
+Apache's, a missing element of `--plugin-path`. Java plugins are read without a JVM: `isLoadable` says that a class
+exists and can be made, not that its constructor succeeds. Python plugins are listed, too; their entry points are their
+manifests.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _LAST_SUFFIX: Final = "ConnectorClientConfigOverridePolicy"
 
 
 class _UnusableError(Exception):
-    """What the command was given cannot be used; the text says why."""
+    """The input cannot be used; the text says why."""
 
     def __init__(self, why: str, code: int = 2) -> None:
         super().__init__(why)
@@ -50,12 +50,12 @@ class _Arguments(argparse.ArgumentParser):
 
 
 def main() -> None:
-    """The `connect-plugin-path` command."""
+    """Run the `connect-plugin-path` command."""
     sys.exit(run(sys.argv[1:]))
 
 
 def run(arguments: Sequence[str]) -> int:
-    """Do what the arguments say; the exit code."""
+    """Run the command with these arguments; returns the exit code."""
     try:
         asked = _parser().parse_args(arguments)
         if not (asked.plugin_location or asked.plugin_path or asked.worker_config):
@@ -126,7 +126,7 @@ def _locations(elements: Sequence[str], given: Sequence[str]) -> list[Path]:
 
 
 def _scans(locations: Sequence[Path]) -> Iterator[LocationScan]:
-    # Apache's command looks at both, too, whatever the worker's plugin.discovery says.
+    # As Apache's command, it looks at both, whatever the worker's plugin.discovery says.
     return (found for one in locations if (found := scan_location(one, DiscoveryMode.HYBRID_WARN)))
 
 

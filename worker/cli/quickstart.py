@@ -1,7 +1,7 @@
 """`headrace quickstart`: from nothing to a flowing pipe, with a broker, a worker and two file connectors of its own.
 
-The worker is the same process that production runs, `connect-standalone` with properties files; only the files are made
-here. Everything lies in one folder that is removed at the end, unless it is to be kept.
+The worker is the same process that production runs, `connect-standalone` with properties files; this module only makes
+the files. Everything is in one folder that is removed at the end, unless it is to be kept.
 """
 
 from __future__ import annotations
@@ -41,12 +41,12 @@ _RATE_OVER_S: Final = 5.0
 _REST_START_S: Final = 60.0
 _WORKER_STOP_S: Final = 30.0
 
-# At INFO an idle broker is silent; this logger tells about a dozen lines a second, whatever flows through the broker.
+# At INFO an idle broker is silent; this logger writes about a dozen lines a second, whatever the broker does.
 _TALKATIVE: Final = {"org.apache.kafka.controller.QuorumController": "debug"}
 
 
 class WrongUse(Exception):
-    """The command cannot be run as it was given (exit code 2)."""
+    """The command cannot be run as given (exit code 2)."""
 
 
 class PipeFailed(Exception):
@@ -65,7 +65,7 @@ class Options:
 
 
 def run(options: Options) -> int:
-    """Runs until Ctrl-C, or with `once` until every complete line has arrived; the exit code."""
+    """Run until Ctrl-C, or with `once` until every complete line has arrived; returns the exit code."""
     console = Console(stderr=options.as_json, highlight=False)
     pipe: Pipe | None = None
     try:
@@ -86,7 +86,7 @@ def run(options: Options) -> int:
 
 
 def check(options: Options) -> None:
-    """Errors: WrongUse when the file cannot be read or the folder to keep is already used."""
+    """Errors: WrongUse if the file cannot be read or the folder to keep is already used."""
     file, keep = options.file, options.keep
     if file is not None and file.is_dir():
         raise WrongUse(f"{file} is a folder; name a file of lines")
@@ -103,7 +103,7 @@ def check(options: Options) -> None:
 
 @contextlib.contextmanager
 def home(keep: Path | None) -> Iterator[Path]:
-    """The folder of one quickstart, removed afterwards unless it is kept."""
+    """Yield the folder of one quickstart, removed afterwards unless it is kept."""
     if keep is not None:
         try:
             keep.mkdir(parents=True, exist_ok=True)
@@ -123,7 +123,7 @@ def _discard(options: Options, folder: Path) -> None:
 def properties(
     folder: Path, bootstrap_servers: str, rest_port: int, source: Path, sink: Path
 ) -> dict[str, dict[str, str]]:
-    """The worker's and the two connectors' settings, by file name, in the order of the command line."""
+    """The settings of the worker and both connectors, by file name, in the order of the command line."""
     json_converter = "org.apache.kafka.connect.json.JsonConverter"
     return {
         "worker.properties": {
@@ -173,7 +173,7 @@ class Worker:
             print(f"headrace: the worker did not stop within {_WORKER_STOP_S:.0f} s and was killed", file=sys.stderr)
 
     def check_alive(self) -> None:
-        """Errors: PipeFailed with the end of its log."""
+        """Errors: PipeFailed with the end of its log, if it has ended."""
         code = self._process.poll() if self._process is not None else None
         if code is not None:
             raise PipeFailed(f"the worker ended by itself with code {code}; the end of its log:\n{self.log_end()}")
@@ -219,7 +219,7 @@ class Pipe:
                     watch.close()
 
     def summarize(self) -> None:
-        """Prints what has flowed: one JSON object on stdout, or a sentence. Seconds count from the worker's start."""
+        """Print the totals: one JSON object on stdout, or a sentence. Seconds count from the worker's start."""
         seconds = self._ended_s - (self._started_s or self._ended_s)
         kept = self._options.keep is not None
         summary = {

@@ -1,6 +1,6 @@
-"""`headrace secure init FOLDER`: everything that a worker with https, logins, rights and an audit log needs.
+"""`headrace secure init FOLDER`: all files of a worker with https, logins, rights and an audit log.
 
-Decided: the certificates are for development, and say so in their names, because who keeps a worker for others has an
+Decided: the certificates are for development, and say so in their names, because an operator who serves others has an
 authority of their own; they end after a year at most. Loses: production needs its own certificates in these files.
 Decided: the worker is distributed with the internal topics' replication left to the brokers, because more workers can
 join it with the same folder; loses: a standalone worker has to be written by hand.
@@ -37,7 +37,7 @@ USERS: Final = ("admin", "operator", "viewer")
 WORKER_FILE: Final = "worker.properties"
 
 _CERTIFICATE_USER: Final = "operator"
-"""Whom the client's certificate stands for."""
+"""The user of the client's certificate."""
 _PASSWORD_BYTES: Final = 18
 _HASH_COST: Final = 12
 
@@ -67,11 +67,11 @@ class InitError(Exception):
 
 @dataclass(frozen=True)
 class SecureSet:
-    """What was written."""
+    """The written files, with their passwords."""
 
     folder: Path
     passwords: Mapping[str, str] = field(repr=False)
-    """By user; they stand nowhere else."""
+    """By user; they are stored nowhere else."""
     url: str
 
     @property
@@ -80,7 +80,7 @@ class SecureSet:
         return self.folder / WORKER_FILE
 
     def told(self) -> Iterable[str]:
-        """Lines for who has asked for it."""
+        """Lines for the user of the command."""
         login = f"admin:{self.passwords['admin']}"
         certificate = shlex.quote(str(self.folder / "ca.pem"))
         own, worker_file = shlex.quote(str(self.folder / "client.pem")), shlex.quote(str(self.worker_file))
@@ -100,7 +100,7 @@ def write(
     port: int = 8443,
     admin_port: int = 8444,
 ) -> SecureSet:
-    """Write everything into a new folder; `hosts` are further names and addresses of the server's certificate.
+    """Write everything into a new folder; `hosts`: further names and addresses of the server's certificate.
 
     Errors: InitError.
     """
@@ -112,7 +112,7 @@ def write(
     )
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)
-        # Whole or not at all: it is written beside and renamed. mkdtemp gives 0700.
+        # Written beside and renamed, so it appears whole or not at all. mkdtemp gives 0700.
         draft = Path(tempfile.mkdtemp(prefix=f".{folder.name}-", dir=folder.parent))
         try:
             _fill(draft, made, bootstrap_servers, hosts, (port, admin_port))
@@ -171,7 +171,7 @@ def _worker(folder: Path, bootstrap_servers: str, ports: tuple[int, int]) -> str
 
 
 def _escaped(value: str) -> str:
-    """A value as a properties file has it; of what could end a key nothing is escaped."""
+    """Escape a value for a properties file; characters that could end a key are left."""
     return javaproperties.escape(value).replace("\\:", ":").replace("\\=", "=").replace("\\ ", " ")
 
 
@@ -264,7 +264,7 @@ class _Authority:
         return cls(key, builder.sign(key, hashes.SHA256()))
 
     def issued(self, name: str, usages: Sequence[x509.ObjectIdentifier], names: Sequence[x509.GeneralName]) -> str:
-        """A new key and its certificate, as one PEM text."""
+        """Make a new key and its certificate, as one PEM text."""
         key = ec.generate_private_key(ec.SECP256R1())
         builder = _begun(_name(name), self.certificate.subject, key.public_key(), self.key.public_key())
         builder = builder.add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)

@@ -1,6 +1,6 @@
-"""`headrace doctor --worker FILE`: what of a worker's security is off, and which certificates end soon.
+"""`headrace doctor --worker FILE`: the gaps in a worker's security, and certificates that end soon.
 
-Rights and the audit log are looked at beside it (`access_doctor`).
+`access_doctor` looks at rights and the audit log.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _PLAIN: Final = ("PLAINTEXT", "SASL_PLAINTEXT")
 
 
 def examine(worker_file: Path) -> Iterator[Check]:
-    """Check what these properties say of security."""
+    """Check the security settings in these properties."""
     try:
         given = read_properties(worker_file)
         props = variables_of(given).resolve(given)
@@ -52,7 +52,7 @@ def examine(worker_file: Path) -> Iterator[Check]:
 
 @dataclass(frozen=True)
 class _Worker:
-    """A worker's properties: as they stand in its file, and with the values of variables."""
+    """A worker's properties: as they are in its file, and with the values of variables."""
 
     file: Path
     given: Mapping[str, str]
@@ -117,7 +117,7 @@ class _Worker:
         return Check(name, Verdict.WARN, text, f"set {name}=true")
 
     def _readable(self) -> Iterator[Check]:
-        """The files with secrets that others on this machine may read."""
+        """Warn of files with secrets that others on this machine may read."""
         plain = any(looks_secret(key) and "${" not in value for key, value in self.given.items())
         files = [self.file] if plain else []
         files += [Path(self.props[key]) for key in self.props if key.endswith("keystore.location")]
@@ -130,7 +130,7 @@ class _Worker:
     def _kafka(self) -> Iterator[Check]:
         servers = self.props.get("bootstrap.servers", "")
         hosts = [host for _, host in named_hosts({"bootstrap.servers": servers})]
-        # Only admin clients have what stands without a prefix, as in Connect.
+        # Settings without a prefix apply to admin clients only, as in Connect.
         above = self.props.get("security.protocol", "PLAINTEXT").upper()
         protocols = {
             prefix: self.props.get(
@@ -189,7 +189,7 @@ class _Worker:
 
 
 def _lifetime(key: str, where: str, pem_text: str) -> Check:
-    """By the certificate that ends first."""
+    """Check the certificate that ends first."""
     try:
         certificates = x509.load_pem_x509_certificates(pem_text.encode())
     except ValueError:

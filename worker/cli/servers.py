@@ -1,4 +1,4 @@
-"""Start, stop and status of an embedded server: what `headrace kafka` and `headrace registry` have in common."""
+"""Start, stop and status of an embedded server: the common part of `headrace kafka` and `headrace registry`."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def start(
     daemon: bool,
     make: Callable[[Path], ServerProcess],
 ) -> None:
-    """Start the server that `make` builds on the data folder; where one already runs there, say so."""
+    """Start the server that `make` builds on the data folder; if one already runs there, say so."""
     folder = (data_dir or kind.default_data_dir()).absolute()
     found = kind.running_on(folder)
     if found is not None:
@@ -47,7 +47,7 @@ def stop(kind: type[ServerProcess], data_dir: Path | None) -> None:
 
 
 def status(kind: type[ServerProcess], data_dir: Path | None, answer: Callable[[int], str | None]) -> None:
-    """Say whether the server of the data folder runs and answers; exit code 1 when it does not.
+    """Say if the server of the data folder runs and answers; exit code 1 if it does not.
 
     `answer` asks the server at a port, and is None without an answer.
     """

@@ -32,12 +32,12 @@ _CLIENTS: Final = (
     "not have is said in the log."
 )
 _OF_EVERY_CONNECTOR: Final = tuple(CONNECTOR)
-"""Rows that are not repeated for a connector which, as Apache's mirror connectors do, declares them itself."""
+"""Rows that are not repeated for a connector that declares them itself, as Apache's mirror connectors do."""
 _COLUMNS: Final = ("Setting", "Type", "Default", "Importance", "Valid values", "Meaning")
 
 
 def page(plugins: PluginLookup) -> str:
-    """All settings of workers, connectors and these plugins."""
+    """Write the page with all settings of workers, connectors and these plugins."""
     return "\n".join([_HEAD, *_of_workers(), *_of_connectors(plugins), *_of_other_plugins(plugins)])
 
 
@@ -100,7 +100,7 @@ def _of_other_plugins(plugins: PluginLookup) -> Iterator[str]:
 
 
 def _by_title(plugins: Iterable[PluginClass], suffix: str = "") -> Iterator[tuple[str, list[PluginClass]]]:
-    """The plugins that share a simple name: of several vendors, of keys and values."""
+    """Group the plugins that share a simple name: of several vendors, of keys and values."""
 
     def title(plugin: PluginClass) -> str:
         return plugin.class_name.rpartition(".")[2].partition("$")[0].removesuffix(suffix)
@@ -145,5 +145,5 @@ def _line(cells: Sequence[str]) -> str:
 
 
 def _plain(text: str) -> str:
-    """Text whose signs mean nothing to Markdown."""
+    """Escape the characters that mean something to Markdown."""
     return "".join(f"\\{sign}" if sign in "\\`*<" else sign for sign in text)

@@ -1,8 +1,8 @@
 """A real single-node Kafka broker (KRaft) on loopback: for development, the quickstart and tests.
 
-Everything of one broker lies in its data folder: `data/` (the log), `logs/server.log`, the generated
-`server.properties` and `log4j2.properties`, and `broker.json`, which names its process. The controller listens on a
-free port that may change from start to start, which a static quorum allows and a dynamic one would not.
+All of one broker is in its data folder: `data/` (the log), `logs/server.log`, the generated `server.properties` and
+`log4j2.properties`, and `broker.json`, which names its process. The controller listens on a free port that may change
+from start to start, which a static quorum allows and a dynamic one would not.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class Broker(ServerProcess):
 
     @classmethod
     def describe(cls, found: Running, data_dir: Path) -> str:
-        """One line for an operator."""
+        """Describe it in one line for an operator."""
         return f"Kafka {KAFKA_VERSION} at 127.0.0.1:{found.port} (pid {found.pid}, data in {data_dir})"
 
     @property
@@ -101,7 +101,7 @@ class Broker(ServerProcess):
 
 
 def cluster_id(bootstrap_servers: str, timeout_s: float) -> str | None:
-    """The id of the cluster that answers there as Kafka; None when nothing does in time."""
+    """The id of the cluster that answers at this address as Kafka; None if none does in time."""
     from confluent_kafka import KafkaException
     from confluent_kafka.admin import AdminClient
 

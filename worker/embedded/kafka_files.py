@@ -1,4 +1,4 @@
-"""The files from which the embedded broker runs: `server.properties` and `log4j2.properties`."""
+"""The files of the embedded broker: `server.properties` and `log4j2.properties`."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _DEFAULTS: Final = {
 
 
 def server_properties(log_dir: Path, port: int, controller_port: int, settings: Mapping[str, str]) -> str:
-    """One node that is broker and controller on loopback, a static quorum of itself; `settings` go over defaults."""
+    """One node that is broker and controller on loopback, a static quorum of itself; `settings` override defaults."""
     properties = {
         "process.roles": "broker,controller",
         "node.id": "1",
@@ -52,7 +52,7 @@ def server_properties(log_dir: Path, port: int, controller_port: int, settings: 
 
 
 def log4j2_properties(log_file: Path, loggers: Mapping[str, str]) -> str:
-    """INFO into one rolling file; `loggers` have levels of their own."""
+    """Log INFO into one rolling file; `loggers` have levels of their own."""
     own = "".join(
         f"logger.l{number}.name={name}\nlogger.l{number}.level={level}\n"
         for number, (name, level) in enumerate(loggers.items())

@@ -1,4 +1,4 @@
-"""The files from which the schema registry runs: Apicurio's archive, unpacked once beside the jars, and its command."""
+"""The files of the schema registry: Apicurio's archive, unpacked once beside the jars, and its command."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ from headrace.config.jars import Jar, pinned
 from headrace.worker.machine.jars import Java, Unavailable, cache_dir, fetch, unverified
 
 MINIMUM_JAVA: Final = 21
-"""The version for which Apicurio 3.2 and later are compiled."""
+"""The Java version for which Apicurio 3.2 and later are compiled."""
 
 CCOMPAT: Final = "/apis/ccompat/v7"
-"""Where Apicurio answers as Confluent's registry."""
+"""The path of Apicurio's API that is compatible with Confluent's registry."""
 
 _MANIFEST: Final = "headrace-unpacked.json"
 _STAGED: Final = ".unpacking-"
 
 
 def unpacked() -> Path:
-    """The folder of the registry's program: of the archive that is pinned, and whole.
+    """The folder of the registry's program, complete and of the pinned archive.
 
-    Errors: Unavailable as `jars.fetch`, or where the cache cannot be written.
+    Errors: Unavailable as `jars.fetch`, or if the cache cannot be written.
     """
     (jar,) = pinned("registry")
     home = cache_dir() / "registry" / jar.version
@@ -52,7 +52,7 @@ def unpacked() -> Path:
 
 
 def is_whole(home: Path, jar: Jar) -> bool:
-    """Whether the folder holds this archive's files, all of them and in their sizes."""
+    """True if the folder holds all of this archive's files in their sizes."""
     try:
         noted = json.loads((home / _MANIFEST).read_bytes())
         sizes = noted["files"].items()
@@ -62,7 +62,7 @@ def is_whole(home: Path, jar: Jar) -> bool:
 
 
 def _unpack(archive: Path, jar: Jar, home: Path) -> None:
-    """Into a folder beside it and then renamed: what was interrupted is never taken for whole, and goes next time."""
+    """Unpack beside the folder, then rename: an interrupted one is never taken for whole, and is removed next time."""
     for left in home.parent.glob(f"{_STAGED}*"):
         shutil.rmtree(left, ignore_errors=True)
     staged = Path(tempfile.mkdtemp(prefix=_STAGED, dir=home.parent))
@@ -80,10 +80,10 @@ def _unpack(archive: Path, jar: Jar, home: Path) -> None:
 
 
 def command(java: Java, home: Path, port: int, log_file: Path) -> list[str]:
-    """The registry on loopback alone; to be run in its data folder, where its database goes.
+    """The command of the registry on loopback alone; run it in its data folder, which gets its database.
 
-    WRITE_DELAY=0: a schema whose id was given out survives a `kill -9` (Invariant 7); H2 would wait half a second.
-    The global rule is Confluent's default; Apicurio's own is to check nothing.
+    WRITE_DELAY=0: a schema whose id was given out survives a `kill -9` (Invariant 7); H2 would wait half a second. The
+    global rule is Confluent's default; Apicurio's own is to check nothing.
     """
     properties = {
         "quarkus.http.host": "127.0.0.1",

@@ -1,6 +1,6 @@
 """A real schema registry (Apicurio) on loopback: for development and tests; a client sees Confluent's protocol.
 
-Everything of one registry lies in its data folder: `data/` (an H2 database, so that schemas survive), `logs/` and
+All of one registry is in its data folder: `data/` (an H2 database, so that schemas survive), `logs/` and
 `registry.json`, which names its process.
 """
 
@@ -25,7 +25,7 @@ def url(port: int) -> str:
 
 
 def answers(port: int, timeout_s: float = 5) -> bool:
-    """Whether a schema registry answers there: as Confluent's would, out of its storage."""
+    """True if a schema registry answers at this port, as Confluent's would, from its storage."""
     import httpx
 
     try:
@@ -44,12 +44,12 @@ class Registry(ServerProcess):
 
     @classmethod
     def describe(cls, found: Running, data_dir: Path) -> str:
-        """One line for an operator."""
+        """Describe it in one line for an operator."""
         return f"Apicurio Registry {REGISTRY_VERSION} at {url(found.port)} (pid {found.pid}, data in {data_dir})"
 
     @property
     def url(self) -> str:
-        """For `schema.registry.url`."""
+        """The value for `schema.registry.url`."""
         return url(self.known_port)
 
     def _command(self, port: int) -> Sequence[str]:

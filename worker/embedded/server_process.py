@@ -1,6 +1,6 @@
 """A server that is one process on a data folder, the broker or the schema registry: found, run and stopped.
 
-`<what>.json` in the data folder names the process that runs on it.
+`<what>.json` in the data folder names its process.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from headrace.worker.machine.jars import Unavailable
 
 _STOPPED_BY_TERM: Final = (143, -15)
 _STARTS: Final = 3
-"""So many ports are tried where another process takes them between the look and the start."""
+"""The number of ports tried if another process takes each between the check and the start."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +44,7 @@ class ServerProcess(ABC):
     """
 
     what: ClassVar[str]
-    """Its name in messages and of its files."""
+    """Its name in messages and in its files' names."""
     home: ClassVar[str]
     """The name of its data folder in the user's state folder, and of its commands."""
     start_timeout_s: ClassVar[float]
@@ -60,20 +60,20 @@ class ServerProcess(ABC):
 
     @abstractmethod
     def _command(self, port: int) -> Sequence[str]:
-        """The command that runs the server on this port, whose files are written. Errors: Unavailable."""
+        """Write the server's files; return the command that runs it on this port. Errors: Unavailable."""
 
     @abstractmethod
     def _answers(self, port: int) -> bool:
-        """Whether this server, and no other, answers clients."""
+        """True if this server, and no other, answers clients."""
 
     @classmethod
     @abstractmethod
     def describe(cls, found: Running, data_dir: Path) -> str:
-        """One line for an operator."""
+        """Describe it in one line for an operator."""
 
     @classmethod
     def default_data_dir(cls) -> Path:
-        """A folder of the user's state: what a server holds is data, not cache."""
+        """A folder of the user's state: a server holds data, not a cache."""
         state = Path(os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state")
         return state.absolute() / "headrace" / cls.home
 
@@ -90,9 +90,9 @@ class ServerProcess(ABC):
 
     @classmethod
     def stop_on(cls, data_dir: Path, timeout_s: float = 60) -> Running | None:
-        """Stop the server that runs on this data folder, and wait for its end; None where none ran.
+        """Stop the server that runs on this data folder, and wait for its end; None if none ran.
 
-        Errors: Unavailable when it did not end in time and was killed.
+        Errors: Unavailable if it did not end in time and was killed.
         """
         found = cls.running_on(data_dir)
         if found is None:
@@ -122,19 +122,19 @@ class ServerProcess(ABC):
 
     @property
     def process(self) -> subprocess.Popen[bytes]:
-        """Its process; RuntimeError before its start."""
+        """Its process. Errors: RuntimeError before its start."""
         if self._process is None:
             raise RuntimeError(f"the {self.what} was not started: call start() first")
         return self._process
 
     @property
     def described(self) -> str:
-        """One line for an operator."""
+        """Describe it in one line for an operator."""
         return self.describe(Running(self.process.pid, 0.0, self.known_port), self.data_dir)
 
     @property
     def known_port(self) -> int:
-        """Its port; RuntimeError before its first start."""
+        """Its port. Errors: RuntimeError before its first start."""
         if self.port is None:
             raise RuntimeError(f"the {self.what} has no port before its first start()")
         return self.port
@@ -151,7 +151,7 @@ class ServerProcess(ABC):
     def start(self, timeout_s: float | None = None) -> None:
         """Start the server and wait until it answers clients.
 
-        Errors: Unavailable where a program is missing, the port or the folder is taken, or it does not answer in time
+        Errors: Unavailable if a program is missing, the port or the folder is taken, or it does not answer in time
         (with its log's end).
         """
         self.log_file.parent.mkdir(parents=True, exist_ok=True)
@@ -171,7 +171,7 @@ class ServerProcess(ABC):
                         raise Unavailable(str(error)) from error
 
     def stop(self, timeout_s: float = 60) -> None:
-        """Stop the server, which stores what it holds; kill it where it does not end within the time."""
+        """Stop the server, which stores its data; kill it if it does not end within the time."""
         if self._process is not None:
             processes.stop(self._process, timeout_s)
             self._forget()
@@ -206,7 +206,7 @@ class ServerProcess(ABC):
             raise
 
     def _choose_port(self) -> int:
-        """The port, after checking that neither it nor the folder is taken. Errors: Unavailable."""
+        """Choose the port; neither it nor the folder is taken. Errors: Unavailable."""
         found = self.running_on(self.data_dir)
         if found is not None:
             raise Unavailable(f"a {self.what} (pid {found.pid}, port {found.port}) already runs on {self.data_dir}")
@@ -246,11 +246,11 @@ class ServerProcess(ABC):
 
 
 class _PortLost(Unavailable):
-    """Another process took the port between the look and the start; worth another try."""
+    """Another process took the port between the check and the start; worth another try."""
 
 
 def run(server: ServerProcess, say: Callable[[str], object], *, foreground: bool) -> int:
-    """Start a server and, in the foreground, stay until Ctrl-C or its end; the exit code.
+    """Start a server and, in the foreground, stay until Ctrl-C or its end; returns the exit code.
 
     Errors: Unavailable as its `start`.
     """
@@ -274,7 +274,7 @@ def run(server: ServerProcess, say: Callable[[str], object], *, foreground: bool
 
 
 def port_owner(port: int) -> str:
-    """The process that listens there, where the system says."""
+    """The process that listens at this port, if the system tells."""
     try:
         for connection in psutil.net_connections("tcp"):
             if connection.status == psutil.CONN_LISTEN and connection.laddr.port == port and connection.pid:

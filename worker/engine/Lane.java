@@ -50,19 +50,19 @@ import scala.collection.immutable.Seq;
 /**
  * A thread that runs programs over the batches that come through a pipe. `lane.py` is the other end.
  *
- * A request is the program's number, how many batches follow, in how many bytes, and whether these stand in the memory
- * that both ends share: Arrow record batches without their schema. An answer is its length in bytes, whether it stands
- * there, and one record batch; or a negative length after an error, which `rethrow` throws. A request without batches
- * ends a program.
+ * A request is the program's number, the number and bytes of the batches that follow, and a flag, true if they are in
+ * the memory that both ends share: Arrow record batches without their schema. An answer is its length in bytes, the
+ * same flag, and one record batch; or a negative length after an error, which `rethrow` throws. A request without
+ * batches ends a program.
  *
- * The classes of Spark that it names are private to Spark; seen in 4.2.1 and 4.3.0.
+ * It names classes that are private to Spark; seen in 4.2.1 and 4.3.0.
  */
 public final class Lane implements Runnable {
-    /** The most that is kept of each buffer for the next request. */
+    /** The most bytes of each buffer kept for the next request. */
     static final int KEPT_BYTES = 1 << 20;
-    /** An answer that is longer stands in the shared memory, if it has the room. */
+    /** A longer answer goes into the shared memory, if it fits. */
     static final int PIPED_BYTES = 1 << 16;
-    /** The most that all programs together keep for their rows. */
+    /** The most bytes that all programs together keep for their rows. */
     static final int KEPT_ROWS_BYTES = 8 << 20;
 
     /** Compiles one program after the other, for all lanes. */
@@ -109,14 +109,14 @@ public final class Lane implements Runnable {
         }
     }
 
-    /** Knows a program: bound expressions that make of rows of one Arrow schema those of the other. */
+    /** Adds a program: bound expressions that turn rows of one Arrow schema into rows of the other. */
     public void add(int number, byte[] reads, byte[] gives, List<Seq<Expression>> bound, int interpretedRows)
             throws IOException {
         Projections projections = new Projections(bound, interpretedRows, session);
         programs.put(number, new Program(schema(reads), schema(gives), projections, allocator, this));
     }
 
-    /** Arrow's schema, as Arrow writes it at the begin of a stream. */
+    /** Reads a schema, as Arrow writes it at the beginning of a stream. */
     private static Schema schema(byte[] written) throws IOException {
         return MessageSerializer.deserializeSchema(new ReadChannel(new Bytes(ByteBuffer.wrap(written))));
     }
@@ -136,7 +136,7 @@ public final class Lane implements Runnable {
         return runs;
     }
 
-    /** The system's number of its thread; 0 if that is not known. */
+    /** The system's number of its thread; 0 if unknown. */
     public int kernelId() {
         return kernelId;
     }
@@ -216,7 +216,7 @@ public final class Lane implements Runnable {
         }
     }
 
-    /** Reads so many bytes of a request that is not run; a pipe cannot skip them. */
+    /** Reads the bytes of a request that is not run; a pipe cannot skip them. */
     private void passOver(int length) throws IOException {
         for (int left = length; left > 0; ) {
             int some = Math.min(left, given.length);
@@ -233,13 +233,13 @@ public final class Lane implements Runnable {
         }
     }
 
-    /** Gives back the memory that programs keep for the rows of the next request. */
+    /** Frees the memory that programs keep for the rows of the next request. */
     private void release() {
         programs.values().forEach(Program::close);
     }
 
     private void close() {
-        close(requests);  // the pipes first: the other end waits for nothing then
+        close(requests);  // the pipes first, to end the other end's waits
         close(answers);
         release();
         allocator.close();
@@ -253,7 +253,7 @@ public final class Lane implements Runnable {
         }
     }
 
-    /** A channel that reads what is in a buffer, or writes it. */
+    /** A channel that reads or writes a buffer. */
     static final class Bytes implements ByteChannel {
         private final ByteBuffer buffer;
 
@@ -289,7 +289,7 @@ public final class Lane implements Runnable {
         }
     }
 
-    /** What goes through the pipe of an answer: its length, whether it stands in the shared memory, or else itself. */
+    /** The piped part of an answer: its length, the flag of shared memory, and the batch if that is not set. */
     static final class Answer extends ByteArrayOutputStream {
         static final int HEAD = 9;
         private final ByteBuffer shared;
@@ -300,7 +300,7 @@ public final class Lane implements Runnable {
             shared = ofMemory;
         }
 
-        /** Holds this batch from now on. */
+        /** Serializes this batch in the place of the last one. */
         void take(ArrowRecordBatch batch) throws IOException {
             count = HEAD;
             sharedLength = 0;
@@ -334,7 +334,7 @@ public final class Lane implements Runnable {
         }
     }
 
-    /** The projections of a program: interpreted at first, compiled beside that once enough rows have come. */
+    /** The projections of a program: interpreted at first, compiled in the background after enough rows. */
     static final class Projections {
         private final List<Seq<Expression>> expressions;
         private final SparkSession session;
@@ -342,7 +342,7 @@ public final class Lane implements Runnable {
         private UnsafeProjection[] chain;
         private volatile UnsafeProjection[] compiled;
 
-        /** `expressions` are sequences, each bound to what the one before gives. */
+        /** `expressions` are sequences, each bound to the output of the one before. */
         Projections(List<Seq<Expression>> ofExpressions, int interpretedRows, SparkSession session) {
             expressions = new ArrayList<>(ofExpressions);
             this.interpretedRows = interpretedRows;
@@ -368,7 +368,7 @@ public final class Lane implements Runnable {
         }
 
         private void compileBeside() {
-            expressions.replaceAll(Projections::copy);  // some keep a state: none is used by two threads
+            expressions.replaceAll(Projections::copy);  // some keep a state, so no two threads share one
             COMPILER.execute(() -> {
                 SparkSession.setActiveSession(session);
                 compile();
@@ -386,7 +386,7 @@ public final class Lane implements Runnable {
         }
     }
 
-    /** A program, and the memory for the rows that it reads and gives. */
+    /** A program, and the memory for its input and output rows. */
     static final class Program {
         private final Schema reads;
         private final Schema gives;

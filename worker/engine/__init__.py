@@ -1,3 +1,4 @@
-"""Spark: its driver, expressions compiled for small batches, and who may use how much of it. Begin at `driver.py`,
-then `inline.py`.
+"""Spark: its driver, expressions compiled for small batches, and bounds on their use.
+
+Begin at `driver.py`, then `inline.py`.
 """

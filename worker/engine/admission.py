@@ -1,4 +1,4 @@
-"""Bounded shares of something scarce, given first come first served: Spark jobs at once, bytes of batches in memory."""
+"""Bounded shares of a scarce resource, first come first served: Spark jobs at once, bytes of batches in memory."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from headrace.plugins.stopping import StopToken
 
 
 class Admission:
-    """`total` units, given in the order in which they were asked for, so that no task starves another."""
+    """`total` units, given in the order of requests, so that no task starves another."""
 
     def __init__(self, total: int) -> None:
         self._total = total
@@ -21,12 +21,12 @@ class Admission:
 
     @property
     def used(self) -> int:
-        """Units that are out."""
+        """Units that are taken."""
         return self._used
 
     @contextlib.contextmanager
     def take(self, units: int = 1, stop: StopToken | None = None) -> Iterator[None]:
-        """Hold `units` (never more than there are: what is larger goes alone). Errors: StoppedError while waiting."""
+        """Hold `units`, at most all of them: a larger request goes alone. Errors: StoppedError while waiting."""
         units = min(units, self._total)
         ticket = object()
         with self._changed:

@@ -1,10 +1,10 @@
 """Bounds the time in which a task's batch is computed, and abandons a batch that does not end.
 
 A SELECT, a regular expression or a user's function may compute for ever, and no thread of a JVM or of Python can be
-killed. So the thread that waits looks once a second. It abandons the batch if its task has to end or its time is over.
+killed. So the waiting thread looks once a second. It abandons the batch if its task has to end or its time is over.
 
-Decided: time is counted in looks of a second, because a worker that was stopped or suspended has not waited; loses:
-the setting's milliseconds, which do not matter.
+Decided: time is counted in looks of a second, because a worker that was stopped or suspended has not waited; loses: the
+setting's milliseconds, which do not matter.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class Bounds:
             raise self.too_slow(what)
 
     def too_slow(self, what: str) -> TooSlow:
-        """The error of what took too long."""
+        """The error for `what`, which took too long."""
         return TooSlow(
             f"{what[:1].upper()}{what[1:]} did not get through {self.steps} within {self.limit_s:g} s and was given "
             "up. Look for an expression or a function that does not end for one of its records, such as a regular "
@@ -61,7 +61,7 @@ class Bounds:
         look: Callable[[int], object],
         left: Callable[[Future[_Given]], object] | None = None,
     ) -> _Given:
-        """Return what `work` gives on another thread. If that is abandoned, `left` gets the future of its end.
+        """Run `work` on another thread and return its result; `left` gets its future if it is abandoned.
 
         `look` is called after each second, with the number of these seconds. Its errors end the wait. Without `left`
         the work is a user's function in Python, and is interrupted.
@@ -88,7 +88,7 @@ class Bounds:
 
 
 class _Helper(threading.Thread):
-    """Calls functions for other threads, one by one. It is kept: Spark's driver has a thread for each of ours."""
+    """Calls functions for other threads, one by one. It is kept, as Spark's driver has a thread for each of ours."""
 
     _idle: Final[list[_Helper]] = []
     _lock: Final = threading.Lock()
@@ -110,7 +110,7 @@ class _Helper(threading.Thread):
         return made
 
     def begin(self, work: Callable[[], _Given]) -> Future[_Given]:
-        """Call `work` on this thread, and return the future of what it gives."""
+        """Call `work` on this thread, and return the future of its result."""
         future: Future[_Given] = Future()
         self._works = True
         self._calls.put(partial(copy_context().run, self._call, work, future))

@@ -1,12 +1,12 @@
-"""Where the archive of the classes is that Spark's driver loads, and the options by which its JVM starts with it.
+"""The path of the archive of classes that Spark's driver loads, and the options with which its JVM uses it.
 
 With it the JVM need not parse and verify the classes at every start. Measured on 2 shared cores: a session is ready
 after 2.6 s instead of 5.2, its first expressions run after 1.4 s instead of 2.5. The JVM ignores an archive that does
 not fit its class path, so it can only make a start faster. `class_archive_writer` writes it.
 
-Decided: it is mapped where it was written for, as Java did up to 17's first releases, because at an address chosen by
-chance the JVM rewrites all of it, 142 MB of each worker's own instead of 48; loses: the addresses of Spark's classes in
-memory can be known.
+Decided: it is mapped at the address for which it was written, as Java did up to 17's first releases, because at a
+random address the JVM rewrites all of it, 142 MB of each worker's own instead of 48; loses: the addresses of Spark's
+classes in memory can be known.
 
 Decided: Java takes jars signed with DSA as unsigned, because those of Spark's compiler are (with a key named DUMMY), so
 that their 380 classes were verified at each start and could not be archived; loses: a signature of that kind on another
@@ -35,7 +35,7 @@ QUIET: Final = "-Xlog:cds=off -Xlog:cds+dynamic=off -Xlog:class+path=off"
 
 
 def path_for(class_path: Sequence[Path]) -> Path:
-    """Where the archive for this class path is, or would be."""
+    """The path of the archive for this class path; it may not exist."""
     command = jars.java_command()
     java = Path(os.path.realpath(shutil.which(command) or command))
     # The JVM refuses an archive whose jars have other times: a Spark that was installed again needs a new one.
@@ -45,17 +45,17 @@ def path_for(class_path: Sequence[Path]) -> Path:
 
 
 def without_signatures(java_options: str) -> str:
-    """The JVM's option by which it takes the jars of Spark's compiler as unsigned, beside an operator's options."""
+    """The JVM option to take the jars of Spark's compiler as unsigned, beside an operator's options."""
     if _SECURITY in java_options:
         return ""
     return f" {_SECURITY}{Path(__file__).with_name('unsigned.properties').as_uri()}"
 
 
 def reading(class_path: Sequence[Path]) -> str:
-    """The JVM's options for starting with the archive; none where there is no archive."""
+    """The JVM options to start with the archive; empty if there is none."""
     archive = path_for(class_path)
     if not archive.exists():
         return ""
     with contextlib.suppress(OSError):
-        os.utime(archive)  # the writer deletes those that were used least recently
+        os.utime(archive)  # the writer deletes the least recently used ones
     return f" -XX:SharedArchiveFile={archive} -Xshare:auto {_AT_ITS_PLACE} {QUIET}"

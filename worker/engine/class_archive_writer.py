@@ -25,7 +25,7 @@ _KEPT: Final = 4
 
 
 def write(class_path: Sequence[Path]) -> None:
-    """Write the archive where it is missing; that takes about 20 s."""
+    """Write the archive if it is missing; that takes about 20 s."""
     archive = path_for(class_path)
     if archive.exists():
         return
@@ -49,7 +49,7 @@ def write(class_path: Sequence[Path]) -> None:
 
 
 def _prune(folder: Path) -> None:
-    """Delete all archives but those used last: each checkout has its own, of 150 MB."""
+    """Delete all archives except those used last: each checkout has its own, of 150 MB."""
     archives = sorted(folder.glob("classes-*.jsa"), key=lambda path: path.stat().st_mtime, reverse=True)
     for old in archives[_KEPT:]:
         old.unlink(missing_ok=True)

@@ -1,12 +1,13 @@
-"""Executors on other hosts: what they need is sent to them, they are checked, and their loss is noticed.
+"""Executors on other hosts: the worker sends what they need, checks them, and notices their loss.
 
-Jobs run once a probe has found the executors equal to the worker; until then batches run inline. A job that
-fails for what an executor lacks, which may have come later than the probe, has them probed again.
+Jobs run once a probe has found the executors equal to the worker; until then batches run inline. A job that fails
+because an executor lacks something, which may have come later than the probe, has them probed again.
 
     session starts -> archive of Headrace and plugins -> probe -> archive of the packages that differ -> probe -> jobs
 
-Decided: what keeps executors from running jobs is one error in the log, and work goes on inline, because a pipe that
-flows slowly is worth more than one that has failed; loses: who does not read the log sees only a busy worker.
+Decided: a reason that keeps executors from running jobs is one error in the log, and work goes on inline, because a
+pipe that flows slowly is worth more than one that has failed; loses: without a look at the log one sees only a busy
+worker.
 """
 
 from __future__ import annotations
@@ -44,9 +45,9 @@ _CLASS_PATH: Final = "spark.driver.extraClassPath"
 _JARS: Final = "spark.jars"
 _DYNAMIC: Final = "spark.dynamicAllocation.enabled"
 _SILENT_S: Final = 15.0
-"""After so long without an executor a warning says so."""
+"""A warning follows after this time without an executor."""
 _GONE_S: Final = 30.0
-"""A stand-alone master's session that had executors, and has none for so long while jobs wait, is replaced."""
+"""A stand-alone master's session that lost all executors, while jobs wait, is replaced after this time."""
 _PAUSE: Final = Backoff(2.0, 60.0)
 _GROUP: Final = "headrace-probe"
 _SIGNS: Final = tuple(
@@ -56,7 +57,7 @@ _SIGNS: Final = tuple(
 """Signs of what an executor's host lacks, in the text of a failed job."""
 _ENDED: Final = re.compile(r"Executor updated: \S+ is now (?:FAILED|LOST|EXITED)(?: \((.*)\))? \(org\.apache\S+$")
 _FOLDER: Final = re.compile(r" \(in directory \"[^\"]*\"\)")
-"""The executor's own folder, another one each time."""
+"""The executor's own folder, which changes each time."""
 _LAUNCH_REMEDY: Final = (
     "See stderr of the application below the work folder of a Spark worker, and that worker's log; JAVA_HOME there and "
     "the settings spark.executor.* decide how executors start."
@@ -69,19 +70,19 @@ _REMEDY: Final = (
 
 
 def is_local(master: str) -> bool:
-    """Whether executors are threads of the driver."""
+    """True if executors are threads of the driver."""
     return _LOCAL.fullmatch(master) is not None
 
 
 def python_for_executors(conf: Mapping[str, str]) -> str:
-    """The Python that executors start: the one that is set, or else one at the same place as the worker's."""
+    """The Python that executors start: the configured one, or else one at the same path as the worker's."""
     if is_local(conf["spark.master"]):
         return sys.executable
     return conf.get(_PYTHON) or os.environ.get("PYSPARK_PYTHON") or sys.executable
 
 
 def with_jars(conf: Mapping[str, str], jars: Sequence[Path]) -> dict[str, str]:
-    """The settings by which the driver, and executors elsewhere, have these jars and those that an operator named."""
+    """Add these jars, and those that an operator named, to the driver and to executors elsewhere."""
     own = [str(jar) for jar in jars]
     if is_local(conf["spark.master"]):  # in the driver's own JVM the class path does, and can be archived
         return {**conf, _CLASS_PATH: ":".join([*own, *filter(None, [conf.get(_CLASS_PATH)])])}
@@ -91,15 +92,15 @@ def with_jars(conf: Mapping[str, str], jars: Sequence[Path]) -> dict[str, str]:
 
 @dataclass
 class _Checked:
-    """How far the executors of one session are checked."""
+    """The state of one session's executors."""
 
     session: SparkSession
     over: threading.Event = field(default_factory=threading.Event)
-    """The session is over."""
+    """Set once the session is over."""
     ready: threading.Event = field(default_factory=threading.Event)
-    """Executors can run jobs."""
+    """Set once executors can run jobs."""
     doubts: int = 0
-    """How often a job's failure had them checked again."""
+    """The number of times that a job's failure had them checked again."""
 
 
 class Cluster:
@@ -120,23 +121,23 @@ class Cluster:
 
     @property
     def is_ready(self) -> bool:
-        """Whether executors can run jobs."""
+        """True if executors can run jobs."""
         checked = self._checked
         return checked is not None and checked.ready.is_set() and not checked.over.is_set()
 
     def begin(self, session: SparkSession) -> None:
-        """Equip and check the executors of this session; returns at once."""
+        """Equip and check the executors of this session in the background."""
         self._checked, self._had_executors, self._none_since = _Checked(session), False, None
         self.trouble = self.ended
         self._start_check(self._checked)
 
     def end(self) -> None:
-        """The session is over."""
+        """Note that the session is over."""
         if self._checked is not None:
             self._checked.over.set()
 
     def takes(self, line: str) -> bool:
-        """Take a line of the driver's log that tells of an executor's end; False if it does not.
+        """True for a line of the driver's log that tells of an executor's end, which is noted.
 
         A stand-alone master removes an application whose executors have ended ten times, and Spark's errors then tell
         of the removal alone.
@@ -153,8 +154,8 @@ class Cluster:
     def doubt(self, text: str) -> str:
         """Check the executors again if this text of a failed job says that one lacks something.
 
-        Answers what it lacks; empty: the job failed for another reason. The check begins later with each doubt, so that
-        a job which fails although the executors are well is not tried again at once: its batches run inline meanwhile.
+        Returns what it lacks; empty: the job failed for another reason. The check begins later with each doubt, so that
+        a job that fails although the executors are well is not tried again at once: its batches run inline meanwhile.
         """
         found, checked = _sign(text), self._checked
         if not found or checked is None:
@@ -177,11 +178,10 @@ class Cluster:
         threading.Thread(target=self._check, args=(checked,), name="spark-executors", daemon=True).start()
 
     def lost(self, session: SparkSession) -> str | None:
-        """Why the session has to be replaced: a master that was started anew does not know it and gives it nothing.
+        """Say why the session has to be replaced: a restarted master does not know it and gives it nothing.
 
         YARN and Kubernetes do not forget it, and may take minutes to start an executor. With dynamic allocation a
-        session may have none and be well: it is never replaced for that.
-        Errors: Py4JError.
+        session may have none and be well, so it is never replaced. Errors: Py4JError.
         """
         if not _master(session).startswith("spark://"):
             return None
@@ -206,7 +206,7 @@ class Cluster:
         while not over.is_set():
             try:
                 why = self._equip(session)
-            except Exception as error:  # whatever Spark makes of a host that lacks something
+            except Exception as error:  # whatever Spark raises for a host that lacks something
                 why = _shown(error)
             if over.is_set():
                 return
@@ -222,7 +222,7 @@ class Cluster:
             over.wait(_PAUSE.pause(attempts))
 
     def _equip(self, session: SparkSession) -> str:
-        """Why executors cannot run jobs, after they were sent what they need; empty: they can."""
+        """Send executors what they need; return why they still cannot run jobs, or an empty text."""
         product, paths = product_archive(self._plugin_paths)
         needed = versions_needed()
         self._send(session, product, paths)
@@ -241,7 +241,7 @@ class Cluster:
         return "; ".join([*found.others, *missing])
 
     def _send(self, session: SparkSession, archive: Archive, paths: Sequence[str]) -> None:
-        """Executors have this archive, and their next Python processes these folders of it on their path."""
+        """Send executors this archive, and put these folders of it on their next Python processes' path."""
         context = session.sparkContext
         kept = self._home / archive.path.name
         if not kept.exists():  # a link of its own: the cache is pruned, and an executor may come at any time
@@ -255,7 +255,7 @@ class Cluster:
         context.environment["PYTHONPATH"] = os.pathsep.join([*paths, *filter(None, [given])])
 
     def _looks(self, session: SparkSession, names: Sequence[str]) -> list[Look]:
-        """Look at what executors' Pythons have. Errors: whatever Spark raises."""
+        """Inspect the executors' Pythons. Errors: whatever Spark raises."""
         context = session.sparkContext
         warning = threading.Timer(_SILENT_S, self._warn, [session])
         warning.daemon = True
@@ -276,7 +276,7 @@ class Cluster:
 
     @staticmethod
     def _waits_for(session: SparkSession) -> str:
-        """Tell why the probe waits: executors have not answered it, or there are none."""
+        """Say why the probe waits: executors have not answered it, or there are none."""
         context = scala_context(session)
         running = context.getExecutorIds().size()
         if running:
@@ -301,12 +301,12 @@ def _master(session: SparkSession) -> str:
 
 
 def _shown(error: Exception) -> str:
-    """The part of a failed job's text that says why; the same one for every executor and attempt."""
+    """The part of a failed job's text with the reason; the same one for every executor and attempt."""
     text = str(error)
     return _sign(text) or text.partition("\n")[0][:400].strip().rstrip(".")
 
 
 def _sign(text: str) -> str:
-    """The part of a failed job's text that says what an executor's host lacks; empty: it says nothing of it."""
+    """The part of a failed job's text that says what an executor's host lacks; empty if nothing."""
     found = next(filter(None, (sign.search(text) for sign in _SIGNS)), None)
     return found[0][:400].strip().rstrip(".") if found else ""

@@ -1,8 +1,8 @@
-"""Expressions compiled for batches: the chain of projections of a plan, and the columns that they read and give.
+"""Expressions compiled for batches: the chain of projections of a plan, and its input and output columns.
 
 Only a chain of projections over the leaf qualifies: no aggregate, explode, sort or union, nothing that is initialized
-for a partition (`rand`), asks another plan (a subquery) or the clock. Of Python functions only an `ArrowFunction` does:
-it cuts the chain in two, and is called between them in the task's own thread.
+for a partition (`rand`), asks another plan (a subquery) or the clock. The only Python function allowed is an
+`ArrowFunction`: it cuts the chain in two, and is called between them in the task's own thread.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class NotProjectable(Exception):
 
 
 class Output(NamedTuple):
-    """An output column: an input column passed on as it is, or one that the projections compute."""
+    """An output column: an input column passed on unchanged, or one that the projections compute."""
 
     name: str
     passes: bool
@@ -37,7 +37,7 @@ class Output(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Compiled:
-    """A program as the JVM has it: projections from the leaf upward, each with the attributes it is bound to."""
+    """A program in the JVM: projections from the leaf upward, each with the attributes it is bound to."""
 
     columns: list[Output]
     projections: list[tuple[Any, Any]]
@@ -49,13 +49,12 @@ class Compiled:
 
 
 def refuse_clock(session: SparkSession, frame: DataFrame) -> None:
-    """Errors: NotProjectable if an expression asks for the time or the user, which the optimizer would fix for good."""
+    """Refuse the time and the user, which the optimizer would fix for good. Errors: NotProjectable."""
     if analyzed(frame).containsPattern(catalyst(session).clock):
         raise NotProjectable("the current time, date or user is another with each batch, which needs a Spark job")
 
 
 def names_of(plan: Any) -> list[str]:
-    """The names of a plan's columns."""
     return [one.name() for one in each(plan.output())]
 
 
@@ -73,12 +72,12 @@ def chain_of(plan: Any) -> tuple[list[Any], Any]:
 
 
 def function_of(node: Any) -> ArrowFunction | None:
-    """The function that this node applies, if it is one that can be called here."""
+    """The function that this node applies, if Python can call it inline."""
     return function_named(node.functionExpr().name()) if node.nodeName() == "MapInArrow" else None
 
 
 def compiled(session: SparkSession, frame: DataFrame, plan: Any) -> Compiled:
-    """The program of a frame, whose optimized plan this is. Errors: NotProjectable."""
+    """Compile a frame with this optimized plan. Errors: NotProjectable."""
     spark = catalyst(session)
     nodes, _ = chain_of(plan)
     columns = [_output(nodes, i, name) for i, name in enumerate(names_of(plan))]
@@ -86,7 +85,7 @@ def compiled(session: SparkSession, frame: DataFrame, plan: Any) -> Compiled:
         return Compiled(columns, [], pa.schema([]), pa.schema([]))
     chain = _pruned(spark, nodes, [i for i, column in enumerate(columns) if not column.passes])
     leaf, needed = list(each(nodes[0].child().output())), chain[0].references()
-    # Of constants only, some column must say how many rows there are.
+    # If all are constants, some column must still give the number of rows.
     kept = [one for one in leaf if needed.contains(one)] or leaf[:1]
     inputs = [spark.seq(kept), *(node.output() for node in chain[:-1])]
     bound = [(node.projectList(), given) for node, given in zip(chain, inputs, strict=True)]
@@ -96,11 +95,7 @@ def compiled(session: SparkSession, frame: DataFrame, plan: Any) -> Compiled:
 
 
 def _pruned(spark: Catalyst, nodes: list[Any], positions: Collection[int]) -> list[Any]:
-    """The projections that give the columns at these positions, from the leaf upward; each gives what the next needs.
-
-    Decided: columns are left out here and not by a second run of Spark's optimizer over a frame without them, because
-    that took as long as the first, half of a program's compilation; loses: what the optimizer could then merge.
-    """
+    """The projections for the columns at these positions, from the leaf upward, each pruned to what the next needs."""
     chain: list[Any] = []
     for node in reversed(nodes):
         given = list(each(node.projectList()))
@@ -114,7 +109,7 @@ def _pruned(spark: Catalyst, nodes: list[Any], positions: Collection[int]) -> li
 
 
 def _output(nodes: list[Any], index: int, name: str) -> Output:
-    """Whether output column `index` is a column of the leaf, followed down through the projections."""
+    """Follow output column `index` down through the projections, to see if it is a column of the leaf."""
     if not nodes:
         return Output(name, True, name)
     attribute = None

@@ -1,8 +1,8 @@
 """Spark's driver: started in the background, watched, started again when it dies or hangs.
 
-Only this module starts, ends or repairs a Spark session; other modules call `Spark.session()` and, when a call into
-the JVM fails, lets `Spark.using()` say whether the driver was lost (`EngineLost`: the batch is tried again in the next
-session) or the call was simply wrong (the error itself).
+Only this module starts, ends or repairs a Spark session. Other modules call `Spark.session()`; when a call into the JVM
+fails, `Spark.using()` tells if the driver was lost (`EngineLost`: the batch is tried again in the next session) or the
+call was simply wrong (the error itself).
 
 Decided: the JVM has another current directory, because the current directory comes first on the executors' `sys.path`,
 and a checkout's `config/` would hide other packages there.
@@ -52,7 +52,7 @@ log = logging.getLogger(__name__)
 
 BEAT_SECONDS = 1.0
 _WATCH_SECONDS = 0.5
-"""How often to look; a call that fails has it look at once."""
+"""The pause between looks; a failed call has it look at once."""
 _BACKOFF = Backoff(0.5, 30.0)
 
 _AVRO_LIMITS = " ".join(
@@ -68,15 +68,15 @@ DEFAULTS = {
     "spark.driver.host": "127.0.0.1",
     "spark.driver.bindAddress": "127.0.0.1",
     # The JVM leaves methods of over 8,000 bytes of bytecode interpreted, and Spark's generated ones are often larger.
-    # Code is compiled a second time once it has run four times as often as the JVM would wait for: a start takes 0.6 s
-    # less (2 cores), which that compiler had to itself.
-    # The JVM would begin with a heap of a 64th of the machine's memory, and use all that it is given for new objects.
-    # What its compilers allocate outside the heap would stay with it: 70 MB after 200 connectors began. (An older JVM
-    # that does not know the option goes on without: Spark has it ignore those.)
-    # What a job has fetched and not written yet, some 8 MB, must find room among the survivors: else it fills the part
-    # of the old, which was collected 34 times in 65 s of jobs, 0.17 s each (5 times in 88 s so).
-    # They are copied at each collection of what is new: half of the heap for that instead of a third makes these fewer,
-    # and a topic to a file 5 % cheaper; 20 small sinks take 17 MB more.
+    # Tier4*: code is compiled a second time only after four times the JVM's usual number of runs: a start takes 0.6 s
+    # less (2 cores), which that compiler had to itself. Heap sizes: the JVM would begin with a heap of a 64th of the
+    # machine's memory, and use all of its heap for new objects. TrimNativeHeapInterval: memory that its compilers
+    # allocate outside the heap would stay with it: 70 MB after 200 connectors began. (An older JVM that does not know
+    # the option goes on without: Spark has it ignore those.) Survivors: rows that a job has fetched and not written
+    # yet, some 8 MB, must find room among them: else they fill the old generation, which was collected 34 times in 65 s
+    # of jobs, 0.17 s each (5 times in 88 s so). They are copied at each collection of the young generation: with half
+    # of the heap for it instead of a third these are fewer, and a topic to a file is 5 % cheaper; 20 small sinks take
+    # 17 MB more.
     "spark.driver.extraJavaOptions": "-XX:+UseSerialGC -XX:-DontCompileHugeMethods -Xss1m "
     "-XX:Tier4InvocationThreshold=20000 -XX:Tier4MinInvocationThreshold=2400 -XX:Tier4CompileThreshold=60000 "
     "-XX:Tier4BackEdgeThreshold=160000 "
@@ -94,10 +94,10 @@ DEFAULTS = {
     "spark.sql.caseSensitive": "true",
     "spark.sql.variant.allowDuplicateKeys": "true",
     "spark.sql.shuffle.partitions": "2",
-    # Spark's older way of reading Kafka makes a Row of each record and takes it apart again: half as much once more.
+    # Spark's older reader of Kafka makes a Row of each record and takes it apart again: half as much once more.
     "spark.sql.sources.useV1SourceList": "avro,csv,json,orc,parquet,text",
-    # Spark keeps consumers, and what they have fetched beyond a job's range, for the next job (`kafka_frames`): at once
-    # or never. Kept for five minutes, its default, they were most of the heap.
+    # Spark keeps consumers, and what they have fetched beyond a job's range, for the next job (`kafka_frames`): it
+    # comes at once or never. Kept for five minutes, the default, they were most of the heap.
     "spark.kafka.consumer.cache.timeout": "1m",
     "spark.kafka.consumer.cache.evictorThreadRunInterval": "10s",
     "spark.kafka.consumer.fetchedData.cache.timeout": "10s",
@@ -109,7 +109,7 @@ DEFAULTS = {
     "spark.sql.execution.arrow.maxBytesPerBatch": str(2**31 - 1),
     "spark.sql.execution.arrow.pyspark.validateSchema.enabled": "false",
     "spark.sql.execution.pyspark.udf.faulthandler.enabled": "false",
-    # Otherwise PySpark sends the JVM the place in Python of each expression: six calls for every one.
+    # Otherwise PySpark sends the JVM the Python source line of each expression: six calls for every one.
     "spark.python.sql.dataFrameDebugging.enabled": "false",
     # Not for hanging workers (`python_workers` sees them sooner) but for those that wait for ever.
     "spark.python.worker.idleTimeoutSeconds": "600",
@@ -119,11 +119,11 @@ DEFAULTS = {
 """Headrace's own defaults, under the worker's properties."""
 
 _LOCAL_ONLY = ("spark.driver.host", "spark.driver.bindAddress")
-"""Defaults that executors on other hosts could not reach the driver by."""
+"""Defaults with which executors on other hosts could not reach the driver."""
 _JAVA_OPTIONS = "spark.driver.extraJavaOptions"
 _LOG_CONFIG = "log4j2.configurationFile"
 _INCUBATOR = "WARNING: Using incubator modules"
-"""The JVM says so because Spark adds a module; no option suppresses it."""
+"""Printed by the JVM because Spark adds a module; no option suppresses it."""
 _TRIES = "spark.task.maxFailures"
 _AUTHENTICATE = "spark.authenticate"
 _AT_LAUNCH = ("spark.driver.", "spark.jars", "spark.master", "spark.submit.", "spark.yarn.", "spark.kubernetes.")
@@ -164,15 +164,15 @@ class Spark:
         self._listeners: list[Callable[[bool], None]] = []
         self._thread = VitalThread(target=self._live, name="spark-owner")
         self.generation = 0
-        """Grows with each session: what was compiled for another generation is gone."""
+        """Grows with each session: programs compiled for another generation are gone."""
         self.restarts = 0
 
     def start(self) -> None:
-        """Begin to start the session; returns at once."""
+        """Start the session in the background."""
         self._thread.start()
 
     def on_change(self, listener: Callable[[bool], None]) -> None:
-        """Call `listener(True)` whenever a session is ready, `listener(False)` whenever it was lost."""
+        """Call `listener(True)` when a session is ready, `listener(False)` when it was lost."""
         self._listeners.append(listener)
 
     def off_change(self, listener: Callable[[bool], None]) -> None:
@@ -181,17 +181,17 @@ class Spark:
 
     @property
     def is_ready(self) -> bool:
-        """Whether a session can take work."""
+        """True if a session can take work."""
         return self._ready.is_set()
 
     @property
     def is_local(self) -> bool:
-        """Whether executors run on the worker's own host."""
+        """True if executors run on the worker's own host."""
         return is_local(self._conf["spark.master"])
 
     @property
     def takes_jobs(self) -> bool:
-        """Whether executors can run jobs."""
+        """True if executors can run jobs."""
         return self._cluster is None or self._cluster.is_ready
 
     @property
@@ -205,7 +205,7 @@ class Spark:
         return self._process.pid if self._process else None
 
     def wait_ready(self, timeout_s: float | None = None) -> bool:
-        """Whether a session became ready within the time."""
+        """Wait for a session; True if one became ready within the time."""
         return self._ready.wait(timeout_s)
 
     def session(self) -> SparkSession:
@@ -217,7 +217,7 @@ class Spark:
 
     @contextlib.contextmanager
     def using(self) -> Iterator[SparkSession]:
-        """The session for a piece of work, whose failure is EngineLost if the driver was lost meanwhile."""
+        """Yield the session for a piece of work, whose failure becomes EngineLost if the driver was lost meanwhile."""
         session, generation = self.session(), self.generation
         try:
             yield session
@@ -229,7 +229,7 @@ class Spark:
             raise
 
     def exit(self) -> None:
-        """End the JVM as a program ends, with its shutdown hooks; no session follows."""
+        """Exit the JVM normally, with its shutdown hooks; no session follows."""
         process, session, self._leaving = self._process, self._session, True
         self._stopping.set()
         if process is None or session is None:
@@ -239,7 +239,7 @@ class Spark:
         process.wait(timeout=180)
 
     def stop(self) -> None:
-        """End the session and its JVM, also one that is being started."""
+        """End the session and its JVM, also while it is being started."""
         self._stopping.set()
         self._suspect.set()
         if not self.is_ready:
@@ -251,19 +251,19 @@ class Spark:
         self._signs.cleanup()
 
     def replace(self, why: str) -> None:
-        """Have the driver replaced, soon."""
+        """Replace the driver soon."""
         self._unwanted = why
         self._suspect.set()
 
     def doubt_executors(self, text: str) -> str:
-        """Check all executors again if this text of a failed job says that one lacks something, and answer what."""
+        """Check all executors again if this error text of a job says that one lacks something; returns what."""
         return "" if self._cluster is None else self._cluster.doubt(text)
 
     def _alive_after(self, error: Exception) -> bool:
-        """Whether the driver works, after a call into it failed.
+        """True if the driver still works after a failed call into it.
 
-        Calls the driver itself, because the error does not tell: a driver that dies in a call leaves py4j with an
-        empty answer or a torn one, and one that is ending fails its jobs.
+        Calls the driver itself, because the error does not tell: a driver that dies in a call leaves py4j with an empty
+        answer or a torn one, and one that is ending fails its jobs.
         """
         session = self._session
         lost = session is None or isinstance(error, Py4JNetworkError | ConnectionError | EOFError)
@@ -273,7 +273,7 @@ class Spark:
         return True
 
     def _live(self) -> None:
-        """Start a session, watch it, and do so again when it is lost."""
+        """Start a session, watch it, and repeat when it is lost."""
         failures = 0
         while not self._stopping.is_set():
             began = False
@@ -285,7 +285,8 @@ class Spark:
                 if not self._stopping.is_set():
                     log.error("Spark's driver was lost (%s); starting a new one, tasks go on then", why)
             except Exception as error:
-                # Whatever it is, a machine out of threads or descriptors too: this thread goes on, or nobody would.
+                # Any error, also of a machine out of threads or descriptors: this thread must go on, or Spark never
+                # returns.
                 failures = 1 if began else failures + 1
                 if not self._stopping.is_set():
                     what = "watched any longer" if began else "started"
@@ -320,7 +321,7 @@ class Spark:
         launch = {key: value for key, value in self._conf.items() if key.startswith(_AT_LAUNCH)}
         with passed_on(sys.stderr, self._takes) as output:
             gateway = opened_gateway(launch, Path(self._home.name), output)
-        self._process = gateway.proc  # first: what fails from here on ends it
+        self._process = gateway.proc  # first: a failure from here on must end it
         from pyspark.sql import SparkSession
 
         if self._stopping.is_set():
@@ -342,11 +343,11 @@ class Spark:
         self._tell(True)
 
     def _takes(self, line: str) -> bool:
-        """Take a line of the driver's output that is not to be shown."""
+        """True for a line of the driver's output that is not to be shown."""
         return line.startswith(_INCUBATOR) or (self._cluster is not None and self._cluster.takes(line))
 
     def _watch(self) -> str:
-        """Return why the session is lost, once it is."""
+        """Watch the session until it is lost; return the reason."""
         beats = threading.Thread(target=self._beat, args=(self.generation,), name="spark-beat", daemon=True)
         beats.start()
         process = self._process
@@ -374,7 +375,7 @@ class Spark:
         return "the worker is stopping"
 
     def _beat(self, generation: int) -> None:
-        """Ask the JVM something small, again and again, for as long as this generation lives."""
+        """Ask the JVM a small question again and again, while this generation lives."""
         while generation == self.generation and not self._stopping.is_set():
             session = self._session
             if session is None:
@@ -429,18 +430,18 @@ class Spark:
 
 
 def _tried_once(conf: Mapping[str, str]) -> dict[str, str]:
-    """The settings with which Spark repeats no task: a second attempt is one whose executor was lost (`executors`)."""
+    """Let Spark repeat no task: a second attempt is one whose executor was lost (`executors`)."""
     if (given := conf.get(_TRIES, "1")) != "1":
         log.warning("%s=%s is not used, it stays 1: the worker itself tries a failed batch again", _TRIES, given)
     return {**conf, _TRIES: "1"}
 
 
 def _authenticated(conf: Mapping[str, str]) -> Mapping[str, str]:
-    """The settings with which the driver answers nobody who does not know its secret, unless an operator set others.
+    """Let the driver answer only callers that know its secret, unless an operator decided otherwise.
 
-    Decided: Spark makes the secret, in the driver's JVM, because so it is in no setting, command line or page; loses:
-    a stand-alone cluster, or YARN's external shuffle service, which have to be given the same, is open until its
-    operator does so.
+    Decided: Spark makes the secret, in the driver's JVM, because so it is in no setting, command line or page; loses: a
+    stand-alone cluster, or YARN's external shuffle service, which have to be given the same, is open until its operator
+    does so.
     """
     if _AUTHENTICATE in conf:
         return conf
@@ -457,7 +458,7 @@ def _authenticated(conf: Mapping[str, str]) -> Mapping[str, str]:
 
 
 def _logging(java_options: str) -> str:
-    """The JVM's option by which Spark logs as the worker does; none where an operator configured Spark's log."""
+    """The JVM option with which Spark logs as the worker does; empty if an operator configured Spark's log."""
     home = os.environ.get("SPARK_CONF_DIR") or Path(os.environ.get("SPARK_HOME", ""), "conf")
     if _LOG_CONFIG in java_options or Path(home, "log4j2.properties").exists():
         return ""
@@ -465,7 +466,7 @@ def _logging(java_options: str) -> str:
 
 
 def _works(session: SparkSession) -> bool:
-    """Whether the driver answers, and will take jobs."""
+    """True if the driver answers and takes jobs."""
     try:
         return not scala_context(session).isStopped()
     except (Py4JError, OSError):

@@ -1,6 +1,6 @@
-"""The jars that Spark's driver has beside Spark's own: pinned ones, and that of lanes (`Lane.java`).
+"""The jars of Spark's driver beside Spark's own: pinned ones, and that of lanes (`Lane.java`).
 
-It stands by itself because a worker asks for them before its other modules are imported (`process.commands`).
+A separate module because a worker asks for them before its other modules are imported (`process.commands`).
 """
 
 from __future__ import annotations
@@ -13,6 +13,6 @@ from headrace.worker.machine.java_compiler import compiled
 
 
 def driver_jars() -> list[Path]:
-    """All of them, in the cache. Errors: jars.Unavailable."""
+    """Fetch all of them into the cache. Errors: jars.Unavailable."""
     sparks = sorted((installed_spark() / "jars").glob("*.jar"))
     return [*jars.fetch("spark"), compiled("lane", Path(__file__).parent, sparks)]

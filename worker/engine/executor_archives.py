@@ -1,9 +1,9 @@
 """Archives of Python code for executors on other hosts: Headrace with the plugins of `plugin.path`, and packages.
 
-An archive is built once for what is in it and kept in the cache; Spark sends it to each executor over its own
-connections, which unpacks it in its work folder, where `PYTHONPATH` finds it before what is installed there.
+An archive is built once for its content and kept in the cache. Spark sends it to each executor over its own
+connections; the executor unpacks it in its work folder, and `PYTHONPATH` puts it before installed packages.
 
-Decided: archives, not `--py-files`, because from an unpacked one compiled modules can be loaded, and Python keeps the
+Decided: archives, not `--py-files`, because compiled modules can be loaded from an unpacked one, and Python keeps the
 bytecode of the others; loses: nothing that was noticed.
 """
 
@@ -45,17 +45,17 @@ class Archive(NamedTuple):
 
     @property
     def uri(self) -> str:
-        """As Spark takes it."""
+        """The form that Spark takes."""
         return f"{self.path.as_uri()}#{self.folder}"
 
 
 def product_archive(plugin_paths: Sequence[str]) -> tuple[Archive, list[str]]:
-    """Headrace and its plugins, and the folders for `PYTHONPATH`. Errors: OSError."""
+    """Archive Headrace and its plugins; return also the folders for `PYTHONPATH`. Errors: OSError."""
     files = dict(_package())
     inner = [""]
     for number, place in enumerate(map(Path, plugin_paths)):
         above = f"plugins/{number}"
-        if place.is_file():  # a wheel or zip, from which Python imports as it is
+        if place.is_file():  # a wheel or zip, which Python can import from
             files[f"{above}/{place.name}"] = place
             inner.append(f"/{above}/{place.name}")
         else:
@@ -70,7 +70,7 @@ def product_archive(plugin_paths: Sequence[str]) -> tuple[Archive, list[str]]:
 
 
 def packages_archive(names: Iterable[str]) -> Archive:
-    """These installed distributions. Errors: OSError, PackageNotFoundError."""
+    """Archive these installed distributions. Errors: OSError, PackageNotFoundError."""
     found = {name: distribution(name) for name in sorted(names)}
     said = [platform.machine(), sys.version, *(f"{name}=={one.version}" for name, one in found.items())]
     digest = hashlib.sha256("\n".join(said).encode()).hexdigest()[:16]
@@ -80,7 +80,7 @@ def packages_archive(names: Iterable[str]) -> Archive:
 
 
 def versions_needed() -> dict[str, str]:
-    """The installed version of each distribution that an executor may import: of plugins, and all that is required."""
+    """The installed version of each distribution that an executor may import: plugins' and all required ones."""
     found: dict[str, str] = {}
     groups = (entry_points(group=group) for group in entry_points().groups if group.startswith("headrace."))
     plugins = {entry.dist.name for group in groups for entry in group if entry.dist is not None}
@@ -88,7 +88,7 @@ def versions_needed() -> dict[str, str]:
     seen = set(waiting)
     while waiting:
         name, extras = waiting.pop()
-        with contextlib.suppress(PackageNotFoundError):  # a marker left it out
+        with contextlib.suppress(PackageNotFoundError):  # an environment marker left it out
             one = distribution(name)
             if name != "headrace":
                 found[name] = one.version
@@ -99,7 +99,7 @@ def versions_needed() -> dict[str, str]:
 
 
 def _requirements(of: Distribution, extras: frozenset[str]) -> Iterator[tuple[str, frozenset[str]]]:
-    """Name and extras of each distribution that this one needs, also of those that an environment marker leaves out."""
+    """Yield name and extras of each required distribution, even if an environment marker leaves it out."""
     for line in of.requires or ():
         match, wanted = _NAME.match(line), set(_EXTRA.findall(line))
         if match is None or (wanted and not wanted & extras):
@@ -110,7 +110,7 @@ def _requirements(of: Distribution, extras: frozenset[str]) -> Iterator[tuple[st
 
 
 def _normal(name: str) -> str:
-    """The name in the form in which names of distributions are compared."""
+    """The normalized form, in which names of distributions are compared."""
     return re.sub(r"[-_.]+", "-", name).lower()
 
 
@@ -125,7 +125,6 @@ def _package() -> Iterator[tuple[str, Path]]:
 
 
 def _files_of(one: Distribution) -> Iterator[tuple[str, Path]]:
-    """The files of a distribution below the folder that it is installed in."""
     for file in one.files or ():
         path = Path(str(one.locate_file(file)))
         if ".." not in file.parts and file.suffix != ".pyc" and path.is_file():
@@ -142,7 +141,7 @@ def _files_below(root: Path, links: bool = False) -> Iterator[tuple[str, Path]]:
 
 
 def _built(name: str, files: Mapping[str, Path]) -> Path:
-    """The archive of this name in the cache, built where it is missing."""
+    """The archive of this name in the cache, built if missing."""
     folder = jars.cache_dir() / "executors"
     path = folder / f"{name}.zip"
     if not path.exists():
@@ -160,7 +159,7 @@ def _built(name: str, files: Mapping[str, Path]) -> Path:
 
 
 def _prune(folder: Path) -> None:
-    """Delete all archives but those used last; sessions have links of their own to theirs."""
+    """Delete all archives except those used last; sessions have links of their own to theirs."""
     archives = sorted(folder.glob("*.zip"), key=lambda path: path.stat().st_mtime, reverse=True)
     for old in archives[_KEPT:]:
         old.unlink(missing_ok=True)

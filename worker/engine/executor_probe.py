@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 _LOADED: Final = ("numpy", "pyarrow", "confluent_kafka")
-"""Compiled modules that every job needs: a system that is too old for them shows when they are loaded."""
+"""Compiled modules that every job needs: loading them shows if a system is too old for them."""
 
 
 @dataclass(frozen=True)
@@ -28,11 +28,11 @@ class Look:
     system: str
     spark: str
     code: str
-    """The folder that Headrace is imported from."""
+    """The folder from which Headrace is imported."""
     packages: Mapping[str, str | None]
-    """The version of each package that is needed; None: not installed."""
+    """The version of each needed package; None: not installed."""
     broken: Mapping[str, str] = field(default_factory=dict)
-    """Compiled modules that are installed and cannot be loaded, and why."""
+    """Compiled modules that are installed and cannot be loaded, with the reason."""
 
 
 @dataclass(frozen=True)
@@ -40,13 +40,13 @@ class Differences:
     """The differences between executors and the worker that keep jobs from running."""
 
     packages: frozenset[str]
-    """Those of another version, or missing, in some executor; the worker can send its own."""
+    """Packages of another version, or missing, in some executor; the worker can send its own."""
     others: tuple[str, ...]
     """All others, each in a sentence."""
 
 
 def look(names: Sequence[str]) -> Look:
-    """The Python of this process, with the versions of these distributions."""
+    """Describe the Python of this process, with the versions of these distributions."""
     import headrace
 
     return Look(
@@ -61,7 +61,7 @@ def look(names: Sequence[str]) -> Look:
 
 
 def differences(own: Look, others: Iterable[Look], code: str) -> Differences:
-    """What differs from the worker's Python. `code`: the folder that executors have to import Headrace from."""
+    """Compare executors with the worker's Python. `code`: the folder from which they have to import Headrace."""
     packages: set[str] = set()
     found: dict[str, None] = {}
     for other in others:

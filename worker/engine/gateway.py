@@ -1,14 +1,14 @@
 """The JVM of Spark's driver, and the gateway through which Python calls it.
 
-Decided: on the worker's own cores the JVM is started by the command that spark-submit would end in, with the main class
-that spark-submit's own would end in, because what lies between finds that command in a JVM of its own and prepares what
-only a cluster or Ivy needs. So the JVM also begins without Spark's machine learning, whose functions made each session
-wait 0.7 s. spark-submit starts it where there is something for it to do: on a cluster, with settings that it alone
-knows, with files in Spark's configuration folder. Loses: a list of options that Spark keeps for its JVM
-(`spark_internals`), which a test compares; `pyspark.ml` in Python transforms on the worker's own cores.
+Decided: with a local master the JVM is started by the command, and the main class, that spark-submit would end in,
+because spark-submit finds that command in a JVM of its own and prepares what only a cluster or Ivy needs. So the JVM
+also begins without Spark's machine learning, whose functions made each session wait 0.7 s. spark-submit still starts it
+if it has something to do: on a cluster, with settings that it alone knows, with files in Spark's configuration folder.
+Loses: a list of options that Spark keeps for its JVM (`spark_internals`), which a test compares; `pyspark.ml` in Python
+transforms with a local master.
 
-Decided: pyspark is imported once the JVM is launched, here and in `driver`, because the JVM boots on another core
-meanwhile (0.2 s); loses: imports in functions.
+Decided: pyspark is imported once the JVM is launched, in this module and in `driver`, because the JVM boots on another
+core meanwhile (0.2 s); loses: imports in functions.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _FOR_SUBMIT: Final = (
     *("spark.jars", "spark.submit.", "spark.yarn.", "spark.kubernetes."),
     *("spark.driver.defaultJavaOptions", "spark.driver.extraLibraryPath", "spark.driver.userClassPathFirst"),
 )
-"""Settings, or how they begin, that spark-submit acts on."""
+"""Settings, or their prefixes, that spark-submit acts on."""
 _FILES_FOR_SUBMIT: Final = ("spark-env.sh", "spark-defaults.conf", "java-opts")
 _VARIABLES_FOR_SUBMIT: Final = ("PYSPARK_SUBMIT_ARGS", "SPARK_SUBMIT_OPTS", "PYSPARK_GATEWAY_PORT")
 _WITHOUT: Final = "spark-mllib_"
@@ -51,7 +51,7 @@ _LOOK_S: Final = 0.005
 
 
 def installed_spark() -> Path:
-    """The folder of the pyspark that is installed, which is not imported for that."""
+    """The folder of the installed pyspark, found without importing it."""
     found = importlib.util.find_spec("pyspark")
     if found is None or found.origin is None:
         raise ModuleNotFoundError("pyspark is not installed")
@@ -59,10 +59,10 @@ def installed_spark() -> Path:
 
 
 def opened(conf: Mapping[str, str], folder: Path, output: int) -> Any:
-    """A gateway to a new JVM; `gateway.proc` is its process, which ends with this one.
+    """Open a gateway to a new JVM; `gateway.proc` is its process, which ends with this one.
 
-    `conf` are the settings that Spark needs at its launch, `folder` is the current one of the JVM, `output` a
-    descriptor for what it prints. Errors: OSError, and what pyspark raises, where it does not start.
+    `conf`: the settings that Spark needs at its launch; `folder`: the JVM's current directory; `output`: a descriptor
+    for its output. Errors: OSError, and what pyspark raises, if it does not start.
     """
     popen: dict[str, Any] = {"cwd": folder, "start_new_session": True, "stdout": output, "stderr": output}
     if _is_plain(conf):
@@ -72,7 +72,7 @@ def opened(conf: Mapping[str, str], folder: Path, output: int) -> Any:
 
 
 def _started(conf: Mapping[str, str], folder: Path, popen: Mapping[str, Any]) -> Any:
-    """Without spark-submit."""
+    """Start the JVM without spark-submit."""
     with tempfile.TemporaryDirectory(prefix="gateway-", dir=folder) as scratch:
         said = Path(scratch, "address")
         env = {**os.environ, **telling_address(said)}
@@ -102,13 +102,13 @@ def command(conf: Mapping[str, str]) -> list[str]:
 
 
 def _jars() -> list[str]:
-    """Spark's jars, but that of its machine learning: it adds functions to each session by Scala's reflection."""
+    """Spark's jars, except that of its machine learning: it adds functions to each session by Scala's reflection."""
     jars = sorted(map(str, Path(os.environ["SPARK_HOME"], "jars").glob("*.jar")))
     return [jar for jar in jars if not Path(jar).name.startswith(_WITHOUT)]
 
 
 def _is_plain(conf: Mapping[str, str]) -> bool:
-    """Whether spark-submit has nothing to do but start the JVM."""
+    """True if spark-submit has nothing to do but start the JVM."""
     return (
         is_local(conf[_MASTER])
         and not any(key.startswith(_FOR_SUBMIT) for key in conf)
@@ -122,7 +122,7 @@ def _conf_dir() -> Path:
 
 
 def _address(process: subprocess.Popen[bytes], said: Path) -> tuple[int, str]:
-    """Port and secret of the gateway, once the JVM says them. Errors: OSError where it ends instead."""
+    """Wait for the gateway's port and secret. Errors: OSError if the JVM ends instead."""
     while not said.exists():
         if process.poll() is not None:
             raise OSError(f"the JVM of Spark's driver ended with {process.returncode}; the log has what it printed")

@@ -1,8 +1,8 @@
 """Abandoned threads of the driver's JVM, which compute for nobody: a thread that does not end cannot be killed.
 
 A few are tolerated, because a new driver costs all tasks some ten seconds. Each takes a part of a core, so the driver
-is replaced if there are more. None is tolerated that runs a task of a job that has ended: it holds one of Spark's few
-places for tasks, and once all are held no job moves. Most such tasks end before their next row.
+is replaced if there are more. A thread that runs a task of an ended job is never tolerated: it holds one of Spark's few
+slots for tasks, and once all are held no job moves. Most such tasks end before their next row.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ log = logging.getLogger(__name__)
 MOST: Final = 4
 """The most abandoned threads that are tolerated."""
 MOST_LOOKS: Final = 10
-"""At so many looks in a row, one a second, a task of an ended job may still compute."""
+"""The number of looks in a row, one a second, at which a task of an ended job may still compute."""
 
 
 class _Left(NamedTuple):
@@ -35,7 +35,7 @@ class _Left(NamedTuple):
 
 
 class GivenUp:
-    """The abandoned threads of the driver. Any thread may call it."""
+    """The abandoned threads of the driver. Any thread may call."""
 
     def __init__(self, spark: Spark) -> None:
         self._spark = spark
@@ -51,7 +51,7 @@ class GivenUp:
             count = len(self._left)
         if count > MOST:
             self._spark.replace(f"{count} threads of it compute for nobody, and cannot be stopped")
-        elif here:  # the one that was just abandoned may be about to end
+        elif here:  # the thread that was just abandoned may be about to end
             log.warning(
                 "Spark's driver has %d threads that compute for nobody; of more than %d it is replaced", len(here), MOST
             )
@@ -65,7 +65,7 @@ class GivenUp:
     def starting(self, group: JobGroup) -> Iterator[None]:
         """Count the jobs that this thread starts within it among the group's.
 
-        If they fail or are cancelled, the driver is replaced if a task of theirs computes on.
+        If they fail or are cancelled, and a task of theirs computes on, the driver is replaced.
         """
         generation = self._spark.generation
         group.begin()

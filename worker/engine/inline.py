@@ -2,34 +2,34 @@
 
 A plan for a batch of one record costs Spark 16-30 ms; twenty trickling tasks would drown in it. So the expressions are
 compiled once, to the projections that Spark's executors would run, and from then on a batch goes through them directly:
-Arrow batch -> pipe -> rows -> projections -> Arrow batch -> pipe (`lane.py`), or shared memory where it is not small.
+Arrow batch -> pipe -> rows -> projections -> Arrow batch -> pipe (`lane.py`), or shared memory if it is not small.
 
-A JSON envelope to a line, on 2 shared cores, microseconds of CPU a batch here and in the JVM, which is warm (before the
-pipes in brackets; they were a file in shared memory, seven calls of py4j and a thread between):
+A JSON envelope to a line, on 2 shared cores, microseconds of CPU a batch in Python and in the warm JVM (in brackets:
+before the pipes, with a file in shared memory, seven calls of py4j and a thread between):
 
     rows in the batch       1           100           1,000           10,000
-    here               35-48 (700)    50 (900)     150 (1,350)   750-1,250 (3,900)
+    in Python          35-48 (700)    50 (900)     150 (1,350)   750-1,250 (3,900)
     in the JVM         55-70 (400)   180 (1,040) 1,100 (2,050)  9,000-12,000 (9,000-14,000)
     until answered     78-150 (950)  200 (1,600) 1,400 (3,200)  9,000-20,000 (13,000-18,000)
 
-That was measured while large batches went through the pipe, too: 10,000 lines to envelopes took 1,900 here and 7,700 in
-the JVM then, and take 900 and 5,500 in shared memory.
+That was measured while large batches went through the pipe, too: 10,000 lines to envelopes took 1,900 in Python and
+7,700 in the JVM then, and take 900 and 5,500 in shared memory.
 
-Around it a sink's task spends on a batch of one record: messages to Arrow 21, prefix 16, lines to
-the file 11, metrics 4, memory and sizes 3; librdkafka's threads 45.
+Around it a sink's task spends on a batch of one record: messages to Arrow 21, prefix 16, lines to the file 11, metrics
+4, memory and sizes 3; librdkafka's threads 45.
 
-That is where one batch follows the other. After 30 ms in which a core slept, its caches are empty, and the same work
-costs many times as much (36 -> 750 microseconds for a line that is read and split, on a virtual machine; 110 where the
-core is kept awake): where little comes, it counts how much memory a batch touches, and how often a core is woken.
+These figures hold if one batch follows the other. After 30 ms in which a core slept, its caches are empty, and the same
+work costs many times as much (36 -> 750 microseconds for a line that is read and split, on a virtual machine; 110 if
+the core is kept awake). So with little traffic the memory that a batch touches counts, and how often a core is woken.
 
-A batch that takes longer than a second, of a SELECT that does not end, say, keeps its lane to itself, and the others
+A batch that takes longer than a second, such as a SELECT that does not end, keeps its lane to itself, and the others
 get a new lane. Later batches of its program wait for one of a few lanes for slow batches, until one is quick again.
 
 Batches of several tasks that run the same program at the same moment go through it as one: every program answers row
-for row (nothing filters, `drop` is a column), so the answer is cut apart again where the batches met. With twenty
-trickling sinks this is what keeps the cost of a batch from being paid twenty times.
+for row (nothing filters, `drop` is a column), so the answer is cut apart again at the batches' bounds. This keeps
+twenty trickling sinks from paying the cost of a batch twenty times.
 
-What has to be taken apart of Spark stands in `compiled.py` and `Lane.java`; tests pin it for the supported version.
+Spark's internals are taken apart in `compiled.py` and `Lane.java`; tests pin them for the supported version.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ COMPILED_WITHIN_S: float = 60.0
 UNBOUND: Final = Bounds()
 TOGETHER_ROWS = 20_000
 TOGETHER_BYTES = 16 << 20
-"""No more than this of several tasks' batches, which wait for each other, goes through a program at once."""
+"""Bounds of several tasks' batches that go through a program together, as they wait for each other."""
 
 
 class Program:
@@ -96,22 +96,21 @@ class Program:
 
     @property
     def names(self) -> list[str]:
-        """The output's column names."""
         return [column.name for column in self.compiled.columns]
 
     @property
     def reads(self) -> set[str]:
-        """The columns that its expressions read; it may give others as they are."""
+        """The columns that its expressions read; it may pass others on."""
         first = set() if self._before is None else self._before.program.reads
         return first.union(self.compiled.reads.names)
 
     @property
     def goes_on(self) -> bool:
-        """Whether its rows have been through another program before."""
+        """True if its rows have been through another program before."""
         return self._before is not None
 
     def run(self, batch: pa.RecordBatch, bounds: Bounds = UNBOUND) -> pa.RecordBatch:
-        """The program's output for this batch.
+        """Compute the program's output for this batch.
 
         Errors: EngineLost, StoppedError, TooSlow; whatever Spark, or a function in it, raises.
         """
@@ -129,7 +128,7 @@ class Program:
 
 
 class _FirstPass(NamedTuple):
-    """The program and function that a batch goes through before it reaches a program's own leaf."""
+    """The program and function before a program's own leaf."""
 
     program: Program
     function: ArrowFunction
@@ -149,17 +148,17 @@ class _Call:
     batch: pa.Buffer
     bounds: Bounds = UNBOUND
     told: Future[pa.RecordBatch | Exception | _Turn] = field(default_factory=Future)
-    """What became of it while its caller waited, or that it is the caller's turn."""
+    """The outcome, set while the caller waits, or its turn."""
 
 
 @dataclass
 class _Place:
-    """A lane, or the place for one: it is made when it is needed, and anew when the driver was lost."""
+    """A lane, or the place for one: it is made when needed, and anew if the driver was lost."""
 
     name: str
     lane: Lane | None = None
     is_apart: bool = False
-    """True if it is not among the places that callers take, or no longer: it ends with its batch."""
+    """True if callers do not, or no longer, take this place: it ends with its batch."""
 
     def close(self) -> None:
         if self.lane is not None:
@@ -168,7 +167,7 @@ class _Place:
 
 
 class _Turn(NamedTuple):
-    """Whose turn it is to take a lane has his own call to do, the first, and those that go along with it."""
+    """A caller's turn on a lane: its own call first, and those that run along with it."""
 
     place: _Place
     calls: list[_Call]
@@ -177,9 +176,9 @@ class _Turn(NamedTuple):
 class ProjectionPool:
     """A few lanes, which run programs over batches, the oldest first.
 
-    Decided: no threads of its own. Who finds a lane free takes his batch through it himself; who finds none waits, and
-    is handed one, with what waits for the same program, by the caller before. To hand a batch to a thread and its
-    answer back cost 30 microseconds, most of what is left; loses: who takes others' batches along is answered later.
+    Decided: no threads of its own. A caller with a free lane runs its batch; others queue and are handed the lane, with
+    all calls that wait for the same program, by the caller before. Handing a batch to a thread and its answer back cost
+    30 microseconds, most of what is left; loses: a caller that takes others' batches along is answered later.
     """
 
     def __init__(self, spark: Spark, lanes: int = 2) -> None:
@@ -200,7 +199,7 @@ class ProjectionPool:
 
     @property
     def waiting(self) -> int:
-        """How many batches wait for a lane."""
+        """The number of batches that wait for a lane."""
         return len(self._waiting)
 
     def compile(
@@ -210,9 +209,9 @@ class ProjectionPool:
         key: Hashable | None = None,
         bounds: Bounds = UNBOUND,
     ) -> Program:
-        """The program that does what `build` does to a frame of this schema.
+        """Compile `build`, applied to a frame of this schema.
 
-        Of equal keys only the first is built. Constant expressions are computed now.
+        For equal keys only the first is built. Constant expressions are computed now.
 
         Errors: NotProjectable if it is more than projections; EngineLost, StoppedError, TooSlow.
         """
@@ -241,14 +240,14 @@ class ProjectionPool:
         return Program(self, compiled(session, frame, plan), before)
 
     def is_first(self, what: str) -> bool:
-        """Whether nobody asked for this in this Spark session before: a cold JVM is worth warming up once."""
+        """True if nobody asked for this in this Spark session before: a cold JVM is worth warming up once."""
         with self._lock:
             new = (self.spark.generation, what) not in self._warm
             self._warm.add((self.spark.generation, what))
             return new
 
     def run(self, program: Program, batch: pa.RecordBatch, bounds: Bounds = UNBOUND) -> pa.RecordBatch:
-        """What the JVM computes of this batch, of the columns that the program reads. Errors: as `Program.run`."""
+        """Compute the program's columns for this batch of the columns that it reads. Errors: as `Program.run`."""
         call = _Call(program, batch.num_rows, batch.serialize(), bounds)
         outcome = _Alone() if program.is_slow else self._outcome(call)
         if isinstance(outcome, _Alone):
@@ -268,7 +267,7 @@ class ProjectionPool:
         return self._taken(told) if isinstance(told, _Turn) else told
 
     def _told(self, mine: _Call) -> pa.RecordBatch | Exception | _Turn:
-        """Wait for the outcome of this call, or for its turn. The wait ends once its task has to end."""
+        """Wait for the outcome of this call, or for its turn, until its task has to end."""
         while True:
             with contextlib.suppress(TimeoutError):
                 return mine.told.result(LOOK_S)
@@ -316,7 +315,7 @@ class ProjectionPool:
         self._home.cleanup()
 
     def _input(self, session: SparkSession, schema: StructType) -> DataFrame:
-        """An empty frame of this schema, the same one each time, so that what is made of it is shared."""
+        """An empty frame of this schema, the same one each time, so that programs made of it are shared."""
         key = (self.spark.generation, schema.json())
         with self._lock:
             known = self._inputs.get(key)
@@ -328,7 +327,7 @@ class ProjectionPool:
         return known
 
     def _taken(self, turn: _Turn) -> pa.RecordBatch | Exception:
-        """Take these calls through the lane, tell the others' callers, and hand the lane on."""
+        """Run these calls through the lane, tell the others' callers, and hand the lane on."""
         outcomes: Sequence[pa.RecordBatch | Exception] = [_interrupted() for _ in turn.calls]
         try:
             outcomes = self._outcomes(turn.place, turn.calls)
@@ -356,7 +355,7 @@ class ProjectionPool:
                 calls[0].told.set_result(_Turn(place, calls))
 
     def _next(self) -> list[_Call]:
-        """The oldest call, and with it what waits for the same program."""
+        """Take the oldest call, and the calls that wait for the same program."""
         first = self._waiting[0]
         taken: list[_Call] = []
         left: list[_Call] = []
@@ -370,7 +369,6 @@ class ProjectionPool:
         return taken
 
     def _outcomes(self, place: _Place, calls: list[_Call]) -> list[pa.RecordBatch | Exception]:
-        """The answers to these calls, or their errors."""
         try:
             with self.spark.using() as session:
                 return self._answers(place, self._lane(place, session), calls)
@@ -382,7 +380,7 @@ class ProjectionPool:
                 return [error]
             if isinstance(error, EngineLost):
                 return [EngineLost(str(error)) for _ in calls]
-        return [*self._outcomes(place, calls[:1]), *(_Alone() for _ in calls[1:])]  # it is the error of one
+        return [*self._outcomes(place, calls[:1]), *(_Alone() for _ in calls[1:])]  # it is the error of one of them
 
     def _give_up(self, place: _Place) -> None:
         lane, place.lane = place.lane, None
@@ -413,11 +411,11 @@ class ProjectionPool:
 
 
 class _Alone(Exception):
-    """A batch has to run alone: one of those that it ran together with was slow, and may never end, or failed."""
+    """A batch has to run alone: a batch that ran together with it was slow, and may never end, or failed."""
 
 
 def batch_of(rows: int) -> str:
-    """A batch, as errors name it."""
+    """Describe a batch for errors."""
     return "a batch of one record" if rows == 1 else f"a batch of {rows:,} records"
 
 

@@ -1,4 +1,4 @@
-"""A group of Spark jobs: those that one call of ours starts, to be looked at and ended together."""
+"""A group of Spark jobs, started by one call of ours, to be inspected and ended together."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from headrace.worker.engine.spark_internals import cancel_jobs, jvm_thread, sql_
 _DRIVER: Final = "driver"
 """Spark's id of the driver among the executors."""
 _COMPUTING: Final = re.compile(r'"(?P<name>[^"\n]*)"[^"\n]* Id=(?P<id>\d+) RUNNABLE$', re.MULTILINE)
-"""A thread of Spark's thread dump that computes. "(in native)" follows if it is in native code: so threads wait for
-sockets and files."""
+"""A thread of Spark's thread dump that computes. "(in native)" follows if it is in native code, in which threads wait
+for sockets and files."""
 _numbers: Final = itertools.count(1)
 
 
@@ -54,17 +54,17 @@ class JobGroup:
         return any(stage.numActiveTasks for stage in stages)
 
     def waits(self) -> bool:
-        """True while its jobs have begun, and executors have no place for them."""
+        """True while its jobs have begun and executors have no slot for them."""
         return bool(self._jobs()) and not self.runs()
 
     def rows(self) -> int:
-        """A number that grows with each row that executors have told of. They do so with each heartbeat."""
+        """A number that grows with each row that executors have reported, with their heartbeats."""
         told = [metric for job in self._jobs() for metric in sql_metrics(self._session, job)]  # such as 12 -> 3,400
         values = [metric.rpartition("-> ")[2].replace(",", "") for metric in told]
         return sum(int(value) for value in values if value.isdigit())  # the others have units
 
     def computes(self) -> bool:
-        """True if a thread that plans it or runs its tasks computes now, and waits for nothing."""
+        """True if a thread that plans it or runs its tasks computes now."""
         names = tuple(f" in stage {number}." for number in self._stages())
         return any(
             any(name in thread["name"] for name in names) or (executor == _DRIVER and thread["id"] == self._planner)

@@ -1,9 +1,9 @@
 """Tells a job whose expressions do not end from one that is long, or that waits for others.
 
 Decided: a job is given up if its threads computed for the time limit while fewer than `LEAST_ROWS` rows got further.
-Time that they wait counts against it: a database's lock or a slow broker may hold a job up for as long as it likes.
-Rows do, too, because a job of many may compute for an hour; a few do not, because each may compute for a minute. Loses:
-what hangs in native code, or in a Python worker (`python_workers`, or Spark after
+Time that they wait is subtracted: a database's lock or a slow broker may hold a job up for as long as it likes. Many
+rows reset it, because a job of many may compute for an hour; a few do not, because each may compute for a minute.
+Loses: code that hangs natively, or in a Python worker (`python_workers`, or Spark after
 `spark.python.worker.idleTimeoutSeconds`, end that one).
 
 A job that ends before the first look costs nothing. The stacks of threads are taken only if rows stand still.
@@ -22,9 +22,9 @@ from headrace.worker.engine.job_group import JobGroup
 
 LEAST_ROWS: Final = 1000
 EVERY: Final = 10
-"""The seconds from one look at the job to the next: executors tell of rows each `spark.executor.heartbeatInterval`."""
+"""Seconds between two looks at the job: executors report rows each `spark.executor.heartbeatInterval`."""
 LEAST_S: float = 60.0
-"""The least time limit: executors tell of rows late, and a new JVM on a busy machine plans a job for long."""
+"""The least time limit: executors report rows late, and a new JVM on a busy machine plans a job for long."""
 
 
 class JobWatch:
@@ -35,10 +35,10 @@ class JobWatch:
         self._bounds = replace(bounds, limit_s=max(bounds.limit_s, LEAST_S))
         self._rows = 0
         self._computed_s = 0.0
-        """How much longer it computed than it waited since the last `LEAST_ROWS` rows."""
+        """Seconds computed minus seconds waited, since the last `LEAST_ROWS` rows."""
 
     def look(self, looks: int) -> None:
-        """Look at the job, if it is time. Errors: TooSlow if it is given up."""
+        """Look at the job when due. Errors: TooSlow if it is given up."""
         if looks % EVERY:
             return
         with contextlib.suppress(Py4JError, OSError):  # the driver is gone, which the job tells

@@ -1,7 +1,7 @@
 """The memory, garbage collections and threads of the JVM that is Spark's driver, for Prometheus.
 
-A scrape must not wait for a JVM that is busy or hangs: a thread of its own asks, and after `_WAIT_S` the scrape has
-what was read last. While there is no session there are no figures, nor in the rest of one that failed to give them.
+A scrape must not wait for a JVM that is busy or hangs: a thread of its own asks, and after `_WAIT_S` the scrape gets
+the last figures read. There are none without a session, or for the rest of a session that failed to give them.
 
 Decided: asked through the metrics library that Spark brings, because it answers all at once (py4j would take a call for
 each figure, and may not call the JDK's own beans); loses: nothing that the beans have.
@@ -40,7 +40,7 @@ class JvmMetrics:
         self._beans: _Beans | None = None
         self._read: tuple[int, Sequence[Sample]] = (0, ())
         self._failed: int | None = None
-        """The generation of a session that gives no figures, and is asked no more."""
+        """The generation of a session that failed to give figures, and is asked no more."""
 
     @property
     def pid(self) -> int | None:
@@ -48,7 +48,7 @@ class JvmMetrics:
         return self._spark.pid
 
     def samples(self) -> Sequence[Sample]:
-        """The figures of now, or the last ones where the JVM is slow; none while no session gives them."""
+        """The figures of now, or the last ones if the JVM is slow; empty while no session gives them."""
         if not self._spark.is_ready or self._failed == self._spark.generation:
             return ()
         with self._lock:
@@ -78,7 +78,7 @@ class JvmMetrics:
 
 
 class _Beans:
-    """What a session's JVM is asked through."""
+    """The metrics objects in a session's JVM."""
 
     def __init__(self, session: SparkSession, generation: int) -> None:
         self.generation = generation
@@ -93,7 +93,7 @@ class _Beans:
         self._mapper = mapper.registerModule(metrics.json.MetricsModule(seconds, seconds, False))
 
     def figures(self) -> Mapping[str, float]:
-        """Each figure by the library's name, in one call."""
+        """Fetch each figure by the library's name, in one call."""
         gauges = json.loads(self._mapper.writeValueAsString(self._registry))["gauges"]
         return {name: gauge["value"] for name, gauge in gauges.items() if "value" in gauge}
 

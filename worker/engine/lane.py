@@ -1,24 +1,24 @@
-"""A lane: a thread in the driver's JVM that runs programs over batches, and the pipes that lead to it and back.
+"""A lane: a thread in the driver's JVM that runs programs over batches, and the pipes to and from it.
 
     number, count, length, batches  -> pipe ->  rows -> projections -> batch  -> pipe ->  length, batch
 
 A batch crosses as an Arrow record batch without its schema, which both ends know from the program. py4j is used only to
 start a lane, to add a program, and to fetch an error.
 
-Decided: where a request or an answer is not small, only its length goes through the pipe, and it stands in memory that
-both ends share, because a pipe copies it four times, through pages that the kernel makes anew (10,000 texts of 100
-bytes took 7.7 ms of CPU in the lane and 1.9 here, and take 5.5 and 0.9); loses: up to 8 MB a lane, which are kept.
+Decided: if a request or an answer is not small, only its length goes through the pipe, and it is in memory that both
+ends share, because a pipe copies it four times, through pages that the kernel makes anew (10,000 texts of 100 bytes
+took 7.7 ms of CPU in the lane and 1.9 in Python, and take 5.5 and 0.9); loses: up to 8 MB a lane, which are kept.
 
-Decided: the JVM's end of this is written in Java (`Lane.java`), because a batch took seven calls of py4j
-otherwise, most of what a batch of one record cost; loses: another language, internals of classic Spark.
+Decided: the JVM's end is written in Java (`Lane.java`), because a batch took seven calls of py4j otherwise, most of
+what a batch of one record cost; loses: another language, internals of classic Spark.
 
 Decided: a thread that computes without end is abandoned, at a lower priority, because to stop a thread of a JVM from
 outside was never safe and is no longer possible. It ends by itself between two rows; loses: a part of a core until the
 driver is replaced (`given_up.py`).
 
-Decided: the first rows of a program are interpreted, because to compile it takes a new JVM 0.4-1 s, for which the first
-record and every new schema waited, and most connectors trickle; what has many rows is compiled beside them. Loses: up
-to twice as much for each of those rows; Spark has both ways, and tests compare them.
+Decided: the first rows of a program are interpreted, because compiling it takes a new JVM 0.4-1 s, for which the first
+record and every new schema waited, and most connectors trickle; with many rows it is compiled beside them. Loses: up to
+twice as much for each of those rows; Spark has both ways, and tests compare them.
 """
 
 from __future__ import annotations
@@ -47,32 +47,32 @@ from headrace.worker.engine.driver import EngineLost
 from headrace.worker.engine.spark_internals import Binder
 
 INTERPRETED_ROWS = 2_000
-"""After so many rows a lane compiles a program; before, it interprets it."""
+"""A lane interprets a program's first rows, and compiles it after this many."""
 _REQUEST: Final = struct.Struct(">iii?")
 _ANSWER: Final = struct.Struct(">q?")
 _MOST_BYTES: Final = 2**31 - 1
-"""The largest request: an array of Java has no more."""
+"""The largest request: a Java array has no more."""
 _SHARED_BYTES: Final = 8 << 20
-"""What is larger goes through the pipe."""
+"""Larger requests and answers go through the pipe."""
 _PIPED_BYTES: Final = 1 << 16
-"""What is no larger, too: it is in the processor's cache."""
+"""Smaller ones do, too: they are in the processor's cache."""
 _PIPE_BYTES: Final = 1 << 20
 _READ_BYTES: Final = 1 << 16
 _LOOK_MS: Final = int(LOOK_S * 1000)
 _GIVEN_UP_NICE: Final = 10
 """The priority of an abandoned thread: low, but not the lowest, because each garbage collection waits for it."""
 _PIECES: Final = 512
-"""The most pieces that are written at once; the system's own bound is 1,024."""
+"""The most pieces written at once; the system's own bound is 1,024."""
 
 
 class Lane:
     """One thread of the JVM that runs programs; for one caller at a time."""
 
     def __init__(self, session: SparkSession, generation: int, home: Path, name: str) -> None:
-        """`home`: a folder for the pipes, which stand there only until both ends are open."""
+        """`home`: a folder for the pipes, which are in it only until both ends are open."""
         self.generation = generation
         self.is_usable = True
-        """Whether it can take another batch: not after it failed with half an answer."""
+        """True if it can take another batch: not after it failed with half an answer."""
         self._added: weakref.WeakSet[Compiled] = weakref.WeakSet()
         self._ended: deque[int] = deque()
         jvm = jvm_of(session)
@@ -80,7 +80,7 @@ class Lane:
         self._java = jvm.headrace.Lane()
         with contextlib.ExitStack() as on_error, _pipe(home / f"{name}-in") as to, _pipe(home / f"{name}-out") as back:
             self._answers = _opened(back, os.O_RDONLY | os.O_NONBLOCK, on_error)
-            # Without a reader a pipe cannot be opened to write only.
+            # Without a reader a pipe cannot be opened for writing only.
             with contextlib.ExitStack() as until_open:
                 _opened(to, os.O_RDWR, until_open)
                 self._shared, file = until_open.enter_context(_shared_memory())
@@ -94,11 +94,11 @@ class Lane:
     def run(
         self, program: Compiled, batches: Sequence[pa.Buffer], look: Callable[[int], object] = lambda looks: None
     ) -> pa.RecordBatch:
-        """The program's computed columns for these serialized batches, as one batch.
+        """Compute the program's columns for these serialized batches, as one batch.
 
         `look` is called after each second without an answer, with the number of these seconds. Its errors end the wait.
 
-        Errors: EngineLost; ValueError where they are too large; what Spark raises.
+        Errors: EngineLost; ValueError if they are too large; what Spark raises.
         """
         size = sum(batch.size for batch in batches)
         if size > _MOST_BYTES:
@@ -138,7 +138,7 @@ class Lane:
             return False  # the driver is gone
 
     def _know(self, program: Compiled) -> None:
-        """Tell the JVM of a new program, and which nobody has any more.
+        """Add a new program in the JVM, and drop those that nobody has any more.
 
         A lane has its own projections, because their row buffers are reused from row to row, and so are generators and
         parsers inside the expressions (`to_json` has one).
@@ -175,14 +175,13 @@ class Lane:
             raise _lost() from error
 
     def _wait(self, look: Callable[[int], object]) -> None:
-        """Wait until an answer begins."""
         looks = 0
         while not self._answered.poll(_LOOK_MS):
             looks += 1
             look(looks)
 
     def _receive(self) -> pa.Buffer | None:
-        """The bytes of an answer; None where the program failed."""
+        """Read an answer; None if the program failed."""
         data = b""
         while len(data) < _ANSWER.size:
             data += self._more()
@@ -190,7 +189,7 @@ class Lane:
         if length < 0:
             return None
         if is_shared:
-            return pa.py_buffer(bytes(self._shared[:length]))  # what it stands in is the next request's
+            return pa.py_buffer(bytes(self._shared[:length]))  # copied, as the next request overwrites it
         body = memoryview(data)[_ANSWER.size :]
         if len(body) == length:
             return pa.py_buffer(body)
@@ -213,7 +212,7 @@ class Lane:
 
 @contextlib.contextmanager
 def _shared_memory() -> Iterator[tuple[memoryview, str]]:
-    """Memory, and the file that it is for another process, for now; none where no other process can open it."""
+    """Yield shared memory, and the file by which another process opens it for now; empty if none can."""
     # Linux has such files; those of a Python with capabilities of its own (`setcap`) are root's.
     if sys.platform != "linux" or os.stat(f"/proc/{os.getpid()}/fd").st_uid != os.geteuid():
         yield memoryview(b""), ""
@@ -232,7 +231,6 @@ def _lost() -> EngineLost:
 
 @contextlib.contextmanager
 def _pipe(path: Path) -> Iterator[Path]:
-    """A named pipe, which is nameless afterwards."""
     os.mkfifo(path)
     try:
         yield path
@@ -243,6 +241,6 @@ def _pipe(path: Path) -> Iterator[Path]:
 def _opened(pipe: Path, flags: int, on_exit: contextlib.ExitStack) -> int:
     descriptor = os.open(pipe, flags)
     on_exit.callback(os.close, descriptor)
-    with contextlib.suppress(OSError, AttributeError):  # a bound of the system's, or another system
+    with contextlib.suppress(OSError, AttributeError):  # the system's bound, or another system
         fcntl.fcntl(descriptor, fcntl.F_SETPIPE_SZ, _PIPE_BYTES)
     return descriptor

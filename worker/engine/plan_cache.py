@@ -1,7 +1,7 @@
 """The plan of a change to rows of one kind, worked out once for all the jobs of a task.
 
-Decided: the analyzed plan is kept and given other rows, because to make the same expressions and analyze them again
-takes 1,200 calls into the JVM and 0.3 s a job with structs of three fields, twice that after five transforms, and so
+Decided: the analyzed plan is kept and given other rows, because making the same expressions and analyzing them again
+takes 1,200 calls into the JVM and 0.3 s a job with structs of three fields, twice that after five transforms. This way
 takes some 30 ms, in which Spark tells which of the rows' columns are constants, copies, or not read; loses: it builds
 Spark's plans by hand.
 """
@@ -21,16 +21,16 @@ from headrace.plugins.catalyst.spark_internals import analyzed, arrow_schema_of,
 
 @dataclass(frozen=True)
 class Whole:
-    """The columns of rows of which constants and copies were left out, because those need not travel."""
+    """The columns of rows from which constants and copies were left out, because those need not travel."""
 
     constants: Mapping[str, pa.Scalar] = field(default_factory=dict)
     columns: tuple[str, ...] = ()
-    """All of them, in their order."""
+    """All columns in their order."""
     copies: Mapping[str, str] = field(default_factory=dict)
-    """Columns that are the same as another one, which travels."""
+    """Columns that are equal to another one, which travels."""
 
     def rows(self, rows: pa.RecordBatch) -> pa.RecordBatch:
-        """The rows with all their columns, in their order."""
+        """Restore all columns in their order."""
         if not (self.constants or self.copies):
             return rows
         for name, value in self.constants.items():
@@ -44,37 +44,37 @@ NOTHING_LEFT_OUT: Final = Whole()
 
 
 class Rows(NamedTuple):
-    """A frame, and how it is put together again once its constants and copies were left out."""
+    """A frame, and the way to restore its constants and copies after they were left out."""
 
     frame: DataFrame
     whole: Whole = NOTHING_LEFT_OUT
     unread: frozenset[str] = frozenset()
-    """The columns of what is read that the frame is not made of."""
+    """The input columns that the frame does not use."""
 
     def travelling(self) -> DataFrame:
-        """The frame without the columns that are constants or copies: each costs every row otherwise."""
+        """The frame without the columns that are constants or copies, as each costs every row."""
         return self.frame.drop(*self.whole.constants, *self.whole.copies)
 
 
 class _Made(NamedTuple):
-    """The change done to one frame, kept for others."""
+    """The change applied to one frame, kept for others."""
 
     given: DataFrame
     literals: Mapping[str, str]
-    """The constants that were given."""
+    """The constants of `given`."""
     nodes: list[Any]
-    """The nodes that were added to the plan of `given`, the topmost first."""
+    """The nodes added to the plan of `given`, the topmost first."""
     whole: Whole
     unread: frozenset[str]
 
     def reckons_with(self, literals: Mapping[str, str]) -> bool:
-        """Whether it was made for rows of these constants, as far as it reads them."""
+        """True if it was made for rows of these constants, as far as it reads them."""
         unread = self.unread - self.literals.keys()
         return all(self.literals.get(name) == literals.get(name) for name in {*self.literals, *literals} - unread)
 
 
 class CachedPlan:
-    """`change` done to one frame after the other; any thread may ask."""
+    """`change` applied to one frame after the other; any thread may ask."""
 
     def __init__(self, change: Callable[[DataFrame], DataFrame]) -> None:
         """`change` does the same each time to rows of the same columns."""
@@ -83,9 +83,9 @@ class CachedPlan:
         self._lock = threading.Lock()
 
     def over(self, rows: DataFrame) -> Rows:
-        """These rows, changed."""
+        """Apply the cached plan to `rows`."""
         with self._lock:
-            # What is the same in all rows of a frame may have been reckoned with.
+            # The plan may have used values that are equal in all rows of a frame.
             literals = {name: literal.sql() for name, literal in _literals(rows)}
             made = self._made
             if made is not None and made.reckons_with(literals) and _are_alike(made.given, rows):
@@ -97,13 +97,13 @@ class CachedPlan:
 
 
 def _are_alike(one: DataFrame, other: DataFrame) -> bool:
-    """Whether both have the same columns in the same JVM."""
+    """True if both have the same columns in the same JVM."""
     same_jvm = one.sparkSession.sparkContext is other.sparkSession.sparkContext
     return same_jvm and one.schema == other.schema
 
 
 def _over(made: _Made, rows: DataFrame) -> DataFrame:
-    """Do to these rows what was done to the frame that was given."""
+    """Apply the kept change to these rows."""
     session = rows.sparkSession
     spark = catalyst(session)
     plan, names = analyzed(rows), each(analyzed(made.given).output())
@@ -119,8 +119,7 @@ def _over(made: _Made, rows: DataFrame) -> DataFrame:
 def _added(given: DataFrame, changed: DataFrame) -> list[Any] | None:
     """The nodes above the plan of `given`, the topmost first.
 
-    None where they are no chain, or mean something else each time: they have a clock, a seed or a query within an
-    expression.
+    None if they are no chain, or vary each time: they have a clock, a seed or a query within an expression.
     """
     spark, plan = catalyst(given.sparkSession), analyzed(changed)
     if plan.containsPattern(spark.clock) or plan.containsPattern(spark.subquery):
@@ -133,7 +132,7 @@ def _added(given: DataFrame, changed: DataFrame) -> list[Any] | None:
 
 
 def _chain(plan: Any) -> Iterator[Any]:
-    """The nodes of the plan from the topmost to the first that has not just one child."""
+    """Yield the nodes of the plan from the topmost to the first that has not just one child."""
     yield plan
     while plan.children().size() == 1:
         plan = plan.children().head()
@@ -156,7 +155,7 @@ def _whole(given: DataFrame, frame: DataFrame) -> Whole:
 
 
 def _literals(frame: DataFrame) -> Iterator[tuple[str, Any]]:
-    """The columns that are the same in all rows, also of rows that are read in parts."""
+    """Yield columns that are equal in all rows, also of rows that are read in parts."""
     for column in _columns(frame):
         if all(one.nodeName() == "Alias" and one.child().nodeName() == "Literal" for _, one in column):
             (_, first), *others = column
@@ -165,7 +164,7 @@ def _literals(frame: DataFrame) -> Iterator[tuple[str, Any]]:
 
 
 def _sources(given: DataFrame, frame: DataFrame) -> Iterator[tuple[str, tuple[int, ...]]]:
-    """The columns that are another name of a lower one, at most of one that was given; its id in each part."""
+    """Yield columns that only rename a lower column, at most a given one; with its id in each part."""
     names = {one.exprId().id() for one in each(analyzed(given).output())}
     for column in _columns(frame):
         ids = [_source(part, one, names) for part, one in column]
@@ -174,7 +173,7 @@ def _sources(given: DataFrame, frame: DataFrame) -> Iterator[tuple[str, tuple[in
 
 
 def _source(part: Any, column: Any, given: Set[int]) -> int | None:
-    """The id of the lowest column that this one is another name of; None for one that is reckoned."""
+    """The id of the lowest column that this one renames; None for a computed one."""
     while True:
         number: int = column.exprId().id()
         if number in given:
@@ -192,7 +191,7 @@ def _source(part: Any, column: Any, given: Set[int]) -> int | None:
 
 
 def _columns(frame: DataFrame) -> Iterator[tuple[tuple[Any, Any], ...]]:
-    """Each column, as each part of the rows has it, with that part; none where a part ends otherwise."""
+    """Yield each column as (part, expression) in each part of the rows; nothing if a part ends in no projection."""
     plan = optimized(frame)
     parts = list(each(plan.children())) if plan.nodeName() == "Union" else [plan]
     if all(map(_is_project, parts)):
@@ -205,7 +204,6 @@ def _is_project(node: Any) -> bool:
 
 
 def _unread(frame: DataFrame) -> frozenset[str]:
-    """The columns of what is read that nothing refers to."""
     todo, there, used = [optimized(frame)], set(), set()
     while todo:
         node = todo.pop()

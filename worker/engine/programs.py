@@ -25,31 +25,31 @@ log = logging.getLogger(__name__)
 
 @dataclass
 class Engine:
-    """Runs expressions for all tasks of a process, and bounds how much each may use."""
+    """Runs expressions for all tasks of a process, and bounds the share of each."""
 
     projections: ProjectionPool
     jobs: Admission
     memory: Admission
-    """Bytes of batches that are in memory at once."""
+    """Bytes of batches in memory at once."""
     rows_by_jobs: int = 0
-    """Rows that jobs have moved; `projections.rows` are the inline ones. A test counts that together they are all."""
+    """Rows moved by jobs; `projections.rows` are the inline ones. A test checks that together they are all."""
     rows_copied: int = 0
-    """Rows that were copied inline as they are."""
+    """Rows that were copied inline unchanged."""
     _counting: threading.Lock = field(default_factory=threading.Lock)
 
     def say_if_bound(self, about: str, place: Place) -> None:
-        """Log once for a task of this place that it stays in the worker, where others use a cluster."""
+        """Log once for a task of this place that it stays in the worker although there is a cluster."""
         if place is not Place.ANYWHERE and not self.projections.spark.is_local:
             bound = "this host's files or databases" if place is Place.WORKER_HOST else "this worker's process"
             log.info("%s: all batches run in this worker and not on the Spark cluster: it uses %s", about, bound)
 
     def may_be_job(self, place: Place) -> bool:
-        """Whether a task of this place may run in Spark's executors."""
+        """True if a task of this place may run in Spark's executors."""
         spark = self.projections.spark
         return spark.takes_jobs and (place is Place.ANYWHERE or (place is Place.WORKER_HOST and spark.is_local))
 
     def awaits_executors(self, place: Place) -> bool:
-        """Whether a task of this place could run in Spark's executors, were they there already."""
+        """True if a task of this place could run in Spark's executors once they are ready."""
         return place is Place.ANYWHERE and not self.projections.spark.takes_jobs
 
     def program(
@@ -60,7 +60,7 @@ class Engine:
         bounds: Bounds,
         key: Hashable | None = None,
     ) -> Program | JobProgram:
-        """The program that does to batches of this schema what `build` does to a frame, inline if that can be.
+        """Compile `build` for batches of this schema, inline if possible.
 
         Equal keys build the same. Errors: EngineLost, StoppedError, TooSlow.
         """
@@ -96,7 +96,7 @@ class Engine:
 
 
 class JobProgram:
-    """Expressions that only a Spark job can do, for batches that are in the worker; rows out are rows in, in order."""
+    """Expressions that only a Spark job can run, for batches in the worker; rows out are rows in, in order."""
 
     def __init__(
         self,
@@ -110,7 +110,7 @@ class JobProgram:
         self.generation = engine.projections.spark.generation
 
     def run(self, batch: pa.RecordBatch, bounds: Bounds = UNBOUND) -> pa.RecordBatch:
-        """The expressions' output for this batch. Errors: as `Program.run`."""
+        """Compute the expressions' output for this batch. Errors: as `Program.run`."""
         with self._engine.jobs.take(1, bounds.stop), self._engine.projections.spark.using() as session:
             group, given_up, waited_s = JobGroup(session, "a batch"), self._engine.projections.given_up, 0
 

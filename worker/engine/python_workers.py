@@ -1,12 +1,11 @@
 """Kills Spark's Python workers that hang.
 
-Decided: a worker is ended when it gives no sign of life (`liveness`), not when it moves no data: one that writes
-to a disk or a broker that is slow for a minute goes on, instead of being killed and its batch tried again for ever;
-loses: only Spark ends a writer that waits for ever, after
-`spark.python.worker.idleTimeoutSeconds`.
+Decided: a worker is ended when it gives no sign of life (`liveness`), not when it moves no data: a worker that writes
+to a slow disk or broker for a minute goes on, instead of being killed and its batch tried again for ever; loses: only
+Spark ends a writer that waits for ever, after `spark.python.worker.idleTimeoutSeconds`.
 
-Spark ends a worker by SIGTERM, which a stopped process never hears; here it is killed. Only processes on this host are
-seen, which with a local master is all of them.
+Spark ends a worker with SIGTERM, which a stopped process never gets; this module uses SIGKILL. It sees only processes
+on this host: with a local master all of them.
 """
 
 from __future__ import annotations
@@ -20,17 +19,17 @@ import psutil
 log = logging.getLogger(__name__)
 
 LOOK_SECONDS = 2.0
-"""How often to look."""
+"""The pause between looks."""
 _STOPPED_LOOKS = 2
 _SILENT_LOOKS = 4
-"""At so many looks in a row it was stopped, or its sign the same: noticed within 10 s, however late a look is."""
+"""The looks in a row at which it was stopped, or its sign the same: noticed within 10 s, however late a look is."""
 
 
 class PythonWorkers:
     """The processes below one driver, looked at again and again."""
 
     def __init__(self, driver: int, signs: Path) -> None:
-        """`signs` is the folder with the processes' signs of life."""
+        """`signs`: the folder with the processes' signs of life."""
         self._driver = driver
         self._signs = signs
         self._stopped: dict[psutil.Process, int] = {}
@@ -38,7 +37,7 @@ class PythonWorkers:
 
     def kill_hung(self) -> None:
         """Kill the processes that have hung at enough looks."""
-        # To find processes is dear on a machine with many, and there are none before one gave its first sign.
+        # Finding processes is dear on a machine with many, and there are none before one gave its first sign.
         processes = self._processes() if self._have_given_signs() else []
         self._forget_signs_of_others(processes)
         self._stopped = {p: self._stopped.get(p, 0) + 1 for p in processes if _is_stopped(p)}
@@ -64,19 +63,19 @@ class PythonWorkers:
             return False
 
     def _sign(self, process: psutil.Process) -> int | None:
-        """When the process gave its last sign; None where it gives none."""
+        """The time of the process's last sign; None if it gives none."""
         try:
             return (self._signs / str(process.pid)).stat().st_mtime_ns
         except OSError:
             return None
 
     def _same(self, process: psutil.Process, sign: int) -> int:
-        """At how many looks in a row this was the process's sign already."""
+        """The looks in a row at which this was already the process's sign."""
         known, looks = self._silent.get(process, (sign, 0))
         return looks if known == sign else 0
 
     def _forget_signs_of_others(self, processes: list[psutil.Process]) -> None:
-        """Delete signs of ended processes, whose number another process may get."""
+        """Delete signs of ended processes: their number may be given to another process."""
         pids = {str(process.pid) for process in processes}
         with contextlib.suppress(OSError):
             for sign in self._signs.iterdir():

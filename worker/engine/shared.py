@@ -1,9 +1,10 @@
-"""What is made of expressions once for all tasks that would make the same: `shared(frame, key, make)`.
+"""Programs made once for all tasks that would make the same: `shared(frame, key, make)`.
 
 To build the expressions of a sink and have Spark optimize them takes hundreds of calls of its driver, half a second of
 processor time: 200 file sinks that differed in their topics and files only took 88 s to start, 137 of processor time,
 where Apache Connect takes 16 and 23 s (two cores). So a key has all that expressions depend on
-(`pipeline/expression_keys.py`), and of equal keys the first to come makes what the others take: 16 and 20 s.
+(`pipeline/expression_keys.py`), and the first task with a key makes the program that others with an equal key take: 16
+and 20 s.
 """
 
 from __future__ import annotations
@@ -18,15 +19,15 @@ from weakref import WeakKeyDictionary
 from pyspark.sql import DataFrame
 
 MOST: Final = 32
-"""So many keys are kept for each frame, each with a plan in the driver's heap; what was used longest ago is made
-again when it is needed. What tasks begin with is used by each that starts, and stays."""
+"""The number of keys kept for each frame, each with a plan in the driver's heap; those used longest ago are made again
+when needed. Programs that tasks begin with are used by each start, and stay."""
 
 _Made = TypeVar("_Made")
 
 
 @dataclass(eq=False)
 class _Once:
-    """The thing made for one key, once it is there."""
+    """The thing made for one key, once it is made."""
 
     lock: threading.Lock = field(default_factory=threading.Lock)
     is_made: bool = False
@@ -38,9 +39,9 @@ _of_frames: Final[WeakKeyDictionary[DataFrame, OrderedDict[Hashable, _Once]]] = 
 
 
 def shared(given: DataFrame, key: Hashable | None, make: Callable[[], _Made]) -> _Made:
-    """Return what `make` makes of this frame, made once for equal keys; any thread may call.
+    """Return the result of `make` for this frame, made once for equal keys; any thread may call.
 
-    Without a key it is made for each. Errors: those of `make`, which is called again then.
+    Without a key it is made each time. Errors: those of `make`, which the next caller calls again.
     """
     if key is None:
         return make()

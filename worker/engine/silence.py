@@ -1,10 +1,10 @@
 """Tells a driver that hangs from one that is slow to answer.
 
-Decided: a silent driver whose process runs hardly any code hangs after 8 s, so that a stopped one is replaced within
-10 s; one that is at work has a minute, because a collection of a full heap on a busy machine takes longer than 8 s, and
-a driver that is ended then loses every task's work, and meets the same collection again. Time in which the worker
-itself did not run (a suspended machine, a stopped process) does not count: it says nothing of the driver. Loses: a
-driver that is busy and will never answer stays for a minute.
+Decided: a silent driver whose process runs hardly any code hangs after 8 s, so that a stopped one is replaced within 10
+s; one that is at work has a minute, because a collection of a full heap on a busy machine takes longer than 8 s, and a
+driver that is ended then loses every task's work, and meets the same collection again. Time in which the worker itself
+did not run (a suspended machine, a stopped process) does not count: it says nothing of the driver. Loses: a driver that
+is busy and will never answer stays for a minute.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ from typing import Final
 import psutil
 
 HUNG_S: Final = 8.0
-"""A driver that answers nothing for so long and hardly runs hangs; with a beat each second this stays under 10 s."""
+"""A driver that is silent for this time and hardly runs hangs; with a beat each second this stays under 10 s."""
 SLOW_S: Final = 60.0
-"""One that answers nothing for so long hangs, whatever it does."""
+"""A driver that is silent for this time hangs, whatever it does."""
 _AT_WORK: Final = 0.05
-"""The part of a core that a driver at work uses at least; one that waits uses a tenth of that."""
+"""The least part of a core that a driver at work uses; one that waits uses a tenth of that."""
 _MISSED_S: Final = 3.0
-"""After so long without a look the worker itself did not run."""
+"""After this time without a look the worker itself did not run."""
 
 
 class Silence:
@@ -32,9 +32,9 @@ class Silence:
         self._used_s = 0.0
 
     def hangs(self, answered_s: float, now_s: float) -> float | None:
-        """For how many seconds a driver that hangs has been silent; None for one that does not.
+        """The seconds for which a hanging driver has been silent; None if it does not hang.
 
-        `answered_s` is when it last answered; both are seconds of one clock.
+        `answered_s`: the time of its last answer; both are seconds of one clock.
         """
         try:
             used_s = self._cpu_s()

@@ -1,7 +1,7 @@
-"""Spark's private names that only the engine needs: how pyspark starts its JVM, and what it keeps of a session.
+"""Spark's private names that only the engine needs: pyspark's start of its JVM, and its state of a session.
 
 Seen in pyspark 4.2.1 and 4.3.0. Importing this module imports no pyspark, because the JVM is launched first
-(`gateway`). What expressions and plans need stands in `headrace.plugins.catalyst.spark_internals`.
+(`gateway`). Names for expressions and plans are in `headrace.plugins.catalyst.spark_internals`.
 """
 
 from __future__ import annotations
@@ -59,15 +59,15 @@ def telling_address(file: Path) -> dict[str, str]:
 
 
 def address_told(data: bytes) -> tuple[int, str]:
-    """Port and secret, as the main class wrote them."""
+    """Parse port and secret as the main class wrote them."""
     port, length = struct.unpack_from(">ii", data)
     return port, data[8 : 8 + length].decode()
 
 
 def import_pyspark() -> None:
-    """Import pyspark, and the module in which its first call into a JVM looks whether numpy is there.
+    """Import pyspark, and the module in which its first call into a JVM looks for numpy.
 
-    Decided: without pandas, whose version that module wants to know for Spark's own tests, because to import it took a
+    Decided: without pandas, whose version that module checks for Spark's own tests, because importing it took a
     starting worker 0.8 s; loses: a name inside pyspark, which a test looks for.
     """
     importlib.import_module("pyspark.sql.functions")  # its modules keep the function that is hidden next
@@ -85,7 +85,7 @@ def _no_pandas() -> None:
 
 
 def submitted(conf: Mapping[str, str], popen: Mapping[str, Any]) -> Any:
-    """pyspark's gateway to a new JVM that spark-submit starts."""
+    """Open pyspark's gateway to a new JVM that spark-submit starts."""
     from pyspark import SparkConf
     from pyspark.java_gateway import launch_gateway
 
@@ -96,7 +96,7 @@ def submitted(conf: Mapping[str, str], popen: Mapping[str, Any]) -> Any:
 
 
 def connected(port: int, secret: str) -> Any:
-    """pyspark's gateway to a JVM that runs; it takes the address from the environment."""
+    """Open pyspark's gateway to a running JVM; it takes the address from the environment."""
     from pyspark.java_gateway import launch_gateway
 
     with _connecting:
@@ -110,7 +110,7 @@ def connected(port: int, secret: str) -> Any:
 
 
 def new_context(gateway: Any, conf: Mapping[str, str]) -> SparkContext:
-    """A context in the JVM of this gateway."""
+    """Make a context in the JVM of this gateway."""
     from pyspark import SparkConf, SparkContext
 
     made = SparkConf(loadDefaults=False, _jvm=gateway.jvm)
@@ -120,7 +120,7 @@ def new_context(gateway: Any, conf: Mapping[str, str]) -> SparkContext:
 
 
 def accumulator_server(context: Any) -> Any:
-    """The server that gets what tasks count; it prints no traceback when its JVM ends."""
+    """The server of tasks' accumulators; it prints no traceback when its JVM ends."""
     server = context._accumulatorServer
     server.handle_error = lambda *_: None
     return server
@@ -143,13 +143,13 @@ def forget_session() -> None:
 
 
 def end_jvm(session: SparkSession) -> None:
-    """Have the JVM end as a program ends, with its shutdown hooks. Errors: Py4JError, OSError."""
+    """Exit the JVM normally, with its shutdown hooks. Errors: Py4JError, OSError."""
     java: Any = session._jvm
     java.java.lang.System.exit(0)
 
 
 def scala_context(session: SparkSession) -> Any:
-    """The session's context as the JVM has it, which can do more than pyspark's."""
+    """The session's context in the JVM, which can do more than pyspark's."""
     context: Any = session.sparkContext
     return context._jsc.sc()
 
@@ -167,7 +167,7 @@ def jvm_thread(session: SparkSession) -> str:
 
 
 def sql_metrics(session: SparkSession, job: int) -> list[str]:
-    """The metrics of the query that a job is of, each as `id -> value`. Errors: Py4JError, OSError."""
+    """The metrics of a job's query, each as `id -> value`. Errors: Py4JError, OSError."""
     execution = scala_context(session).statusStore().jobWithAssociatedSql(job)._2()
     if not execution.isDefined():
         return []
@@ -176,7 +176,7 @@ def sql_metrics(session: SparkSession, job: int) -> list[str]:
 
 
 def thread_dumps(session: SparkSession) -> Iterator[tuple[str, str]]:
-    """Each executor's id and the stacks of its threads, the driver's among them. Errors: Py4JError, OSError."""
+    """Each executor's id and its threads' stacks, also the driver's. Errors: Py4JError, OSError."""
     jvm: Any = session._jvm
     context = scala_context(session)
     executors = context.statusStore().executorList(True).iterator()
@@ -188,7 +188,7 @@ def thread_dumps(session: SparkSession) -> Iterator[tuple[str, str]]:
 
 
 class Binder:
-    """Binds expressions to the attributes of the rows that they are computed of."""
+    """Binds expressions to the attributes of their input rows."""
 
     def __init__(self, jvm: Any) -> None:
         expressions = jvm.org.apache.spark.sql.catalyst.expressions
@@ -197,5 +197,5 @@ class Binder:
         self._clone = jvm.org.apache.commons.lang3.SerializationUtils.clone
 
     def bound(self, expressions: Any, given: Any) -> Any:
-        """A copy of the expressions, bound to the given attributes."""
+        """Copy the expressions, bound to the given attributes."""
         return self._bind(self._clone(expressions), self._attributes(given))

@@ -1,4 +1,4 @@
-"""A connector's instance: a small state machine on a thread of its own, where all code of the connector runs.
+"""A connector's instance: a small state machine on its own thread, where all code of the connector runs.
 
     INIT ──▶ STARTED ◀──▶ PAUSED, STOPPED        any ──▶ FAILED ──▶ STOPPED
 
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 STOP_SECONDS: Final = 5.0
-"""How long the worker waits for a connector to end, as in Connect."""
+"""The longest wait for a connector to end, as in Connect."""
 
 
 class _At(Enum):
@@ -57,11 +57,11 @@ class WorkerConnector:
         redaction: Redaction,
         offset_of: Callable[[SourcePartition], SourceOffset | None] = lambda partition: None,
     ) -> None:
-        """`report` and `reconfigure` are called from the connector's thread, or from one that calls this object.
+        """`report` and `reconfigure` are called from the connector's thread, or a caller's of this object.
 
         `config` is called for each start, on the connector's thread: an error in it fails the connector. `starts`
-        counts the starts. `redaction` is of everything that is reported, logged and raised. `offset_of` reads the
-        stored offset of a source's partition.
+        counts the starts. `redaction` applies to all that is reported, logged and raised. `offset_of` reads the stored
+        offset of a source's partition.
         """
         self.name = name
         self._make = make
@@ -85,13 +85,13 @@ class WorkerConnector:
 
     @property
     def running(self) -> bool:
-        """Whether it is started and has not been asked to end."""
+        """True if it is started and has not been asked to end."""
         return self._at is _At.STARTED and not self._closing
 
     def transition(self, target: TargetState) -> Future[TargetState]:
-        """Bring the connector to this state; the future is answered once it is there.
+        """Bring the connector to this state; the future completes once it is reached.
 
-        Errors: ConnectError with what the connector raised; Overtaken if a newer transition replaced this one.
+        Errors: ConnectError with the connector's error; Overtaken if a newer transition replaced this one.
         """
         answer: Future[TargetState] = Future()
         if not self._begun and target is not TargetState.STARTED:
@@ -113,9 +113,9 @@ class WorkerConnector:
         return answer
 
     def task_configs(self, max_tasks: int) -> Future[list[dict[str, str]]]:
-        """The connector's task configs; a transition that waits comes first.
+        """Ask the connector for its task configs, after a transition that waits.
 
-        Errors: ConnectError with what the connector raised; Overtaken if it is not running.
+        Errors: ConnectError with the connector's error; Overtaken if it is not running.
         """
         answer: Future[list[dict[str, str]]] = Future()
 
@@ -165,7 +165,7 @@ class WorkerConnector:
             self._shut_down()
 
     def join(self, timeout_seconds: float = STOP_SECONDS) -> bool:
-        """Whether it ended in time; otherwise it is abandoned with its thread, and its reports are ignored."""
+        """Wait for its end; False if it is late and abandoned with its thread, and its reports ignored."""
         if self._begun:
             self._thread.join(timeout_seconds)
         if not self._thread.is_alive():

@@ -27,7 +27,7 @@ class LocalConnectors:
         starts: StartupCounter,
         offset_of: Callable[[str, SourcePartition], SourceOffset | None] = lambda connector, partition: None,
     ) -> None:
-        """`reconfigure` is called, from any thread, when a connector asks for its task configs to be taken again.
+        """`reconfigure` is called, from any thread, if a connector wants its task configs taken again.
 
         `offset_of` reads the stored offset of a connector's source partition.
         """
@@ -40,7 +40,7 @@ class LocalConnectors:
 
     @property
     def names(self) -> frozenset[str]:
-        """The connectors that have an instance here."""
+        """The connectors with an instance on this worker."""
         return frozenset(self._instances)
 
     def get(self, name: str) -> WorkerConnector | None:
@@ -48,7 +48,7 @@ class LocalConnectors:
         return self._instances.get(name)
 
     def start(self, name: str, configured: ConnectorDefinition) -> tuple[WorkerConnector, Future[TargetState]]:
-        """Start a new instance on its way to the connector's target; the future is answered when it is there."""
+        """Start a new instance on its way to the connector's target; the future completes when it is reached."""
 
         def say(state: State, trace: str | None) -> None:
             self._say(name, configured.version, state, trace)

@@ -11,14 +11,14 @@ _SHOWN: Final = 50
 
 
 class ConnectorsAndTasks(NamedTuple):
-    """Connectors and tasks."""
+    """A set of connectors and tasks."""
 
     connectors: frozenset[str] = frozenset()
     tasks: frozenset[TaskId] = frozenset()
 
     @classmethod
     def of(cls, connectors: Collection[str] = (), tasks: Collection[TaskId] = ()) -> ConnectorsAndTasks:
-        """The set of these connectors and tasks."""
+        """Make a set of these connectors and tasks."""
         return cls(frozenset(connectors), frozenset(tasks))
 
     def with_(self, other: ConnectorsAndTasks) -> ConnectorsAndTasks:
@@ -43,7 +43,6 @@ class ConnectorsAndTasks(NamedTuple):
 
 
 def _shown(items: Collection[str | TaskId]) -> str:
-    """All of a few, the first of many."""
     shown = ", ".join(map(str, sorted(items)[:_SHOWN]))
     left = len(items) - _SHOWN
     return f"[{shown}, and {left} more]" if left > 0 else f"[{shown}]"

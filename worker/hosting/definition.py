@@ -35,9 +35,9 @@ class ConnectorDefinition:
     target: TargetState
     task_configs: tuple[Mapping[str, str], ...] = ()
     applied: Config | None = None
-    """The config when `task_configs` were made: converters and transforms are read from it."""
+    """The config when `task_configs` were made; converters and transforms are read from it."""
     generation: int | None = None
-    """How often task configs were made before these; None in standalone mode."""
+    """The number of times that task configs were made before; None in standalone mode."""
     variables: Variables = field(kw_only=True)
     worker: Mapping[str, Any] = field(kw_only=True, default_factory=dict)
     """Parsed worker settings that plugins may read."""
@@ -46,10 +46,7 @@ class ConnectorDefinition:
 
     @classmethod
     def of(cls, name: str, cluster: ClusterConfig, plugins: PluginCatalog) -> ConnectorDefinition:
-        """The connector as its cluster has it.
-
-        Errors: BadRequest where its class is not known here.
-        """
+        """Read the connector from its cluster's configuration. Errors: BadRequest if its class is unknown here."""
         config = cluster.connectors[name]
         class_name = config.get("connector.class") or ""
         kind = plugins.kind(class_name)
@@ -78,20 +75,17 @@ class ConnectorDefinition:
 
     @property
     def raw(self) -> dict[str, str]:
-        """The config as it is stored: nulls are absent."""
+        """The stored config: nulls are absent."""
         return {key: value for key, value in self.config.items() if value is not None}
 
     @property
     def plain(self) -> dict[str, str]:
-        """The config as plugins get it; variables are resolved on each call.
-
-        Errors: UnresolvedError.
-        """
+        """The config as plugins get it; variables are resolved on each call. Errors: UnresolvedError."""
         return self.variables.resolve(self.raw)
 
     @property
     def ready(self) -> dict[str, str]:
-        """The config as of `plain`, for a start: the worker allows all topics, files and hosts that it names.
+        """The config as of `plain`, for a start, checked: the worker allows its topics, files and hosts.
 
         Errors: UnresolvedError, ConfigError, HostUnknown; ConnectError for more tasks than the worker allows.
         """
@@ -105,7 +99,7 @@ class ConnectorDefinition:
     def task_config(self, number: int) -> dict[str, str]:
         """A task's config as the task gets it.
 
-        Errors: UnresolvedError; ConnectError if the config topic has none that counts here.
+        Errors: UnresolvedError; ConnectError if the config topic has none that counts for this worker.
         """
         if number >= len(self.task_configs):
             raise ConnectError(
@@ -117,15 +111,12 @@ class ConnectorDefinition:
 
     @property
     def version(self) -> str | None:
-        """Of the plugin."""
+        """The plugin's."""
         return getattr(self.plugin, "version", None)
 
     @property
     def max_tasks(self) -> int:
-        """`tasks.max`; the connector's own default if the config has none.
-
-        Errors: ConnectError if the worker allows fewer.
-        """
+        """`tasks.max`, or the connector's own default. Errors: ConnectError if the worker allows fewer."""
         most = self._tasks_bound
         wanted = int(self._now("tasks.max", str(min(most, self.plugin.default_tasks_max))))
         if wanted > most:
@@ -140,7 +131,7 @@ class ConnectorDefinition:
         return most
 
     def redaction(self) -> Redaction:
-        """The redaction of what must not be shown of its config, one for all that runs of it here.
+        """The redaction of its config's secrets, one for all that runs of it on this worker.
 
         It has the values of variables as far as they are known, and learns others in its scope.
         """
@@ -151,19 +142,16 @@ class ConnectorDefinition:
         return running(made)
 
     def completed(self, made: Sequence[Mapping[str, str]]) -> tuple[Mapping[str, str], ...]:
-        """The connector's task configs as they are stored: with variables for secrets, and with what Connect adds."""
+        """The task configs to store: with variables for secrets, and with the keys that Connect adds."""
         raw = self.raw
         topics = {key: value for key, value in raw.items() if key in ("topics", "topics.regex")}
         added = topics if self.kind == "sink" else {}
-        if self.plugin.task_class:  # else the config names it: what started of a jar tells its own
+        if self.plugin.task_class:  # else the config names it: a started jar connector tells its own
             added["task.class"] = self.plugin.task_class
         return tuple({**self.variables.unresolved(raw, config), **added} for config in made)
 
     def check_stopped(self) -> None:
-        """Check that the connector is STOPPED and has no tasks, so that its offsets may be changed.
-
-        Errors: BadRequest.
-        """
+        """Check that the connector is STOPPED without tasks, so that its offsets may change. Errors: BadRequest."""
         if self.target is not TargetState.STOPPED or self.task_configs:
             raise BadRequest(
                 "Connectors must be in the STOPPED state before their offsets can be modified. This can be done for "
@@ -172,10 +160,7 @@ class ConnectorDefinition:
             )
 
     def check_count(self, count: int) -> None:
-        """Check that the worker allows so many tasks, and `tasks.max`, too, unless `tasks.max.enforce` is off.
-
-        Errors: ConnectError.
-        """
+        """Check that the worker allows so many tasks, and `tasks.max` too if it is enforced. Errors: ConnectError."""
         if count <= self.max_tasks:
             return
         if count > (most := self._tasks_bound):
@@ -201,13 +186,13 @@ class ConnectorDefinition:
 
 
 def patched(config: Config, changes: Config) -> Config:
-    """The config with these changes; a null removes its key."""
+    """Apply these changes to the config; a null removes its key."""
     removed = {key for key, value in changes.items() if value is None}
     return {key: value for key, value in {**config, **changes}.items() if key not in removed}
 
 
 def validated(plugins: PluginCatalog, config: Config, target: TargetState = TargetState.STARTED) -> ConnectorDefinition:
-    """Validate a config; the connector that it describes.
+    """Validate a config and return the connector that it describes.
 
     Errors: BadRequest with everything that is wrong with it.
     """

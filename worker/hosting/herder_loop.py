@@ -24,12 +24,12 @@ T = TypeVar("T")
 S = TypeVar("S")
 
 REQUEST_SECONDS: Final = 90.0
-"""How long a request waits for a decision, as in Connect."""
+"""The longest wait of a request for a decision, as in Connect."""
 
 
 @dataclass(frozen=True)
 class Activity:
-    """The activity of the deciding thread, or its last one; for answers to requests that timed out."""
+    """The current or last activity of the deciding thread; for answers to requests that timed out."""
 
     doing: str
     began: float
@@ -46,7 +46,7 @@ class Activity:
 
 
 class HerderLoop:
-    """Runs decisions one after another, in the order of the requests, on its own thread."""
+    """Runs decisions one after another, in the order of requests, on its own thread."""
 
     def __init__(self, name: str) -> None:
         self.activity: Activity | None = None
@@ -57,11 +57,11 @@ class HerderLoop:
         self._thread.start()
 
     def ask(self, doing: str, decide: Callable[[], T]) -> Future[T]:
-        """Run `decide` on the deciding thread; the future has its answer."""
+        """Run `decide` on the deciding thread; the future gets its answer."""
         return self.begin(doing, lambda: done(decide()))
 
     def begin(self, doing: str, decide: Callable[[], Future[T]]) -> Future[T]:
-        """As `ask`, where `decide` returns a future; the thread does not wait for it."""
+        """As `ask`, for a `decide` that returns a future; the thread does not wait for it."""
         answer: Future[T] = Future()
 
         def work() -> None:
@@ -88,7 +88,7 @@ class HerderLoop:
         return self.begin_after(first, doing, lambda value: done(decide(value)))
 
     def begin_after(self, first: Future[S], doing: str, decide: Callable[[S], Future[T]]) -> Future[T]:
-        """As `after`, where `decide` returns a future."""
+        """As `after`, for a `decide` that returns a future."""
         answer: Future[T] = Future()
 
         def go_on(ended: Future[S]) -> None:
@@ -103,18 +103,15 @@ class HerderLoop:
         return answer
 
     def tell(self, doing: str, decide: Callable[[], Future[Any]]) -> None:
-        """As `begin`, where nobody waits for the answer: an error is logged."""
+        """As `begin`, if nobody waits for the answer: an error is logged."""
         note_errors(self.begin(doing, decide), doing)
 
     def do(self, doing: str, act: Callable[[], None]) -> None:
-        """As `ask`, where nobody waits for the answer: an error is logged."""
+        """As `ask`, if nobody waits for the answer: an error is logged."""
         note_errors(self.ask(doing, act), doing)
 
     def wait(self, answer: Future[T], timeout_seconds: float = REQUEST_SECONDS) -> T:
-        """Wait for the answer.
-
-        Errors: TimedOut, which says what the thread is busy with; the decision's own error.
-        """
+        """Wait for the answer. Errors: TimedOut, with the thread's activity; the decision's own error."""
         try:
             return answer.result(timeout_seconds)
         except TimeoutError:
@@ -133,7 +130,7 @@ class HerderLoop:
         return TimedOut(f"{text}. {self.activity}" if self.activity else text)
 
     def health(self, ready: threading.Event, timeout_seconds: float) -> Health:
-        """Whether the worker is `ready` and decisions are taken within the time."""
+        """Healthy if the worker is `ready` and a decision is taken within the time."""
         until = time.monotonic() + timeout_seconds
         if not ready.wait(timeout_seconds):
             return Health("starting", f"Worker is still starting up. {self.activity or ''}".strip())
@@ -158,19 +155,19 @@ class HerderLoop:
         while (work := self._queue.get()) is not None:
             try:
                 work()
-            except Exception:  # such as that of an answer which nobody waits for any more
+            except Exception:  # such as that of an answer for which nobody waits any more
                 log.exception("Failed after %s", self.activity)
 
 
 def done(value: T) -> Future[T]:
-    """A future that has this answer."""
+    """Make a future with this answer."""
     answer: Future[T] = Future()
     answer.set_result(value)
     return answer
 
 
 def note_errors(answer: Future[Any], doing: str) -> None:
-    """Log the error of an answer that nobody waits for, unless a newer request has overtaken it."""
+    """Log the error of an answer for which nobody waits, unless a newer request has overtaken it."""
 
     def note(ended: Future[Any]) -> None:
         error = ended.exception()

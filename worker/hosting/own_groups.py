@@ -20,7 +20,7 @@ _GROUP: Final = f"{PREFIXES['consumer']}group.id"
 
 
 def check_own_group(name: str, config: Config, connectors: Mapping[str, Config], plugins: PluginCatalog) -> None:
-    """Refuse a config that names the consumer group of another of these connectors, unless `name` is trusted.
+    """Refuse a config with the consumer group of another of these connectors, unless `name` is trusted.
 
     Errors: BadRequest.
     """

@@ -17,7 +17,7 @@ Report = Callable[[State, str | None], None]
 
 
 class TaskReport(Protocol):
-    """Takes each new state of a task, with the trace of a failure and whether a start by itself may help."""
+    """Takes each new state of a task, with the trace of a failure and if an automatic start may help."""
 
     def __call__(self, state: State, trace: str | None, restart: AutoRestart = AutoRestart.NO, /) -> None: ...
 
@@ -35,7 +35,7 @@ class Tasks(Protocol):
         report: TaskReport,
         generation: int | None = None,
     ) -> None:
-        """Start the task; returns at once. `generation`: as of `ConnectorDefinition`.
+        """Start the task in the background; `generation`: as of `ConnectorDefinition`.
 
         `report` is called from the task's thread with each new state: RUNNING, PAUSED, FAILED with its trace,
         RESTARTING while the engine is away, UNASSIGNED at the end.
@@ -63,25 +63,19 @@ class PluginCatalog(Protocol):
     """Parsed worker settings that plugins may read."""
 
     def kind(self, connector_class: str) -> Kind | None:
-        """Whether it is a source or a sink, without loading it; None where it is not known here."""
+        """Source or sink, found without loading the class; None if this worker does not know it."""
 
     def connector(self, connector_class: str, version: str | None = None) -> type[Connector]:
-        """The class, loaded, in the latest version that is wanted (`connector.plugin.version`).
+        """Load the class, in the latest version that `version` (`connector.plugin.version`) allows.
 
-        Errors: BadRequest where there is none, or where it cannot be loaded.
+        Errors: BadRequest if there is none, or if it cannot be loaded.
         """
 
     def infos(self, connectors_only: bool = True) -> list[PluginInfo]:
         """All sinks, then all sources, then, unless `connectors_only`, the others; each version."""
 
     def settings(self, plugin: str, version: str | None = None) -> list[dict[str, Any]]:
-        """Its settings as Connect's ConfigKeyInfo, those of the latest version that is wanted.
-
-        Errors: NotFound.
-        """
+        """The settings as Connect's ConfigKeyInfo, of the latest version that `version` allows. Errors: NotFound."""
 
     def validate(self, config: Config) -> Validation:
-        """Validate a connector's config.
-
-        Errors: BadRequest where it names no connector that is known.
-        """
+        """Validate a connector's config. Errors: BadRequest if it names no known connector."""

@@ -1,4 +1,4 @@
-"""Selects what a restart of an operator restarts."""
+"""Selects the connector and tasks of an operator's restart."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from headrace.worker.storage.statuses import StatusStore
 def restart_plan(
     statuses: StatusStore, name: str, tasks: Iterable[TaskId], include_tasks: bool, only_failed: bool
 ) -> ConnectorsAndTasks:
-    """The connector and the tasks that are to be restarted, wherever they run."""
+    """The connector and the tasks to restart, wherever they run."""
     connector = statuses.get(name)
     restart = not only_failed or (connector is not None and connector.state is State.FAILED)
     known = statuses.tasks(name) if include_tasks else {}
@@ -25,10 +25,7 @@ def restart_plan(
 
 
 def shown(statuses: StatusStore, name: str, plan: ConnectorsAndTasks, kind: str) -> ConnectorState:
-    """The connector's state as it is about to be: what is in the plan is RESTARTING.
-
-    Errors: NotFound where it has no status.
-    """
+    """The connector's upcoming state: all in the plan is RESTARTING. Errors: NotFound if it has no status."""
     connector = statuses.get(name)
     if connector is None:
         raise NotFound(f"Status for connector {name} not found")

@@ -1,9 +1,9 @@
 """Automatic restarts of tasks that failed with a retriable error, with a growing pause.
 
-Retriable: a `RetriableError` that ended the task (a server was away while the plugin started; Spark's engine was
-lost), a `LoginRefused` where the config has variables (the start reads a changed password), Kafka's retriable errors,
-a connection refused, lost or timed out, a machine out of disk, memory or file handles.
-Not retriable: a wrong config or record, a missing file, a denied permission; those wait for an operator.
+Retriable: a `RetriableError` that ended the task (a server was away while the plugin started; Spark's engine was lost),
+a `LoginRefused` if the config has variables (the start reads a changed password), Kafka's retriable errors, a
+connection refused, lost or timed out, a machine out of disk, memory or file handles. Not retriable: a wrong config or
+record, a missing file, a denied permission; those wait for an operator.
 
     FAILED ── backoff ──▶ RESTARTING ──▶ RUNNING ── for backoff.max ──▶ the count is 0 again
 """
@@ -39,13 +39,13 @@ class RestartPolicy:
     max_attempts: int
     backoff_s: float
     backoff_max_s: float
-    """The longest pause; a task that ran for so long counts from 0 again."""
+    """The longest pause; a task that ran for this long counts from 0 again."""
 
     @classmethod
     def of(cls, worker: Mapping[str, Any], connector: Mapping[str, str]) -> RestartPolicy:
-        """The policy of the worker's parsed settings, with those that the connector's config overrides.
+        """Read the worker's parsed settings, and a connector's overrides.
 
-        Errors: ConfigError where these cannot be read.
+        Errors: ConfigError if these cannot be read.
         """
         own = {key: value for key, value in connector.items() if key in RESTART}
         values = {**worker, **{key: value for key, value in RESTART.parse(own).items() if key in own}}
@@ -70,7 +70,7 @@ class Attempt:
 
 @dataclass
 class RestartPlan:
-    """The restarts of one task in a row, and the time of the next; instants are seconds of the epoch."""
+    """The consecutive restarts of one task, and the time of the next; instants are seconds of the epoch."""
 
     policy: RestartPolicy
     chance: Callable[[], float] = random.random
@@ -79,14 +79,14 @@ class RestartPlan:
     _since: float | None = None
 
     def running(self, now: float) -> int:
-        """Note that the task runs; returns how many restarts in a row that took, 0 where it was known to run."""
+        """Note that the task runs; returns the restarts in a row that took, 0 if it was known to run."""
         if self._since is not None:
             return 0
         self._since = now
         return self._made
 
     def failed(self, now: float, least_s: float = 0.0) -> Attempt | None:
-        """The task's next start, None where there is none; after `least_s` or the longest pause at the earliest."""
+        """The task's next start, None for none; after `least_s` or the longest pause at the earliest."""
         if self._since is not None and now - self._since >= self.policy.backoff_max_s:
             self._made = 0
         self._since = None
@@ -112,7 +112,7 @@ class Decisions(Protocol):
     """The deciding thread of a herder."""
 
     def do(self, doing: str, act: Callable[[], None]) -> None:
-        """Call `act` on it."""
+        """Call `act` on that thread."""
 
 
 class ScheduledAlarms:
@@ -123,7 +123,7 @@ class ScheduledAlarms:
         self._lock = threading.Lock()
 
     def set(self, task: TaskId, at: float, call: Callable[[], None]) -> None:
-        """Call `call` at that instant, or later where the machine was asleep."""
+        """Call `call` at that instant, or later if the machine was asleep."""
         with self._lock:
             if not self._scheduler.running:
                 self._scheduler.start()
@@ -152,10 +152,7 @@ class TaskRestarts:
     _plans: dict[TaskId, RestartPlan] = field(default_factory=dict)
 
     def begin(self, task: TaskId, connector: Mapping[str, str]) -> None:
-        """Begin with a count of 0, under the restart policy of the task's connector.
-
-        Errors: ConfigError.
-        """
+        """Begin with a count of 0, under the policy of the task's connector. Errors: ConfigError."""
         self.forget(task)
         self._plans[task] = RestartPlan(RestartPolicy.of(self.settings, connector))
 
@@ -167,7 +164,7 @@ class TaskRestarts:
                 log.info("Task %s recovered after %d attempts of restarting it", task, attempts)
 
     def failed(self, task: TaskId, again: Callable[[], None], least_s: float = 0.0) -> str | None:
-        """Schedule `again`, on the deciding thread, for the task's next start; a sentence about it for the status.
+        """Schedule `again`, on the deciding thread, as the task's next start; return a sentence for the status.
 
         `least_s`: as `RestartPlan.failed`.
         """

@@ -26,7 +26,7 @@ _LOGIN_PAUSE_S: Final = 30.0
 
 @dataclass(eq=False)
 class _OpenReport:
-    """Takes what one start of a task reports, until it is closed: the reports of an abandoned task are ignored."""
+    """Takes the reports of one start of a task, until it is closed: those of an abandoned task are ignored."""
 
     put: Callable[[State, str | None, AutoRestart], None]
     configured: ConnectorDefinition
@@ -47,7 +47,7 @@ class LocalTasks:
     """Starts and ends tasks and keeps their statuses; for the deciding thread only."""
 
     def __init__(self, worker_id: str, tasks: Tasks, statuses: StatusStore, restarts: TaskRestarts) -> None:
-        """`restarts` start a task again that failed with a retriable error."""
+        """`restarts` starts a task again that failed with a retriable error."""
         self._worker_id = worker_id
         self._tasks = tasks
         self._statuses = statuses
@@ -55,11 +55,11 @@ class LocalTasks:
         self._reports: dict[TaskId, _OpenReport] = {}
 
     def start(self, task: TaskId, configured: ConnectorDefinition) -> bool:
-        """Start the task; False, and FAILED, where it could not be started."""
+        """Start the task; False, and FAILED, if it could not be started."""
         return self._start(task, configured, by_itself=False)
 
     def restart(self, tasks: Collection[TaskId], configured: ConnectorDefinition) -> bool:
-        """Restart these tasks; whether all could be started."""
+        """Restart these tasks; True if all could be started."""
         self.halt(tasks)
         for task in tasks:
             self._put(task, configured, State.RESTARTING)
@@ -116,7 +116,7 @@ class LocalTasks:
         return True
 
     def _next_start(self, task: TaskId, report: _OpenReport, state: State, restart: AutoRestart) -> str | None:
-        """A sentence about the automatic start that follows, None where none does."""
+        """A sentence about the automatic start that follows; None if none does."""
         if state is State.RUNNING:
             self._restarts.running(task)
         if state is not State.FAILED or restart is AutoRestart.NO:
@@ -139,7 +139,7 @@ class LocalTasks:
         self._start(task, failed.configured, by_itself=True)
 
     def _aim(self, tasks: Collection[TaskId], target: TargetState) -> None:
-        """Have an automatic start that follows use this target."""
+        """Set the target of an automatic start that may follow."""
         for task in tasks:
             if (report := self._reports.get(task)) is not None:
                 report.configured = replace(report.configured, target=target)

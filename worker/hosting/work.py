@@ -34,7 +34,7 @@ class LocalWork:
         tasks: LocalTasks,
         publish: Callable[[str, WorkerConnector], None],
     ) -> None:
-        """`publish` is called, from any thread, when a connector has started: its task configs are to be published."""
+        """`publish` is called, from any thread, to publish the task configs of a started connector."""
         self._worker_id = worker_id
         self._plugins = plugins
         self._statuses = statuses
@@ -46,24 +46,24 @@ class LocalWork:
 
     @property
     def running(self) -> ConnectorsAndTasks:
-        """The connectors and tasks that were started and not ended since, those that failed included."""
+        """The connectors and tasks that were started and not ended since, including failed ones."""
         return ConnectorsAndTasks.of(self._connectors.names | self._failed, self._held)
 
     def start(self, work: ConnectorsAndTasks, cluster: ClusterConfig) -> None:
-        """Start all of it; what cannot be started is FAILED."""
+        """Start all of it; a connector or task that cannot be started is FAILED."""
         for name in sorted(work.connectors):
             note_errors(self.start_connector(name, cluster), f"starting connector {name}")
         self._start_tasks(work.tasks, cluster)
 
     def stop(self, work: ConnectorsAndTasks) -> None:
-        """End all of it; what does not end in time is abandoned. The statuses say so."""
+        """End all of it, as statuses then show; a connector or task that does not end in time is abandoned."""
         self._held -= work.tasks
         self._tasks.halt(sorted(work.tasks))
         self._failed -= work.connectors
         self._connectors.end(work.connectors)
 
     def start_connector(self, name: str, cluster: ClusterConfig) -> Future[TargetState]:
-        """Start the connector on its way to its target; answered when it is there."""
+        """Start the connector on its way to its target; the future completes when it is reached."""
         self._failed.discard(name)
         try:
             instance, there = self._connectors.start(name, self._defined(name, cluster))
@@ -77,12 +77,12 @@ class LocalWork:
         return there
 
     def restart_connector(self, name: str, cluster: ClusterConfig) -> Future[TargetState]:
-        """End the connector and start a new instance; answered when it is at its target."""
+        """End the connector and start a new instance; the future completes at its target."""
         self.stop(ConnectorsAndTasks.of([name]))
         return self.start_connector(name, cluster)
 
     def restart_tasks(self, tasks: Collection[TaskId], cluster: ClusterConfig) -> bool:
-        """Restart these tasks, which run here; whether all of them could be started."""
+        """Restart these tasks, which run on this worker; True if all could be started."""
         self._tasks.halt(sorted(tasks))
         return self._start_tasks(tasks, cluster)
 
@@ -94,7 +94,7 @@ class LocalWork:
             self._statuses.tell(task, Status(State.RESTARTING, self._worker_id))
 
     def retarget(self, name: str, cluster: ClusterConfig) -> None:
-        """Bring the connector and its tasks, as far as they run here, to the connector's target."""
+        """Bring the connector and its tasks, as far as they run on this worker, to the connector's target."""
         target = cluster.targets[name]
         instance = self._connectors.get(name)
         if instance is not None:
@@ -111,7 +111,6 @@ class LocalWork:
         return ConnectorDefinition.of(name, cluster, self._plugins)
 
     def _start_tasks(self, tasks: Collection[TaskId], cluster: ClusterConfig) -> bool:
-        """Whether all of them could be started."""
         by_connector = groupby(sorted(tasks), lambda task: task.connector)
         started = [self._start_tasks_of(name, list(its), cluster) for name, its in by_connector]
         return all(started)
@@ -138,5 +137,5 @@ class LocalWork:
 
 
 def _redaction(name: str, cluster: ClusterConfig) -> Redaction:
-    """Of a connector that cannot even be defined: by the names of its settings."""
+    """The redaction of a connector that cannot even be defined: by the names of its settings."""
     return Redaction.of({key: value for key, value in cluster.connectors[name].items() if value is not None})

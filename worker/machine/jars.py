@@ -1,8 +1,8 @@
 """Fetches the pinned jars of `headrace.config.jars` into a cache folder that all checkouts share.
 
 Ivy, which pyspark carries, does the downloads. It is given the whole closure as single artifacts without descriptors
-(`usepoms="false"`): half the requests, nothing to resolve, no host named here. A jar counts only when its SHA-256 is
-the pinned one, at each start: a user who could write to the cache could set a changed jar's size and times, too.
+(`usepoms="false"`): half the requests, nothing to resolve, no host named here. A jar counts only if its SHA-256 is the
+pinned one, at each start: a user who could write to the cache could set a changed jar's size and times, too.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from headrace.config.jars import Jar, pinned
 
 MINIMUM_JAVA: Final = 17
 WORKERS: Final = ("kafka", "spark", "compiler")
-"""The sets that each worker needs, and its embedded broker."""
+"""The sets that each worker and its embedded broker need."""
 _ATTEMPTS: Final = 2
 _DONE = re.compile(r"\[SUCCESSFUL \] [^!]+!(\S+)")
 _NO_ROUTE = re.compile(r"UnknownHost|NoRouteToHost|ConnectException|SocketTimeout|timed out|Server access error", re.I)
@@ -49,7 +49,7 @@ class Java:
 
 
 def java_command() -> str:
-    """The `java` that Spark would take: that of `JAVA_HOME` where it is set, else the first on `PATH`."""
+    """The `java` that Spark would take: that of `JAVA_HOME` if set, else the first on `PATH`."""
     home = os.environ.get("JAVA_HOME")
     return str(Path(home, "bin", "java")) if home else "java"
 
@@ -57,7 +57,7 @@ def java_command() -> str:
 def find_java(minimum: int = MINIMUM_JAVA) -> Java:
     """The Java of `java_command`.
 
-    Errors: Unavailable when there is none, it does not run, or it is older than `minimum`.
+    Errors: Unavailable if there is none, it does not run, or it is older than `minimum`.
     """
     home = os.environ.get("JAVA_HOME")
     found = java_command() if home else shutil.which("java")
@@ -79,7 +79,7 @@ def find_java(minimum: int = MINIMUM_JAVA) -> Java:
 def version_of(java: Path) -> int:
     """The version that this `java` prints.
 
-    Errors: OSError, subprocess.TimeoutExpired where it does not run, ValueError where it tells none.
+    Errors: OSError, subprocess.TimeoutExpired if it does not run; ValueError if it prints none.
     """
     told = subprocess.run([java, "-version"], capture_output=True, text=True, timeout=30, check=False).stderr
     match = re.search(r'version "(\d+)(?:\.(\d+))?', told)
@@ -97,7 +97,7 @@ def cache_dir() -> Path:
 
 
 def jar_paths(jar_set: str) -> list[Path]:
-    """Where the jars of a set are once they are fetched; touches nothing."""
+    """The paths of a set's jars once they are fetched; touches nothing."""
     folder = cache_dir() / "jars"
     return [folder / jar.file_name for jar in pinned(jar_set)]
 
@@ -109,10 +109,10 @@ def unverified(jar_set: str) -> list[Jar]:
 
 
 def fetch(jar_set: str) -> list[Path]:
-    """The jars of a set, all in the cache and verified, in the order of their coordinates.
+    """Fetch and verify the jars of a set; returns their paths in the order of their coordinates.
 
-    Errors: Unavailable without Java, network, a writable cache, with a cache that everybody can write to, or when a
-    download is not what was pinned.
+    Errors: Unavailable without Java, network, a writable cache; if everybody can write to the cache; if a download is
+    not the pinned one.
     """
     folder = cache_dir() / "jars"
     _refuse_open(folder.parent, folder)
@@ -135,7 +135,7 @@ def fetch(jar_set: str) -> list[Path]:
 
 @contextlib.contextmanager
 def _locked(folder: Path) -> Iterator[IO[str]]:
-    """Held by one process at a time; freed by the system when its holder and the holder's Ivy have ended."""
+    """Hold the lock, one process at a time; the system frees it when the holder and its Ivy have ended."""
     with open(folder / ".lock", "w", encoding="ascii") as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -146,7 +146,7 @@ def _locked(folder: Path) -> Iterator[IO[str]]:
 
 
 def _refuse_open(*folders: Path) -> None:
-    """Errors: Unavailable where others can change what a JVM of this process is about to run."""
+    """Errors: Unavailable if others can change the jars that a JVM of this process is about to run."""
     for folder in folders:
         with contextlib.suppress(FileNotFoundError):
             if folder.stat().st_mode & stat.S_IWOTH:
@@ -182,7 +182,7 @@ def _sha256(path: Path) -> str:
 
 
 def _download(jar_set: str, wanted: Sequence[Jar], folder: Path, lock: IO[str], *, last: bool) -> None:
-    """Moves into the folder what Ivy could fetch; the last attempt raises when something is still missing."""
+    """Move the jars that Ivy could fetch into the folder; the last attempt raises if one is still missing."""
     ivy = folder.parent / "ivy"
     ivy.mkdir(exist_ok=True)
     output = _run_ivy(jar_set, wanted, ivy, lock)
@@ -221,11 +221,11 @@ def _why(missing: Sequence[str], output: Sequence[str], folder: Path) -> str:
 
 
 def _run_ivy(jar_set: str, wanted: Sequence[Jar], ivy: Path, lock: IO[str]) -> list[str]:
-    """Ivy's output; its success is judged by what it left in its cache, not by its exit code."""
+    """Run Ivy and return its output; its success shows in its cache, not in its exit code."""
     command = ivy_command(ivy, SETTINGS, _module(jar_set, wanted))
     lines: list[str] = []
     with (
-        # The lock goes along: an Ivy that outlives a killed parent still keeps others out of its cache.
+        # The lock is inherited: an Ivy that outlives a killed parent still keeps others out of its cache.
         subprocess.Popen(
             command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, pass_fds=[lock.fileno()]
         ) as process,
@@ -275,7 +275,7 @@ def _artifact(jar: Jar) -> str:
 
 
 def ivy_command(folder: Path, settings: str, module: str) -> list[str]:
-    """Lay Ivy's two files into the folder that is its cache, too; the command that fetches the module into it."""
+    """Write Ivy's two files into its cache folder; return the command that fetches the module into it."""
     for name, text in (("settings.xml", settings), ("ivy.xml", module)):
         (folder / name).write_text(text, encoding="utf-8")
     own_settings = os.environ.get("HEADRACE_IVY_SETTINGS", str(folder / "settings.xml"))
@@ -284,7 +284,7 @@ def ivy_command(folder: Path, settings: str, module: str) -> list[str]:
 
 
 def until_no_route(lines: Iterable[str]) -> Iterator[str]:
-    """Ivy's lines, until three of them have told of no way out: nobody waits for one time-out per jar."""
+    """Yield Ivy's lines until three tell of no route, to save one time-out per jar."""
     without_route = 0
     for line in lines:
         yield line
@@ -294,7 +294,7 @@ def until_no_route(lines: Iterable[str]) -> Iterator[str]:
 
 
 def says_no_route(line: str) -> bool:
-    """Say whether a line of Ivy's tells that the network, and not the artifact, is missing."""
+    """True if a line of Ivy's says that the network, and not the artifact, is missing."""
     return bool(_NO_ROUTE.search(line))
 
 
@@ -317,7 +317,7 @@ def _proxy() -> list[str]:
 
 @contextlib.contextmanager
 def _progress(jar_set: str, total: int) -> Iterator[Callable[[str], None]]:
-    """A bar on a terminal, else one line per jar; always on stderr, because stdout may be somebody's JSON."""
+    """Show a bar on a terminal, else one line per jar; always on stderr, because stdout may be somebody's JSON."""
     if not sys.stderr.isatty():
         count = iter(range(1, total + 1))
         yield lambda name: print(f"headrace: {jar_set} jars {next(count, total)}/{total} {name}", file=sys.stderr)
@@ -332,7 +332,7 @@ def _progress(jar_set: str, total: int) -> Iterator[Callable[[str], None]]:
 
 
 def main(jar_sets: Sequence[str]) -> int:
-    """Fetches the sets; 0, or 3 with the reason on stderr."""
+    """Fetch the sets; returns 0, or 3 with the reason on stderr."""
     try:
         for jar_set in jar_sets:
             fetch(jar_set)

@@ -7,7 +7,7 @@ Decided: a wheel carries the sources, and a worker compiles them at its first st
 need a JVM and pyspark's 400 MB to compile against, and a worker fetches Spark's jars at its first start anyway; loses:
 a worker without network needs a cache that was filled elsewhere, as for those jars.
 
-Decided: they are compiled against the classes of the Java that runs, because a runtime alone does not know older ones
+Decided: they are compiled against the classes of the running Java, because a runtime alone does not know older ones
 (`--release` needs a JDK); loses: the compiler does not tell that a method is newer than Java 17, the tests do.
 """
 
@@ -28,7 +28,7 @@ from headrace.worker.machine import jars
 _OPTIONS: Final = (f"-{jars.MINIMUM_JAVA}", "-encoding", "UTF-8", "-proc:none", "-nowarn")
 _JVM: Final = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC")
 _MTIME: Final = 1_700_000_000
-"""The time of each jar: an archive of classes is for jars of certain times, also after the jar was made anew."""
+"""The time of each jar: an archive of classes is for jars with certain times, even if a jar is made anew."""
 _SHOWN_LINES: Final = 12
 
 
@@ -39,7 +39,7 @@ def compiled(name: str, folder: Path, class_path: Sequence[Path]) -> Path:
     """
     sources = sorted(folder.glob("*.java"))
     jar = jars.cache_dir() / "jars" / f"headrace-{name}-{_digest(sources, class_path)}.jar"
-    if not is_zipfile(jar):  # none, or one that a full disk or a lost machine has cut
+    if not is_zipfile(jar):  # missing, or truncated by a full disk or a lost machine
         (compiler,) = jars.fetch("compiler")
         try:
             with tempfile.TemporaryDirectory(dir=jar.parent, prefix=f"{name}-") as scratch:
@@ -55,7 +55,7 @@ def compiled(name: str, folder: Path, class_path: Sequence[Path]) -> Path:
 
 
 def _digest(sources: Sequence[Path], class_path: Sequence[Path]) -> str:
-    """Stands for all that a jar is made of; the names of jars have their versions."""
+    """The digest of all inputs of a jar; names of jars include their versions."""
     said = [*_OPTIONS, *(jar.sha256 for jar in pinned("compiler")), *sorted(path.name for path in class_path)]
     said += [part for source in sources for part in (source.name, source.read_text(encoding="utf-8"))]
     return hashlib.sha256("\0".join(said).encode()).hexdigest()[:16]
@@ -75,7 +75,7 @@ def _compile(compiler: Path, sources: Sequence[Path], class_path: Sequence[Path]
 
 
 def _pack(classes: Path, jar: Path) -> Path:
-    """Writes the jar: equal classes make equal bytes."""
+    """Write the jar: equal classes make equal bytes."""
     with ZipFile(jar, "w") as packed:
         for file in sorted(classes.rglob("*.class")):
             packed.writestr(ZipInfo(file.relative_to(classes).as_posix()), file.read_bytes())

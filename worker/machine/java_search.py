@@ -1,4 +1,4 @@
-"""The Javas that are installed beside the one that Spark takes, for a server that needs a newer one."""
+"""The Javas installed beside the one that Spark takes, for a server that needs a newer one."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ _FOLDERS_OF_JDKS: Final = (
 
 
 def find_newer_java(minimum: int, purpose: str) -> Java:
-    """The Java that Spark takes where it is new enough, else the oldest new enough one of those found.
+    """The Java that Spark takes if it is new enough, else the oldest found that is.
 
-    Errors: Unavailable names those that were found with their versions, and what to do.
+    Errors: Unavailable with those that were found, their versions, and a remedy.
     """
     try:
         return find_java(minimum)
@@ -50,7 +50,7 @@ def _version(java: Path) -> int | None:
 
 
 def _installed() -> list[Path]:
-    """Every `java` on this machine, links to the same one counted once."""
+    """Every `java` on this machine; links to the same one count once."""
     programs = (home / "bin" / "java" for home in _homes())
     return list({os.path.realpath(program): program for program in programs if os.access(program, os.X_OK)}.values())
 
@@ -60,7 +60,7 @@ def _homes() -> Iterator[Path]:
         yield Path(own)
         yield from _inside(Path(own).parent)
     for folder in os.environ.get("PATH", "").split(os.pathsep):
-        if os.path.isabs(folder):  # whatever lies in the folder that one happens to be in is not installed
+        if os.path.isabs(folder):  # a relative one depends on the current directory, and is not installed
             yield Path(folder).parent
     for folder in _FOLDERS_OF_JDKS:
         yield from _inside(Path(folder).expanduser())

@@ -1,7 +1,7 @@
-"""Fetches a Java plugin by its Maven coordinates, with what it needs, by the Ivy that pyspark carries.
+"""Fetches a Java plugin by its Maven coordinates, with its dependencies, by the Ivy that pyspark carries.
 
-A plugin that publishes an archive of its own is taken as that; of others the jar is taken with the dependencies that it
-needs at run time, less those that Connect gives to all plugins.
+If a plugin publishes an archive of its own, that is taken. Else its jar is taken with its runtime dependencies, except
+those that Connect gives to all plugins.
 """
 
 from __future__ import annotations
@@ -28,16 +28,16 @@ _SHARED_JAR: Final = re.compile(r"(kafka-clients|connect-api|connect-runtime|slf
 _TROUBLE: Final = re.compile(r":: ([^\s:!]+#[^\s:;]+;[^\s:!]+)[:!]")
 _NO_PARENT: Final = re.compile(r"Impossible to load parent\b.*\bParent=([^\s)]+)")
 _CLASSIFIERS: Final = ("-plugin", "-package", "")
-"""Of archives, as they stand in their names: those of Debezium's connectors, of Camel's, of Debezium's scripting."""
+"""Classifiers of archives: those of Debezium's connectors, of Camel's, of Debezium's scripting."""
 
 
 class UnknownArtifactError(Exception):
-    """Nothing is published under these coordinates, or not all that it needs; the text says which."""
+    """Nothing is published under these coordinates, or a dependency is not; the text says which."""
 
 
 @dataclass(frozen=True)
 class Coordinates:
-    """What Maven calls an artifact."""
+    """The coordinates of a Maven artifact."""
 
     group: str
     artifact: str
@@ -45,10 +45,7 @@ class Coordinates:
 
     @classmethod
     def parse(cls, text: str) -> Coordinates:
-        """Read `GROUP:ARTIFACT:VERSION`.
-
-        Errors: ValueError.
-        """
+        """Parse `GROUP:ARTIFACT:VERSION`. Errors: ValueError."""
         parts = text.split(":")
         if len(parts) != 3 or not all(_PART.fullmatch(part) for part in parts):
             raise ValueError(
@@ -62,9 +59,9 @@ class Coordinates:
 
 
 def fetch_into(wanted: Coordinates, folder: Path) -> list[Path]:
-    """Lay the plugin's files into an empty folder; its jars.
+    """Put the plugin's files into an empty folder and return its jars.
 
-    Errors: UnknownArtifactError; Unavailable without Java, network or a cache folder that can be written.
+    Errors: UnknownArtifactError; Unavailable without Java, network or a writable cache folder.
     """
     cache_dir().mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix="plugin-", dir=cache_dir()) as scratch:
@@ -85,7 +82,7 @@ def _new(folder: Path) -> Path:
 
 
 def _fetch_archive(wanted: Coordinates, ivy: Path) -> Path | None:
-    """The archive that the plugin publishes; None where it publishes none with jars in it."""
+    """Fetch the archive that the plugin publishes; None if it publishes none with jars in it."""
     for kind in ("tar.gz", "zip"):  # one after the other, because most publish the same as both
         artifacts = "".join(_artifact(wanted, kind, classifier) for classifier in _CLASSIFIERS)
         module = _module(wanted, 'transitive="false"', artifacts, "")
@@ -104,7 +101,7 @@ def _artifact(wanted: Coordinates, kind: str, classifier: str) -> str:
 
 
 def _has_jars(archive: Path) -> bool:
-    """Whether it may be a plugin: others are of documents, or sources. Errors: Unavailable."""
+    """True if it may be a plugin: others are of documents, or sources. Errors: Unavailable."""
     with _opened(archive) as packed:
         if isinstance(packed, zipfile.ZipFile):
             return any(name.endswith(".jar") for name in packed.namelist())
@@ -125,7 +122,7 @@ def _fetch_jars(wanted: Coordinates, ivy: Path, folder: Path) -> None:
     if code == 0 and list(folder.glob("*.jar")):
         return
     _refuse_without_network(wanted, lines)
-    told = [match[1] for match in map(_NO_PARENT.search, lines) if match]  # which makes all that need it missing
+    told = [match[1] for match in map(_NO_PARENT.search, lines) if match]  # makes all that need it missing
     told = told or [match[1] for match in map(_TROUBLE.search, lines) if match]
     missing = list(dict.fromkeys(one.replace("#", ":").replace(";", ":") for one in told))
     if str(wanted) in missing:
@@ -137,7 +134,7 @@ def _fetch_jars(wanted: Coordinates, ivy: Path, folder: Path) -> None:
 
 
 def _run(command: Sequence[str]) -> tuple[int, list[str]]:
-    """Ivy's exit code and output; each file that has come is told on stderr."""
+    """Run Ivy and return its exit code and output; each fetched file is told on stderr."""
     lines: list[str] = []
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as process:
         assert process.stdout is not None
@@ -183,9 +180,9 @@ def _module(wanted: Coordinates, attributes: str, artifacts: str, excluded: str)
 
 
 def _unpack(archive: Path, folder: Path) -> None:
-    """Unpack into the folder, without the one folder that the archive may begin with.
+    """Unpack into the folder, without a single top folder of the archive.
 
-    Errors: Unavailable where the archive is damaged, or holds what would lie elsewhere.
+    Errors: Unavailable if the archive is damaged, or holds paths outside of the folder.
     """
     with _opened(archive) as packed:
         if isinstance(packed, zipfile.ZipFile):
@@ -202,7 +199,7 @@ def _unpack(archive: Path, folder: Path) -> None:
 
 @contextmanager
 def _opened(archive: Path) -> Iterator[zipfile.ZipFile | tarfile.TarFile]:
-    """Errors: Unavailable where the archive turns out to be damaged, or to hold what would lie elsewhere."""
+    """Open the archive. Errors: Unavailable if it is damaged, or holds paths outside of the folder."""
     try:
         with zipfile.ZipFile(archive) if archive.suffix == ".zip" else tarfile.open(archive) as packed:
             yield packed

@@ -1,7 +1,7 @@
 """Child processes that end with their owner, and Ctrl-C that ends them in order.
 
 Children run in a session of their own: a Ctrl-C on the terminal reaches their owner alone, which stops them one after
-the other. Where the owner is killed with -9, the kernel sends its children SIGTERM (Linux; elsewhere they live on).
+the other. If the owner is killed with -9, the kernel sends its children SIGTERM (Linux; elsewhere they live on).
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class Interrupted(KeyboardInterrupt):
 def spawn(
     command: Sequence[str], *, output: Path, cwd: Path, env: Mapping[str, str] | None = None, detached: bool = False
 ) -> subprocess.Popen[bytes]:
-    """Start a child, its output appended to a file; a detached one outlives its owner."""
+    """Start a child and append its output to a file; a detached one outlives its owner."""
     line = list(command)
     if not detached and sys.platform == "linux":
         line = [sys.executable, "-S", "-c", _DIE_WITH_OWNER, str(os.getpid()), *line]
@@ -54,7 +54,7 @@ def spawn(
 
 
 def stop(child: subprocess.Popen[bytes], timeout_s: float) -> bool:
-    """Stop a child by SIGTERM; False where it did not end within the time and was killed."""
+    """Stop a child by SIGTERM; False if it did not end within the time and was killed."""
     if child.poll() is not None:
         return True
     child.terminate()
@@ -98,7 +98,7 @@ def interrupts(on_force: Callable[[], None] = lambda: None) -> Iterator[None]:
 
 
 def is_free(port: int) -> bool:
-    """Whether a server could listen on this loopback port now."""
+    """True if a server could listen on this loopback port now."""
     with socket.socket() as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:

@@ -1,4 +1,4 @@
-"""The way of one batch. Begin at `source.py` or `sink.py`, read from top to bottom; what they call stands beside them.
+"""The path of one batch: begin at `source.py` or `sink.py` and read from top to bottom.
 
-`source_*` and `sink_*` are the parts of the steps, `job.py` runs them in Spark, `placement.py` says when.
+`source_*` and `sink_*` are parts of the steps, `job.py` runs them in Spark, `placement.py` chooses inline or job.
 """

@@ -15,7 +15,7 @@ Ranges = Mapping[TopicPartition, tuple[int, int]]
 """Offsets `[from, to)` of partitions."""
 
 _CANCEL_S: Final = 30.0
-"""How long a cancelled job may take to end."""
+"""The time in which a cancelled job should end."""
 
 
 class Work(Protocol):
@@ -32,7 +32,7 @@ class Work(Protocol):
 
 
 class BackgroundJob:
-    """A job of a sink; it runs from `start` on."""
+    """A job of a sink that runs on its own thread, from `start` on."""
 
     def __init__(self, work: Work) -> None:
         self.ranges = work.ranges
@@ -40,12 +40,12 @@ class BackgroundJob:
         self._work = work
         self._outcome = Outcome[TopicPartition]()
         self._error: BaseException | None = None
-        # In its task's context: the log's lines say whose job it is.
+        # In its task's context, so that the log's lines name the task.
         run = contextvars.copy_context().run
         self._thread = threading.Thread(target=run, args=(self._run,), name="sink-job", daemon=True)
 
     def start(self) -> None:
-        """Begin; called once."""
+        """Start the thread; called once."""
         self._thread.start()
 
     def done(self) -> bool:
@@ -53,14 +53,14 @@ class BackgroundJob:
         return not self._thread.is_alive()
 
     def cancel(self) -> None:
-        """End the job soon; it commits nothing if it has not begun to."""
+        """End the job soon; nothing is committed unless the commit has begun."""
         self._work.cancel()
 
     def cancel_after(self, seconds: float) -> None:
-        """Wait until the job has ended, by itself within the time or else because it was cancelled.
+        """Wait `seconds` for the job to end, then cancel it and wait again.
 
-        One that does not heed that in time still runs: `result` waits for it, however long, because nobody else may
-        write what it may yet write.
+        A job that does not end in time still runs: `result` waits for it, however long, because nobody else may write
+        its rows while it may.
         """
         self._thread.join(seconds)
         if self._thread.is_alive():
@@ -68,12 +68,12 @@ class BackgroundJob:
             self._thread.join(_CANCEL_S)
 
     def did_all(self) -> bool:
-        """True if the job, once it has ended, did the whole of its ranges."""
+        """Wait until the job has ended; true if it did the whole of its ranges."""
         self._thread.join()
         return self._error is None and not self._outcome.stops
 
     def result(self) -> Outcome[TopicPartition]:
-        """Wait until the job has ended; returns its outcome. Errors: those of the job."""
+        """Wait until the job has ended and return its outcome. Errors: those of the job."""
         self._thread.join()
         if self._error is not None:
             raise self._error

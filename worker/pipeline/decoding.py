@@ -1,10 +1,10 @@
 """A sink's rows decoded inline, by as many programs as their schemas need.
 
-The identity of a schema, its name in the bytes, is met in the rows themselves: a program marks identities that it was
-not compiled with as unknown, these are resolved, and their rows go through the program that knows them.
+The identity of a schema, its name in the bytes, is met in the rows themselves. A program marks identities that it was
+not compiled with as unknown; these are resolved, and their rows go through the program that knows them.
 
 Decided: a program knows a few schemas, and a batch of more goes through several programs, each with its own rows, which
-stand in their order again afterwards; because a program's compilation and its work for each row grow with its schemas
+are put back in order afterwards; because a program's compilation and its work for each row grow with its schemas
 (measured on two busy cores, 10,000 rows of 200 text schemas: 1.0 s a batch in one program, 0.3 s in 13 of 16 schemas),
 and the next schema met would compile it all anew. Loses: a row of the second program is looked at by the first, too.
 """
@@ -37,32 +37,32 @@ from headrace.worker.pipeline.sink_expressions import SinkExpressions
 log = logging.getLogger(__name__)
 
 SCHEMAS = 16
-"""The most schemas of keys, and of values, that one program knows."""
+"""The most schemas of keys, and of values, in one program."""
 PROGRAMS = 64
-"""How many are kept; those used longest ago are compiled again when they are needed."""
+"""The number of programs kept; those used longest ago are compiled again when needed."""
 ASKED_AGAIN_S = 30.0
-"""After this time a schema that could not be read is looked up again, if it is met."""
+"""A schema that could not be read is looked up again after this time, if it is met."""
 _MOST_REST = 10_000
 _REST = -1
-"""The part of a side that knows its `rest`."""
+"""The slice of a side for its `rest`."""
 
 
 class ProgramKey(NamedTuple):
-    """A program, by the parts of what is known of keys and of values that it was compiled with."""
+    """A program, by the slices of known key and value schemas that it was compiled with."""
 
     key: int
     value: int
 
 
 class CachedProgram(NamedTuple):
-    """A program, and what of keys and of values it was made of."""
+    """A program, and the sides and slices that it was made of."""
 
     sides: tuple[ConverterBinding, ConverterBinding]
     parts: tuple[ConverterBinding, ConverterBinding]
     program: Program | JobProgram
 
     def is_of(self, key: ConverterBinding, value: ConverterBinding) -> bool:
-        """Whether these are the very sides that it was made of last."""
+        """True if these very objects are the sides that it was last checked against."""
         return self.sides[0] is key and self.sides[1] is value
 
 
@@ -89,27 +89,27 @@ class Decoding:
 
     @property
     def alone(self) -> tuple[ConverterBinding, ConverterBinding] | None:
-        """The bindings of the program that decoded the last batch by itself; None where it took several."""
+        """The bindings of the program that decoded the last batch by itself; None if it took several."""
         return None if self._several else self._parts(self._usual)
 
     def cached_plan(self) -> CachedPlan | None:
-        """The plan to decode in a job as one program did the last batch; None where it took several. For any thread."""
+        """The plan to decode in a job as the last batch's only program did; None if there were several. Any thread."""
         if (alone := self.alone) is None:
             return None
         key, value = alone
         kept = self._cached_plan
-        if kept is None or kept[:2] != alone:  # a job may still use the former one: it is made anew, not changed
+        if kept is None or kept[:2] != alone:  # a job may still use the former one, so it is replaced, not changed
             raw = self._scope.reporting.wants_bytes
             kept = key, value, CachedPlan(partial(self._expressions.decoded, key=key, value=value, raw=raw))
             self._cached_plan = kept
         return kept[2]
 
     def usual_program(self) -> Program | JobProgram:
-        """The program that most rows of the last batch took, or that is needed first; compiled now if need be."""
+        """The program of most rows of the last batch, or the first one needed; compiled now if need be."""
         return self._program(self._usual)
 
     def run(self, rows: pa.RecordBatch) -> list[pa.RecordBatch]:
-        """The rows decoded, in their order; several batches where their columns differ.
+        """Decode the rows in their order; several batches if their columns differ.
 
         Errors: as `ConverterBinding.learned`.
         """
@@ -154,14 +154,14 @@ class Decoding:
             self._several = True  # the job would stop there again
 
     def _forget(self) -> None:
-        """Keep the known schemas within the converter's bounds: there may be new ones without end."""
+        """Keep the known schemas within the converter's bounds: new ones may come without end."""
         for name, side in self._sides.items():
             if len(side.known) > max(side.converter.most_schemas, SCHEMAS) or len(side.rest) > _MOST_REST:
                 self._sides[name] = self._begun[name]
                 self._place[name] = _places(self._begun[name])
 
     def _asked_again(self, decoded: Sequence[pa.RecordBatch]) -> bool:
-        """Whether schemas that could not be read can be now."""
+        """True if schemas that could not be read now can be."""
         hopeless = any(side.hopeless for side in self._sides.values())
         if not hopeless or time.monotonic() < self._asked_s + ASKED_AGAIN_S:
             return False
@@ -178,7 +178,7 @@ class Decoding:
         return any(self._sides[name].known != side.known for name, side in before.items())
 
     def _by_program(self, given: pa.RecordBatch, which: ProgramKey) -> Iterator[tuple[ProgramKey | None, pa.Array]]:
-        """The rows that are decoded (None), and those that another program can decode."""
+        """Split the rows into those decoded (None) and those that another program can decode."""
         marks = given["_stop"].dictionary_encode()
         unknown: dict[int, tuple[str, bytes]] = {}
         for number, mark in enumerate(marks.dictionary.to_pylist()):
@@ -218,7 +218,7 @@ class Decoding:
                 self._place[name] = _places(side)
 
     def _where(self, which: ProgramKey, side: str, identity: bytes) -> ProgramKey:
-        """The program that knows this identity, and of the other side what this one does."""
+        """The program that knows this identity, and of the other side the same as this one."""
         place = self._place[side].get(identity)
         return which if place is None else which._replace(**{side: place})
 
@@ -237,7 +237,7 @@ class Decoding:
     def _compiled(
         self, which: ProgramKey, kept: CachedProgram | None
     ) -> tuple[tuple[ConverterBinding, ConverterBinding], Program | JobProgram]:
-        """The parts of a program, and the one that is `kept` where it was made of equal ones."""
+        """Return the slices of a program, and the `kept` program if it was made of equal ones."""
         key, value = parts = self._parts(which)
         if kept is not None and kept.parts == parts and kept.program.generation == self._generation:
             return parts, kept.program
@@ -250,13 +250,13 @@ class Decoding:
 
 
 def _places(side: ConverterBinding) -> dict[bytes, int]:
-    """The part of each identity."""
+    """The slice of each identity."""
     known = {identity: n // SCHEMAS for n, (identity, _) in enumerate(side.known)}
     return known | {one.identity: n // SCHEMAS for n, one in enumerate(side.hopeless)} | dict.fromkeys(side.rest, _REST)
 
 
 def _part(side: ConverterBinding, number: int) -> ConverterBinding:
-    """One part of the known schemas, which stays the same while more become known after it."""
+    """Slice `number` of the known schemas; stable as more are appended."""
     if number == _REST:
         return side.of_the_rest()
     begin, end = number * SCHEMAS, (number + 1) * SCHEMAS
@@ -266,7 +266,7 @@ def _part(side: ConverterBinding, number: int) -> ConverterBinding:
 
 
 def in_order(parts: Sequence[tuple[pa.Array, pa.RecordBatch]]) -> list[pa.RecordBatch]:
-    """The rows of all parts by their positions, which come with each: one batch, or runs where columns differ."""
+    """Merge the parts by their rows' positions: one batch, or runs if columns differ."""
     if len(parts) == 1:
         return [parts[0][1]]
     alike: list[tuple[pa.Array, pa.RecordBatch]] = []

@@ -1,8 +1,8 @@
-"""Encodes a source's rows: its expressions by the shape of rows, compiled inline and cached as plans of jobs.
+"""Encodes a source's rows: expressions by the shape of rows, compiled inline and cached as plans of jobs.
 
 Tasks with equal expression keys share what is compiled inline (`engine/shared.py`): their rows then bear the topic,
-which the expressions pass on. If one reads it, as that of RegexRouter, each task has a program of its own, in which it
-is a constant: Spark's optimizer does that work once, and not for each row.
+which the expressions pass on. If an expression reads it, such as RegexRouter's, each task has a program of its own, in
+which the topic is a constant: Spark's optimizer does that work once, and not for each row.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ from headrace.worker.pipeline.shape_programs import RowProgram, ShapePrograms
 from headrace.worker.pipeline.source_expressions import SourceExpressions
 
 _MOST_PLANS: Final = 16
-"""So many shapes of a source's rows have their plans for jobs kept."""
+"""The number of shapes whose plans for jobs are kept."""
 
 
 class SourceEncoding:
-    """The programs and plans of one source task; those used longest ago are made again when they are needed."""
+    """The programs and plans of one source task; those used longest ago are dropped first."""
 
     def __init__(self, scope: TaskScope, expressions: SourceExpressions) -> None:
         self._scope = scope
@@ -51,10 +51,10 @@ class SourceEncoding:
         self._declared: OrderedDict[str, DeclaredRows] = OrderedDict()
 
     def encode(self, rows: pa.RecordBatch, shape: str, partition: SourcePartition | None = None) -> pa.RecordBatch:
-        """The rows, which are of this partition, transformed and in bytes.
+        """Transform the rows of this partition and turn them into bytes.
 
-        A converter that has to learn of a topic first does.
-        Errors: ConverterAway, EngineLost, StoppedError; ValueError for a converter that does not learn.
+        A converter that has to learn of a topic first does so. Errors: ConverterAway, EngineLost, StoppedError;
+        ValueError if a converter does not learn.
         """
         if self._expressions.java_stage is not None:
             rows, shape = self._expressions.java_stage.run(rows, shape, partition)
@@ -71,15 +71,15 @@ class SourceEncoding:
 
     @property
     def keeps_bytes(self) -> bool:
-        """Whether rows of bytes reach Kafka as they are."""
+        """True if rows of bytes reach Kafka as they are."""
         return self._expressions.keep_bytes
 
     def row_type(self, shape: str) -> StructType:
-        """The type of rows of this shape, before they are encoded."""
+        """The type of rows of this shape, before encoding."""
         return self._expressions.row_type(shape)
 
     def declared(self, shape: str) -> DeclaredRows:
-        """The declared shape of what readers yield for splits of this shape; checks it."""
+        """The declared shape of the rows that readers yield for splits of this shape; checks it."""
         declared = self._declared.pop(shape, None) or self._expressions.declared(shape)
         self._declared[shape] = declared
         if len(self._declared) > self._programs.most:
@@ -95,20 +95,20 @@ class SourceEncoding:
         return plan
 
     def refresh(self) -> None:
-        """Make everything anew where a converter writes otherwise than before. Errors: ConfigError."""
+        """Drop all programs and plans if a converter now writes otherwise. Errors: ConfigError."""
         if refresh_topics(self._expressions.key, self._expressions.value):
             self._programs.clear()
             self._plans.clear()
 
     def warm_up(self) -> None:
-        """Compile the program that is needed first, where no other source has warmed the JVM up; nothing waits yet."""
+        """Compile the first program if no other source has warmed the JVM up; nothing waits for it yet."""
         known = hasattr(self._expressions.task, "row_type") and self._expressions.java_stage is None
         pool = self._scope.engine.projections
         if known and pool.spark.is_ready and pool.is_first("source"):
             self._programs.of("")
 
     def _made(self, shape: str) -> RowProgram:
-        """The program for rows of this shape. Errors: EngineLost; those of plugins."""
+        """Errors: EngineLost; those of plugins."""
         build = partial(self._encoded, shape=shape)
         return self._shared(shape, build) or self._scope.program(self._expressions.row_type(shape), build)
 
@@ -136,7 +136,7 @@ class SourceEncoding:
 
 @dataclass(frozen=True)
 class _Bearing:
-    """A program that tasks share, for rows of one that get their topic here."""
+    """A program that tasks share; adds the topic to the rows of one."""
 
     program: Program
     whole: Whole

@@ -1,4 +1,4 @@
-"""The one door to the places where a batch runs: inline, or in a Spark job. Its caller does not see which one it is."""
+"""The one interface to the places where a batch runs: inline, or in a Spark job. The caller does not see which."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class PolledRows(NamedTuple):
     """The work of a sink's inline batches."""
 
     rows: pa.RecordBatch | None
-    """None: only what a `BufferingSink` holds may be due."""
+    """None: only rows that a `BufferingSink` holds may be due."""
     failed_before: bool = False
     """True if they failed with a retriable error: records to blame may go to the retry topic, if there is one."""
     are_retried: bool = False

@@ -1,6 +1,7 @@
-"""The part of a job that runs in Spark's Python workers: reads splits, sends rows to Kafka, writes rows with a sink.
+"""The part of a job in Spark's Python workers: reads splits, sends rows to Kafka, writes rows with a sink.
 
-It is pickled in the driver, and a Python worker imports this module with it: what only the driver needs stays outside.
+It is pickled in the driver, and a Python worker imports this module with it, so nothing that only the driver needs
+belongs here.
 """
 
 from __future__ import annotations
@@ -36,18 +37,18 @@ from headrace.worker.pipeline.job_answer import answer
 from headrace.worker.pipeline.partition_gate import PartitionGate, Reports
 
 LOGS_OF: Final = "headrace.log.context"
-"""The local property of a job that names the task whose lines its Python workers log."""
+"""The local property of a job that names its task in the log lines of its Python workers."""
 
 
 @dataclass(frozen=True)
 class ReadFrom:
-    """Reads splits, whose numbers it is given, in a Python worker."""
+    """Reads the splits with the given numbers in a Python worker."""
 
     reader: ArrowReader
     declared: DeclaredRows
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """The rows of these splits, each with its split."""
+        """Yield the rows of these splits, each with its split's number."""
         _begin()
         for batch in batches:
             for split in batch.column(0).to_pylist():
@@ -56,7 +57,7 @@ class ReadFrom:
 
 
 def with_split(rows: pa.RecordBatch, split: int) -> pa.RecordBatch:
-    """These rows, each saying which split it is of."""
+    """Add the column `split` (int32) to these rows."""
     column = pa.repeat(pa.scalar(split, pa.int32()), rows.num_rows)
     return pa.RecordBatch.from_arrays([*rows.columns, column], names=[*rows.schema.names, "split"])
 
@@ -69,13 +70,13 @@ class ProduceTo:
     """The librdkafka configuration."""
     tolerate: bool
     topics: frozenset[str] | None = None
-    """Those that exist for certain; rows to others are left to an inline batch. None: all may be written to."""
+    """Topics that exist for certain; rows to others are left to an inline batch. None: all may be written to."""
     closed: InternalTopics = ALL_OPEN
     """The topics that no row may go to."""
     most_bytes: int = MOST_BYTES
     """The largest record batch that the topics take."""
     reporting: Reporting | None = None
-    """How bad rows are reported; None: not at all."""
+    """Reports bad rows; None: not at all."""
     partitions: tuple[SourcePartition, ...] = ()
     """The source partition of each split."""
     whole: Whole = NOTHING_LEFT_OUT
@@ -83,7 +84,7 @@ class ProduceTo:
     wants_deliveries: Deliveries = Deliveries.NONE
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Shape: `ANSWER`, a row a split."""
+        """Send the rows. Shape: `ANSWER`, a row a split."""
         _begin()
         reporter = None if self.reporting is None else Reporter(self.reporting)
         writer = KafkaWriter(
@@ -124,11 +125,11 @@ class WriteTo:
     tolerate: bool
     staged: bool = False
     reporting: Reporting | None = None
-    """How bad records are reported, whose bytes then are in `_stop`; None: not at all."""
+    """Reports bad records, whose bytes then are in `_stop`; None: not at all."""
     whole: Whole = NOTHING_LEFT_OUT
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Shape: `ANSWER`, a row a Kafka partition; the first one carries the staged part."""
+        """Write the rows. Shape: `ANSWER`, a row a Kafka partition; the first one carries the staged part."""
         _begin()
         reporter = None if self.reporting is None else Reporter(self.reporting)
         gate, first = PartitionGate(self.writer, self.tolerate, Reports(reporter)), None
@@ -152,12 +153,12 @@ class WriteTo:
 
 
 def _begin() -> None:
-    """Let this Python worker show that it lives, keep its memory, and log as the thread that runs its job."""
+    """Report liveness, keep freed memory, and log in the context of the thread that runs the job."""
     report_liveness()
     keep_freed_memory()
     task = TaskContext.get()
     assert task is not None, "only Spark's Python workers begin so"
     if task.attemptNumber():
-        # Spark repeats what an executor did whose host was lost, whatever it wrote; the worker knows where to go on.
+        # Spark repeats the work of an executor with a lost host, whatever it wrote; the worker knows where to go on.
         raise RetriableError("an executor was lost with its host, and the batch begins anew")
     set_up_child(task.getLocalProperty(LOGS_OF) or "")

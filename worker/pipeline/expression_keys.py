@@ -1,10 +1,10 @@
-"""Expression keys: all that expressions depend on, so that tasks with equal keys share them (`engine/shared.py`).
+"""Expression keys: all that expressions depend on; tasks with equal keys share programs (`engine/shared.py`).
 
 A key is the class and the state of a converter or transform, or the function of a task. A static method sees nothing of
-its task, so that topics and files make no difference to it.
+its task, so topics and files make no difference to it.
 
-Decided: only code of this product has keys, because its expressions are known to depend on nothing else; loses: what a
-stranger's plugin makes is made for each task, as nobody sees what it reads besides, such as a file.
+Decided: only code of this product has keys, because its expressions are known to depend on nothing else; loses: a
+stranger's plugin is compiled for each task, as nobody sees what else it reads, such as a file.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _PLAIN: Final = (bool, int, float, str, bytes, Enum, type(None))
 
 
 class _UnsettledError(Exception):
-    """A part of a state that is no value: a connection, a cache, a function."""
+    """A part of a state is no value: a connection, a cache, a function."""
 
 
 def key_of(plugin: Plugin) -> Hashable | None:
@@ -35,7 +35,7 @@ def key_of(plugin: Plugin) -> Hashable | None:
 
 
 def key_of_side(side: ConverterBinding) -> Hashable | None:
-    """Return the key of what `to_records` and `to_bytes` make of this side; None if it is not settled."""
+    """Return the key of this side's `to_records` and `to_bytes`; None if it is not settled."""
     return together(key_of(side.converter), side.class_name, side.known, side.hopeless, side.rest, side.thorough)
 
 
@@ -46,7 +46,7 @@ def key_of_function(task: object, name: str) -> Hashable | None:
 
 
 def together(*keys: Hashable | None) -> Hashable | None:
-    """Return the key of what depends on all of these; None if one of them is not settled."""
+    """Return the key of an expression that depends on all of these; None if one of them is not settled."""
     return None if any(key is None for key in keys) else keys
 
 

@@ -1,13 +1,13 @@
-"""The Java stage of a connector that runs in the worker, and what is done to its batches before and after it.
+"""The Java stage of a connector that runs in the worker, and the programs before and after it.
 
     sink:    decode, transforms -> (Java host) -> transforms, the sink's columns
     source:  records, transforms -> (Java host) -> transforms, encode
 
-A batch goes through two programs, with one crossing and its way back between them; rows out are rows in, in order.
-What failed or was filtered before does not cross, and stands beside what comes back.
+A batch goes through two programs, with one crossing and its way back between them; rows out are rows in, in order. Rows
+that failed or were filtered before do not cross, and are put back beside the others.
 
-Decided: such batches run inline only, because a host runs beside its worker and not beside Spark's executors, and a
-job that is cut in two would have to keep its rows in between; loses: Spark's cluster for these connectors.
+Decided: such batches run inline only, because a host runs beside its worker and not beside Spark's executors, and a job
+that is cut in two would have to keep its rows in between; loses: Spark's cluster for these connectors.
 """
 
 from __future__ import annotations
@@ -45,43 +45,43 @@ _CONTROL: Final = spark.StructType(
     ]
 )
 _CARRIED: Final = "carried "
-"""The names of a source's columns that do not cross begin so meanwhile."""
+"""Prefix of a source's columns that do not cross."""
 
 
 class RunningStage(Protocol):
-    """The transforms and converters of one task in the host; for its own thread, but for `end_waits` and `stop`."""
+    """The transforms and converters of one task in the host; for its own thread, except `end_waits` and `stop`."""
 
     def start(self, stage: JavaStage, context: TaskContext, is_source: bool) -> None:
-        """Make and configure them. Errors: those of the host and of the plugins."""
+        """Make and configure its plugins. Errors: those of the host and of the plugins."""
 
     def columns(self, records: Records) -> Sequence[Column]:
-        """The columns that cross; the records' frame has `_topic`, `_partition` and `_offset`, of where they were."""
+        """The columns that cross; the records' frame has `_topic`, `_partition` and `_offset`, of their origin."""
 
     def apply(self, rows: pa.RecordBatch, source: SourcePartition | None = None) -> tuple[str, pa.RecordBatch]:
-        """What becomes of each of these rows, and the name of the shape of that, which has no blanks.
+        """Run the rows through the stage; return the name of the result's shape (no blanks), and the result.
 
-        `source`: of a source's rows.
+        `source`: the partition of a source's rows.
 
         Errors: those of the host; StoppedError once the task has to end.
         """
 
     def row_type(self, shape: str) -> spark.StructType:
-        """The columns that `apply` makes."""
+        """The type of the columns that `apply` makes."""
 
     def records(self, frame: DataFrame, shape: str) -> Records:
-        """The records of a frame with these columns, and all else that it has."""
+        """The records of a frame with these columns and any others."""
 
     def end_waits(self) -> None:
-        """End a wait for another try, and let none begin; waits for nothing, and any thread may call."""
+        """End a wait for another try, and let none begin; does not block, and any thread may call."""
 
     def stop(self) -> None:
-        """End them; any thread may call."""
+        """Stop its plugins; any thread may call."""
 
 
 def running_stage() -> RunningStage:
-    """A stage for a task, which has not started.
+    """Make a stage for a task, not yet started.
 
-    It is an entry point, because the worker does not import connectors.
+    It comes from an entry point, because the worker does not import connectors.
     """
     (entry,) = entry_points(group="headrace.java_host", name="stage")
     made: RunningStage = entry.load()()
@@ -89,7 +89,7 @@ def running_stage() -> RunningStage:
 
 
 class SinkStage:
-    """From what `Decoding` makes for a stage to what `PartitionGate` takes; for the task's own thread."""
+    """Turns rows that `Decoding` makes for a stage into rows that `PartitionGate` takes; for the task's own thread."""
 
     def __init__(self, scope: TaskScope, task: SinkTask, java: RunningStage, after: Transforms) -> None:
         self._scope = scope
@@ -101,7 +101,7 @@ class SinkStage:
         )
 
     def run(self, decoded: pa.RecordBatch) -> pa.RecordBatch:
-        """The rows as the rest of the chain leaves them. Errors: those of the stage and of the program."""
+        """Run the rest of the chain. Errors: those of the stage and of the program."""
         skipped = pc.or_(decoded["_drop"].fill_null(False), decoded["_stop"].is_valid())
         shape, rows = _crossed(self._java, decoded, CONTROL, skipped)
         return self._programs.of(shape).run(rows, self._scope.bounds)
@@ -111,7 +111,7 @@ class SinkStage:
 
     def _finished(self, rows: DataFrame, shape: str) -> DataFrame:
         records = self._java.records(rows, shape)
-        drop = F.coalesce(F.col("drop"), F.lit(True))  # what did not cross is left alone
+        drop = F.coalesce(F.col("drop"), F.lit(True))  # rows that did not cross are left alone
         frame = records.frame.withColumns({"drop": drop, "offset": F.col("_offset")})
         records = self._after.apply(records.with_frame(frame))
         known = F.lit(None).cast("binary")
@@ -121,12 +121,12 @@ class SinkStage:
 
 
 class SourceStage:
-    """From a source's rows to its records after the stage; for the task's own thread."""
+    """Turns a source's rows into its records after the stage; for the task's own thread."""
 
     def __init__(
         self, scope: TaskScope, task: SourceTask, java: RunningStage, before: Transforms, kept: KeptRecords | None
     ) -> None:
-        """`kept`: keeps what dead letters are made of."""
+        """`kept`: keeps the material of dead letters."""
         self._scope = scope
         self._task = task
         self._java = java
@@ -141,7 +141,7 @@ class SourceStage:
         )
 
     def run(self, rows: pa.RecordBatch, shape: str, partition: SourcePartition | None) -> tuple[pa.RecordBatch, str]:
-        """The rows as they come back, and the name of their shape. Errors: those of the stage and of the program."""
+        """Return rows after the stage, and their shape's name. Errors: those of the stage and of the program."""
         begun = self._programs.of(shape).run(rows, self._scope.bounds)
         carried, _ = self._carried[shape]
         skipped = pc.or_(begun[f"{_CARRIED}drop"].fill_null(False), begun[f"{_CARRIED}error"].is_valid())
@@ -149,12 +149,12 @@ class SourceStage:
         return rows, f"{shape} {made}"
 
     def row_type(self, name: str) -> spark.StructType:
-        """The type of rows of this shape, the one of the last batch."""
+        """The type of rows of this shape, which the last batch had."""
         shape, _, made = name.rpartition(" ")
         return spark.StructType([*self._java.row_type(made).fields, *self._carried[shape][0].fields])
 
     def records(self, rows: DataFrame, name: str) -> tuple[Records, KeptRecords | None]:
-        """The records of rows of this shape, and what keeps them as they were before all transforms."""
+        """The records of rows of this shape, and the keeper of their state before all transforms."""
         shape, _, made = name.rpartition(" ")
         carried, kept = self._carried[shape]
         records = self._java.records(rows, made)
@@ -193,7 +193,10 @@ def _crossed(
     skipped: pa.Array,
     source: SourcePartition | None = None,
 ) -> tuple[str, pa.RecordBatch]:
-    """What came back of these rows, nulls for those that are skipped, beside the carried columns; and its shape."""
+    """Run the rows that are not skipped through the stage.
+
+    Returns the shape, and the results beside the carried columns: nulls for skipped rows.
+    """
     crossing = rows.select([name for name in rows.schema.names if name not in carried])
     if skipped.true_count:
         shape, made = java.apply(crossing.filter(pc.invert(skipped)), source)

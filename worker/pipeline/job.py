@@ -3,11 +3,11 @@
     source_job.py:  plan's splits -> reader -> records, transforms, encode -> Kafka writer
     sink_job.py:    Kafka's offsets -> decode, transforms, project -> the sink's writer
 
-Only what was reached comes back to the driver. A split, and a Kafka partition, is one Spark task: its order is kept,
-while Python reads, the JVM converts and Python writes side by side.
+Only the outcome comes back to the driver. A split, or a Kafka partition, is one Spark task: its order is kept, while
+Python reads, the JVM converts and Python writes in parallel.
 
-After a job failed on the driver its Python writers may go on for a moment. What they then still write is written again
-by the next attempt, which starts from the stored offset: it can repeat records, never reorder first arrivals.
+After a job failed on the driver its Python writers may go on for a moment. The next attempt starts from the stored
+offset and writes the same rows again: it can repeat records, never reorder first arrivals.
 """
 
 from __future__ import annotations
@@ -51,11 +51,11 @@ _RETRIABLE: Final = (
 )
 """Signs of a retriable error in the text of a failed job: a Python worker or an executor that died, Kafka away."""
 _OUT_OF_MEMORY: Final = "OutOfMemory"
-"""In the names of Java's error and of Arrow's."""
+"""Part of the names of Java's error and of Arrow's."""
 
 
 class JobCancelled(RetriableError):
-    """The job was cancelled from here."""
+    """The job was cancelled by its task."""
 
 
 class OutOfMemory(RetriableError):
@@ -72,10 +72,10 @@ class Job(ABC):
 
     @abstractmethod
     def _frame(self, session: SparkSession) -> DataFrame:
-        """Everything that the job does, as a frame. Shape: `ANSWER`."""
+        """The whole work of the job as a frame. Shape: `ANSWER`."""
 
     def _judged(self, error: Exception) -> Exception:
-        """The error to raise for one that is not retriable for Spark's reasons; itself where nothing is known."""
+        """Translate an error that is not retriable for Spark's reasons; returns it unchanged if nothing is known."""
         return error
 
     def cancel(self) -> None:
@@ -85,9 +85,9 @@ class Job(ABC):
             self._group.cancel()
 
     def _answers(self, row_bytes: int) -> list[Any]:
-        """Run the job and tell what its Python workers report of failed records. Shape: `ANSWER`.
+        """Run the job, and tell the failed records that its Python workers reported. Shape: `ANSWER`.
 
-        `row_bytes`: how large a row may be, for bounding what is in memory.
+        `row_bytes`: the largest size of a row, to bound the rows in memory.
         """
         rows = self._collected(row_bytes)
         for row in rows:
@@ -133,7 +133,7 @@ class Job(ABC):
 
 
 def rows_at_once(row_bytes: int) -> int:
-    """How many rows travel in one Arrow batch, so that a batch stays in the order of 16 MB."""
+    """The rows of one Arrow batch, so that it stays in the order of 16 MB."""
     return max(1, min(20_000, (16 << 20) // max(1, row_bytes)))
 
 

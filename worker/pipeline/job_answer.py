@@ -1,4 +1,4 @@
-"""The answer of a job's Python workers: how far each split, or each Kafka partition, got. Nothing else comes back."""
+"""The answer of a job's Python workers: how far each split, or Kafka partition, got. Nothing else comes back."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def answer(
     part: bytes | None = None,
     first: int | None = None,
 ) -> pa.RecordBatch:
-    """One row. Shape: `ANSWER`; `part` is what a sink's writer staged, `first` the first offset that it was given."""
+    """One row of `ANSWER`; `part`: staged by a sink's writer; `first`: the first offset that it was given."""
     topic, partition = reached.partition or (None, None)
     offset = None if reached.source_offset is None else json.dumps(reached.source_offset)
     return pa.RecordBatch.from_arrays(

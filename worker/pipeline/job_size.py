@@ -1,4 +1,4 @@
-"""How many rows one Spark job of a task takes.
+"""The number of rows in one Spark job of a task.
 
 Decided: as many as are done in `JOB_S`, because planning and starting a job take up to a second in which nothing moves,
 and because a job that is cancelled or fails is done again; loses: the rows of a sink that stages are seen that late.
@@ -16,7 +16,7 @@ LARGEST_JOB: Final = Limit(rows=20_000_000, bytes=2 << 30)
 
 
 class JobSize:
-    """Sizes the next job of a task by how long the last ones took."""
+    """Sizes the next job of a task by the duration of the last ones."""
 
     def __init__(self, least_rows: int) -> None:
         self._least = least_rows
@@ -28,7 +28,7 @@ class JobSize:
         return FIRST_JOB if self._rows is None else LARGEST_JOB._replace(rows=self._rows)
 
     def took(self, rows: int, seconds: float) -> None:
-        """Note that a job did so many rows in this time. A small job says little of how fast a large one is."""
+        """Note a job's rows and duration. A small job says little about the speed of a large one."""
         fits = min(LARGEST_JOB.rows, max(self._least, int(rows / max(seconds, 0.001) * JOB_S)))
         if self._rows is None or fits > self._rows or 2 * rows >= self._rows or seconds >= JOB_S:
             self._rows = fits

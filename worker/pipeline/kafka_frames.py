@@ -1,4 +1,4 @@
-"""Kafka's records at given offsets, as frames of Spark."""
+"""Kafka's records at given offsets, as Spark frames."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from headrace.worker.pipeline.background_job import Ranges
 
 HEADERS: Final = "headers"
 _HEADERS: Final = "array<struct<key:string,value:binary>>"
-"""The type that Spark's Kafka source gives them."""
+"""Their type in Spark's Kafka source."""
 _POLL: Final = "kafka.max.poll.records"
 _GROUP: Final = "kafka.group.id"
 
@@ -25,9 +25,9 @@ _GROUP: Final = "kafka.group.id"
 class KafkaReaders:
     """The options of Spark's Kafka source, by which all jobs of a task read with the same consumers.
 
-    Decided: the jobs of a task have one group id, under which nothing is committed, as Spark keeps consumers by it,
-    each with what it has fetched: with an id for each job none is ever taken again, so that 200 MB of them filled the
-    heap within two minutes, and the names of all jobs stay there for ever; loses: `renew` must be called in time.
+    Decided: the jobs of a task share one group id, under which nothing is committed, because Spark pools consumers by
+    it, each with what it has fetched. With an id for each job none is ever reused: 200 MB of them filled the heap
+    within two minutes, and the names of all jobs stayed for ever; loses: `renew` must be called in time.
     """
 
     def __init__(self, options: Mapping[str, str]) -> None:
@@ -35,11 +35,11 @@ class KafkaReaders:
         self.renew()
 
     def renew(self) -> None:
-        """Let later jobs take no consumer of earlier ones: what it has fetched may be of a topic that was remade."""
+        """Keep later jobs from reusing consumers: what they have fetched may be of a topic that was made again."""
         self._group = f"headrace-{uuid4().hex}"
 
     def options(self, rows: int) -> dict[str, str]:
-        """Those with which Kafka's client decompresses no more than so many records at once."""
+        """The options with which Kafka's client decompresses at most `rows` records at once."""
         most = int(self._options.get(_POLL, "500"))
         # Consumers of one group must be alike, and the size of records changes all the time.
         polled = most if most <= rows else 1 << (rows.bit_length() - 1)
@@ -47,7 +47,7 @@ class KafkaReaders:
 
 
 def in_parts(ranges: Ranges, step: int, most: int) -> list[Ranges]:
-    """These ranges, each cut at multiples of `step` into parts of about the same size; about `most` parts in all."""
+    """Cut each range at multiples of `step` into parts of about equal size; about `most` parts in all."""
     parts: list[dict[TopicPartition, tuple[int, int]]] = [{} for _ in range(max(1, most // len(ranges)))]
     for partition, (begin, end) in ranges.items():
         steps = -(-(end - begin) // step)
@@ -61,10 +61,10 @@ def in_parts(ranges: Ranges, step: int, most: int) -> list[Ranges]:
 def kafka_rows(
     session: SparkSession, parts: Sequence[Ranges], options: Mapping[str, str], headers: bool = True
 ) -> DataFrame:
-    """Shape: as `to_records` takes it; without `headers` they are null.
+    """The records at these offsets. Shape: as `to_records` takes it; without `headers` they are null.
 
-    What is the same in all rows is a constant, so that it need not travel. Spark makes rows of headers even where
-    there are none and none are asked for, which took a tenth of a job that decodes Avro.
+    A column that is equal in all rows is a constant and need not travel. Spark makes rows of headers even if there are
+    none and none are asked for: a tenth of a job that decodes Avro.
     """
     partitions = {partition for part in parts for partition in part}
     (topic, *others), numbers = {p.topic for p in partitions}, {p.partition for p in partitions}
@@ -79,7 +79,6 @@ def kafka_rows(
 
 
 def _read(session: SparkSession, ranges: Ranges, options: Mapping[str, str], headers: bool) -> DataFrame:
-    """The records at these offsets. Shape: as Spark's Kafka source has it."""
     assign: dict[str, list[int]] = defaultdict(list)
     begin: dict[str, dict[str, int]] = defaultdict(dict)
     end: dict[str, dict[str, int]] = defaultdict(dict)

@@ -1,10 +1,10 @@
-"""The gate before a sink's writer: of each partition, the rows up to the first that must stop it go through.
+"""The gate before a sink's writer: passes each partition's rows up to the first that must stop it.
 
 The same code runs in the worker (inline) and in Spark's Python workers (in a job). Columns that begin with `_` are the
 worker's own; the others are the sink's `columns`, and go to its writer.
 
-A record that fails is reported before its batch goes on: one whose `_stop` is an error and, inline, where the records
-are at hand as they came (`raw`), one that the writer names (`RecordsFailed`).
+A record that fails is reported before its batch goes on: one whose `_stop` is an error, and one that the writer names
+(`RecordsFailed`) if the raw records are at hand (`raw`; inline only).
 """
 
 from __future__ import annotations
@@ -35,41 +35,41 @@ from headrace.worker.outcome import Outcome, Progress
 CONTROL = ("_topic", "_partition", "_offset", "_stop", "_drop")
 """`_stop`: null for a good row, else JSON (see `stop_of`)."""
 _ROW = "_row"
-"""The row's index among the records as they came, where these are at hand; added where rows may be left out."""
+"""The row's index among the raw records, if these are at hand; added before rows may be left out."""
 _OWN = (*CONTROL, _ROW)
 
 
 @dataclass
 class PartitionState(Progress):
-    """How far one partition got."""
+    """The progress of one partition."""
 
     upto: int | None = None
     refused: set[int] = field(default_factory=set)
     """Offsets of rows that the writer refused."""
 
     def is_news(self, offset: int) -> bool:
-        """True if it counts that the writer refuses this record: records after the stop come again anyway."""
+        """True if the refusal of this record counts: records after the stop come again anyway."""
         before_stop = self.stop is None or (self.upto is not None and offset <= self.upto)
         return before_stop and offset not in self.refused
 
 
 GivenRows = list[tuple[pa.RecordBatch, pa.RecordBatch]]
-"""Rows that a writer was given, and the records that `_row` counts in: the same ones where it is not there."""
+"""Rows given to a writer, and the records that `_row` indexes: the same ones if there is no `_row`."""
 
 
 class Reports(NamedTuple):
     """The callbacks for records that fail (`failed_records.FAILED`)."""
 
     report: Callable[[pa.RecordBatch], None] | None = None
-    """With those that are left out, or that stop their partition."""
+    """Takes records that are left out, or that stop their partition."""
     later: Callable[[pa.RecordBatch], pa.RecordBatch] | None = None
-    """With those that may be tried again later; returns those that have been tried long enough."""
+    """Takes records that may be tried again later; returns those that were tried long enough."""
     put_class: str = ""
     """The class that reports name for a writer's errors."""
 
 
 class PartitionGate:
-    """Hands good rows to a writer until their partition has to stop, and knows how far each partition got."""
+    """Hands good rows to a writer until their partition has to stop; counts how far each partition got."""
 
     def __init__(
         self,
@@ -87,7 +87,7 @@ class PartitionGate:
         self._given: GivenRows = []
 
     def write(self, rows: pa.RecordBatch, raw: pa.RecordBatch | None = None) -> None:
-        """Write these rows, in order, as far as they may be written; `raw` are the same records as they came.
+        """Write those of these rows, in order, that may be written; `raw`: the same records as they came.
 
         Errors: those of the writer and of the reports.
         """
@@ -102,7 +102,7 @@ class PartitionGate:
             self._put(rows, raw)
 
     def _writable(self, rows: pa.RecordBatch, raw: pa.RecordBatch | None, some_stopped: bool) -> pa.RecordBatch:
-        """The rows of these that may be written; the others are counted, and reported where they are bad."""
+        """Return the rows that may be written; count the others, and report the bad ones."""
         if some_stopped:
             rows = self._without_stopped(rows)
         stops = self._stops(rows)
@@ -119,13 +119,16 @@ class PartitionGate:
         return rows.filter(pc.invert(skipped))
 
     def _count(self, rows: pa.RecordBatch) -> None:
-        """Note how far these rows get each partition, all of them as written."""
+        """Note how far these rows get each partition, counting all as written."""
         for partition, last, count in _ends(rows):
             of = self._of.setdefault(partition, PartitionState())
             of.upto, of.written = last, of.written + count
 
     def finish(self) -> bytes:
-        """End the batch; returns what the writer's `finish` does. Errors: those of the writer and of the reports."""
+        """End the batch; returns the result of the writer's `finish`.
+
+        Errors: those of the writer and of the reports.
+        """
         try:
             return self._writer.finish()
         except RecordsFailed as error:
@@ -149,7 +152,7 @@ class PartitionGate:
             self._reports.report(failed_records(bad, None if raw is None else raw.take(bad[_ROW])))
 
     def _refused(self, given: GivenRows, failures: Collection[RecordFailure]) -> None:
-        """Handle rows that the writer took but for the failures, whose `row` counts through all of them."""
+        """Handle rows that the writer took except for the failures, whose `row` counts through all of them."""
         own = [(_numbered(rows), raw) for rows, raw in given]
         refused = self._news(refused_records(own, failures, self._reports.put_class))
         bad, again = (
@@ -192,18 +195,18 @@ class PartitionGate:
         return bad.take(pa.array(sorted(index for _, index in firsts.values()), pa.int64()))
 
     def reached(self) -> Outcome[TopicPartition]:
-        """How far each partition got that had rows."""
+        """The result of each partition with rows."""
         return Outcome({p: of.result(partition=p, upto=of.upto) for p, of in self._of.items()})
 
     def _stops(self, rows: pa.RecordBatch) -> pa.Array | None:
-        """The rows that stop their partition: of an unknown schema, or bad and not tolerated."""
+        """Mask of rows that stop their partition: of an unknown schema, or bad and not tolerated."""
         marks = rows["_stop"]
         if marks.null_count == len(rows):
             return None
         return pc.and_(marks.is_valid(), pc.invert(_is_error(marks))) if self._tolerate else marks.is_valid()
 
     def _skipped(self, rows: pa.RecordBatch) -> pa.Array | None:
-        """The rows that are passed over: filtered, or bad and tolerated."""
+        """Mask of rows that are passed over: filtered, or bad and tolerated."""
         return None if _are_good(rows) else pc.or_(rows["_drop"].fill_null(False), rows["_stop"].is_valid())
 
     def _count_skipped(self, rows: pa.RecordBatch) -> None:
@@ -215,7 +218,7 @@ class PartitionGate:
             of.written -= len(part)
 
     def _up_to_stops(self, rows: pa.RecordBatch, stops: pa.Array, raw: pa.RecordBatch | None) -> pa.RecordBatch:
-        """Only the rows before each partition's first stop; the stop is noted, and reported where it is an error."""
+        """Keep the rows before each partition's first stop; note the stop, and report it if it is an error."""
         kept, fatal = [], []
         for partition, index in _indices(rows):
             first = pc.index(stops.take(index), True).as_py()
@@ -240,10 +243,10 @@ class PartitionGate:
 
 
 def stop_of(error: Column, unknown_key: Column, unknown_value: Column, raw: Column | None = None) -> Column:
-    """The `_stop` of a row: its error, or the identity of the schema that is not known, in hex.
+    """Build the `_stop` of a row: its error, or the hex identity of its unknown schema.
 
-    `raw`: a struct of what else is reported of a bad record, such as its bytes (base64 in the text).
-    One text column instead of a struct and two binaries: every column costs each good row on its way into Arrow.
+    `raw`: a struct of what else is reported of a bad record, such as its bytes (base64 in the text). One text column
+    instead of a struct and two binaries: every column costs each good row on its way into Arrow.
     """
     told = [error.alias("error"), *([] if raw is None else [raw.alias("raw")])]
     no_key, no_value = F.hex(unknown_key).alias("key"), F.hex(unknown_value).alias("value")
@@ -256,18 +259,17 @@ def stop_of(error: Column, unknown_key: Column, unknown_value: Column, raw: Colu
 
 
 def unknown_of(reason: str | None) -> tuple[str, bytes]:
-    """Why a partition stopped as UNKNOWN: 'key' or 'value', and the identity of the schema that is not known."""
+    """Parse the reason of an UNKNOWN stop: 'key' or 'value', and the identity of the unknown schema."""
     side, _, identity = (reason or "").partition(":")
     return side, bytes.fromhex(identity)
 
 
 def _are_good(rows: pa.RecordBatch) -> bool:
-    """Whether none of these rows is bad, unknown or filtered."""
+    """True if none of these rows is bad, unknown or filtered."""
     return bool(rows["_stop"].null_count == len(rows) and not rows["_drop"].true_count)
 
 
 def _numbered(rows: pa.RecordBatch) -> pa.RecordBatch:
-    """The rows with their `_row`."""
     return rows if _ROW in rows.schema.names else rows.append_column(_ROW, pa.array(np.arange(rows.num_rows)))
 
 
@@ -290,20 +292,20 @@ def _told(error: Mapping[str, Any], partition: TopicPartition, offset: int) -> s
 
 
 def _before(rows: pa.RecordBatch, partition: TopicPartition, offset: int) -> int:
-    """How many of these rows are of the partition and lie before the offset."""
+    """Count the partition's rows before the offset."""
     of_it = pc.and_(pc.equal(rows["_topic"], partition.topic), pc.equal(rows["_partition"], partition.partition))
     return pc.sum(pc.and_(of_it, pc.less(rows["_offset"], offset))).as_py() or 0
 
 
 def _single(rows: pa.RecordBatch) -> TopicPartition | None:
-    """The partition of all these rows, if it is one (rows of one partition come in the order of their offsets)."""
+    """The partition of all these rows, if it is one; its rows come in the order of their offsets."""
     topics, partitions = rows["_topic"], rows["_partition"]
     same = is_uniform(partitions) and is_uniform(topics)
     return TopicPartition(topics[0].as_py(), partitions[0].as_py()) if same else None
 
 
 def _ends(rows: pa.RecordBatch) -> Iterator[tuple[TopicPartition, int, int]]:
-    """Each partition with its last offset and its number of rows."""
+    """Yield each partition with its last offset and its number of rows."""
     if rows.num_rows == 0:
         return
     if (single := _single(rows)) is not None:
@@ -316,7 +318,7 @@ def _ends(rows: pa.RecordBatch) -> Iterator[tuple[TopicPartition, int, int]]:
 
 
 def _indices(rows: pa.RecordBatch) -> Iterator[tuple[TopicPartition, pa.Array]]:
-    """Each partition with the indices of its rows, in order."""
+    """Yield each partition with the indices of its rows, in order."""
     for partition, _, _ in _ends(rows):
         mask = pc.and_(pc.equal(rows["_topic"], partition.topic), pc.equal(rows["_partition"], partition.partition))
         yield partition, pc.indices_nonzero(mask).cast(pa.int64())

@@ -1,4 +1,4 @@
-"""The scope of a task: what its pipeline, and all the parts of that, have in common."""
+"""The scope of a task: what all parts of its pipeline have in common."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ from headrace.worker.engine.programs import Engine, JobProgram
 
 @dataclass(frozen=True)
 class TaskScope:
-    """Whom one task's parts work for, what they share with other tasks, and how they end and report."""
+    """The name, engine, bounds and reporting that one task's parts share."""
 
     about: str
     """The task's name in logs and errors."""
     engine: Engine
     bounds: Bounds
     reporting: Reporting
-    """How bad records are reported, if at all, and whether they are tolerated."""
+    """Reports bad records, if at all, and says if they are tolerated."""
     tell: Callable[[FailureReport], None] = FailureReport.tell
-    """Called with what was reported of the failed records of a batch, however that ended."""
+    """Called with what was reported of a batch's failed records, however the batch ended."""
 
     @property
     def stop(self) -> StopToken:
@@ -40,7 +40,7 @@ class TaskScope:
 
     @property
     def tolerate(self) -> bool:
-        """Whether bad records are left out instead of failing the task."""
+        """True if bad records are left out instead of failing the task."""
         return self.reporting.handling.tolerate
 
     def program(
@@ -52,7 +52,7 @@ class TaskScope:
 
 @contextlib.contextmanager
 def asking_converters() -> Iterator[None]:
-    """Within it a retriable error of a converter, which may ask a server, becomes ConverterAway."""
+    """Turn a retriable error of a converter, which may ask a server, into ConverterAway."""
     try:
         yield
     except EngineLost:

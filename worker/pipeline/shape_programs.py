@@ -12,22 +12,22 @@ from headrace.worker.engine.bounds import Bounds
 from headrace.worker.pipeline.scope import TaskScope
 
 MOST_PROGRAMS: Final = 256
-"""So many shapes of a task's rows have their programs kept, beside one for each topic of a source."""
+"""The number of programs kept, beside one for each topic of a source."""
 
 
 class RowProgram(Protocol):
-    """Does to a batch what expressions do to a frame: a `Program`, say."""
+    """Runs expressions over a batch, such as a `Program`."""
 
     @property
     def generation(self) -> int:
-        """Of the Spark session that it is compiled for."""
+        """The generation of the Spark session that it is compiled for."""
 
     def run(self, batch: pa.RecordBatch, bounds: Bounds) -> pa.RecordBatch:
-        """The answer to each row. Errors: as `Program.run`."""
+        """Return one row for each row of the batch. Errors: as `Program.run`."""
 
 
 class ShapePrograms:
-    """Programs that are compiled when they are needed; those used longest ago are compiled again then."""
+    """Programs that are compiled when needed; those used longest ago are dropped first."""
 
     def __init__(
         self,
@@ -36,7 +36,7 @@ class ShapePrograms:
         topics: Callable[[], Sequence[str]] = lambda: (),
         forget: Callable[[str], object] = lambda shape: None,
     ) -> None:
-        """`make` compiles the one for a shape, `forget` is called once it is kept no more; `topics`: a source's."""
+        """`make` compiles the program for a shape, `forget` is called once it is dropped; `topics`: a source's."""
         self._scope = scope
         self._make = make
         self._topics = topics
@@ -45,7 +45,7 @@ class ShapePrograms:
 
     @property
     def most(self) -> int:
-        """How many are kept."""
+        """The number of programs kept."""
         return MOST_PROGRAMS + len(self._topics())
 
     def of(self, shape: str) -> RowProgram:
@@ -60,9 +60,9 @@ class ShapePrograms:
         return program
 
     def drop(self, shape: str) -> None:
-        """Compile the program for rows of this shape anew when it is needed next."""
+        """Compile the program for rows of this shape anew when next needed."""
         self._programs.pop(shape, None)
 
     def clear(self) -> None:
-        """Compile all anew when they are needed next."""
+        """Compile all anew when next needed."""
         self._programs.clear()

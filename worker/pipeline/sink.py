@@ -1,12 +1,12 @@
-"""The way of a sink's batch. To find out where a record is, read this file.
+"""The path of a sink's batch: to find out where a record is, read this file.
 
     fetch → decode → transform → write → commit offsets
 
-`SinkPipeline` is the inline executor: it takes rows that the task has polled, decodes and transforms them by one set
-of expressions (`sink_expressions.py`), as many times compiled as their schemas need (`decoding.py`), and writes them.
+`SinkPipeline` is the inline executor: it takes rows that the task has polled, decodes and transforms them by one set of
+expressions (`sink_expressions.py`), compiled as many times as their schemas need (`decoding.py`), and writes them.
 `job` makes the Spark job (`sink_job.py`) that does the same with a range of offsets, for a backlog. A chain with a Java
-stage goes on in `java_stage.py`, and its batches are always inline. What the outcome of either counts is durable; the
-task then commits its offsets (`tasks/sink.py`, Invariant 1). Beside it: which of the two places (`placement.py`), the
+stage goes on in `java_stage.py`; its batches are always inline. What the outcome of either counts is durable; the task
+then commits its offsets (`tasks/sink.py`, Invariant 1). Beside it: the choice of inline or job (`placement.py`), the
 rows of a partition that may be written (`partition_gate.py`), the search for records to blame (`sink_writing.py`).
 """
 
@@ -63,8 +63,11 @@ class SinkPipeline:
         retry: RetryTopic | None = None,
         java_stage: SinkStage | None = None,
     ) -> SinkPipeline:
-        """`put_class`: the sink's class, as errors name it; `kafka_options`: of Spark's Kafka source, None if it cannot
-        log in."""
+        """Build the pipeline from these parts.
+
+        `put_class`: the sink's class, as errors name it; `kafka_options`: of Spark's Kafka source, None if it cannot
+        log in.
+        """
         attempts = map(f"{scope.about}-{{}}".format, itertools.count(1))
         placement = SinkPlacement(scope.engine, task, kafka_options is not None and java_stage is None)
         writing = SinkWriting(scope, task, put_class, attempts)
@@ -74,7 +77,7 @@ class SinkPipeline:
     # -- inline: decode and transform, write ---------------------------------------------------------------------------
 
     def run(self, work: PolledRows) -> Outcome[TopicPartition]:
-        """Write this batch in the worker; rows are left if a partition stopped for good, or a search took too long.
+        """Write this batch in the worker; rows are left if a partition stopped for good or a search took too long.
 
         Errors: those of every step.
         """
@@ -96,19 +99,19 @@ class SinkPipeline:
         return self.writing.write(pieces, later)
 
     def _retried(self, rows: pa.RecordBatch) -> Outcome[TopicPartition]:
-        """Write rows of the retry topic; those that fail with a retriable error wait there once more."""
+        """Write rows of the retry topic; those that fail with a retriable error return to it."""
         assert self.retry is not None
         originals, attempts = self.retry.originals(rows)
         return self.writing.write_closely(self._decoded(originals), self.retry.later(attempts), leave_rest=True)
 
     @property
     def held(self) -> Mapping[TopicPartition, int]:
-        """The first offset that the sink holds since the last inline batch, by partition."""
+        """The first offset of each partition that the sink holds since the last inline batch."""
         return self.writing.held
 
     @contextlib.contextmanager
     def _batch(self, rows: pa.RecordBatch, failed_before: bool) -> Iterator[None]:
-        """Hold the memory that the batch takes; tell what was reported of it at its end, however it ends."""
+        """Hold the batch's memory; tell what was reported of its failures, however it ends."""
         with self.scope.engine.memory.take(rows.get_total_buffer_size(), self.scope.stop):
             self.writing.begin(failed_before)
             try:
@@ -117,7 +120,7 @@ class SinkPipeline:
                 self.scope.tell(self.writing.reporter.reported)
 
     def _decoded(self, rows: pa.RecordBatch) -> list[Piece]:
-        """The rows decoded and transformed, each part with the same records as they came. Errors: ConverterAway."""
+        """Decode and transform the rows; each part is paired with its raw records. Errors: ConverterAway."""
         with asking_converters():
             decoded = self.decoding.run(rows)
         if self.java_stage is not None:
@@ -127,7 +130,7 @@ class SinkPipeline:
         begins = itertools.accumulate((part.num_rows for part in decoded), initial=0)
         return [(part, rows.slice(begin, part.num_rows)) for part, begin in zip(decoded, begins, strict=False)]
 
-    # -- the same steps as a Spark job ---------------------------------------------------------------------------------
+    # -- as a Spark job ------------------------------------------------------------------------------------------------
 
     @property
     def may_be_job(self) -> bool:
@@ -135,24 +138,24 @@ class SinkPipeline:
         return self.placement.may_be_job and self.decoding.alone is not None
 
     def job(self, ranges: Ranges, row_bytes: int, ahead: BackgroundJob | None) -> SinkJob:
-        """The job that moves these offsets, after the one ahead; it has not begun.
+        """Make the job that moves these offsets after the one ahead; it is not started.
 
-        `row_bytes`: how large a record may be. A partition that stops at an unknown schema goes on next time.
+        `row_bytes`: the largest size of a record. A partition that stops at an unknown schema goes on next time.
         """
         return SinkJob(self.jobs, ranges, row_bytes, ahead)
 
     def read_anew(self) -> None:
-        """Let later jobs use nothing that earlier ones have fetched: a topic may have been deleted and made again."""
+        """Keep later jobs from using what earlier ones fetched: a topic may have been deleted and made again."""
         self.jobs.readers.renew()
 
     # -- before and after all batches ----------------------------------------------------------------------------------
 
     def warm_up(self) -> None:
-        """Let the first of a worker's sinks warm the JVM up while nothing waits for it."""
+        """Compile the first program if this is the worker's first sink: that warms the JVM up."""
         pool = self.scope.engine.projections
         if pool.spark.is_ready and pool.is_first("sink"):
             self.decoding.usual_program()
 
     def close(self) -> None:
-        """Send no dead letter any more."""
+        """Send no more dead letters."""
         discard_producer(self.scope.reporting.producer)

@@ -22,31 +22,31 @@ _RAW: Final = ("timestamp", "headers", "key", "value")
 
 
 class Projection(Protocol):
-    """Knows the columns that it takes of records: a sink's task, or a Java stage before it."""
+    """Selects the columns of records: a sink's task, or a Java stage before it."""
 
     def columns(self, records: Records) -> Sequence[Column]:
-        """The columns, by expressions over the records' frame."""
+        """The columns, as expressions over the records' frame."""
 
 
 @dataclass(frozen=True)
 class SinkExpressions:
-    """The expressions of one sink task, up to the Java stage of its chain, if there is one."""
+    """The expressions of one sink task, up to the Java stage of its chain, if any."""
 
     to: Projection
     transforms: Transforms
 
     def expression_key(self, key: ConverterBinding, value: ConverterBinding) -> Hashable | None:
-        """Return all that `decoded` depends on, but for `raw`; None if that is not settled."""
+        """Return all that `decoded` depends on, except `raw`; None if that is not settled."""
         columns = key_of_function(self.to, "columns")
         return together(key_of_side(key), key_of_side(value), self.transforms.expression_key, columns)
 
     def decoded(self, rows: DataFrame, key: ConverterBinding, value: ConverterBinding, raw: bool = False) -> DataFrame:
-        """Kafka's rows as `PartitionGate` takes them; `raw`: a bad record brings its own bytes."""
+        """Turn Kafka's rows into those that `PartitionGate` takes; `raw`: a bad record brings its own bytes."""
         both = None if raw else together(key_of_side(key), key_of_side(value))
         if raw:
             rows = rows.withColumns({f"_raw_{name}": F.col(name) for name in _RAW})
         decoded = self.transforms.headers_read(shared(rows, both, lambda: to_records(rows, key, value)))
-        # A transform may send a record elsewhere; the offset it counts for stays that of where it came from.
+        # A transform may send a record elsewhere; its offset still counts for the partition it came from.
         origin = {f"_{name}": F.col(name) for name in _ORIGIN}
         records = self.transforms.apply(decoded.with_frame(decoded.frame.withColumns(origin)))
         came = F.struct(*(F.col(f"_raw_{name}").alias(name) for name in _RAW)) if raw else None

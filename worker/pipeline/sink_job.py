@@ -2,8 +2,8 @@
 
     Kafka source -> decode, transforms, project -> mapInArrow(PartitionGate over the sink's writer) -> commit
 
-A job may be planned and, where its sink stages, write before the job ahead of it is committed. It is seen only after
-all ahead of it was done (Invariant 4); where that failed or stopped, the job is discarded and its rows come again.
+A job may be planned, and write if its sink stages, before the job ahead of it is committed. It becomes visible only
+after all ahead of it was done (Invariant 4). If that failed or stopped, the job is discarded and its rows come again.
 """
 
 from __future__ import annotations
@@ -44,25 +44,25 @@ class SinkJobParts:
     decoding: Decoding
     placement: SinkPlacement
     attempts: Iterator[str]
-    """Names, each for one attempt."""
+    """Names, one for each attempt."""
     readers: KafkaReaders
 
 
 class Written(NamedTuple):
-    """What a job wrote, before it is committed."""
+    """The result of a job before it is committed."""
 
     outcome: Outcome[TopicPartition]
     parts: list[bytes]
     """The parts that its writers staged."""
     in_vain: Sequence[bytes] = ()
-    """Those after the row at which their partition stopped."""
+    """Parts after the row at which their partition stopped."""
 
 
 class SinkJob(Job):
-    """Reads these offsets, decodes and writes them, and commits that after the job ahead of it."""
+    """Reads these offsets, decodes and writes them; commits after the job ahead."""
 
     def __init__(self, parts: SinkJobParts, ranges: Ranges, row_bytes: int, ahead: BackgroundJob | None) -> None:
-        """`row_bytes`: how large a record may be, for bounding what is in memory."""
+        """`row_bytes`: the largest size of a record, to bound the rows in memory."""
         super().__init__(parts.scope)
         self.ranges = ranges
         self._parts = parts
@@ -72,14 +72,14 @@ class SinkJob(Job):
         self._turn = parts.scope.stop.child()
 
     def cancel(self) -> None:
-        """As `Job.cancel`; the job does not wait for its turn any more, either."""
+        """As `Job.cancel`; also ends the wait for its turn."""
         self._turn.set()
         super().cancel()
 
     def run(self) -> Outcome[TopicPartition]:
         """Move the ranges. Errors: JobCancelled if this job is discarded; else those of its steps.
 
-        A discarded job fails because it was cancelled, or as the job ahead did, whose retry covers both.
+        A discarded job fails because it was cancelled, or as the job ahead did; that one's retry covers both.
         """
         try:
             return self._run()
@@ -114,16 +114,16 @@ class SinkJob(Job):
 
     @property
     def _may_overtake(self) -> bool:
-        """Whether nobody sees that it writes: neither its rows nor dead letters where the job ahead ends the task."""
+        """True if it may write before the job ahead ends: it stages, and no dead letter may outrun a failure."""
         return self._staging_writer is not None and (self.scope.tolerate or not self.scope.reporting.wanted)
 
     def _wait_for_job_ahead(self) -> None:
-        """Errors: JobCancelled where this job is discarded."""
+        """Errors: JobCancelled if this job is discarded."""
         if self._is_discarded():
             raise JobCancelled(self.scope.about)
 
     def _is_discarded(self) -> bool:
-        """Whether nothing of this job may be seen; waits for the job ahead."""
+        """True if nothing of this job may become visible; waits for the job ahead."""
         return (self._ahead is not None and not self._ahead.did_all()) or self.cancelled
 
     def _read_and_write(self) -> Written:
@@ -136,7 +136,7 @@ class SinkJob(Job):
         return written(self.ranges, rows)
 
     def _learn(self, outcome: Outcome[TopicPartition]) -> None:
-        """Let the next batch know the schemas that stopped this job, and the task how the job went."""
+        """Resolve the schemas that stopped this job for the next batch, and tell the placement how the job went."""
         placement = self._parts.placement
         self.scope.engine.ran(self.scope.about, outcome)
         placement.job_done()
@@ -145,7 +145,7 @@ class SinkJob(Job):
         try:
             self._parts.decoding.learn(outcome)
         except RetriableError as error:
-            # What was reached counts; the next batch, inline, asks again and knows how long to.
+            # The outcome counts; the next batch, inline, asks again and knows for how long.
             log.warning("The schemas that stopped the job cannot be learned yet: %s", error)
             placement.job_failed()
 
@@ -166,7 +166,7 @@ class SinkJob(Job):
 
     @cached_property
     def _plan(self) -> CachedPlan:
-        """Errors: JobCancelled where what the job ahead met needs several programs."""
+        """Errors: JobCancelled if the schemas that the job ahead met need several programs."""
         plan = self._parts.decoding.cached_plan()
         if plan is None:
             raise JobCancelled(self.scope.about)
@@ -185,7 +185,7 @@ class SinkJob(Job):
 
 
 def written(ranges: Ranges, rows: list[Any]) -> Written:
-    """How far each partition got, to its first part that stopped, and what was staged. Shape of `rows`: `ANSWER`."""
+    """Merge the answers (shape: `ANSWER`): how far each partition got, to its first stop, and what was staged."""
     outcome = Outcome[TopicPartition](by_job=True)
     parts: list[bytes] = []
     in_vain: list[bytes] = []

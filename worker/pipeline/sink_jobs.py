@@ -1,8 +1,8 @@
 """The jobs of a sink task, each committed after the one ahead of it.
 
-Decided: the next job is planned, and where its sink stages also runs, before the one ahead of it is committed, because
+Decided: the next job is planned, and also runs if its sink stages, before the one ahead of it is committed, because
 between two jobs cores had nothing to do for a third of the time (measured with structs of three fields: 341,000 records
-a second, 442,000 so); loses: where the first fails, the second one's work, its dead letters included, is done again.
+a second, 442,000 so); loses: if the first fails, the second one's work, its dead letters included, is done again.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from headrace.worker.pipeline.job_size import JobSize
 from headrace.worker.pipeline.sink_job import SinkJob
 
 AHEAD: Final = 2
-"""So many jobs there are at once."""
+"""The number of jobs at once."""
 
 
 class SinkJobs:
-    """A task's jobs, `most` at once; for the task's own thread, but for `cancel_soon`."""
+    """A task's jobs, `most` at once; for the task's own thread, except `cancel_soon`."""
 
     def __init__(self, least_rows: int, most: int = AHEAD) -> None:
         self.size = JobSize(least_rows)
@@ -35,32 +35,32 @@ class SinkJobs:
 
     @property
     def are_enough(self) -> bool:
-        """Whether there is no room for one more."""
+        """True if there is no room for one more."""
         return len(self._jobs) >= self._most
 
     @property
     def first(self) -> BackgroundJob:
-        """The one ahead of all others."""
+        """The job ahead of all others."""
         return self._jobs[0]
 
     @property
     def last(self) -> BackgroundJob | None:
-        """The one that the next job has to wait for."""
+        """The job that the next one has to wait for."""
         return self._jobs[-1] if self._jobs else None
 
     @property
     def ends(self) -> Mapping[TopicPartition, int]:
-        """Where the next job begins, by partition; those that no job reads are not among them."""
+        """The next job's first offset, by partition that a job reads."""
         return {partition: end for job in self._jobs for partition, (_, end) in job.ranges.items()}
 
     def begin(self, job: SinkJob) -> None:
         """Run this job, made to follow `last`, on a thread of its own."""
         running = BackgroundJob(job)
-        self._jobs.append(running)  # before it starts: what is cancelled from another thread is found here
+        self._jobs.append(running)  # before it starts, so that another thread's cancel finds it
         running.start()
 
     def take(self) -> Outcome[TopicPartition]:
-        """Take the first job out and answer its outcome, once it has ended. Errors: those of the job."""
+        """Remove the first job, wait for it and return its outcome. Errors: those of the job."""
         running = self._jobs.pop(0)
         outcome = running.result()
         now = time.monotonic()
@@ -69,22 +69,22 @@ class SinkJobs:
         return outcome
 
     def cancel(self, first_after_s: float = 0) -> None:
-        """Wait until all have ended, the first one by itself if it does within the time."""
+        """End all jobs and wait; the first may end by itself within `first_after_s`."""
         jobs = list(self._jobs)
         self.cancel_following()
         for number, running in enumerate(jobs):
             running.cancel_after(0 if number else first_after_s)
 
     def cancel_soon(self) -> None:
-        """End all soon, without waiting; any thread may call."""
+        """End all jobs soon without waiting; any thread may call."""
         for running in list(self._jobs):
             running.cancel()
 
     def cancel_following(self) -> None:
-        """End those after the first one soon; nothing is seen of them."""
+        """End the jobs after the first soon; nothing of them becomes visible."""
         for following in self._jobs[1:]:
             following.cancel()
 
     def forget(self) -> None:
-        """Drop all, whatever they did."""
+        """Drop all jobs, whatever they did."""
         self._jobs.clear()

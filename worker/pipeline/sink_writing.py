@@ -1,17 +1,17 @@
-"""The last step of a sink's batch inline: written by the sink's writer, whole or in ever smaller parts.
+"""The last step of a sink's batch inline: the sink's writer writes it whole, or in ever smaller parts.
 
-It is written in parts where the sink says that some records are to blame but not which, and, with a retry topic, where
-a batch failed again with a retriable error: one slow record then does not hold up all others.
+It is written in parts if the sink says that some records are to blame but not which. With a retry topic this also
+happens if a batch failed again with a retriable error: one slow record then does not hold up all others.
 
-Decided: where nothing at all can be written, the outside system is away and no record is to blame, so the batch is
-tried again as a whole; the failure of a batch of one record is that record's. Loses: if every record of a batch is bad,
-all are retried until a batch has a good one.
+Decided: if nothing at all can be written, the outside system is away and no record is to blame, so the batch is tried
+again as a whole; the failure of a batch of one record is that record's. Loses: if every record of a batch is bad, all
+are retried until a batch has a good one.
 
-Decided: a search takes the task's thread, which has to poll, for about half a minute at most; the rows left then are a
-batch of their own, after the rows that were reached; loses: more tries where many records are to blame and not named.
+Decided: a search holds the task's thread, which has to poll, for about half a minute at most; the rows left then are a
+batch of their own, after the rows that were reached; loses: more tries if many records are to blame and not named.
 
 Decided: a part that was written stays written when the search is given up, and comes again with the next try of the
-batch, because a sink's writers are at least once; loses: repeated rows where an outage begins during a search.
+batch, because a sink's writers are at least once; loses: repeated rows if an outage begins during a search.
 """
 
 from __future__ import annotations
@@ -34,14 +34,14 @@ from headrace.worker.pipeline.partition_gate import PartitionGate, Reports
 from headrace.worker.pipeline.scope import TaskScope
 
 Piece = tuple[pa.RecordBatch, pa.RecordBatch]
-"""Rows as `PartitionGate` wants them, and the same records as they came from Kafka."""
+"""Decoded rows for `PartitionGate`, and the same records as they came from Kafka."""
 Later = Callable[[pa.RecordBatch], pa.RecordBatch]
 
 MOST_TRIES = 64
 MOST_VAIN_TRIES = 16
 """After so many tries with nothing written, the records are not to blame."""
 MOST_S = 30.0
-"""How long a search for the records to blame holds up the task, but for one more try."""
+"""The longest time that a search for the records to blame holds the task, except for one more try."""
 
 
 @dataclass
@@ -53,7 +53,7 @@ class SinkWriting:
     put_class: str
     """The sink's class, as errors name it."""
     attempts: Iterator[str]
-    """Names, each for one attempt."""
+    """Names, one for each attempt."""
     reporter: Reporter = field(init=False)
     held: Mapping[TopicPartition, int] = field(default_factory=dict)
     """The first offset that the sink holds, by partition."""
@@ -70,9 +70,9 @@ class SinkWriting:
             self._told.clear()
 
     def write(self, pieces: Sequence[Piece], later: Later | None = None) -> Outcome[TopicPartition]:
-        """Write these rows; where the sink does not say which records are to blame, search for them.
+        """Write these rows; if the sink does not say which records are to blame, search for them.
 
-        `later` takes records that may succeed later. Where the search takes too long, rows after the reached ones are
+        `later` takes records that may succeed later. If the search takes too long, rows after the reached ones are
         left. Errors: those of the sink and of reports.
         """
         try:
@@ -81,9 +81,9 @@ class SinkWriting:
             return _Bisection(self, later).run(pieces, error)
 
     def write_closely(self, pieces: Sequence[Piece], later: Later, leave_rest: bool) -> Outcome[TopicPartition]:
-        """As `write`, for a batch that has failed with a retriable error before: records to blame are tried later.
+        """As `write`, for a batch that failed with a retriable error before: records to blame are tried later.
 
-        `leave_rest`: where the search is given up, all rows that are not written are tried later, too.
+        `leave_rest`: if the search is given up, all unwritten rows are tried later, too.
         """
         return _Bisection(self, later, leave_rest).run(pieces)
 
@@ -121,7 +121,7 @@ class SinkWriting:
         return given_up
 
     def _untold(self, failed: pa.RecordBatch) -> pa.RecordBatch:
-        """Those that were not reported yet, in this try of the batch or an earlier one."""
+        """Drop the records that were reported already, in this try of the batch or an earlier one."""
         return failed.filter(pa.array([place not in self._told for place in _places(failed)], pa.bool_()))
 
 
@@ -140,7 +140,10 @@ class _Bisection:
     began: float = field(default_factory=time.monotonic)
 
     def run(self, pieces: Sequence[Piece], failed: RecordsFailed | None = None) -> Outcome[TopicPartition]:
-        """How far each partition got; `failed`: how the rows failed already, given to a writer all together."""
+        """Write the rows; return how far each partition got.
+
+        `failed`: the error of a writer that was given all the rows at once.
+        """
         todo = [list(pieces)] if failed is None else self._parts(pieces, failed)
         while todo and not (self.outcome.of and self._is_late):
             self.of.scope.stop.raise_if_set("looking for the records that keep a batch from being written")
@@ -200,7 +203,7 @@ class _Bisection:
 
 @dataclass
 class _Refusing:
-    """A writer that refuses each row, for the error that it met before."""
+    """A writer that refuses each row with the error met before."""
 
     message: str
     retriable: bool
@@ -211,7 +214,6 @@ class _Refusing:
         raise RecordsFailed(self.message, failures)
 
     def finish(self) -> bytes:
-        """Nothing was taken."""
         return b""
 
     def abort(self) -> None:
@@ -223,7 +225,7 @@ def _count(pieces: Sequence[Piece]) -> int:
 
 
 def _good(pieces: Sequence[Piece]) -> int:
-    """How many of the rows go to a writer."""
+    """Count the rows that go to a writer."""
     passed = [pc.or_(decoded["_drop"].fill_null(False), decoded["_stop"].is_valid()) for decoded, _ in pieces]
     return sum(len(skipped) - (pc.sum(skipped).as_py() or 0) for skipped in passed)
 
@@ -233,7 +235,6 @@ def _places(failed: pa.RecordBatch) -> list[tuple[str, int, int]]:
 
 
 def _halves(pieces: Sequence[Piece]) -> tuple[list[Piece], list[Piece]]:
-    """The rows before and after the middle."""
     first: list[Piece] = []
     rest: list[Piece] = []
     left = _count(pieces) // 2

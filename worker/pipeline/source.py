@@ -1,12 +1,12 @@
-"""The way of a source's batch. To find out where a record is, read this file.
+"""The path of a source's batch: to find out where a record is, read this file.
 
     plan → read → transform → encode → produce → store offsets
 
-`SourcePipeline.batch` plans, and hands the plan to an executor for the next four steps: `source_inline.py` does them in
+`SourcePipeline.batch` plans, and hands the plan to an executor for the next four steps: `source_inline.py` runs them in
 the worker, `source_job.py` as a Spark job, with the same expressions (`source_expressions.py`) and the same writer. If
-nothing changes the source's bytes, the reader copies them. What `batch` returns is durable in Kafka, visible or
-in an open transaction; the task then stores its offsets (`tasks/source.py`, Invariant 1). Beside it: which of the two
-places (`placement.py`), expressions compiled and cached (`encoding.py`), a chain with a Java stage, whose batches are
+nothing changes the source's bytes, the reader copies them. What `batch` returns is durable in Kafka, visible or in an
+open transaction; the task then stores its offsets (`tasks/source.py`, Invariant 1). Beside it: the choice of inline or
+job (`placement.py`), expressions compiled and cached (`encoding.py`), a chain with a Java stage, whose batches are
 always inline (`java_stage.py`), producer and topics (`source_producer.py`).
 """
 
@@ -35,26 +35,26 @@ log = logging.getLogger(__name__)
 
 
 class SourceBatch(NamedTuple):
-    """A batch that was moved."""
+    """The result of a batch that was moved."""
 
     outcome: Outcome[int]
-    """Of each split that had rows."""
+    """By split that had rows."""
     bytes: int
     """An estimate."""
     ends_transaction: TransactionEnd | None
-    """As its plan has it, if all of it was sent."""
+    """The plan's, if all of it was sent."""
     caught_up: bool
-    """As its plan says, if all of it was sent."""
+    """The plan's, if all of it was sent."""
 
     @property
     def is_empty(self) -> bool:
-        """True if the plan yielded no row, and nothing kept it from that; its offsets may have moved all the same."""
+        """True if the plan yielded no row and nothing stopped it; its offsets may have moved all the same."""
         return not self.outcome.rows and not self.outcome.stops
 
 
 @dataclass
 class SourcePipeline:
-    """Moves one source task's batches to Kafka; for the task's own thread, but for `cancel`."""
+    """Moves one source task's batches to Kafka; for the task's own thread, except `cancel`."""
 
     scope: TaskScope
     task: SourceTask
@@ -74,12 +74,12 @@ class SourcePipeline:
         producer: SourceProducer,
         placement: SourcePlacement,
     ) -> SourcePipeline:
-        """The pipeline of these parts."""
+        """Build the pipeline from these parts."""
         parts = scope, task, encoding, producer
         return cls(*parts, placement, CopiedSource(*parts), InlineSource(*parts), SourceJobs(*parts, placement))
 
     def batch(self, after: Sequence[SourceOffset | None]) -> SourceBatch | None:
-        """Move what follows these offsets; None if the source has nothing new.
+        """Move the rows that follow these offsets; None if the source has nothing new.
 
         Errors: StoppedError if the task was asked to end before anything was read; those of every step.
         """
@@ -87,7 +87,7 @@ class SourcePipeline:
         if plan is None:
             return None
         try:
-            self.scope.stop.raise_if_set("planning a batch")  # what was planned may long be another worker's to read
+            self.scope.stop.raise_if_set("planning a batch")  # the planned rows may long be another worker's to read
             self.encoding.refresh()
             work = PlannedBatch(plan, self.task.reader(plan))
             outcome = self._executor(work).run(work)
@@ -103,7 +103,7 @@ class SourcePipeline:
         return self.jobs if self.placement.is_job(work.plan) else self.inline
 
     def _moved(self, plan: Plan, outcome: Outcome[int]) -> SourceBatch:
-        """Tell all who have to know how far the plan's splits got."""
+        """Report how far the plan's splits got to all that have to know."""
         self._add_empty(plan, outcome)
         for number, one in outcome.of.items():
             outcome.of[number] = replace(one, source_partition=plan.splits[number].partition)
@@ -117,10 +117,10 @@ class SourcePipeline:
         return SourceBatch(outcome, plan.bytes, ends_transaction, is_sent and plan.caught_up)
 
     def _refuse_parts_of_groups(self, outcome: Outcome[int]) -> None:
-        """Refuse an outcome of which a split sent rows that it does not count.
+        """Refuse an outcome in which a split sent rows that it does not count.
 
-        Rows with equal offsets count together. Of a split that stopped between them the first were sent, and would be
-        committed with a transaction and come again: none of the batch is.
+        Rows with equal offsets count together. If a split stopped between them, the first ones were sent: they would be
+        committed with a transaction, and come again. So none of the batch is committed.
 
         Errors: RecordError, RetriableError.
         """
@@ -134,7 +134,7 @@ class SourcePipeline:
                 raise RetriableError(one.reason)
 
     def _note_refusals(self, outcome: Outcome[int]) -> None:
-        """Let the next batch be small if Kafka refused records; missing topics are created, and need no search."""
+        """Make the next batch small if Kafka refused records; missing topics are created and need no search."""
         misses_topics = self.producer.misses_topics(list(outcome))
         if Stop.RETRY not in outcome.stops:
             self.placement.batch_done()
@@ -142,7 +142,7 @@ class SourcePipeline:
             self.placement.batch_refused()
 
     def _add_empty(self, plan: Plan, outcome: Outcome[int]) -> None:
-        """Add how far the splits got that yielded no row, unless the stop may have broken off their reading."""
+        """Add the offsets of splits that yielded no row, unless the stop may have broken off their reading."""
         if self.scope.stop.is_set():
             return
         for number, split in enumerate(plan.splits):
@@ -150,22 +150,22 @@ class SourcePipeline:
                 outcome.of.setdefault(number, PartitionResult(source_offset=split.offset_if_empty))
 
     def _undelivered(self) -> None:
-        """Tell the plugin that its plan failed; an error in doing so is logged, the original one raised."""
+        """Tell the plugin that its plan failed; an error in doing so is only logged."""
         try:
             self.task.undelivered()
         except Exception as error:
             log.warning("%s: what was open for a failed batch could not be closed: %s", self.scope.about, error)
 
     def warm_up(self) -> None:
-        """Let the first of a worker's sources warm the JVM up while nothing waits for it."""
+        """Compile the first program if this is the worker's first source: that warms the JVM up."""
         self.encoding.warm_up()
 
     def listen(self) -> None:
-        """Note what the producer reports; to be called also while the source gives nothing."""
+        """Note what the producer reports; called also while the source gives nothing."""
         self.producer.listen()
 
     def cancel(self) -> None:
-        """End the job that runs, if any, soon; any thread may call."""
+        """End the running job, if any, soon; any thread may call."""
         self.jobs.cancel()
 
     def close(self) -> None:

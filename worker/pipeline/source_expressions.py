@@ -21,11 +21,11 @@ from headrace.worker.pipeline.transforms import Transforms
 
 
 class EncodedRows(NamedTuple):
-    """Rows as Kafka takes them."""
+    """Rows in the form that Kafka takes, and the records they come from."""
 
     frame: DataFrame
     records: Records
-    """The same rows before they were encoded: converters learn of topics by the schemas of these."""
+    """The rows before encoding: converters learn of topics from the schemas of these."""
 
 
 @dataclass(frozen=True)
@@ -37,13 +37,13 @@ class SourceExpressions:
     value: ConverterBinding
     transforms: Transforms
     before: KeptRecords | None = None
-    """Keeps what dead letters are made of; None where there are none."""
+    """Keeps the material of dead letters; None if there are no dead letters."""
     java_stage: SourceStage | None = None
-    """The Java stage, and what comes before it; then shapes are those of its rows."""
+    """The Java stage, and what comes before it; shapes are then those of its rows."""
 
     @property
     def keep_bytes(self) -> bool:
-        """Whether rows of bytes reach Kafka as they are, and none is kept for dead letters."""
+        """True if rows of bytes reach Kafka as they are, and none is kept for dead letters."""
         converters = self.key.converter.keeps_bytes and self.value.converter.keeps_bytes
         return converters and not self.transforms.steps and self.before is None and self.java_stage is None
 
@@ -58,17 +58,17 @@ class SourceExpressions:
         return together(records, self.transforms.expression_key, key_of_side(self.key), key_of_side(self.value))
 
     def row_type(self, shape: str) -> StructType:
-        """The type of rows of this shape, each with its offset and the number of its split."""
+        """The type of rows of this shape, with their offset and the number of their split."""
         if self.java_stage is not None:
             return self.java_stage.row_type(shape)
         return numbered_type(self.task, shape)
 
     def declared(self, shape: str) -> DeclaredRows:
-        """The declared shape of what readers yield for splits of this shape."""
+        """The declared shape of the rows that readers yield for splits of this shape."""
         return DeclaredRows(self.task, shape)
 
     def encoded(self, rows: DataFrame, shape: str) -> EncodedRows:
-        """Rows of this shape as records, transformed and encoded."""
+        """Turn rows of this shape into records, transform and encode them."""
         records, before = self._records(rows, shape)
         records = self.transforms.apply(records)
         encoded = to_bytes(records, self.key, self.value)

@@ -1,4 +1,4 @@
-"""A source's batch in the worker: read, transformed and encoded, produced; or copied as it is."""
+"""A source's batch inline: read, transformed, encoded and produced; or copied as it is."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class InlineSource:
     producer: SourceProducer
 
     def run(self, work: PlannedBatch) -> Outcome[int]:
-        """Move the plan's splits, one after the other. Errors: those of every step."""
+        """Move the plan's splits one after the other. Errors: those of every step."""
         reporter = Reporter(self.scope.reporting, self.scope.stop) if self.scope.reporting.wanted else None
         kafka = self._kafka_writer(work.plan, reporter)
         try:
@@ -55,7 +55,6 @@ class InlineSource:
                 self.scope.tell(reporter.reported)
 
     def _send(self, work: PlannedBatch, number: int, kafka: KafkaWriter) -> None:
-        """Read, encode and produce one split."""
         scope, split = self.scope, work.plan.splits[number]
         declared = self.encoding.declared(split.shape)
         with contextlib.closing(self._read(work.reader, number)) as batches:
@@ -67,15 +66,15 @@ class InlineSource:
                     kafka.write(encoded)
 
     def _read(self, reader: ArrowReader, split: int) -> Generator[pa.RecordBatch, None, None]:
-        """The split's rows; a reader that works in the driver's JVM fails with EngineLost when the driver is lost."""
-        in_driver = issubclass(type(reader), FrameReader)  # unlike isinstance it is quick where that is not so
+        """Read the split. Errors: EngineLost if the reader works in the driver's JVM and the driver is lost."""
+        in_driver = issubclass(type(reader), FrameReader)  # quick for other classes, unlike isinstance
         with self.scope.engine.projections.spark.using() if in_driver else contextlib.nullcontext():
             yield from reader.read(split)
 
     def _until_stopped(
         self, batches: Iterator[pa.RecordBatch], kafka: KafkaWriter, split: int
     ) -> Iterator[pa.RecordBatch]:
-        """The split's rows up to where the task was asked to stop, which breaks off what they are read by.
+        """Yield the split's rows until the task is asked to stop, which breaks off the reading.
 
         A split that was read to its end counts as a whole, even if the task was asked to stop meanwhile.
         """
@@ -111,7 +110,7 @@ class InlineSource:
 
 @dataclass(frozen=True)
 class CopiedSource:
-    """Has the readers of one source task copy its batches from Kafka to Kafka: nothing changes their bytes.
+    """Has readers copy a source task's batches from Kafka to Kafka, because nothing changes their bytes.
 
     Decided: never as a job, because the brokers are the bound, and copying takes half a core (6,000,000 records of 170
     bytes by two tasks: 1,250,000 a second inline, 740,000 to 950,000 as jobs, which begin with connections of their
@@ -124,7 +123,7 @@ class CopiedSource:
     producer: SourceProducer
 
     def takes(self, reader: ArrowReader) -> bool:
-        """True if this reader can copy, and all that it reads goes to Kafka as it is."""
+        """True if this reader can copy, and all its rows go to Kafka as they are."""
         return (
             self.producer.transactions is None
             and issubclass(type(reader), CopyingReader)

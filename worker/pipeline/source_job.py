@@ -1,7 +1,8 @@
 """A source's batch as a Spark job.
 
-range(splits) -> mapInArrow(reader) -> records, transforms, encode -> mapInArrow(KafkaWriter)
-(or the frame that a FrameReader gives, which may cut a split into parts)
+    range(splits) -> mapInArrow(reader) -> records, transforms, encode -> mapInArrow(KafkaWriter)
+
+A FrameReader's frame takes the place of the first two; it may cut a split into parts.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ from headrace.worker.pipeline.source_producer import SourceProducer
 
 
 class SourceJob(Job):
-    """Reads a plan's splits, encodes and sends them."""
+    """Reads a plan's splits, encodes and sends their rows."""
 
     def __init__(
         self, scope: TaskScope, plan: Plan, reader: ArrowReader, encoding: SourceEncoding, to: ProduceTo
@@ -53,19 +54,17 @@ class SourceJob(Job):
         return encoded.travelling().mapInArrow(replace(self._to, whole=encoded.whole), ANSWER)
 
     def _encoded(self, session: SparkSession) -> Rows:
-        """The plan's rows read and encoded."""
         rows = self._frames(session) if isinstance(self._reader, FrameReader) else self._read_in_python(session)
         parts = [self._encoding.cached_plan(shape).over(frame) for shape, frame in rows]
         return parts[0] if len(parts) == 1 else Rows(reduce(DataFrame.union, (part.frame for part in parts)))
 
     def _frames(self, session: SparkSession) -> Iterator[tuple[str, DataFrame]]:
-        """Shape and rows of each split."""
         assert isinstance(self._reader, FrameReader)
         for number, split in enumerate(self._plan.splits):
             yield split.shape, self._reader.frame(session, number).withColumn("split", F.lit(number))
 
     def _read_in_python(self, session: SparkSession) -> Iterator[tuple[str, DataFrame]]:
-        """Each shape, and the rows of its splits, which are read side by side."""
+        """Yield each shape with the rows of its splits, which are read in parallel."""
         splits = self._plan.splits
         numbers = session.range(0, len(splits), 1, len(splits))
         for shape in dict.fromkeys(split.shape for split in splits):
@@ -97,7 +96,7 @@ class SourceJobs:
         self._job: SourceJob | None = None
 
     def run(self, work: PlannedBatch) -> Outcome[int]:
-        """Move the plan's splits side by side. Errors: as `SourceJob.run`; StoppedError."""
+        """Move the plan's splits in parallel. Errors: as `SourceJob.run`; StoppedError."""
         scope = self._scope
         self._job = job = SourceJob(scope, work.plan, work.reader, self._encoding, self._produce_to(work.plan))
         with scope.engine.jobs.take(1, scope.stop):
@@ -113,7 +112,7 @@ class SourceJobs:
         return outcome
 
     def cancel(self) -> None:
-        """End the job that runs, if any, soon."""
+        """End the running job, if any, soon."""
         if self._job is not None:
             self._job.cancel()
 

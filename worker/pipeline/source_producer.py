@@ -1,4 +1,4 @@
-"""The producer of a source task: open inline from one batch to the next, sized for the topics that it writes to."""
+"""The producer of a source task: kept from one batch to the next, sized for the topics that it writes to."""
 
 from __future__ import annotations
 
@@ -22,29 +22,29 @@ from headrace.worker.kafka.writer import (
 
 
 class ProducerSettings(NamedTuple):
-    """How the records of one batch are sent."""
+    """The settings with which one batch is sent."""
 
     config: Mapping[str, Any]
-    """librdkafka's."""
+    """librdkafka's configuration."""
     most_bytes: int
     """The largest record batch that the topics take."""
 
     @classmethod
     def of(cls, config: Mapping[str, Any], most_bytes: int = MOST_BYTES) -> ProducerSettings:
-        """Those of a task's producer with this librdkafka configuration, for topics that take so much."""
+        """Derive them from this librdkafka configuration, for topics that take batches of `most_bytes`."""
         most = min(most_bytes, config.get("message.max.bytes", MOST_BYTES))
         size = min(config.get("batch.size", BATCH_SIZE), max(1, most - OVERHEAD_BYTES))
         return cls({**config, "batch.size": size}, most)
 
 
 def producer_config(client: ClientConfig, creates_topics: bool) -> Mapping[str, Any]:
-    """The librdkafka configuration. If the task creates topics, as `topic.creation.*` says, brokers create none."""
+    """The librdkafka configuration; without automatic creation by brokers if the task creates topics."""
     config = client.librdkafka(CLIENT_BYTES)
     return {**config, "allow.auto.create.topics": False} if creates_topics else config
 
 
 class SourceProducer:
-    """Sends what a source task reads; for the task's own thread only."""
+    """Sends the rows of a source task; for the task's own thread only."""
 
     def __init__(
         self,
@@ -53,7 +53,7 @@ class SourceProducer:
         wants_deliveries: Deliveries = Deliveries.NONE,
         transactions: Transactions | None = None,
     ) -> None:
-        """`wants_deliveries`: as of the source's task; `transactions`: those that its batches are sent in."""
+        """`wants_deliveries`: the source task's; `transactions`: those in which its batches are sent."""
         self.topics = topics
         self.client = client
         self.transactions = transactions
@@ -64,17 +64,17 @@ class SourceProducer:
         self._opened_with: Mapping[str, Any] | None = None
 
     def settings(self, topics: Collection[str]) -> ProducerSettings:
-        """The settings for a batch to these topics, which then exist, and so do those that the last batch missed.
+        """Create these topics, and those that the last batch missed; return the settings for a batch.
 
-        A broker that refuses a batch for its size refuses all records in it, and what follows overtakes them
-        (Invariant 4). Errors: as `SourceTopics`.
+        A broker that refuses a batch for its size refuses all records in it, and later ones overtake them (Invariant
+        4). Errors: as `SourceTopics`.
         """
         allowed = {topic for topic in topics if is_allowed(topic)}  # a transform may rename the others
         self.topics.ensure({*allowed, *self._missing})
         return ProducerSettings.of(self._config, self.topics.most_bytes(allowed))
 
     def opened(self, settings: ProducerSettings) -> Producer:
-        """The producer with these settings; the one of the last batch where that can be.
+        """Open a producer with these settings, or return the last batch's if it fits.
 
         Errors: as `Transactions.open` and `begin`.
         """
@@ -89,30 +89,30 @@ class SourceProducer:
         return self._producer
 
     def listen(self) -> None:
-        """Note what the producer reports, which it would keep until it is polled."""
+        """Serve the producer's reports: they queue up until it is polled."""
         if self.transactions is not None:
             self.transactions.listen()
         if self._producer is not None:
             self._producer.poll(0)
 
     def misses_topics(self, reached: Collection[PartitionResult]) -> bool:
-        """Whether the batch stopped at topics that did not exist; the next `settings` create them."""
+        """True if the batch stopped at missing topics; the next `settings` create them."""
         known = self.topics.known
         used = {topic for one in reached if one.stop is Stop.RETRY for topic in one.topics}
         self._missing = frozenset() if known is None else frozenset(used - known)
         return bool(self._missing)
 
     def discard_queued(self) -> None:
-        """Drop what a failed batch left in the queue.
+        """Drop the queued records of a failed batch.
 
-        It would come once more, and its refusals be taken for those of the next batch.
+        They would be sent again, and their refusals taken for those of the next batch.
         """
         if self._producer is not None and self._producer.waiting():
             self._producer.purge()
             self._producer = None
 
     def close(self) -> None:
-        """Send nothing more, and let go of the producer: unpolled, it would keep every report."""
+        """Send nothing more, and drop the producer: unpolled, it would keep every report."""
         if self._producer is not None:
             self._producer.purge()
             self._producer = None

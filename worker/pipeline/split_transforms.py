@@ -29,7 +29,7 @@ class SplitTransforms:
     after: tuple[str, ...]
     """The aliases of those on Spark after those in Java."""
     comes_back: bool = False
-    """True if records cross into the Java stage and come back: the connector is none of a jar."""
+    """True if records cross into the Java stage and come back: the connector is not from a jar."""
 
     @property
     def on_spark(self) -> tuple[str, ...]:
@@ -46,7 +46,7 @@ class SplitTransforms:
         plugins: Plugins,
         handling: ErrorHandling,
     ) -> SplitTransforms:
-        """Split those of this connector, whose class `plugin` is; tells the log where some run in Java.
+        """Split the transforms of this connector, whose class is `plugin`; logs those that run in Java.
 
         Errors: ConfigError.
         """
@@ -81,7 +81,7 @@ class SplitTransforms:
 def _headers(
     about: str, connector: Mapping[str, str], worker: Mapping[str, str], plugins: PluginLookup
 ) -> ConfiguredJar | None:
-    """The connector's header converter, or the worker's; None, told in the log, where no Java class has its name."""
+    """The Java header converter of the connector or worker; None, and logged, if its class is not in Java."""
     named = converter_config("header", connector, worker)
     found = _in_java(plugins.find("header_converter", named.class_name))
     if found is None:
@@ -104,7 +104,7 @@ def _step(step: ChainStep, connector: Mapping[str, str]) -> JavaStep:
 
 
 def _configured(plugin: PluginClass, prefix: str, connector: Mapping[str, str]) -> ConfiguredJar:
-    """The plugin's Java class with the settings that begin so; as in Java `type` is among them."""
+    """The plugin's Java class with the settings under this prefix; as in Java, `type` is among them."""
     own = {key.removeprefix(prefix): value for key, value in connector.items() if key.startswith(prefix)}
     own.pop("plugin.version", None)
     return ConfiguredJar(_java_class(plugin), own)

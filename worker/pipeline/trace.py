@@ -1,4 +1,4 @@
-"""The records of a batch on TRACE: where each stands and how large it is, never what is in it (Invariant 6)."""
+"""The records of a batch on TRACE: their places and sizes, never their content (Invariant 6)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _PLACE: Final = ("topic", "partition", "offset", "source_offset", "timestamp")
 
 
 def trace_records(log: logging.Logger, rows: pa.RecordBatch) -> None:
-    """Log each of these rows, which have a topic, a key and a value, where the logger is at TRACE."""
+    """Log the place and sizes of each of these rows if the logger is at TRACE."""
     if not log.isEnabledFor(LEVELS["TRACE"]):
         return
     names = [name for name in _PLACE if name in rows.schema.names]

@@ -1,4 +1,4 @@
-"""The transforms of a connector, in the order in which its config names them, each with its predicate."""
+"""The transforms of a connector, in the order of its config, each with its predicate."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from headrace.plugins.schema import Schema
 from headrace.worker.pipeline.expression_keys import key_of, together
 
 _FRAMEWORK = ("type", "predicate", "negate", "plugin.version")
-"""The settings of a transform that are not its own class's."""
+"""Settings of a transform that its own class does not declare."""
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,7 @@ class Transforms:
     steps: tuple[_Step, ...] = ()
     header_bytes: Callable[[Column, Schema | None], Decoded] | None = None
     headers_read: Callable[[Records], Records] = lambda records: records
-    """Marks records of a sink whose headers their converter cannot read; comes before the transforms."""
+    """Marks a sink's records whose headers their converter cannot read; runs before the transforms."""
     headers_key: Hashable | None = ()
     """All that `headers_read` and `header_bytes` depend on; None if that is not settled."""
 
@@ -61,9 +61,9 @@ class Transforms:
         worker: Mapping[str, Any] = MappingProxyType({}),
         only: Collection[str] | None = None,
     ) -> Transforms:
-        """Those of this connector's config, ready; `worker` has the settings they may read. Errors: ConfigError.
+        """Make and configure the transforms of this connector's config. Errors: ConfigError.
 
-        `only`: the aliases of those that run on Spark; None: all.
+        `worker`: the worker's settings that they may read. `only`: the aliases of those that run on Spark; None: all.
         """
         aliases = read("transforms", Type.LIST, connector.get("transforms", ""))
         chosen = [alias for alias in aliases if only is None or alias in only]
@@ -97,7 +97,7 @@ class Transforms:
         return together(self.headers_key, *(step.key for step in self.steps))
 
     def apply(self, records: Records) -> Records:
-        """The records as all of them leave them."""
+        """Apply all transforms in their order."""
         if not self.steps:
             return records
         done = replace(records, header_bytes=self.header_bytes)
@@ -114,7 +114,7 @@ def _made(
     plugins: Plugins,
     worker: Mapping[str, Any],
 ) -> dict[str, tuple[Any, str, dict[str, str]]]:
-    """Of each of these aliases: its plugin configured, the class's name, and what the config says of it."""
+    """Make the plugins of these aliases: by alias the configured plugin, its class's name and its own settings."""
     made = {}
     for alias in aliases:
         prefix = f"{key}.{alias}."

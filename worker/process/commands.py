@@ -1,8 +1,8 @@
 """The commands that run one worker: its settings, Spark's driver, its listeners, and then all else.
 
 Decided: the modules of a worker and of its REST service are imported once Spark's JVM is launched, because either takes
-about as long, and on two cores one waits for the other no longer; loses: imports in functions, this module has to stay
-a light one, and a port that is taken is found while a JVM begins.
+about as long, and on two cores they run in parallel; loses: imports in functions, this module has to stay light, and a
+taken port is found while a JVM begins.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from headrace.worker.process.process import Process, Serve, run_worker
 
 
 def standalone(worker_file: Path, connector_files: Sequence[Path], serve: Serve) -> int:
-    """Run a standalone worker until a signal ends it; the process's exit code, as Apache's."""
+    """Run a standalone worker until a signal ends it; returns the process's exit code, as Apache's."""
 
     def make(config: WorkerConfig, stopping: StopToken) -> Process:
         connectors = [read_connector(path) for path in connector_files]
@@ -39,7 +39,7 @@ def standalone(worker_file: Path, connector_files: Sequence[Path], serve: Serve)
 
 
 def distributed(worker_file: Path, serve: Serve) -> int:
-    """Run a worker of a cluster until a signal ends it; the process's exit code, as Apache's."""
+    """Run a worker of a cluster until a signal ends it; returns the process's exit code, as Apache's."""
 
     def make(config: WorkerConfig, stopping: StopToken) -> Process:
         plugins = Plugins.of_worker(config.values)
@@ -59,7 +59,7 @@ def distributed(worker_file: Path, serve: Serve) -> int:
 
 @contextlib.contextmanager
 def launched(spark_conf: Mapping[str, str], plugins: Plugins) -> Iterator[Spark]:
-    """Spark, whose driver begins to start; within it an error ends it. Errors: jars.Unavailable."""
+    """Yield Spark, whose driver begins to start; an error inside ends it. Errors: jars.Unavailable."""
     spark = Spark(spark_conf, driver_jars(), plugins.paths)
     spark.start()
     try:

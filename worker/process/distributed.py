@@ -39,7 +39,7 @@ _TOPICS_SECONDS = 900.0
 _TICK_SECONDS = 1.0
 _LOOK_UP_SECONDS = 0.2
 _SESSION_ENDS_SECONDS = 2.0
-"""The most seconds after a session's time-out until a broker notices that the member has died."""
+"""The most seconds from a session's time-out until a broker notices that the member has died."""
 
 log = logging.getLogger(__name__)
 
@@ -55,7 +55,7 @@ class DistributedWorker(Worker):
         client: RestClient | None,
         labels: Mapping[str, str] = MappingProxyType({}),
     ) -> None:
-        """`client` posts to other workers, None where they do not listen; `labels` are those of its metrics."""
+        """`client` posts to other workers, None if they do not listen; `labels` are those of its metrics."""
         self._config_topic = ConfigTopic(config)
         self._offset_topic = OffsetTopic(config)
         membership = Membership.of(config, address.url, self._config_topic.snapshot)
@@ -124,7 +124,7 @@ class DistributedWorker(Worker):
         for problem in found.beside_others:
             log.warning("This worker is alone in its group and starts; what needs this will have FAILED: %s", problem)
         if TargetState.STARTED in cluster.targets.values():
-            # A member is assigned work at once, which cannot move before Spark is there.
+            # A member is assigned work at once, which cannot move before Spark is ready.
             while not runtime.spark.wait_ready(_LOOK_UP_SECONDS) and not runtime.stopping.is_set():
                 continue
         if not runtime.stopping.is_set():
@@ -142,10 +142,7 @@ class DistributedWorker(Worker):
         return True
 
     def _read_topics(self) -> None:
-        """Read the cluster's topics to their ends, unless the worker has to stop.
-
-        Errors: ConfigError, ConnectError.
-        """
+        """Read the cluster's topics to their ends, unless the worker has to stop. Errors: ConfigError, ConnectError."""
         topics = (self._offset_topic, self._statuses, self._config_topic)
         with ThreadPoolExecutor(len(topics), "internal-topics") as pool:
             reading = [pool.submit(topic.start, _TOPICS_SECONDS) for topic in topics]

@@ -1,7 +1,7 @@
-"""MirrorMaker's dedicated process: for each flow a worker of the cluster that has its topics in the flow's target.
+"""MirrorMaker's dedicated process: for each flow a worker of the cluster with its topics in the flow's target.
 
-Each worker has its herder, group, topics and tasks; the process has one Spark driver, one scheduler and one listener.
-A flow whose target does not answer, or that cannot begin for another reason, is tried again while the others go on.
+Each worker has its herder, group, topics and tasks; the process has one Spark driver, one scheduler and one listener. A
+flow whose target does not answer, or that cannot begin for another reason, is tried again while the others go on.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ from headrace.worker.redaction import WORKER, log_text, secrets_of
 log = logging.getLogger(__name__)
 
 NO_URL: Final = "NOTUSED"
-"""What a process that does not listen for others calls itself, as Apache's."""
+"""The URL of a process that does not listen for others, as Apache's."""
 _BACKOFF: Final = Backoff(1.0, 60.0)
 
 
@@ -47,15 +47,15 @@ class FlowServer(Server, Protocol):
     """Serves the flows of a process over HTTP."""
 
     def start(self, flows: Flows, client: RestClient | None) -> None:
-        """Answer requests: of other processes too, where there is a `client`, which forwards them."""
+        """Answer requests; with a `client`, which forwards them, also those of other processes."""
 
 
 ServeFlows = Callable[[MirrorMakerConfig], FlowServer]
-"""Binds the listeners of a process. Errors: ConfigError where one cannot be bound."""
+"""Binds the listeners of a process. Errors: ConfigError if one cannot be bound."""
 
 
 def run(config_file: Path, targets: Sequence[str], serve: ServeFlows) -> int:
-    """Run all flows into these clusters, by default into all, until a signal ends it; the exit code, as Apache's."""
+    """Run all flows into these clusters, by default all, until a signal; returns the exit code, as Apache's."""
 
     def make(given: MirrorSetup, stopping: StopToken) -> Process:
         server = serve(given.config)
@@ -69,7 +69,7 @@ def run(config_file: Path, targets: Sequence[str], serve: ServeFlows) -> int:
 
 @dataclass(frozen=True)
 class MirrorSetup:
-    """What a file describes, whole before anything starts."""
+    """The content of a file, complete before anything starts."""
 
     config: MirrorMakerConfig
     plugins: Plugins
@@ -78,7 +78,7 @@ class MirrorSetup:
 
     @classmethod
     def of(cls, props: Mapping[str, str], targets: Sequence[str] = ()) -> Self:
-        """The setup of a process that writes to these clusters, by default to all.
+        """Read the setup of a process that writes to these clusters, by default to all.
 
         Errors: ConfigError with the keys of the file.
         """
@@ -100,7 +100,7 @@ def _worker_config(
     flow: Flow, config: MirrorMakerConfig, plugins: Plugins, connector_keys: Collection[str]
 ) -> WorkerConfig:
     """The settings of a flow's worker, which can run the flow's connectors."""
-    # Without what Apache's hands to its workers too, such as tasks.max: they would log that they do not know it.
+    # Without those that Apache's passes to its workers too, such as tasks.max: they would log that they are unknown.
     own = {key: value for key, value in flow.worker.items() if key in DISTRIBUTED or key not in connector_keys}
     try:
         worker = worker_config(own, WorkerConfig.distributed, plugins)
@@ -139,7 +139,7 @@ class MirrorWorker(DistributedWorker):
     def __init__(
         self, runtime: Runtime, flow: Flow, config: WorkerConfig, address: Address, tls: RenewedContext | None
     ) -> None:
-        """`tls` is for requests to other processes of the flow; None where they do not listen for one another."""
+        """`tls`: for requests to other processes of the flow; None if they do not listen for one another."""
         client = None
         if tls is not None:
             algorithm = config["inter.worker.signature.algorithm"]
@@ -154,10 +154,10 @@ class MirrorWorker(DistributedWorker):
 
 
 class FlowRun:
-    """One flow in this process, on a thread of its own until its worker has begun."""
+    """One flow of the process, on a thread of its own until its worker has begun."""
 
     def __init__(self, flow: Flow, make: Callable[[], Worker], flows: Flows, stopping: StopToken) -> None:
-        """`make` gives a worker that has not started; it is called again after a start that failed."""
+        """`make` gives a worker that has not started; it is called again after a failed start."""
         self._flow = flow
         self._make = make
         self._flows = flows
@@ -167,7 +167,7 @@ class FlowRun:
         self._thread = threading.Thread(target=self._run, name=f"flow-{flow}", daemon=True)
 
     def start(self) -> None:
-        """Begin to start the worker; returns at once."""
+        """Start the worker in the background."""
         self._thread.start()
 
     def stop(self) -> None:
@@ -225,24 +225,24 @@ class MirrorWork:
     def _maker(
         self, runtime: Runtime, flow: Flow, config: WorkerConfig, at: Address | None
     ) -> Callable[[], MirrorWorker]:
-        # Apache's workers bear the flow as their id; with the url, statuses and metrics tell several processes apart.
+        # Apache's workers have the flow as their id; with the URL, statuses and metrics tell several processes apart.
         worker_id = str(flow) if at is None else at.worker_id
         address = Address(at.url if at is not None and self._tls is not None else NO_URL, worker_id)
         return lambda: MirrorWorker(runtime, flow, config, address, self._tls)
 
     def answer(self) -> None:
-        """Have the server answer requests, where it listens."""
+        """Have the server answer requests, if it listens."""
         if self._server.bound:
             self._server.start(self._flows, self._client)
 
     def start(self) -> None:
-        """Begin to start all flows; returns at once."""
+        """Start all flows in the background."""
         log.info("Kafka MirrorMaker starts with %d flows", len(self._runs))
         for one in self._runs:
             one.start()
 
     def stop(self) -> None:
-        """End all flows, at once: each may have to wait for its tasks."""
+        """End all flows in parallel: each may have to wait for its tasks."""
         with ThreadPoolExecutor(len(self._runs), "flows-stop") as pool:
             list(pool.map(FlowRun.stop, self._runs))
         if self._client is not None:

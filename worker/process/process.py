@@ -45,9 +45,9 @@ T = TypeVar("T")
 CONFIG_ERROR: Final = 2
 FAILED_START: Final = 3
 _OBJECTS: Final = 10_000
-"""Python's collector looks for garbage once there are so many objects more."""
+"""Python's collector looks for garbage after this many new objects."""
 _LOOK_S: Final = 1.0
-"""The system may give a signal to any thread; Python's handlers run in the main one, which that does not wake."""
+"""The system may give a signal to any thread, which does not wake the main one that runs Python's handlers."""
 
 
 class Server(Protocol):
@@ -55,7 +55,7 @@ class Server(Protocol):
 
     @property
     def bound(self) -> list[Listener]:
-        """The listeners with the ports that they got."""
+        """The listeners with their actual ports."""
 
     def stop(self) -> None:
         """Answer no request any more."""
@@ -65,18 +65,18 @@ class HerderServer(Server, Protocol):
     """Serves a herder over HTTP."""
 
     def start(self, herder: Herder, metrics: WorkerMetrics, client: RestClient | None) -> None:
-        """Answer requests; `client` forwards those that another worker decides, None where there is no other."""
+        """Answer requests; `client` forwards those that another worker decides, None if there is no other."""
 
 
 Serve = Callable[[WorkerConfig], HerderServer]
-"""Binds the listeners of a worker's settings. Errors: ConfigError where one cannot be bound."""
+"""Binds the listeners of a worker's settings. Errors: ConfigError if one cannot be bound."""
 
 
 class Work(Protocol):
     """The worker of a process, or its workers."""
 
     def start(self) -> None:
-        """Take up the work, or as much of it as can be before the process has to stop.
+        """Begin the work, or as much of it as possible before the process has to stop.
 
         Errors: ConfigError, ConnectError, FailedStart.
         """
@@ -86,7 +86,7 @@ class Work(Protocol):
 
 
 class Process:
-    """A process: what it has once, its REST server and its work."""
+    """A process: its runtime, its REST server and its work."""
 
     def __init__(
         self,
@@ -96,7 +96,7 @@ class Process:
         work: Work,
         name: str = "Kafka Connect",
     ) -> None:
-        """`answer` has the server answer requests; `name` is what the log calls the process."""
+        """`answer` has the server answer requests; `name`: the process's name in the log."""
         self._runtime = runtime
         self._server = server
         self._answer = answer
@@ -104,7 +104,7 @@ class Process:
         self._name = name
 
     def run(self) -> int:
-        """Run until the process has to stop; its exit code."""
+        """Run until the process has to stop; returns its exit code."""
         stopping = self._runtime.stopping
         self._runtime.start()
         self._answer()
@@ -141,9 +141,9 @@ class Process:
 
 
 def _keep_what_is_there() -> None:
-    """Have Python's collector look at nothing that exists by now: modules and the worker itself, 150,000 objects.
+    """Exempt all existing objects from Python's collector: modules and the worker itself, 150,000 objects.
 
-    To look at them took 0.15 s, in which no thread ran, each time that connectors had made some tens of thousands more.
+    Looking at them took 0.15 s, in which no thread ran, each time that connectors had made some tens of thousands more.
     """
     gc.freeze()
     gc.set_threshold(_OBJECTS, *gc.get_threshold()[1:])
@@ -154,7 +154,7 @@ def run_worker(
     parse: Callable[[Mapping[str, str], Variables], WorkerConfig],
     make: Callable[[WorkerConfig, StopToken], Process],
 ) -> int:
-    """Run the process of one worker until a signal ends it; its exit code, as Apache's."""
+    """Run the process of one worker until a signal ends it; returns its exit code, as Apache's."""
     JAVA_HOSTS.worker_file = worker_file.absolute()
     return run_process(worker_file, lambda props: worker_config(props, parse), make)
 
@@ -162,7 +162,7 @@ def run_worker(
 def run_process(
     config_file: Path, parse: Callable[[Mapping[str, str]], T], make: Callable[[T, StopToken], Process]
 ) -> int:
-    """Run a process until a signal ends it; its exit code, as Apache's."""
+    """Run a process until a signal ends it; returns its exit code, as Apache's."""
     show_stacks_on_quit()
     keep_freed_memory()
     logs.set_up()
@@ -188,7 +188,7 @@ def run_process(
 
 @contextlib.contextmanager
 def _stop_signals() -> Iterator[StopToken]:
-    """A token that SIGTERM, SIGINT and SIGHUP set; under nohup SIGHUP stays ignored."""
+    """Yield a token that SIGTERM, SIGINT and SIGHUP set; under nohup SIGHUP stays ignored."""
     stopping = StopToken()
 
     def stop(_number: int, _frame: FrameType | None) -> None:

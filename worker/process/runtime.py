@@ -1,4 +1,4 @@
-"""What a process has once, for the one worker or the several that it runs."""
+"""The parts of which a process has one, for the one or several workers that it runs."""
 
 from __future__ import annotations
 
@@ -26,15 +26,15 @@ BATCH_BYTES: Final = 64 << 20
 JOBS: Final = 2
 """Spark jobs at once on the worker's own cores; more wait their turn."""
 JOBS_ON_CLUSTER: Final = 16
-"""Spark jobs at once on a cluster, whose cores are shared out by Spark, and where the worker only plans them."""
+"""Spark jobs at once on a cluster, whose cores Spark shares out; the worker only plans the jobs."""
 
 _POLL_SECONDS: Final = 60
-"""How often admin clients hand out what they report."""
+"""The pause between polls of admin clients' reports."""
 
 
 @dataclass(frozen=True)
 class Address:
-    """What a worker calls itself: its url towards other workers, its id in statuses."""
+    """A worker's URL towards other workers, and its id in statuses."""
 
     url: str
     worker_id: str

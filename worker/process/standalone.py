@@ -1,4 +1,4 @@
-"""A standalone worker; it creates the connectors that its command names once Kafka answers."""
+"""A standalone worker; it creates the connectors of its command line once Kafka answers."""
 
 from __future__ import annotations
 

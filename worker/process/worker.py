@@ -22,7 +22,7 @@ log = logging.getLogger(__name__)
 
 
 class FailedStart(Exception):
-    """The worker cannot take up its work."""
+    """The worker cannot begin its work."""
 
 
 class Worker(ABC):
@@ -49,17 +49,14 @@ class Worker(ABC):
 
     @abstractmethod
     def begin(self) -> None:
-        """Take up the worker's work; Kafka answers.
-
-        Errors: ConfigError, ConnectError, FailedStart.
-        """
+        """Begin the worker's work; Kafka answers. Errors: ConfigError, ConnectError, FailedStart."""
 
     @abstractmethod
     def end(self) -> None:
         """End what the mode began; the herder and the tasks have ended before."""
 
     def start(self) -> None:
-        """Wait for Kafka, then take up the work; less of it where the process stops meanwhile.
+        """Wait for Kafka, then begin the work; less of it if the process stops meanwhile.
 
         Errors: as `begin`; call `stop` then.
         """

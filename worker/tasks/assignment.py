@@ -1,4 +1,4 @@
-"""The partitions that a sink's consumer has, and from where it reads each: held, resting, sought, assigned anew."""
+"""The partitions of a sink's consumer, and where it reads each from: held, resting, sought, assigned anew."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _WATERMARKS_TIMEOUT_S: Final = 10.0
 
 
 class Assignment:
-    """The partitions of one consumer, read from where `positions` says; for its task's own thread."""
+    """The partitions of one consumer, read from its `positions` on; for its task's own thread."""
 
     def __init__(
         self,
@@ -33,9 +33,9 @@ class Assignment:
         """Within `fencing` the client's error that it is fenced becomes Fenced."""
         self.assigned: list[TopicPartition] = []
         self.gone: set[TopicPartition] = set()
-        """The partitions that went since the last fetch, also if they came back, or were made again."""
+        """Partitions that went since the last fetch, even if they came back, or were made again."""
         self.times_gone = 0
-        """The number of times that some went, or were made again."""
+        """The number of times that partitions went, or were made again."""
         self._is_incremental = comes_by_parts(config)
         self._client = client
         self._positions = positions
@@ -46,32 +46,32 @@ class Assignment:
 
     @property
     def kept(self) -> set[TopicPartition]:
-        """The partitions that the task has, and has had since the last fetch, of the same topics."""
+        """The partitions that the task has had since the last fetch, of the same topics."""
         return set(self.assigned) - self.gone
 
     # -- held, resting -------------------------------------------------------------------------------------------------
 
     def hold(self) -> None:
-        """No partition gives records, nor does one that comes."""
+        """Hold all partitions, also those that come: none gives records."""
         if not self._held:
             self._pause(self.assigned)
         self._held = True
 
     def release(self) -> None:
-        """All partitions give records again, but for those that rest."""
+        """Release all partitions except those that rest."""
         awake = [Position(*partition) for partition in self.assigned if partition not in self._resting]
         if self._held and awake:
             self._client.resume(awake)
         self._held = False
 
     def rest(self, partition: TopicPartition, until: float) -> None:
-        """The partition gives no records until this instant of `time.monotonic`, then those from its position on."""
+        """Hold the partition until this instant of `time.monotonic`; it then goes on at its position."""
         self._resting[partition] = until
         self._pause([partition])
         self._seek_back([partition])
 
     def wake(self) -> float | None:
-        """Partitions whose rest is over give records again; in how many seconds the next one's will be over."""
+        """Release partitions whose rest is over; return the seconds until the next one's is."""
         now = time.monotonic()
         over = [partition for partition, until in self._resting.items() if until <= now]
         for partition in over:
@@ -83,31 +83,34 @@ class Assignment:
     # -- where they begin and end --------------------------------------------------------------------------------------
 
     def note_end(self, partition: TopicPartition, end: int) -> None:
-        """Note that a partition ends there, once all that was fetched of it is done with."""
+        """Note that a partition ends there, once all fetched records of it are done with."""
         self._ends[partition] = end
 
     def pass_ends(self, but: Collection[TopicPartition] = ()) -> None:
-        """Go past the partitions' ends: all records that were fetched are done with, `but` those of some partitions."""
+        """Go past the partitions' ends, as all fetched records are done with, except in `but`."""
         for partition, end in self._ends.items():
             if partition not in self._resting and partition not in but:
                 self._positions.pass_gap(partition, end)
         self._ends.clear()
 
     def begin(self, partition: TopicPartition) -> int | None:
-        """The offset to go on at; None if nothing was read yet, but for a start at its beginning. Errors: as `high`."""
+        """The offset to go on at; None if nothing was read yet, unless it starts at its beginning.
+
+        Errors: as `watermarks`.
+        """
         if self._positions.start(partition) == OFFSET_BEGINNING:
             return self.watermarks(partition)[0]
         return self._positions.read_from(partition)
 
     def high(self, partition: TopicPartition) -> int:
-        """The next offset to be written, as far as the client knows."""
-        if self._held:  # meanwhile the client learns nothing of the ends
+        """The next offset to be written, as far as the client knows. Errors: as `watermarks`."""
+        if self._held:  # then the client learns nothing of the ends
             return self.watermarks(partition)[1]
         _, high = self._client.get_watermark_offsets(Position(*partition), cached=True)
         return int(high)
 
     def lag(self) -> int:
-        """Records that wait in Kafka, as far as the client knows without asking."""
+        """The number of records that wait in Kafka, as far as the client knows without asking."""
         waiting = 0
         for partition in self.assigned:
             if (known := self._positions.next(partition)) is not None and partition not in self._resting:
@@ -126,7 +129,7 @@ class Assignment:
     # -- sought, assigned ----------------------------------------------------------------------------------------------
 
     def seek(self) -> None:
-        """Go on at the positions; messages from after them will come again."""
+        """Go on at the positions; messages after them will come again."""
         self._ends.clear()
         self._seek_back(self.assigned)
 
@@ -140,26 +143,26 @@ class Assignment:
             self.read_anew()
 
     def take(self, new: Sequence[TopicPartition], told: Mapping[TopicPartition, int]) -> None:
-        """Read these partitions that come, from where the sink has `told`, beside those that the consumer keeps."""
+        """Read these new partitions, from the offsets that the sink has `told`, beside those that it keeps."""
         self._positions.go_on_as_told(told)
         kept = self.assigned if self._is_incremental else []
         self.assigned = [*kept, *new]
         self._assign(new)
 
     def read_anew(self) -> None:
-        """Read each partition from where the task has come to."""
+        """Read each partition from the task's position on."""
         if self._is_incremental and self.assigned:
             with self._fencing():
                 self._client.incremental_unassign([Position(*partition) for partition in self.assigned])
         self._assign(self.assigned)
 
     def make_again(self, partitions: Collection[TopicPartition]) -> None:
-        """Note that these partitions are of topics that were made again: what was fetched is of the former ones."""
+        """Note that the topics of these partitions were made again: fetched messages are of the former ones."""
         self.gone.update(partitions)
         self.times_gone += 1
 
     def give_up(self, gone: Collection[TopicPartition]) -> None:
-        """Forget partitions that are another's now."""
+        """Forget partitions that belong to another task now."""
         self._positions.give_up(gone)
         self.make_again(gone)
         for partition in gone:
@@ -172,7 +175,7 @@ class Assignment:
         self.seek_to({partition: offset for partition, offset in known.items() if offset is not None})
 
     def _assign(self, partitions: Sequence[TopicPartition]) -> None:
-        self._ends.clear()  # before them are records that come again
+        self._ends.clear()  # the records before them come again
         if not partitions:
             return
         take = self._client.incremental_assign if self._is_incremental else self._client.assign

@@ -3,9 +3,9 @@
 The partitions are held meanwhile. The next job begins while the one ahead of it runs, so that cores do not wait for
 plans (`pipeline/sink_jobs.py`).
 
-Decided: the ranges of jobs that ran out of memory, or that the engine was lost with, are read inline, because records
-that once decompressed are larger than Spark's memory would end it again and again, with all jobs of the worker, and
-inline fail their own task or fit; loses: some ten seconds of jobs' work are done at the pace of small batches.
+Decided: ranges of jobs that ran out of memory, or with which the engine was lost, are read inline, because records that
+are larger than Spark's memory once decompressed would end it again and again, with all jobs of the worker; inline they
+fail their own task or fit; loses: some ten seconds of jobs' work are done at the pace of small batches.
 """
 
 from __future__ import annotations
@@ -34,11 +34,11 @@ from headrace.worker.tasks.sink_loop import SinkLoop
 log = logging.getLogger(__name__)
 
 REVOKE_WAIT_S: Final = 20.0
-"""How long a running job may go on when its partitions are taken away; then it is cancelled."""
+"""The time that a running job has left when its partitions are taken away; then it is cancelled."""
 
 
 class Backlog:
-    """The jobs of one sink task; for the task's own thread, but for `cancel_soon`."""
+    """The jobs of one sink task; for the task's own thread, except `cancel_soon`."""
 
     def __init__(
         self, loop: SinkLoop, host: TaskHost, plugin: SinkTask, pipeline: SinkPipeline, held: HeldRows, load: Load
@@ -49,14 +49,14 @@ class Backlog:
         self._pipeline = pipeline
         self._held = held
         self._load = load
-        # A job of a sink that holds rows ends before its range does, so that none can be planned after it.
+        # A job of a sink that holds rows may end before its range does, so none can be planned after it.
         self._jobs = SinkJobs(JOB_ROWS, most=1 if held.may_be else AHEAD)
         self._must_recover = False
         self._inline_to: dict[TopicPartition, int] = {}
-        """The ends of the ranges of jobs that ran out of memory, or that the engine was lost with."""
+        """The ends of the ranges of jobs that ran out of memory, or with which the engine was lost."""
 
     def work(self, consumer: SinkConsumer, positions: Positions) -> None:
-        """Run jobs for as long as so much waits that one is worth it. Errors: those of jobs, and of plans."""
+        """Run jobs for as long as enough records wait. Errors: those of jobs, and of plans."""
         begun, ranges = False, self._jobs.ends
         try:
             while self._begin_jobs(consumer, positions):
@@ -78,7 +78,7 @@ class Backlog:
                 consumer.partitions.seek()
 
     def recover(self, consumer: SinkConsumer, positions: Positions) -> None:
-        """After a job failed: go on after the rows that it made durable all the same; nothing is written before."""
+        """After a failed job, go on after the rows that it made durable all the same; called before any other write."""
         if not self._must_recover:
             return
         mine = set(consumer.partitions.assigned)
@@ -88,7 +88,7 @@ class Backlog:
         self._must_recover = False
 
     def end(self, lost: bool) -> None:
-        """End all jobs; what they reached counts unless the partitions are lost."""
+        """End all jobs; their outcomes count unless the partitions are lost."""
         self._jobs.cancel(first_after_s=0 if lost else REVOKE_WAIT_S)
         if lost:
             self._jobs.forget()
@@ -96,7 +96,7 @@ class Backlog:
             self._settle()
 
     def forget(self, partitions: Collection[TopicPartition]) -> None:
-        """Forget all about these partitions: their topic may be another one than it was."""
+        """Forget all about these partitions: their topic may have been made again."""
         for partition in partitions:
             self._inline_to.pop(partition, None)
         self._pipeline.read_anew()
@@ -106,11 +106,11 @@ class Backlog:
         self._jobs.cancel_soon()
 
     def close(self) -> None:
-        """End all jobs; nothing more counts."""
+        """End all jobs; their outcomes count no more."""
         self._jobs.cancel()
 
     def _begin_jobs(self, consumer: SinkConsumer, positions: Positions) -> bool:
-        """True while a job runs, begun now if there was room and so much waits that a job is worth it."""
+        """Begin jobs while there is room and enough records wait; True if any job runs."""
         while not self._jobs.are_enough and self._loop.may_take():
             try:
                 ranges = self.next_ranges(consumer, positions)
@@ -127,7 +127,7 @@ class Backlog:
         return bool(self._jobs)
 
     def next_ranges(self, consumer: SinkConsumer, positions: Positions) -> Ranges | None:
-        """Plan the ranges of the next job, after those that run; None if too few records wait.
+        """Plan the ranges of the next job, after the running ones; None if too few records wait.
 
         Errors: RetriableError.
         """
@@ -138,7 +138,7 @@ class Backlog:
             return None
         waiting = {p: high - begin for p, begin in begins.items() if (high := consumer.partitions.high(p)) > begin}
         total, again = sum(waiting.values()), self._held.repeated(begins)
-        # What the sink holds comes again with a job: worth it only if at least as much is new.
+        # Rows that the sink holds come again with a job: worth it only if at least as many are new.
         if not self._load.is_worth_a_job(total - again) or total < 2 * again:
             return None
         limit = self._jobs.size.limit
@@ -156,7 +156,7 @@ class Backlog:
         return ranges or None
 
     def _begins(self, consumer: SinkConsumer) -> dict[TopicPartition, int]:
-        """The offsets at which the next job begins. Errors: RetriableError."""
+        """The first offsets of the next job. Errors: RetriableError."""
         taken = self._jobs.ends
         retry = None if self._pipeline.retry is None else self._pipeline.retry.name
         known = {
@@ -176,7 +176,7 @@ class Backlog:
                 self._jobs.cancel_following()
 
     def _settle(self) -> None:
-        """Take over what the first job reached. Errors: those of the job, but for JobCancelled."""
+        """Note the outcome of the first job. Errors: those of the job, except JobCancelled."""
         if not self._jobs:
             return
         try:

@@ -1,4 +1,4 @@
-"""Builds the pipeline of one task, as its connector's config and the worker's config say."""
+"""Builds the pipeline of one task from its connector's config and the worker's config."""
 
 from __future__ import annotations
 
@@ -58,22 +58,22 @@ _TOPIC_REMEDY: Final = (
     "task create topics"
 )
 _BYTES: Final = "org.apache.kafka.connect.converters.ByteArrayConverter"
-"""On Spark in the place of a Java converter: bytes cross."""
+"""Takes the place of a Java converter on Spark: bytes cross."""
 _CHECKPOINTS: Final = "org.apache.kafka.connect.mirror.MirrorCheckpointTask"
 _ENVELOPE: Final = "org.apache.kafka.connect.json.JsonConverter"
 
 
 @dataclass(frozen=True)
 class SourceOutput:
-    """How a source task reaches Kafka, read from the configs before the task starts."""
+    """The clients and topic creation of a source task, read from the configs before the task starts."""
 
     producer: ClientConfig
     admin: Mapping[str, Any]
     """The librdkafka configuration."""
     creation: TopicCreation | None
-    """How missing topics are created; None: not by the task."""
+    """Creates missing topics; None: not by the task."""
     transactions: Transactions | None = None
-    """Those that its batches are sent in; None: at least once."""
+    """The transactions in which its batches are sent; None: at least once."""
 
     @classmethod
     def of(
@@ -88,7 +88,7 @@ class SourceOutput:
         )
 
     def open_transactions(self) -> None:
-        """Have the task's transactions begin, if it has any: former starts of it can commit nothing from now on.
+        """Begin the task's transactions, if any: earlier starts of it can commit nothing from now on.
 
         Errors: as `Transactions.open`.
         """
@@ -104,7 +104,7 @@ class SourceOutput:
 
 @dataclass(frozen=True)
 class PipelineBuilder:
-    """Builds what one task of a connector moves its records with; on the task's own thread, but for `of`."""
+    """Builds the pipeline of one task of a connector; on the task's own thread, except `of`."""
 
     worker: WorkerConfig
     plugins: Plugins
@@ -116,7 +116,7 @@ class PipelineBuilder:
     letters_producer: Mapping[str, Any]
     """The librdkafka configuration of the producer of dead letters."""
     split: SplitTransforms
-    """Which of the connector's transforms run where."""
+    """The connector's transforms, by where they run."""
 
     @classmethod
     def of(
@@ -136,7 +136,7 @@ class PipelineBuilder:
         return cls(worker, plugins, engine, connector, host, handling, producer, split)
 
     def source(self, task: SourceTask, output: SourceOutput) -> SourcePipeline:
-        """The pipeline of this source task, which has started. Errors: ConfigError, and those of plugins."""
+        """Build the pipeline of this started source task. Errors: ConfigError, and those of plugins."""
         scope = self._scope()
         self.engine.say_if_bound(scope.about, self._place(task))
         before = KeptRecords(self._envelope()) if self.handling.dead_letters else None
@@ -159,7 +159,7 @@ class PipelineBuilder:
         )
 
     def sink(self, task: SinkTask) -> SinkPipeline:
-        """The pipeline of this sink task, which has started. Errors: as `source`."""
+        """Build the pipeline of this started sink task. Errors: as `source`."""
         scope, handling = self._scope(), self.handling
         self.engine.say_if_bound(scope.about, self._place(task))
         to: Projection = task
@@ -169,9 +169,9 @@ class PipelineBuilder:
         key, value = self._conversion("key"), self._conversion("value")
         transforms = self._transforms(self.split.on_spark if java_stage is None else self.split.before)
         consumer = clients.sink_consumer(self.worker, self.connector, self.host.id.task)
-        # Decided: with a login by tokens records are read inline only, because the URLs that Kafka's Java client may
-        # fetch tokens from are properties of a JVM, the executors' too, which begin before any connector; loses: what
-        # executors would read.
+        # Decided: with a login by tokens records are read inline only, because the URLs from which Kafka's Java client
+        # may fetch tokens are properties of a JVM, also of executors, which start before any connector; loses: reading
+        # by executors.
         options = None if consumer.login.is_by_token else consumer.spark()
         retry = None
         if handling.retry_topic:
@@ -190,7 +190,7 @@ class PipelineBuilder:
         )
 
     def create_topics(self) -> None:
-        """Create the topics of failed records, where missing. Errors: RetriableError, TopicError, StoppedError."""
+        """Create missing topics of failed records. Errors: RetriableError, TopicError, StoppedError."""
         handling, replicas = self.handling, self.handling.replication_factor
         for topic, what in ((handling.dead_letters, "dead letter queue"), (handling.retry_topic, "retry topic")):
             if topic:
@@ -200,7 +200,7 @@ class PipelineBuilder:
                     log.info("Created the %s %s with 1 partition and %d replicas", what, topic, replicas)
 
     def create_missing_topics(self) -> None:
-        """Call `create_topics` after a failure that a missing topic may have caused. What fails now is left for later.
+        """Call `create_topics` after a failure that a missing topic may have caused; errors can wait.
 
         Errors: TopicError, LoginRefused.
         """
@@ -220,7 +220,7 @@ class PipelineBuilder:
         return " or ".join([*named, "its converters"])
 
     def _envelope(self) -> Converter:
-        """Shows values with their schemas."""
+        """Make a converter that shows values with their schemas."""
         converter: Converter = self.plugins.find("converter", _ENVELOPE).load()()
         converter.configure({"converter.type": "value", "schemas.enable": "true"}, False)
         return converter
@@ -240,7 +240,7 @@ class PipelineBuilder:
         return ConverterBinding(converter, found.class_name, known)
 
     def check_reach(self) -> None:
-        """Check that the worker allows all hosts and files that configs name. Errors: ConfigError, RetriableError."""
+        """Check that the worker allows all hosts and files in the configs. Errors: ConfigError, RetriableError."""
         configs = {**self.connector, **self.host.config}
         check_files(configs, self.host.context.worker)
         try:
@@ -249,13 +249,12 @@ class PipelineBuilder:
             raise RetriableError(str(error)) from error
 
     def _settings_for(self, converter: str) -> Mapping[str, Any]:
-        """The worker's settings for a converter; one that the worker's properties name may reach every host."""
+        """The worker's settings for a converter; one from the worker's properties may reach every host."""
         settings = self.host.context.worker
         return settings if self.connector.get(converter) is not None else {**settings, ALLOWED_HOSTS: EVERYWHERE}
 
     @property
     def _closed(self) -> InternalTopics:
-        """The topics that are closed to a source."""
         closed = InternalTopics.closed_to(self.host.id.connector, self.worker.values)
         return replace(closed, keeps_checkpoints=self.host.config.get("task.class") == _CHECKPOINTS)
 
@@ -263,7 +262,7 @@ class PipelineBuilder:
         return Place.WORKER_PROCESS if self.split.comes_back else task.place
 
     def _java_stage(self, is_source: bool) -> RunningStage | None:
-        """The Java stage beside a connector that runs here, started; None if there is none."""
+        """Start the Java stage of a connector that runs in the worker; None if there is none."""
         if not self.split.comes_back:
             return None
         made = running_stage()
@@ -273,7 +272,7 @@ class PipelineBuilder:
         return made
 
     def _transforms(self, aliases: Collection[str]) -> Transforms:
-        """Those on Spark of these aliases."""
+        """Make those of these transforms that run on Spark."""
         named = converter_config("header", self.connector, self.worker.originals)
         found = self.plugins.find("header_converter", named.class_name)
         if found.from_jar or (self.split.java_stage.converters and not self.split.comes_back):

@@ -1,4 +1,4 @@
-"""The task that has a consumer, as the consumer's parts see it."""
+"""The task of a consumer, as the consumer's parts see it."""
 
 from __future__ import annotations
 
@@ -15,26 +15,26 @@ class ConsumerTask(Protocol):
     """True once the task may commit nothing any more."""
 
     def may_take(self) -> bool:
-        """True if the task may take records now; asked after a wait for them, in which that may have changed."""
+        """True if the task may take records now; asked after a wait for them, as that may have changed."""
 
     def wait(self, seconds: float) -> None:
-        """Sleep, unless somebody wakes the task."""
+        """Sleep, unless the task is woken."""
 
 
 class Listener(Protocol):
     """Acts for the task when its partitions come, go or are committed; called on its own thread."""
 
     def open(self, partitions: Sequence[TopicPartition]) -> Mapping[TopicPartition, int]:
-        """Open partitions that come; where to go on in those for which the outside system knows better."""
+        """Open partitions that come; return the offsets that the outside system knows better."""
 
     def pre_commit(self, positions: Mapping[TopicPartition, int]) -> Mapping[TopicPartition, int] | None:
-        """Let the outside system have these positions, too, before Kafka has them; those to commit now, None: all.
+        """Give the outside system these positions before Kafka; return those to commit now, None: all.
 
         Errors: RetriableError.
         """
 
     def end_batch(self, lost: bool) -> None:
-        """Let nothing be written any more; what was reached counts unless the partitions are lost."""
+        """End all writing; its outcome counts unless the partitions are lost."""
 
     def close(self, partitions: Sequence[TopicPartition]) -> None:
         """Close partitions that go."""

@@ -1,16 +1,16 @@
-"""What a sink's consumer takes at once of what it fetched: bounded by what it is once decompressed.
+"""The messages that a sink's consumer takes at once, bounded by their decompressed size.
 
 librdkafka decompresses the whole answer of a broker before it gives the first record of it, and zstd can make 32,768
-bytes of one. So an answer is small, unless the user's settings say how large it is:
+bytes of one. So an answer is small, unless the user's settings give its size:
 
-    the answer of a broker   16 KiB compressed, or one record batch: brokers give no part of one
-    what is taken at once    `cut`: about twice what was asked for, or one record
+    the answer of a broker   16 KiB compressed, or one record batch: brokers do not split one
+    messages taken at once   `cut`: about twice the wanted bytes, or one record
     one record               `sink.max.record.bytes`, else the task fails
 
 Decided: 16 KiB, because its worst is then half a GB of zstd, less than the one batch that has to be taken anyway (of
 gzip, 1 MB may become 1 GB), and from near brokers it is no slower (measured: batches of 300 bytes, 16 KB and 1 MB);
-loses: from brokers that are far away inline gets 16 KiB, or one batch, for each way there and back. A backlog is read
-by jobs, whose Kafka client decompresses record by record.
+loses: from distant brokers inline gets 16 KiB, or one batch, for each round trip. A backlog is read by jobs, whose
+Kafka client decompresses record by record.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from confluent_kafka import KafkaError
 from headrace.plugins.offsets import TopicPartition
 
 ANSWER_BYTES: Final = 16 << 10
-"""The most of one answer of a broker, where it is more than one batch."""
+"""The most of one answer of a broker, unless it is one larger batch."""
 _KEY, _HEADERS = methodcaller("key"), methodcaller("headers")
 _SKIP: Final = (
     "To pass over it, stop the connector, set the offset of the partition to one after it (PATCH "
@@ -41,7 +41,7 @@ class Cut(NamedTuple):
 
     taken: Sequence[Any]
     left: Mapping[TopicPartition, int]
-    """Where partitions go on of which messages are left."""
+    """The offset to go on at in each partition with messages left."""
 
 
 class Fetched(NamedTuple):
@@ -58,11 +58,11 @@ class Sizes(NamedTuple):
 
     all: int
     largest: int
-    """The most that one of them can have."""
+    """An upper bound of the largest message."""
 
 
 def sizes(messages: Sequence[Any]) -> Sizes:
-    """The bytes of keys, values and headers."""
+    """Measure keys, values and headers."""
     parts = [
         [*map(len, messages)],
         [*map(len, filter(None, map(_KEY, messages)))],
@@ -72,9 +72,9 @@ def sizes(messages: Sequence[Any]) -> Sizes:
 
 
 def cut(messages: Sequence[Any], their: Sizes, most_bytes: int, largest: int) -> Cut:
-    """The messages that are taken now: so many bytes or one, none after one that cannot be taken in its partition.
+    """Cut the messages at so many bytes, or one; a partition also ends before a record that cannot be taken.
 
-    `largest`: the most bytes of one record. Errors: TooLarge where a partition begins with such a record.
+    `largest`: the most bytes of one record. Errors: TooLarge if a partition begins with a larger one.
     """
     if their.all <= most_bytes and their.largest <= largest and not any(map(_is_undecodable, messages)):
         return Cut(messages, {})
@@ -103,7 +103,7 @@ def cut(messages: Sequence[Any], their: Sizes, most_bytes: int, largest: int) ->
 
 
 def undecodable(message: Any) -> TooLarge:
-    """The error to raise for a batch that cannot be decompressed."""
+    """The error for a batch that cannot be decompressed."""
     at = f"{message.topic()}-{message.partition()}"
     return TooLarge(
         f"The record batch at offset {message.offset()} of {at} cannot be decompressed: it is damaged, or too large "

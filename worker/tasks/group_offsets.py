@@ -1,6 +1,6 @@
-"""The offsets that a sink's group has committed: asked for when partitions come, committed as rows become durable.
+"""The committed offsets of a sink's group: fetched when partitions come, committed as rows become durable.
 
-They belong to a topic with its id (Invariant 2): of one that was deleted and made again none counts.
+They belong to a topic with its id (Invariant 2): none counts if the topic was deleted and made again.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class _Commit(NamedTuple):
     """The offsets reached when it began."""
     asked: AskedIds
     times_gone: int
-    """As the assignment had it."""
+    """The assignment's, when it began."""
 
 
 class GroupOffsets:
@@ -60,7 +60,7 @@ class GroupOffsets:
     ) -> None:
         """`open_anew` opens partitions; `stable_offsets`: for a sink that commits offsets itself, in transactions."""
         self.doubted: set[str] = set()
-        """Topics that were not there: a namesake may come."""
+        """Topics that were missing: one of the same name may come."""
         self._client = client
         self._group = group
         self._task = task
@@ -77,12 +77,12 @@ class GroupOffsets:
     # -- committed -----------------------------------------------------------------------------------------------------
 
     def commit(self, wait: bool) -> None:
-        """Commit the reached offsets, now or when this is called again. Invariant 1: their rows are durable."""
+        """Commit the reached offsets, now or with the next call. Invariant 1: their rows are durable."""
         self._begin()
         self._end(wait)
 
     def commit_in_passing(self) -> bool:
-        """As `commit`, by several calls none of which waits for an answer; True once it has ended."""
+        """As `commit`, in several calls that wait for no answer; True once it has ended."""
         if self._begun is None or self._begun.times_gone != self._partitions.times_gone:
             self._begin()
         if self._begun is not None and not self._begun.asked.is_done():
@@ -100,7 +100,7 @@ class GroupOffsets:
             self._note_refused(positions)
 
     def _begin(self) -> None:
-        """Ask whether the topics are still the same of which something was reached (Invariant 2)."""
+        """Ask if the topics with reached offsets are still the same (Invariant 2)."""
         self._begun = None
         if self._task.abandoned:
             return
@@ -112,7 +112,7 @@ class GroupOffsets:
             _say_not_committed(error)
 
     def _end(self, wait: bool) -> None:
-        """Commit what was reached when it began, but for what is not the task's any more, or came back since."""
+        """Commit the offsets reached when it began, except in partitions that went, or came back since."""
         begun, self._begun = self._begun, None
         if begun is None or self._task.abandoned:
             return
@@ -144,7 +144,7 @@ class GroupOffsets:
             _say_not_committed(error)
 
     def _note_refused(self, positions: Sequence[Any]) -> None:
-        """Of a commit that was taken some partitions may have been left out."""
+        """Note partitions that Kafka left out of an accepted commit."""
         for one in positions:
             if one.error is not None:
                 where = one.topic, one.partition, one.error.str()
@@ -154,10 +154,10 @@ class GroupOffsets:
     # -- asked for -----------------------------------------------------------------------------------------------------
 
     def find(self, positions: Sequence[Any]) -> bool:
-        """Find where to begin in these partitions that come; False if Kafka does not tell yet."""
+        """Find the first offsets of these partitions that come; False if Kafka does not tell yet."""
         try:
             committed = self._committed(positions)
-            # Asked last: what was committed for a topic that was made again meanwhile must not count.
+            # Asked last: commits for a topic that was made again meanwhile must not count.
             remade = self._forget_remade(self._topic_ids.ask({p.topic for p in positions}))
         except (RetriableError, KafkaException) as error:
             _raise_unless_passing(error)
@@ -169,7 +169,7 @@ class GroupOffsets:
         return self._find_begins(partitions_of(positions))
 
     def _find_begins(self, partitions: Sequence[TopicPartition]) -> bool:
-        """Find where a policy of age begins in partitions without a committed offset; False if it is not known yet."""
+        """Find the first offsets by a policy of age, for partitions without a commit; False if unknown yet."""
         since_ms = self._positions.since_ms()
         unread = [partition for partition in partitions if self._positions.read_from(partition) is None]
         if since_ms is None or not unread:
@@ -206,7 +206,7 @@ class GroupOffsets:
     # -- topics that were made again -----------------------------------------------------------------------------------
 
     def restart_remade(self, topics: Collection[str]) -> bool:
-        """Read anew those of these topics that were made again; True if some were. Errors: RetriableError."""
+        """Read those of these topics anew that were made again; True if any. Errors: RetriableError."""
         remade = self._forget_remade(self._topic_ids.ask(topics))
         self.doubted.difference_update(topics)
         if remade:
@@ -217,7 +217,7 @@ class GroupOffsets:
         """Forget all offsets of topics that were made again; returns these. Errors: RetriableError."""
         remade = self._topic_ids.remade(asked)
         if remade:
-            self._listener.end_batch(lost=True)  # what its jobs reach are offsets of the former topic
+            self._listener.end_batch(lost=True)  # its jobs reach offsets of the former topic
         self._positions.forget_topics(remade)
         if remade:  # a sink that keeps offsets itself has to forget them, too
             anew = [partition for partition in self._partitions.kept if partition.topic in remade]
@@ -226,7 +226,7 @@ class GroupOffsets:
         return remade
 
     def _without_doubt(self, positions: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:
-        """The positions of topics that are there: they would hide records of a namesake of one that is gone."""
+        """The positions of existing topics: others would hide records of a later topic of that name."""
         if doubted := self.doubted.intersection(partition.topic for partition in positions):
             self.doubted -= self._topic_ids.ids(doubted).keys()  # the next look-up shows whether it is a namesake
         return {partition: offset for partition, offset in positions.items() if partition.topic not in self.doubted}

@@ -28,24 +28,24 @@ class HeldRows:
         return self._taken.keys()
 
     def due_s(self) -> float | None:
-        """In how many seconds the sink wants a batch, if need be without rows; None: only with rows."""
+        """The seconds until the sink wants a batch, even without rows; None: only with rows."""
         return None if self._sink is None else self._sink.due_s()
 
     def took(
         self, ends: Mapping[TopicPartition, int], held: Mapping[TopicPartition, int]
     ) -> Mapping[TopicPartition, int]:
-        """Note that rows were taken up to these offsets, and from where on the sink holds some.
+        """Note that rows were taken up to these offsets, and the first offsets that the sink holds.
 
-        Returns where those partitions go on that have no held rows any more.
+        Returns the offsets to go on at in partitions that have no held rows any more.
         """
-        # Rows that came again, from the first held one on, may be fewer than were taken before.
+        # Rows that come again, from the first held one on, may be fewer than were taken before.
         self._taken.update({p: max(end, self._taken.get(p, end)) for p, end in ends.items()})
         done = {p: end for p, end in self._taken.items() if p not in held}
         self.forget(done)
         return done
 
     def drop(self) -> None:
-        """Throw away what the sink holds: it comes again."""
+        """Drop the rows that the sink holds: they come again."""
         if self._sink is not None:
             self._sink.drop()
             self._taken.clear()
@@ -56,7 +56,7 @@ class HeldRows:
             self._taken.pop(partition, None)
 
     def repeated(self, begins: Mapping[TopicPartition, int]) -> int:
-        """The number of records that were taken already and come again if partitions go on there."""
+        """The number of records that were taken already and come again if partitions go on at `begins`."""
         return sum(max(0, end - begins.get(p, end)) for p, end in self._taken.items())
 
     def job_ranges(self, ranges: Ranges, highs: Mapping[TopicPartition, int]) -> Ranges:

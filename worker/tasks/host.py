@@ -1,4 +1,4 @@
-"""The host of a task: all that a task needs of the worker that runs it, there before the task itself."""
+"""The host of a task: all that a task needs of its worker, made before the task itself."""
 
 from __future__ import annotations
 
@@ -28,19 +28,19 @@ class OpenResources:
         self._closed = False
 
     def on_close(self, close: Callable[[], None]) -> None:
-        """Call `close` in time: at once where the others are closed already."""
+        """Call `close` with the others, or at once if these are closed already."""
         self._closes.append(close)
         if self._closed:
             self.close()
 
     def close(self) -> None:
-        """Close everything, so that whatever waits for an answer of it ends; errors are logged."""
+        """Close everything, so that waits for its answers end; errors are logged."""
         self._closed = True
         while True:
             try:
                 close = self._closes.pop()
             except IndexError:
-                return  # another thread was here, too
+                return  # another thread took the last one
             try:
                 close()
             except Exception:
@@ -65,12 +65,12 @@ class TaskHost:
     """Called before each batch: a worker that its cluster may count as dead begins none."""
     interrupts: Interrupts
     retry_budget: RetryBudget
-    """Of its converters."""
+    """For its converters."""
     redaction: Redaction = field(default_factory=Redaction, repr=False)
     paused: bool = False
     resources: OpenResources = field(default_factory=OpenResources)
     at_end: OpenResources = field(default_factory=OpenResources)
-    """Those that its last batch may still use, closed after it."""
+    """Resources that its last batch may still use, closed after it."""
 
     @property
     def stop(self) -> StopToken:
@@ -78,7 +78,7 @@ class TaskHost:
         return self.context.stopping
 
     def uses(self, topics: Iterable[str]) -> None:
-        """Say that the task has read or written these topics; with each batch, as operators may have them forgotten."""
+        """Report that the task uses these topics; with each batch, as operators may reset the list."""
         for topic in set(topics):
             self.topic_used(self.id, topic)
 

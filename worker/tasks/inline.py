@@ -1,7 +1,7 @@
 """The batches of a sink task that run inline, in the worker: each written until nothing of it is left.
 
-The rows are decoded, transformed and written by `pipeline/sink.py`. Here is what happens around that: attempts and the
-pauses between them, what a search for bad records has left, rows of the retry topic, rows that the sink holds.
+`pipeline/sink.py` decodes, transforms and writes the rows. This module handles attempts and the pauses between them,
+rows left by a search for bad records, rows of the retry topic, and rows that the sink holds.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ log = logging.getLogger(__name__)
 
 
 class InlineBatches:
-    """Runs the inline batches of one sink task; on the thread that takes them."""
+    """Runs the inline batches of one sink task, on the thread that takes them."""
 
     def __init__(
         self,
@@ -50,9 +50,9 @@ class InlineBatches:
         self._held = held
 
     def run(self, rows: pa.RecordBatch | None) -> bool:
-        """Do all of these rows, or what is due without any; False if the task was asked to stop before.
+        """Write all of these rows, or only what is due (None); False if the task was asked to stop before.
 
-        Errors: RetriableError, and what is left of these rows comes again (Invariant 3); EngineLost; RecordError.
+        Errors: RetriableError, and the rest of these rows comes again (Invariant 3); EngineLost; RecordError.
         """
         try:
             if rows is None:
@@ -71,14 +71,14 @@ class InlineBatches:
             raise
 
     def _write_due(self) -> None:
-        """Let a sink that holds rows make durable what is due without new ones."""
+        """Let a sink that holds rows make the due ones durable without new ones."""
         if (due_s := self._held.due_s()) is not None and due_s <= 0:
             with self._host.metrics.attempt():
                 self._loop.reached(self._pipeline.run(PolledRows(None)))
             self._go_on_held({})
 
     def _go_on_held(self, taken: Mapping[TopicPartition, int]) -> None:
-        """Note how far a sink that holds rows has `taken` them: so far it has got if it holds none any more."""
+        """Note how far a sink that holds rows has `taken` them; partitions without held rows go on from there."""
         if done := self._held.took(taken, self._pipeline.held):
             self._loop.go_on(done)
 
@@ -96,7 +96,7 @@ class InlineBatches:
             except RetriableError as error:
                 away = isinstance(error, ConverterAway)
                 if loop.is_lent or (self._held.may_be and not away):
-                    raise  # also what earlier batches left with the sink comes again
+                    raise  # rows of earlier batches that the sink holds come again, too
                 failures += not away
                 loop.stay_after(error, failures, "to write a batch")
             else:
@@ -123,17 +123,17 @@ class InlineBatches:
         return True
 
     def _left(self, rows: pa.RecordBatch, outcome: Outcome[TopicPartition]) -> pa.RecordBatch:
-        """The rows that are left: a search for bad ones that took too long leaves some."""
+        """The rows that are left by a search for bad ones that took too long."""
         if self._held.may_be:
             self._go_on_held(ends(rows))
             return rows.slice(rows.num_rows)
-        # Each kernel costs a part of what a small batch does, and most are handled as a whole.
+        # Each kernel costs a part of a small batch's work, and most batches are handled as a whole.
         if not outcome.of or outcome.rows == rows.num_rows:
             return rows.slice(rows.num_rows)
         return self._positions.not_handled(rows)
 
     def _write_again(self, retry: RetryTopic, rows: pa.RecordBatch) -> bool:
-        """Do these rows of the retry topic, as far as they are due; False if the task was asked to stop before."""
+        """Write the due ones of these rows of the retry topic; False if the task was asked to stop before."""
         due, rests, others = retry.due(rows)
         if others:
             log.warning("%d records in %s are other connectors'; a retry topic should be one's own", others, retry.name)

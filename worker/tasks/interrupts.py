@@ -1,8 +1,8 @@
 """Interrupts calls in which a task's connector is blocked, such as a query that waits for a lock.
 
-Decided: they are broken off by a thread of their own, over and over until they have ended, because to break off a query
-may itself take a connection that nobody answers, and comes to nothing where the query has not quite begun; loses: a
-thread for as long as the blocked call of a task that has to end lasts.
+Decided: a thread interrupts them over and over until they have ended, because cancelling a query may itself take a
+connection that nobody answers, and has no effect if the query has not quite begun; loses: a thread for as long as the
+blocked call of an ending task lasts.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _PAUSES: Final = Backoff(0.1, 2.0)
 
 
 class Interrupts:
-    """Those of one task; any thread may call."""
+    """The interruptible calls of one task; any thread may call."""
 
     def __init__(self, about: str) -> None:
         self._about = about
@@ -48,7 +48,7 @@ class Interrupts:
                 self._calls.remove(call)
 
     def begin(self) -> None:
-        """Interrupt all calls, also later ones, soon; waits for nothing."""
+        """Interrupt all calls, also later ones, soon; does not block."""
         with self._lock:
             self._asked = True
             self._run_where_needed()
@@ -71,17 +71,17 @@ class Interrupts:
 
 
 class _Call:
-    """One that may be blocked. Who leaves it waits while it is broken off itself, and for no other."""
+    """A call that may be blocked. Leaving it waits for an interrupt of itself that is under way, and for no other."""
 
     def __init__(self, interrupt: Callable[[], None]) -> None:
         self._interrupt = interrupt
-        self._context = copy_context()  # of who is blocked: log lines name its connector
+        self._context = copy_context()  # the blocked caller's: log lines name its connector
         self._said = ""
         self._left = False
         self._interrupting = threading.Lock()
 
     def leave(self) -> None:
-        """From now on it is not broken off."""
+        """Interrupt it no more."""
         with self._interrupting:
             self._left = True
 

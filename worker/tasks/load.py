@@ -1,4 +1,4 @@
-"""How much a sink task has to do: the records that wait, their size, and how many small batches come."""
+"""The load of a sink task: the records that wait, their size, and the number of small batches."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from headrace.worker.tasks.fetched import Fetched, sizes
 FETCH_ROWS: Final = 10_000
 FETCH_BYTES: Final = 4 << 20
 _LAG_S, NO_LAG_S = 0.4, 1.0
-"""How old the figures may be while records wait, which are soon handled and then nothing more comes, and else."""
+"""The age that the figures may reach while records wait (these are soon handled), and else."""
 _MEASURED_ROWS, _MEASURED_BYTES = 32, 64 << 10
-"""The least batch whose size counts: how large records are matters only if many wait."""
+"""The least batch whose size counts: the size of records matters only if many wait."""
 _ROW_BYTES: Final = 50
 """Bytes of a row beside those of its record."""
 
@@ -26,12 +26,12 @@ class Load:
 
     def __init__(self) -> None:
         self.lag = 0
-        """The records that waited when it was measured last."""
+        """The records that waited at the last measurement."""
         self.mean_bytes = 200.0
         self.large_bytes = 200
         """About the largest record that came lately; units: bytes."""
         self._small_batches = 0
-        """Small batches since it was measured last."""
+        """Small batches since the last measurement."""
         self._measured = 0.0
 
     @property
@@ -40,19 +40,19 @@ class Load:
         return max(1, min(FETCH_ROWS, int(FETCH_BYTES / self.mean_bytes)))
 
     def of(self, messages: Sequence[Any]) -> Fetched:
-        """Judge these messages, which are at most `most_rows`."""
+        """Judge these messages, at most `most_rows`."""
         most = self.most_rows
         taken, largest = sizes(messages)
         self.large_bytes = max(largest, int(0.9 * self.large_bytes))
         if len(messages) >= _MEASURED_ROWS or taken >= _MEASURED_BYTES:
             self.mean_bytes = 0.8 * self.mean_bytes + 0.2 * (taken / len(messages) + _ROW_BYTES)
         full = len(messages) >= min(most, JOB_ROWS // 20) or taken >= FETCH_BYTES
-        # From brokers that are far away little comes at once, however much waits.
+        # From distant brokers little comes at once, however much waits.
         full = full or self.is_worth_a_job(self.lag)
         return Fetched(is_few(len(messages), taken), full)
 
     def is_worth_a_job(self, count: int) -> bool:
-        """Say whether so many of these records are worth a Spark job."""
+        """True if so many of these records are worth a Spark job."""
         return is_worth_a_job(count, count * self.mean_bytes)
 
     def took(self, rows: pa.RecordBatch | None) -> None:
@@ -61,11 +61,10 @@ class Load:
 
     @property
     def _age_s(self) -> float:
-        """The age that the figures may reach; units: seconds."""
         return _LAG_S if self.lag else NO_LAG_S
 
     def measure(self, lag: Callable[[], int]) -> float | None:
-        """Measure anew if that is due; returns the number of small batches a second since the last time."""
+        """Measure anew if due; returns the number of small batches a second since the last time."""
         now = time.monotonic()
         if (since_s := now - self._measured) < self._age_s:
             return None

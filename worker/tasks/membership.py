@@ -1,7 +1,7 @@
-"""The membership of a sink's consumer in its group: it logs in, joins, takes partitions and gives them up, leaves.
+"""The membership of a sink's consumer in its group: it logs in, joins, takes partitions, gives them up, leaves.
 
-Partitions are assigned and revoked in callbacks inside `fetch`, `stay` and `close`, on the task's own thread; an error
-in a callback is raised by the call that it came in, because librdkafka cannot.
+Partitions are assigned and revoked in callbacks inside `fetch`, `stay` and `close`, on the task's own thread. An error
+in a callback is raised by the call in which it occurred, because librdkafka cannot.
 
     assigned:  the group's offsets -> open, which may know better -> assign
     revoked:   the batch that runs ends -> commit -> close
@@ -44,11 +44,11 @@ log = logging.getLogger(__name__)
 
 _PROBE_S: Final = 2.0
 _JOINS_S: Final = 10.0
-"""How long a consumer may take to join its group before it looks for its topics itself."""
+"""The time in which a consumer should join its group; after that it looks for its topics itself."""
 
 
 class Membership:
-    """The place of one consumer in its group; for its task's own thread, but for `joined_as`."""
+    """The place of one consumer in its group; for its task's own thread, except `joined_as`."""
 
     def __init__(
         self,
@@ -91,7 +91,7 @@ class Membership:
         return member_of(self._client)
 
     def ask_to_join(self) -> None:
-        """Subscribe to the topics that there are. Errors: LoginRefused."""
+        """Subscribe to the existing topics. Errors: LoginRefused."""
         self._check_login()
         with self.fencing():
             self._subscription.renew(
@@ -100,16 +100,16 @@ class Membership:
             self._join_for_new()
 
     def looks_in_s(self) -> float:
-        """In how many seconds topics are looked for."""
+        """The seconds until topics are looked for."""
         return min(self._subscription.looks_in_s(), self._missing.looks_in_s())
 
     def misses(self, topic: str) -> None:
-        """Look for a topic that is not there, so that the consumer joins for it soon."""
+        """Look for a missing topic, so that the consumer joins for it soon."""
         self._missing.add([topic])
 
     @contextmanager
     def fencing(self) -> Iterator[None]:
-        """Errors: Fenced in place of the client's own error that says so."""
+        """Raise Fenced in place of the client's own error that says so."""
         try:
             yield
         except KafkaException as error:
@@ -119,7 +119,7 @@ class Membership:
             self.fenced()
 
     def fenced(self) -> NoReturn:
-        """Give up everything: its partitions are read by another consumer with this one's name. Errors: Fenced."""
+        """Give up everything: another consumer with this one's name reads the partitions. Errors: Fenced."""
         self._was_fenced = True
         self._on_lost(self._client, [Position(*partition) for partition in self._partitions.assigned])
         cause, self.error = self.error, None
@@ -127,7 +127,7 @@ class Membership:
 
     def leave(self) -> None:
         """Take a static member out of its group."""
-        # Nobody joins a group for topics that are not there, and an abandoned task may be no member any more.
+        # Nobody joins a group for missing topics, and an abandoned task may be no member any more.
         joins = not self._task.abandoned and self._subscription.topics - self._offsets.doubted
         if self._is_static and not self._was_fenced and (self._client.memberid() or joins):
             leave(self._client, *self._place)
@@ -168,13 +168,13 @@ class Membership:
     # -- partitions that come and go -----------------------------------------------------------------------------------
 
     def raise_pending(self) -> None:
-        """Errors: those of callbacks since the last time."""
+        """Raise the error of a callback since the last time, if any."""
         error, self.error = self.error, None
         if error is not None:
             raise error
 
     def open(self, partitions: Sequence[TopicPartition]) -> Mapping[TopicPartition, int]:
-        """Open partitions, by as many attempts as the sink needs; where it goes on in those that it knows better."""
+        """Open partitions, in as many attempts as the sink needs; return the offsets that it knows better."""
         while True:
             try:
                 return self._listener.open(partitions)
@@ -221,7 +221,7 @@ class Membership:
             self.error = error
 
     def _subscribed(self, positions: Sequence[Any]) -> list[Any]:
-        """The positions of topics that are read: a static member gets its place back as it was."""
+        """Drop positions of topics that are not read: a static member gets its former place back."""
         topics = self._subscription.topics
         if others := sorted({position.topic for position in positions} - topics):
             log.warning(
@@ -235,5 +235,5 @@ class Membership:
         gone = [partition for partition in partitions_of(positions) if partition in self._partitions.assigned]
         try:
             self._listener.close(gone)
-        finally:  # they are another's now, whatever the sink says
+        finally:  # they belong to another member now, whatever the sink says
             self._partitions.give_up(gone)

@@ -1,4 +1,4 @@
-"""The metrics of a task: counts and times of its batches, its commits, its states; and whether it is stuck.
+"""The metrics of a task: counts and times of its batches, its commits, its states; and if it is stuck.
 
 The task's thread updates them once per batch, never per record; scrapes read them in their own threads. Names and
 windows are Connect's (`source-task-metrics`, `sink-task-metrics`, `connector-task-metrics`, `task-error-metrics`).
@@ -92,12 +92,12 @@ _COUNTED: Final = (
     "lost-letters",
 )
 STUCK_SECONDS: Final = 60.0
-"""For so long at least nothing may move, while something waits, before a task counts as stuck."""
+"""A task counts as stuck after at least this time without progress while something waits."""
 
 
 @dataclass(frozen=True)
 class Stuck:
-    """A task that is RUNNING and does not move, although something waits for it."""
+    """A task that is RUNNING and makes no progress, although something waits for it."""
 
     reason: str
     """`batch`: one does not end; `retries`: one fails over and over; `backlog`: records wait and none comes."""
@@ -113,7 +113,7 @@ class TaskMetrics:
     ) -> None:
         self.kind = kind
         self.plugin_samples: Callable[[], Iterable[Sample]] = tuple
-        """Gives the metrics that the task's plugin has of its own."""
+        """Gives the plugin's own metrics."""
         self._clock = clock
         self._lock = threading.Lock()
         now = clock()
@@ -135,10 +135,10 @@ class TaskMetrics:
         self._waiting_since: float | None = None
         self._failures, self._failure = 0, ""
 
-    # What the task's thread tells.
+    # Updates by the task's thread.
 
     def is_in(self, state: State) -> None:
-        """The task shows this state from now on."""
+        """Note the state that the task shows from now on."""
         with self._lock:
             now = self._clock()
             if self._state is State.RUNNING:
@@ -149,7 +149,7 @@ class TaskMetrics:
 
     @contextlib.contextmanager
     def attempt(self) -> Iterator[None]:
-        """One try of a batch; what it raises counts as a try that failed."""
+        """Time one attempt of a batch; an error raised in it counts as a failed attempt."""
         with self._lock:
             self._began = began = self._clock()
             self._waiting_since = began if self._waiting_since is None else self._waiting_since
@@ -167,7 +167,7 @@ class TaskMetrics:
             self._waiting_since, self._failures = None, 0
 
     def moved(self, reached: Sequence[PartitionResult]) -> float:
-        """A batch got so far; returns how many seconds it took."""
+        """Count the rows of a batch; returns the seconds that it took."""
         sent = sum(one.written for one in reached)
         bad = sum(one.bad for one in reached)
         taken = sent + bad + sum(one.dropped for one in reached)
@@ -189,7 +189,7 @@ class TaskMetrics:
         return took_s
 
     def committed(self, took_s: float, ok: bool = True) -> None:
-        """Offsets were committed, or could not be."""
+        """Note a commit of offsets, or a failed one."""
         with self._lock:
             now = self._clock()
             self._commits.record(100.0 if ok else 0.0, now)
@@ -198,7 +198,7 @@ class TaskMetrics:
                 self._commit_ms.record(took_s * 1000, now)
 
     def stands(self, partitions: int, uncommitted: int, lag: int | None) -> None:
-        """A sink has so many partitions, has handled so much beyond what is committed, and so much waits in Kafka."""
+        """Note a sink's number of partitions, of uncommitted offsets, and of records that wait in Kafka."""
         with self._lock:
             now = self._clock()
             self._partitions, self._active, self._lag = partitions, uncommitted, lag
@@ -209,16 +209,16 @@ class TaskMetrics:
                 self._waiting_since = None
 
     def reported(self, reported: FailureReport) -> None:
-        """Failed records were logged and dead-lettered, or could not be."""
+        """Count failed records that were logged and dead-lettered, or could not be."""
         with self._lock:
             self._totals["logged"] += reported.logged
             self._totals["dead-letters"] += reported.sent
             self._totals["lost-letters"] += reported.refused
 
-    # What others read.
+    # Reads by other threads.
 
     def stuck(self) -> Stuck | None:
-        """Why the task does not move although it should.
+        """Say why the task makes no progress although it should.
 
         Decided: something waits (a batch under way or tried again, records in Kafka) and nothing was finished for a
         minute and for three times the longest batch so far, because a batch may be as large as a job; loses: a first
@@ -285,7 +285,6 @@ class TaskMetrics:
         )
 
     def _moved_on(self, now: float) -> Sequence[float]:
-        """Rates and totals of the records that were taken, and that were sent."""
         totals = self._totals
         return self._taken.rate(now), totals["taken"], self._sent.rate(now), totals["sent"]
 
@@ -304,7 +303,7 @@ class TaskMetrics:
 
 
 class TasksMetrics:
-    """The metrics of the tasks that run on a worker, and how often starting one succeeded."""
+    """The metrics of the tasks that run on a worker, and of their starts."""
 
     def __init__(self, sample_s: float = 30.0, samples: int = 2) -> None:
         self._window = sample_s, samples
@@ -312,15 +311,15 @@ class TasksMetrics:
         self.starts = StartupCounter()
 
     def begin(self, task: TaskId, kind: Kind, samples: Callable[[], Iterable[Sample]] = tuple) -> TaskMetrics:
-        """The metrics of a task that is about to start; `samples` gives those of its plugin."""
+        """Make the metrics of a task that is about to start; `samples` gives those of its plugin."""
         made = self._tasks[task] = TaskMetrics(kind, *self._window)
         made.plugin_samples = samples
         return made
 
     def end(self, task: TaskId) -> None:
-        """The task does not run here any more."""
+        """Drop the metrics of a task that does not run on this worker any more."""
         self._tasks.pop(task, None)
 
     def all(self) -> dict[TaskId, TaskMetrics]:
-        """Of each task that was started here and not ended since."""
+        """The metrics of each task that was started and not ended since."""
         return dict(self._tasks)

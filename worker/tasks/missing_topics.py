@@ -32,7 +32,7 @@ class MissingTopics:
         self._asked: AskedIds | None = None
 
     def add(self, topics: Collection[str]) -> None:
-        """Note topics that were not there a moment ago."""
+        """Note topics that were missing a moment ago."""
         now = self._clock()
         self._since = dict.fromkeys(topics, now) | self._since
         self._look_at = min(self._look_at, now + _OFTEN_S)

@@ -1,15 +1,14 @@
-"""How often sources are polled, over all tasks of a worker: idle ones, and those to which little comes, but often.
+"""The pauses between polls of sources, over all tasks of a worker: idle ones, and those of small, frequent batches.
 
 Decided: ten times a second each while they are few, all together 200 times a second while they are many, because each
-time costs about 0.15 ms of processor time, which 100 idle sources made a sixth of a core; loses: a line that comes to
+poll costs about 0.15 ms of processor time, which 100 idle sources made a sixth of a core; loses: a line that comes to
 one of 100 idle sources waits up to half a second (Apache's file source: a second, however few there are), unless its
 source tells of it.
 
-Decided: a source whose small batches follow each other closely pauses after each, if it gathers what comes meanwhile,
-so that up to 20 together move 200 batches a second, because a batch costs 1-2 ms of processor time however small it
-is: 20 file sources of 50 lines a second, with as many sinks, took 117 % of a core, and were late by 195 ms (p99 627)
-because they waited for each other; with pauses 75 %, 62 ms (127); loses: up to 0.1 s, where there is nothing to wait
-for.
+Decided: a source with small batches in close succession pauses after each, if it gathers rows that come meanwhile, so
+that up to 20 together move 200 batches a second, because a batch costs 1-2 ms of processor time however small it is: 20
+file sources of 50 lines a second, with as many sinks, took 117 % of a core, and were late by 195 ms (p99 627) because
+they waited for each other; with pauses 75 %, 62 ms (127); loses: up to 0.1 s, even if nothing else comes.
 """
 
 from __future__ import annotations
@@ -23,33 +22,33 @@ from typing import Final
 from headrace.plugins.idle_pause import idle_pause_s
 
 FIRST_S: Final = 0.005
-"""The pause after something new; each that follows is twice as long."""
+"""The pause after a batch; each that follows without one is twice as long."""
 TOLD_S: Final = 5.0
 """The pause of a source that says it tells of news, should it be wrong."""
 _EACH_S: Final = 0.005
-"""So long a source pauses for each whose small batches follow each other."""
+"""A source pauses for this time for each source with small batches in close succession."""
 _LONGEST_PAUSE_S: Final = 0.1
 _WORTH_ROWS: Final = 2
-"""So many rows have to be expected of a pause."""
+"""The least rows to be expected of a pause."""
 _COUNTED_S: Final = 1.0
-"""How long those sources are counted."""
+"""The time over which those sources are counted."""
 
 
 class PollInterval:
-    """Knows how many sources are polled; any thread may call."""
+    """Knows the number of sources that are polled; any thread may call."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self.sources = 0
-        """How many are polled."""
+        """The number of polled sources."""
         self._busy: set[Pace] = set()
-        """Those whose small batches followed each other since they were counted last."""
+        """Sources with small batches in close succession, since they were last counted."""
         self._were_busy = 0
         self._counted_at = 0.0
 
     @contextlib.contextmanager
     def source(self) -> Iterator[Pace]:
-        """Count one source more until the block ends, which is given its pace."""
+        """Count one source more until the block ends; yields its pace."""
         self._add(1)
         try:
             yield Pace(self)
@@ -66,7 +65,7 @@ class PollInterval:
             self.sources += sources
 
     def pause_s(self, pace: Pace) -> float:
-        """How long a source pauses whose small batches follow each other, now that it has moved another one."""
+        """The pause of a source with small batches in close succession, after another one."""
         now = time.monotonic()
         with self._lock:
             if (since_s := now - self._counted_at) > _COUNTED_S:
@@ -77,14 +76,14 @@ class PollInterval:
 
 
 class Pace:
-    """How closely the small batches of one source follow each other; for its task's thread."""
+    """The succession of one source's small batches; for its task's thread."""
 
     def __init__(self, all_sources: PollInterval) -> None:
         self._all = all_sources
         self._last = 0.0
 
     def small_batch(self, rows: int) -> float:
-        """Note a small batch; how long to pause now, which is no time where hardly more would come meanwhile."""
+        """Note a small batch and return the pause, which is 0 if hardly more rows would come meanwhile."""
         now = time.monotonic()
         since_s, self._last = now - self._last, now
         least_s = _WORTH_ROWS * since_s / max(1, rows)

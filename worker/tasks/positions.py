@@ -1,4 +1,4 @@
-"""Where a sink task goes on in each of its partitions, and what of that its group has committed.
+"""The next offset of a sink task in each of its partitions, and the offsets that its group has committed.
 
 Offsets are of the next record to read, as Kafka commits them. Nothing here asks Kafka; the consumer's parts do.
 """
@@ -21,14 +21,14 @@ from headrace.worker.kafka.distinct import is_uniform
 log = logging.getLogger(__name__)
 
 _STARTS = {"earliest": OFFSET_BEGINNING, "latest": OFFSET_END, "error": OFFSET_INVALID}
-"""Where a partition begins for which nothing is committed, by `auto.offset.reset`."""
+"""The beginning of a partition without a committed offset, by `auto.offset.reset`."""
 
 
 class Positions:
     """Offsets of the partitions that a task has; for the task's own thread only."""
 
     def __init__(self, policy: str, whole: Collection[str] = ()) -> None:
-        """`policy` is the consumer's `auto.offset.reset`; `whole`: topics that are read from their beginning anyway."""
+        """`policy`: the consumer's `auto.offset.reset`; `whole`: topics read from their beginning anyway."""
         self.policy = policy
         self._whole = set(whole)
         self._next: dict[TopicPartition, int] = {}
@@ -36,19 +36,19 @@ class Positions:
         self._committed: dict[TopicPartition, int] = {}
 
     def next(self, partition: TopicPartition) -> int | None:
-        """The next record to read; None where nothing was read or committed yet."""
+        """The next record to read; None if nothing was read or committed yet."""
         return self._next.get(partition)
 
     def began(self, partition: TopicPartition, offset: int) -> None:
-        """The partition gave this record, or its end, before any other."""
+        """Note the first record, or end, that the partition gave."""
         self._began[partition] = offset
 
     def read_from(self, partition: TopicPartition) -> int | None:
-        """The next record to read, or where the partition began; None where it has not, and nothing was committed."""
+        """The next record to read, or where the partition began; None if nothing was read or committed."""
         return self._next.get(partition, self._began.get(partition))
 
     def start(self, partition: TopicPartition) -> int:
-        """`read_from`, or what librdkafka calls the beginning or the end of the partition."""
+        """`read_from`, or librdkafka's code for the beginning or the end of the partition."""
         known = self.read_from(partition)
         # All records of a topic that was made again are new enough for a policy of age.
         policy = "earliest" if partition.topic in self._whole else self.policy
@@ -60,15 +60,15 @@ class Positions:
         return None if age_ms is None else int(time.time() * 1000) - age_ms
 
     def go_on(self, positions: Mapping[TopicPartition, int]) -> None:
-        """Everything before these offsets is done with, or is not wanted."""
+        """Note that all before these offsets is done with, or is not wanted."""
         self._next.update(positions)
 
     def go_on_at_least(self, positions: Mapping[TopicPartition, int]) -> None:
-        """Everything before these offsets is done with; perhaps more is."""
+        """Note that all before these offsets is done with; perhaps more is."""
         self.go_on({p: offset for p, offset in positions.items() if offset > self._next.get(p, -1)})
 
     def go_on_as_told(self, positions: Mapping[TopicPartition, int]) -> None:
-        """Everything before these offsets is done with and nothing after them, whatever the group has committed."""
+        """Note that all before these offsets is done with and nothing after, whatever the group has committed."""
         for partition, offset in positions.items():
             if offset < (committed := self._next.get(partition, offset)):
                 log.warning(
@@ -79,7 +79,7 @@ class Positions:
         self.go_on(positions)
 
     def found_committed(self, partition: TopicPartition, offset: int) -> None:
-        """The group has this offset committed, so here the task goes on."""
+        """Note that the group has committed this offset: the task goes on at it."""
         self._next[partition] = self._committed[partition] = offset
 
     def pass_gap(self, partition: TopicPartition, end: int) -> None:
@@ -88,7 +88,7 @@ class Positions:
             self._next[partition] = end
 
     def in_topic(self, partition: TopicPartition, begin: int, low: int, high: int) -> int:
-        """Where to read on from `begin` in the topic as it is, `[low, high)`; what is missing is said (Invariant 3)."""
+        """The offset to read on at in the topic's range `[low, high)`; lost records are logged (Invariant 3)."""
         if begin < low:
             to = high if self.policy == "latest" else low
             log.error(
@@ -107,24 +107,24 @@ class Positions:
         return {p: offset for p, offset in self._next.items() if self._committed.get(p) != offset}
 
     def uncommitted_of(self, released: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:
-        """Those of these offsets that are after the committed ones."""
+        """The offsets among these that are after the committed ones."""
         return {p: offset for p, offset in released.items() if offset > self._committed.get(p, -1)}
 
     def ahead(self) -> int:
-        """How many offsets were done with since they were committed last, as far as that is known."""
+        """The number of offsets done with since the last commit, as far as that is known."""
         return sum(offset - self._committed.get(partition, offset) for partition, offset in self._next.items())
 
     def committed(self, positions: Mapping[TopicPartition, int]) -> None:
-        """These offsets are committed, as far as is known."""
+        """Note that these offsets are committed, as far as is known."""
         self._committed.update(positions)
 
     def not_committed(self, partitions: Collection[TopicPartition]) -> None:
-        """These partitions' offsets have to be committed again."""
+        """Note that these partitions' offsets have to be committed again."""
         for partition in partitions:
             self._committed.pop(partition, None)
 
     def forget_topics(self, remade: Collection[str]) -> None:
-        """Forget the offsets of topics that were deleted and made again: they mean nothing any more (Invariant 2).
+        """Forget the offsets of topics that were deleted and made again: they are void (Invariant 2).
 
         All records of the new topics are new, whatever the policy says of records from before the task.
         """
@@ -139,25 +139,25 @@ class Positions:
                 self.give_up([partition])
 
     def give_up(self, partitions: Collection[TopicPartition]) -> None:
-        """These partitions are another task's."""
+        """Forget partitions that belong to another task now."""
         for partition in partitions:
             self._next.pop(partition, None)
             self._began.pop(partition, None)
             self._committed.pop(partition, None)
 
     def new_of(self, messages: Sequence[Any]) -> Sequence[Any]:
-        """As `not_handled`, of a few messages: for one, the kernels cost as much as fetching it."""
+        """As `not_handled`, for a few messages: for one, the kernels cost as much as fetching it."""
         known = self._next
         return [one for one in messages if one.offset() >= known.get(TopicPartition(one.topic(), one.partition()), 0)]
 
     def not_handled(self, rows: pa.RecordBatch) -> pa.RecordBatch:
-        """The rows without what was handled already: the client may still give what it had fetched before a seek."""
+        """Drop rows that were handled already: the client may still give what it fetched before a seek."""
         firsts = list(_firsts(rows))
         for partition, first in firsts:
             known = self._next.get(partition)
             if known is None or first >= known:
                 continue
-            if rows.num_rows == len(firsts) == 1:  # so most small batches end, and each kernel costs a part of one
+            if rows.num_rows == len(firsts) == 1:  # the usual end of small batches, and each kernel costs a part of one
                 return rows.slice(1)
             new = pc.greater_equal(rows["offset"], known)
             if len(firsts) > 1:
@@ -173,7 +173,6 @@ def ends(rows: pa.RecordBatch) -> dict[TopicPartition, int]:
 
 
 def _firsts(rows: pa.RecordBatch) -> Iterator[tuple[TopicPartition, int]]:
-    """Each partition with its first offset in these rows."""
     topic, partition = rows["topic"], rows["partition"]
     if is_uniform(partition) and is_uniform(topic):
         yield TopicPartition(topic[0].as_py(), partition[0].as_py()), rows["offset"][0].as_py()
@@ -182,7 +181,7 @@ def _firsts(rows: pa.RecordBatch) -> Iterator[tuple[TopicPartition, int]]:
 
 
 def _grouped(rows: pa.RecordBatch, which: str) -> Iterator[tuple[TopicPartition, int]]:
-    """Each partition with its least or greatest offset ("min", "max") in these rows."""
+    """Yield each partition with its least or greatest offset ("min", "max") in these rows."""
     table = pa.Table.from_batches([rows.select(["topic", "partition", "offset"])])
     for row in table.group_by(["topic", "partition"]).aggregate([("offset", which)]).to_pylist():
         yield TopicPartition(row["topic"], row["partition"]), row[f"offset_{which}"]

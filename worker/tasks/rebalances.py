@@ -1,4 +1,4 @@
-"""What a sink does when its task gets partitions, gives them up, and commits."""
+"""Calls of a sink when its task gets partitions, gives them up, and commits."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from headrace.worker.tasks.held_rows import HeldRows
 
 
 class Rebalances:
-    """Tells the sink what becomes of its partitions; called by the task's consumer, on the task's own thread."""
+    """Tells the sink about its partitions; called by the task's consumer, on the task's own thread."""
 
     def __init__(self, plugin: SinkTask, pipeline: SinkPipeline, held: HeldRows, backlog: Backlog) -> None:
         self._plugin = plugin
@@ -21,14 +21,14 @@ class Rebalances:
         self._backlog = backlog
 
     def open(self, partitions: Sequence[TopicPartition]) -> Mapping[TopicPartition, int]:
-        """Open these partitions; where to go on in those for which the outside system knows better."""
+        """Open these partitions; return the offsets that the outside system knows better."""
         # Also of a topic that was made again (Invariant 2).
         self._held.forget(partitions)
         self._backlog.forget(partitions)
         return self._plugin.open(self._of_plugin(partitions))
 
     def pre_commit(self, positions: Mapping[TopicPartition, int]) -> Mapping[TopicPartition, int] | None:
-        """Let the outside system have these positions, too, before Kafka has them; those to commit, None: all.
+        """Give the outside system these positions before Kafka; return those to commit, None: all.
 
         Errors: RetriableError.
         """
@@ -39,7 +39,7 @@ class Rebalances:
         return {p: released.get(p, -1) if p in given else at for p, at in positions.items()}
 
     def end_batch(self, lost: bool) -> None:
-        """Let nothing be written any more; what was reached counts unless the partitions are lost."""
+        """End all writing; its outcome counts unless the partitions are lost."""
         self._backlog.end(lost)
 
     def close(self, partitions: Sequence[TopicPartition]) -> None:

@@ -1,17 +1,17 @@
-"""A thread that takes the batches of busy small sinks by turns, while the thread of each waits.
+"""Runs small batches of many sinks round-robin on one thread, while the thread of each waits.
 
     thread of a task   batch, batch, lend ............................ batch
     shared thread      a batch of each that has news ; pause ; a batch of each that has news ; ...
 
-A record that is alone in its batch costs less to handle than to wake a thread for, which then waits for Python's lock
-among all the others.
+To handle a record that is alone in its batch costs less than to wake a thread for it, which then waits for Python's
+lock among all the others.
 
 Decided: tasks lend their steps only while all together have many small batches a second, because with a thread each
 they fill a core (on two quiet cores, % of one: 20 sinks of 50 records a second 101, and 49 so; 100 sinks of five 56-69,
-and 40 so); loses: up to `_LONGEST_REST_S` of latency, while their threads would get in each other's way for longer.
+and 40 so); loses: up to `_LONGEST_REST_S` of latency; with fewer batches threads of their own are faster.
 
-Decided: the thread rests longer the longer its turn was, because what comes meanwhile is handled with the same calls
-(20 sinks of 50 records a second: 59 % of a core, 53 so), and hardly where a turn was short, which saves little (100
+Decided: the thread rests longer the longer its turn was, because records that come meanwhile are handled with the same
+calls (20 sinks of 50 records a second: 59 % of a core, 53 so), and hardly after a short turn, which saves little (100
 sinks of five: p99 18 ms with rests as long as the turn, 9-13 with shorter ones, for the same 46 %); loses: up to
 `_LONGEST_REST_S`.
 
@@ -39,36 +39,36 @@ from headrace.worker.model import TaskId
 log = logging.getLogger(__name__)
 
 _TURN_S: Final = 0.004
-"""A turn begins so long after the one before, at the earliest."""
+"""The least time from the beginning of one turn to the next."""
 _SHORT_TURN_S: Final = 0.0017
-"""The thread rests twice as long as it worked longer than this."""
+"""The thread rests twice the time by which its work exceeded this."""
 _LONGEST_REST_S: Final = 0.005
 _PATIENCE_S: Final = 1.0
 """A step that lasts longer is blocked."""
 _LOOK_S: Final = 0.25
-"""After so long a task takes a step without news, too: it commits, and counts what waits."""
+"""A task also takes a step after this time without news: it commits, and measures its lag."""
 _MOMENT_S: Final = 0.02
-"""So soon a task that is lent new is seen."""
+"""The time within which a newly lent task is seen."""
 
 
 class _Bound(NamedTuple):
-    """From how many small batches a second on tasks lend their steps, and down to how many they go on to."""
+    """Hysteresis, in small batches a second: tasks begin to lend at one rate, and go on down to the other."""
 
     begin: float
     go_on: float
 
 
 _OWN: Final = _Bound(2.0, 1.0)
-"""Those of the task itself."""
+"""The rates of the task itself."""
 _TOGETHER: Final = _Bound(300.0, 200.0)
-"""Those of all tasks."""
+"""The rates of all tasks together."""
 
 
 class Next(Enum):
-    """What comes after a step."""
+    """The step that comes next."""
 
     WAIT = auto()
-    """Another one, once the consumer has news; with the next turn where nothing tells of news."""
+    """Another one once the consumer has news; with the next turn if nothing signals news."""
     OWN = auto()
     """None: the task's own thread goes on."""
 
@@ -77,7 +77,7 @@ Step = Callable[[], Next]
 
 
 def may_lend(task: SinkTask) -> bool:
-    """True if this task's steps may be taken on a thread that it shares: it stages, so others call it anyway."""
+    """True if this task's steps may run on a shared thread: it stages, so other threads call it anyway."""
     return type(task).staging_writer is not SinkTask.staging_writer
 
 
@@ -88,28 +88,28 @@ class _Lent:
     step: Step
     news: ConsumerNews | None
     context: Context
-    """Of the task's thread: log lines name its connector."""
+    """The context of the task's thread: log lines name its connector."""
     due: float = 0.0
-    """When the next step is due without news (`time.monotonic`)."""
+    """The time of the next step without news (`time.monotonic`)."""
     error: BaseException | None = None
     ended: threading.Event = field(default_factory=threading.Event)
 
 
 class SharedThread:
-    """That of a worker's tasks; it runs while a task lends it steps. Any thread may call."""
+    """The shared thread of a worker's tasks; it runs while a task lends it steps. Any thread may call."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._lent: dict[_Lent, None] = {}
         self._stepping: _Lent | None = None
-        """The one whose step is taken."""
+        """The task whose step runs."""
         self._stepping_since = 0.0
         self._runs = False
         self._paces: dict[TaskId, float] = {}
         self._pace = 0.0
 
     def is_worth(self, task: TaskId, pace: float) -> bool:
-        """Whether this task should lend its steps, which now has so many small batches a second."""
+        """True if this task, with `pace` small batches a second now, should lend its steps."""
         with self._lock:
             self._pace += pace - self._paces.get(task, 0.0)
             self._paces[task] = pace
@@ -117,14 +117,14 @@ class SharedThread:
             return pace >= own and self._pace >= together
 
     def forget(self, task: TaskId) -> None:
-        """The task has ended."""
+        """Forget a task that has ended."""
         with self._lock:
             self._pace -= self._paces.pop(task, 0.0)
 
     def lend(self, step: Step, news: ConsumerNews | None) -> None:
-        """Have the shared thread call this over and over, until it returns OWN or others' steps are blocked.
+        """Have the shared thread call `step` over and over, until it returns OWN or others' steps are blocked.
 
-        `news` are those of the task's consumer; without them a step is taken with each turn.
+        `news`: of the task's consumer; without it a step is taken with each turn.
 
         Errors: those of `step`, after which it is not called any more.
         """
@@ -179,7 +179,7 @@ class SharedThread:
                 time.sleep(rest_s(time.monotonic() - began))
 
     def _turn(self) -> list[_Lent]:
-        """Those whose turn it is; where there is none the thread ends."""
+        """The tasks of the next turn; without any the thread ends."""
         with self._lock:
             self._runs = bool(self._lent)
             return list(self._lent)
@@ -192,7 +192,7 @@ class SharedThread:
         after = Next.OWN
         try:
             after = one.context.run(one.step)
-        except BaseException as error:  # a plugin's SystemExit is its own task's
+        except BaseException as error:  # a plugin's SystemExit concerns its own task only
             one.error = error
         with self._lock:
             self._stepping = None
@@ -204,7 +204,7 @@ class SharedThread:
 
 
 def rest_s(worked_s: float) -> float:
-    """How long the thread rests after it worked so long."""
+    """The time for which the thread rests after it worked so long."""
     return min(max(_TURN_S - worked_s, 2 * (worked_s - _SHORT_TURN_S)), _LONGEST_REST_S)
 
 
@@ -217,7 +217,7 @@ class _Watch:
         self._lent: Sequence[_Lent] = ()
 
     def due(self, lent: Sequence[_Lent]) -> list[_Lent]:
-        """Those of these whose step is due, waited for a moment: others may be lent meanwhile."""
+        """Wait a moment for due steps and return their tasks: others may be lent meanwhile."""
         self._follow(lent)
         wait_s = min(one.due for one in lent) - time.monotonic()
         for descriptor, _ in self._poll.poll(1000 * max(0.0, min(wait_s, _MOMENT_S))):
@@ -229,7 +229,7 @@ class _Watch:
         return [one for one in lent if one.due <= now]
 
     def _follow(self, lent: Sequence[_Lent]) -> None:
-        """Watch these and no others, whose descriptors may be closed."""
+        """Watch these and no others: their descriptors may be closed."""
         if lent == self._lent:
             return
         wanted = {one.news.fileno(): one for one in lent if one.news is not None}

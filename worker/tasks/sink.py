@@ -1,13 +1,13 @@
 """The loop of a sink task: poll, decode and transform, write, commit; over and over.
 
-One thread owns the consumer and never runs Spark jobs itself. The steps of a batch's way are in `pipeline/sink.py`.
-Beside this loop:
+One thread owns the consumer and never runs Spark jobs itself. The steps of a batch are in `pipeline/sink.py`. Beside
+this loop:
 
     inline.py         a batch in the worker, written until nothing of it is left
-    backlog.py        much that waits, worked through by Spark jobs while the consumer is polled on
-    rebalances.py     what the sink is told of partitions that come and go, and of commits
+    backlog.py        a backlog, worked through by Spark jobs while the consumer keeps polling
+    rebalances.py     calls of the sink for partitions that come and go, and for commits
     held_rows.py      rows that a sink holds over several batches
-    load.py           how much waits, how large records are, how many small batches come
+    load.py           the waiting records, the size of records, the number of small batches
     shared_thread.py  one thread that takes the small batches of many tasks, while each task's own only waits
 """
 
@@ -49,7 +49,7 @@ log = logging.getLogger(__name__)
 
 POLL_S = 0.5
 IDLE_S = 5.0
-"""How long a task sleeps at most for which nothing comes."""
+"""The longest sleep of a task without new records."""
 
 
 class _Opened(NamedTuple):
@@ -78,8 +78,8 @@ class SinkTaskRunner(Task):
         self._opened: _Opened | None = None
         self._started = False
         self._failures = 0
-        """The batches that failed since rows became durable; to fetch none, or only to hold some, is no success."""
-        # Tasks that begin together do not all commit at once, which would hold up each other's records.
+        """Failed batches since rows last became durable; to fetch none, or only to hold some, is no success."""
+        # Staggered, so that tasks that begin together do not commit at once and hold up each other's records.
         self._last_commit = time.monotonic() - random.uniform(0.0, records.commit_interval_s)
         self._lends = False
         """True if the next batches are for the shared thread."""
@@ -127,11 +127,11 @@ class SinkTaskRunner(Task):
         while not self._host.stop.is_set():
             try:
                 self._step()
-            except Fenced as error:  # also from where another error is handled
+            except Fenced as error:  # also if raised while another error is handled
                 end_fenced(error, self._host)
 
     def _step(self) -> None:
-        """One batch, or a moment in which none may be. Errors: Fenced; what fails the task."""
+        """Move one batch, or pass a moment in which none may be. Errors: Fenced; what fails the task."""
         try:
             self.commit_when_due()
             self._grant_requests()
@@ -139,7 +139,7 @@ class SinkTaskRunner(Task):
             if self.is_paused:
                 self._consumer.partitions.hold()
                 self._set(State.PAUSED)
-                self._parts.inline.run(None)  # as in Kafka Connect, the clock goes on for what the sink has
+                self._parts.inline.run(None)  # as in Kafka Connect, the clock of a sink's held rows goes on
                 self._consumer.stay(POLL_S)
             elif not self._host.may_move():
                 self.stay(0.2)
@@ -153,7 +153,7 @@ class SinkTaskRunner(Task):
             self.stay_after(error, self._failures, "of a batch")
 
     def process(self) -> None:
-        """One batch inline, or many on the shared thread; then jobs, if much more waits."""
+        """Move one batch inline, or many on the shared thread; then run jobs if many more records wait."""
         self._parts.backlog.recover(self._consumer, self._positions)
         self._consumer.partitions.release()
         self._parts.pipeline.warm_up()
@@ -163,7 +163,7 @@ class SinkTaskRunner(Task):
             self._parts.backlog.work(self._consumer, self._positions)
 
     def _lend(self) -> None:
-        """Let the shared thread process batches, until one is for this thread. Errors: as `process_batch`."""
+        """Let the shared thread process batches until it returns the task. Errors: as `process_batch`."""
         self.is_lent = True
         try:
             self._shared.lend(self._process_shared, self._consumer.news)
@@ -171,7 +171,6 @@ class SinkTaskRunner(Task):
             self.is_lent = self._lends = False
 
     def _process_shared(self) -> Next:
-        """One batch of what is there now, waiting for nothing."""
         self.commit_when_due()
         self.measure()
         if not (self._lends and self.may_take()):
@@ -179,9 +178,9 @@ class SinkTaskRunner(Task):
         return Next.OWN if self.process_batch(0.0) else Next.WAIT
 
     def process_batch(self, wait_s: float) -> bool:
-        """Poll, and write what came inline; True if many more records are likely.
+        """Poll, and write the rows inline; True if many more records are likely.
 
-        `wait_s`: how long to wait for the first record.
+        `wait_s`: the longest wait for the first record.
         """
         rows, are_more = self.poll(wait_s)
         self._load.took(rows)
@@ -190,7 +189,7 @@ class SinkTaskRunner(Task):
         return are_more
 
     def poll(self, wait_s: float) -> tuple[pa.RecordBatch | None, bool]:
-        """The rows that came and were not handled already, None for none; True if many more are likely."""
+        """Fetch rows that were not handled already, None for none; True if many more are likely."""
         messages = self._consumer.fetch(wait_s, self._load.most_rows, FETCH_BYTES)
         if not messages:
             return None, False
@@ -204,7 +203,7 @@ class SinkTaskRunner(Task):
     # -- reached, committed --------------------------------------------------------------------------------------------
 
     def reached(self, outcome: Outcome[TopicPartition]) -> None:
-        """Take over what is durable, of partitions that are still the task's (Invariant 1). Errors: RecordError."""
+        """Note durable offsets of partitions that are still the task's (Invariant 1). Errors: RecordError."""
         mine = set(self._consumer.partitions.assigned)
         outcome = Outcome({p: one for p, one in outcome.of.items() if p in mine}, outcome.by_job)
         self._host.uses(partition.topic for partition in outcome.of)
@@ -214,14 +213,14 @@ class SinkTaskRunner(Task):
         self.count(outcome)
 
     def go_on(self, done: Mapping[TopicPartition, int]) -> None:
-        """Note that everything before these offsets is done with."""
+        """Note that all records before these offsets are done with."""
         if not self.abandoned:
             self._positions.go_on(done)
             self.recovered(self._failures)
             self._failures = 0
 
     def count(self, outcome: Outcome[TopicPartition]) -> None:
-        """Count what a batch moved. Errors: RecordError for what stopped for good."""
+        """Count a batch's records. Errors: RecordError if a partition stopped for good."""
         self._moved(outcome)
         for partition, one in outcome.of.items():
             if one.bad:
@@ -230,7 +229,7 @@ class SinkTaskRunner(Task):
                 raise RecordError(one.reason)
 
     def commit_when_due(self) -> None:
-        """Commit what was reached, if the commit interval has passed."""
+        """Commit the reached offsets if the commit interval has passed."""
         now = time.monotonic()
         if now - self._last_commit < self._input.commit_interval_s:
             return
@@ -241,7 +240,7 @@ class SinkTaskRunner(Task):
         self._last_commit = now
 
     def _grant_requests(self) -> None:
-        """Do what the sink asks for, in partitions that the task has. Errors: those that it met between batches."""
+        """Grant the sink's requests for partitions that the task has. Errors: those that it met between batches."""
         requests, partitions = self._plugin.requests(), self._consumer.partitions
         if not any(requests):
             return
@@ -263,7 +262,7 @@ class SinkTaskRunner(Task):
         return not (self.is_paused or self._host.stop.is_set()) and self._host.may_move()
 
     def measure(self) -> None:
-        """Measure where the task stands, if that is due."""
+        """Measure partitions, uncommitted records and lag, if that is due."""
         if (pace := self._load.measure(self._consumer.partitions.lag)) is None:
             return
         self.metrics.stands(len(self._consumer.partitions.assigned), self._positions.ahead(), self._load.lag)
@@ -272,7 +271,7 @@ class SinkTaskRunner(Task):
         self._lends = may_lend(self._plugin) and not waits and self._shared.is_worth(self.id, pace)
 
     def _waits_s(self) -> float:
-        """In how many seconds something has to be done without new records."""
+        """The seconds until something has to be done without new records."""
         waits = [
             NO_LAG_S if self._load.lag else IDLE_S,
             self._last_commit + self._input.commit_interval_s - time.monotonic(),
@@ -282,7 +281,7 @@ class SinkTaskRunner(Task):
         return max(0.01, min(seconds for seconds in waits if seconds is not None))
 
     def stay(self, seconds: float) -> None:
-        """Wait, while the consumer stays a member of its group."""
+        """Wait while the consumer stays a member of its group."""
         self._consumer.partitions.hold()
         until = time.monotonic() + seconds
         while (left := until - time.monotonic()) > 0 and not self._host.stop.is_set():
@@ -311,7 +310,7 @@ class SinkTaskRunner(Task):
             self._parts.backlog.cancel_soon()
 
     def abandon(self) -> None:
-        """Abandon it as any task, and remove it from its group, so that others get its partitions soon."""
+        """Abandon the task, and remove it from its group so that others get its partitions soon."""
         super().abandon()
         if self._opened is not None and (member := self._consumer.membership.joined_as) is not None:
             self._input.expel_soon(member, self.id)

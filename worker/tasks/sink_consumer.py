@@ -1,12 +1,12 @@
 """The consumer of a sink task: a real member of the group `connect-<name>`.
 
-What it is made of, each for the task's own thread:
+Its parts, each for the task's own thread:
 
     membership.py     joins the group; partitions come, are revoked or lost, in callbacks; leaves
     assignment.py     the partitions that it has: held, resting, sought
-    group_offsets.py  what the group has committed, of topics that are still the same
+    group_offsets.py  the group's committed offsets, of topics that are still the same
 
-Here records are fetched, and what comes in their place is judged.
+This module fetches records, and judges errors that come in their place.
 """
 
 from __future__ import annotations
@@ -40,16 +40,16 @@ from headrace.worker.tasks.subscription import TopicSubscription
 log = logging.getLogger(__name__)
 
 _PIECE: Final = 256
-"""The most messages that are taken at once from what has been fetched."""
+"""The most messages taken at once from the fetched ones."""
 _AGAIN_S: Final = 0.5
 """The pause before a partition's beginning is asked for again."""
 _POLL_S: Final = 0.5
-# An offset that is out of range must be reported: librdkafka would pass it over in silence (Invariant 3).
+# An offset out of range must be reported: librdkafka would pass it over in silence (Invariant 3).
 _OWN: Final = {"auto.offset.reset": "error", "enable.partition.eof": True}
 
 
 class SinkConsumer:
-    """Reads the partitions that its group gives it, from where `positions` says; for the task's own thread only."""
+    """Reads the partitions that its group gives it, from its `positions` on; for the task's own thread only."""
 
     def __init__(
         self,
@@ -63,7 +63,7 @@ class SinkConsumer:
         largest_record: int,
         stable_offsets: StableOffsets | None = None,
     ) -> None:
-        """`largest_record`: the most bytes of one; `stable_offsets`: as `GroupOffsets` has it."""
+        """`largest_record`: the most bytes of a record; `stable_offsets`: as for `GroupOffsets`."""
         self._group: str = config.get("group.id", "")
         self._positions = positions
         self._task = task
@@ -76,7 +76,7 @@ class SinkConsumer:
         self._client: Any = Consumer(client, logger=logging.getLogger(f"{__name__}.client"))
         self._statistics.watch(self._client)
         self.news = ConsumerNews.of(self._client)
-        """Tells that something is there; None if only polling tells."""
+        """Signals messages; None if only polling shows them."""
         self.partitions = Assignment(self._client, config, positions, lambda: self.membership.fencing())
         shared = self._client, self.partitions, task, listener
         self.offsets: GroupOffsets = GroupOffsets(
@@ -96,9 +96,9 @@ class SinkConsumer:
     # -- records -------------------------------------------------------------------------------------------------------
 
     def fetch(self, wait_s: float, most: int, most_bytes: int) -> list[Any]:
-        """The messages that are there now, at most so many, waiting for the first; none if they may not be taken then.
+        """The messages available now, at most `most`, waiting for the first; none if the task may not take them.
 
-        They end soon after `most_bytes`, decompressed, each of which takes three times as much.
+        They end soon after `most_bytes` (decompressed); each takes three times as much memory.
 
         Errors: RetriableError, and the messages will come again; TooLarge.
         """
@@ -112,11 +112,11 @@ class SinkConsumer:
             self.membership.raise_pending()
             return self._judged(messages, their, 2 * most_bytes) if messages else []
         except RetriableError:
-            self.partitions.seek()  # these messages are lost, and the client has gone past them (Invariant 3)
+            self.partitions.seek()  # the client has gone past these messages, so seek back (Invariant 3)
             raise
 
     def _following(self, first: Any, most: int, most_bytes: int) -> tuple[list[Any], Sizes]:
-        """The first message and those after it, taken in pieces: how large the next ones are, nobody knows before."""
+        """Take the first message and those after it, in pieces: their size is not known before."""
         messages, piece = [first], [first]
         together = Sizes(0, 0)
         while piece:
@@ -145,10 +145,10 @@ class SinkConsumer:
         return [] if doubted and self.offsets.restart_remade(doubted) else good
 
     def _note_begins(self, messages: Sequence[Any]) -> None:
-        """Whatever becomes of these messages, a partition that is read anew is read from the first of them on.
+        """Note the first of these messages as the beginning of a partition that is read anew.
 
-        From the policy `latest` it would be read from its end as it is then, and what came meanwhile be lost
-        (Invariant 3). The first may also be the news that the partition's end was reached.
+        With the policy `latest` it would else begin at its later end, and the records before that would be lost
+        (Invariant 3). The first message may also be the news that the partition's end was reached.
         """
         unread = {partition for partition in self.partitions.assigned if self._positions.read_from(partition) is None}
         for message in messages:
@@ -161,7 +161,7 @@ class SinkConsumer:
                 unread.remove(partition)
 
     def stay(self, seconds: float) -> None:
-        """Still a member of the group; nothing is fetched while the partitions are held."""
+        """Stay a member of the group; nothing is fetched while the partitions are held."""
         message = self._polled(seconds)
         self.membership.raise_pending()
         if message is not None and message.error() is not None:
@@ -175,7 +175,7 @@ class SinkConsumer:
             before, waits_s = self.partitions.assigned, min(seconds, self._longest_s, self.membership.looks_in_s())
             until = time.monotonic() + waits_s
             message = self._client.poll(0)
-            # What is no record is not worth a step of the task, which costs as much as half a record.
+            # A message that is no record is not worth a step of the task, which costs as much as half a record.
             while (message is None or self._is_no_news(message)) and not self._is_rebalanced(before):
                 if message is None:
                     left_s = until - time.monotonic()
@@ -185,17 +185,17 @@ class SinkConsumer:
             return message
 
     def _is_no_news(self, message: Any) -> bool:
-        """True for the mere news that a partition ends where the task is; notes where an unread one began."""
+        """True if it only says that a partition ends at the task's position; notes where an unread one began."""
         if message.error() is None or message.error().code() != KafkaError._PARTITION_EOF:
             return False
         known = self._positions.next(TopicPartition(message.topic(), message.partition()))
         if known is not None and known < message.offset():
-            return False  # after the last record there are markers to go past
+            return False  # markers follow the last record and have to be passed
         self._note_begins([message])
         return True
 
     def _is_rebalanced(self, before: Sequence[TopicPartition]) -> bool:
-        """True if a callback has failed, or partitions came or went since the task had these."""
+        """True if a callback has failed, or partitions came or went since the task had `before`."""
         return self.membership.error is not None or self.partitions.assigned is not before
 
     def interrupt(self) -> None:
@@ -227,7 +227,7 @@ class SinkConsumer:
             log.warning("Kafka: %s; waiting", error.str())
 
     def _out_of_range(self, partition: TopicPartition, error: KafkaError) -> None:
-        """Go on from an offset that is not there: retention deleted it, or the topic was made again."""
+        """Go on from an offset that does not exist: retention deleted it, or the topic was made again."""
         if self.offsets.restart_remade({partition.topic}):
             return
         begin = self._positions.read_from(partition)

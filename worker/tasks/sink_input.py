@@ -24,7 +24,7 @@ class SinkInput:
     """The source of a sink task's records, and the interval of its commits."""
 
     consumer: Callable[[], Mapping[str, Any]] = field(repr=False)
-    """The librdkafka configuration of its consumer, as the topics are when it begins."""
+    """Makes the librdkafka configuration of its consumer, for the topics as they are when it begins."""
     subscription: TopicSubscription
     positions: Positions
     topic_ids: TopicIds

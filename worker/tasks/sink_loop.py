@@ -1,4 +1,4 @@
-"""The loop of a sink task, as those parts see it that run its batches inline and as jobs."""
+"""The loop of a sink task, as seen by the parts that run its batches inline and as jobs."""
 
 from __future__ import annotations
 
@@ -24,25 +24,25 @@ class SinkLoop(Protocol):
         """True if records may be taken now."""
 
     def measure(self) -> None:
-        """Measure where the task stands, if that is due."""
+        """Measure partitions, uncommitted records and lag, if that is due."""
 
     def commit_when_due(self) -> None:
-        """Commit what was reached, if the commit interval has passed."""
+        """Commit the reached offsets if the commit interval has passed."""
 
     def stay(self, seconds: float) -> None:
-        """Wait, while the consumer stays a member of its group."""
+        """Wait while the consumer stays a member of its group."""
 
     def stay_after(self, error: RetriableError, failures: int, what: str) -> None:
         """Wait before the next attempt. Errors: ConverterTimeout."""
 
     def recovered(self, failures: int) -> None:
-        """Say that a batch succeeded after so many attempts that failed, if any did."""
+        """Log that a batch succeeded after `failures` failed attempts, if any."""
 
     def count(self, outcome: Outcome[TopicPartition]) -> None:
-        """Count what an inline batch moved whose offsets are committed already. Errors: RecordError."""
+        """Count an inline batch whose offsets are committed already. Errors: RecordError."""
 
     def reached(self, outcome: Outcome[TopicPartition]) -> None:
-        """Take over what a batch made durable. Errors: RecordError."""
+        """Note the durable outcome of a batch. Errors: RecordError."""
 
     def go_on(self, done: Mapping[TopicPartition, int]) -> None:
-        """Note that everything before these offsets is done with."""
+        """Note that all records before these offsets are done with."""

@@ -30,7 +30,7 @@ log = logging.getLogger(__name__)
 
 
 class _Unconfirmed(NamedTuple):
-    """What a batch reached, whose offsets are not stored yet."""
+    """The outcome of a batch whose offsets are not stored yet."""
 
     number: int
     """`SourceOffsets.durable` reaches it once they are."""
@@ -50,7 +50,7 @@ class SourceTaskRunner(Task):
         offsets: SourceOffsets,
         poll_interval: PollInterval,
     ) -> None:
-        """`offsets` are TransactionalOffsets where `output` has transactions."""
+        """`offsets`: TransactionalOffsets if `output` has transactions."""
         super().__init__(host)
         self._plugin = plugin
         self._builder = builder
@@ -66,7 +66,7 @@ class SourceTaskRunner(Task):
 
     def begin(self) -> None:
         self._builder.check_reach()
-        self._until_done(self._output.open_transactions)  # before offsets are read, which an older one may yet commit
+        self._until_done(self._output.open_transactions)  # before offsets are read, which an older start may yet commit
         self._until_done(self._offsets.refresh)  # a plugin may ask for stored offsets as it starts
         context = replace(self._host.context, wake=self._wake.set, stored_offsets=self._stored)
         self._started = True
@@ -76,7 +76,7 @@ class SourceTaskRunner(Task):
         self._until_done(self._builder.create_topics)
 
     def _check_deliveries(self) -> None:
-        """Check what the plugin wants to know of deliveries. Errors: ConnectError."""
+        """Check the plugin's `wants_deliveries`. Errors: ConnectError."""
         wanted: object = self._plugin.wants_deliveries
         if not isinstance(wanted, Deliveries):
             raise ConnectError(
@@ -86,12 +86,12 @@ class SourceTaskRunner(Task):
             )
 
     def ask_to_stop(self) -> None:
-        """As `Task.ask_to_stop`; what it reads it need not wait for."""
+        """As `Task.ask_to_stop`; also interrupts its reading."""
         super().ask_to_stop()
         self._host.interrupts.begin()
 
     def abandon(self) -> None:
-        """As `Task.abandon`; another worker may begin where the stored offsets are, from now on."""
+        """As `Task.abandon`; from now on another worker may begin at the stored offsets."""
         with self._storing:
             super().abandon()
             self._release()
@@ -145,7 +145,7 @@ class SourceTaskRunner(Task):
                 self._wait_for_news(TOLD_S if self._plugin.tells_of_news else idle_s)
 
     def _wait_for_news(self, seconds: float) -> None:
-        """Wait so long, unless the plugin tells of something new, or the open transaction is due before."""
+        """Wait, unless the plugin tells of something new, or the open transaction is due before."""
         self.wait(seconds if self._exactly_once is None else min(seconds, self._exactly_once.due_s()))
 
     def _wait_after(self, error: RetriableError, failures: int) -> None:
@@ -156,7 +156,7 @@ class SourceTaskRunner(Task):
         self._builder.create_missing_topics()
 
     def _batch(self) -> SourceBatch | None:
-        """What was moved, if anything: a source whose plans yield no rows is polled like one that has nothing new."""
+        """Move a batch; None also if its plan yielded no rows: the source is then polled as if it had nothing new."""
         after: list[SourceOffset | None] = [
             self._offsets.get(self.id.connector, partition) for partition in self._plugin.partitions()
         ]
@@ -171,7 +171,7 @@ class SourceTaskRunner(Task):
         return None if batch.is_empty else batch
 
     def _sent_and_set(self, after: Sequence[SourceOffset | None]) -> SourceBatch | None:
-        """The next batch, whose offsets are set; one that fails leaves nothing in its transaction."""
+        """Send the next batch and set its offsets; one that fails leaves nothing in its transaction."""
         assert self._pipeline is not None
         try:
             batch = self._pipeline.batch(after)
@@ -210,10 +210,10 @@ class SourceTaskRunner(Task):
             if not number and self._exactly_once is not None:
                 number = self._exactly_once.number()  # a plugin is told that its records are committed, at least
             if number:
-                # Without the receipts of all rows: they would stay in memory for as long as offsets take.
+                # Without the receipts of all rows, which would stay in memory until offsets are stored.
                 kept = [replace(one, acknowledged=None) for one in outcome]
                 self._unconfirmed.append(_Unconfirmed(number, kept, stored))
-        if outcome.by_job:  # it would be long work to do again
+        if outcome.by_job:  # repeating it would be long work
             self._offsets.flush()
 
     def _confirm(self) -> None:
@@ -236,7 +236,7 @@ class SourceTaskRunner(Task):
                 self._plugin.stop()
 
     def _end_transaction(self, failed: bool) -> None:
-        """Finish the transaction, or abort it where the task failed; what can be neither ends with the next start."""
+        """Finish the transaction, or abort it if the task failed; if neither works it ends with the next start."""
         if self._exactly_once is None:
             return
         try:

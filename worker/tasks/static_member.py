@@ -1,11 +1,11 @@
-"""A sink's consumer as a static member of its group: how it leaves, and how it learns that another has its place.
+"""A sink's consumer as a static member of its group: how it leaves, and how it learns that it is fenced.
 
-A static member's place is kept for its session when it goes without a word, as after `kill -9`; the next consumer with
-its `group.instance.id` has its partitions at once, and the consumer that had them is fenced. An orderly end leaves
-the group, so that the other tasks go on at once and a STOPPED connector's group is empty.
+A static member that vanishes, as after `kill -9`, keeps its place for its session. The next consumer with its
+`group.instance.id` has its partitions at once, and the former one is fenced. An orderly end leaves the group, so that
+the other tasks go on at once and a STOPPED connector's group is empty.
 
 Decided: the consumer leaves by unsubscribing before it is closed, because librdkafka sends no LeaveGroup for a static
-member that is closed; loses: where the broker is away, up to `LEAVE_S` at the end of a task.
+member that is closed; loses: if the broker is away, up to `LEAVE_S` at the end of a task.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ INSTANCE: Final = "group.instance.id"
 LEAVE_S: Final = 4.0
 _POLL_S: Final = 0.02
 FENCED_WAIT_S = 10.0
-"""How soon a worker that lost its membership knows it; only if it did not is a fenced task started again."""
+"""The time in which a worker that lost its membership notices; only if it did not is a fenced task restarted."""
 _FENCED: Final = KafkaError(KafkaError.FENCED_INSTANCE_ID).str()
 
 
@@ -45,7 +45,7 @@ class Fenced(Exception):
 
 
 def end_fenced(error: Fenced, host: TaskHost) -> None:
-    """Wait for the end if another worker runs this task now. Errors: RetriableError once this one does."""
+    """Wait for the end while another worker runs this task. Errors: RetriableError once this worker may."""
     said = False
     while not host.stop.wait(FENCED_WAIT_S):
         if host.may_move():
@@ -56,12 +56,12 @@ def end_fenced(error: Fenced, host: TaskHost) -> None:
 
 
 def is_fenced(error: KafkaError) -> bool:
-    """Whether a client's error says so; librdkafka wraps it into a fatal one."""
+    """True if a client's error says so; librdkafka wraps it into a fatal one."""
     return bool(error.code() == KafkaError.FENCED_INSTANCE_ID or _FENCED in error.str())
 
 
 def named_by_topics(consumer: Mapping[str, Any], signature: Callable[[], str]) -> Mapping[str, Any]:
-    """The consumer's settings, with a name that it shares only with a former consumer of the same `signature`."""
+    """Add a member name to the consumer's settings, shared only with a former one of the same `signature`."""
     try:
         return {**consumer, INSTANCE: with_topics(consumer[INSTANCE], signature())}
     except KafkaException as error:
@@ -74,7 +74,7 @@ def named_by_topics(consumer: Mapping[str, Any], signature: Callable[[], str]) -
 
 
 def leave(client: Any, group: str, instance: str) -> None:
-    """Take the consumer out of its group, with its partitions revoked; where that fails its session ends it."""
+    """Take the consumer out of its group, revoking its partitions; if that fails its session's end does."""
     until = time.monotonic() + LEAVE_S
     try:
         # Only a member that knows its id can leave; one that has just begun to join has none.

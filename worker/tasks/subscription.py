@@ -1,7 +1,8 @@
-"""The topics that a sink reads: those that are named, and all whose whole name a regular expression matches.
+"""The topics that a sink reads: the named ones, and all whose whole name matches a regular expression.
 
-Decided: matched here and not by librdkafka, because librdkafka takes POSIX expressions (neither `\\d` nor `(?:`), is
-content with the beginning of a name, and gives the broker's own topics; loses: a request for all names now and then.
+Decided: matched by the worker and not by librdkafka, because librdkafka takes POSIX expressions (neither `\\d` nor
+`(?:`), matches the beginning of a name alone, and includes the broker's own topics; loses: a request for all names now
+and then.
 """
 
 from __future__ import annotations
@@ -21,16 +22,16 @@ log = logging.getLogger(__name__)
 
 _TIMEOUT_S: Final = 5.0
 _AGAIN_S: Final = 5.0
-"""How soon to look again where the brokers did not answer, or no topic matched."""
+"""The pause before looking again if the brokers did not answer, or no topic matched."""
 
 
 class TopicSubscription:
-    """The topics that one consumer is subscribed to; for the consumer's own thread only."""
+    """The topics to which one consumer is subscribed; for the consumer's own thread only."""
 
     def __init__(
         self, topics: Collection[str], regex: str, look_every_s: float, closed: InternalTopics = ALL_OPEN
     ) -> None:
-        """Without `regex` it is these topics for good. `regex` matches no topic that is `closed`."""
+        """Without `regex` the topics are fixed. `regex` matches no topic that is `closed`."""
         self._named = frozenset(topics)
         self._regex = regex
         self._every_s = look_every_s
@@ -41,17 +42,17 @@ class TopicSubscription:
 
     @property
     def topics(self) -> frozenset[str]:
-        """The topics to which the consumer is subscribed."""
+        """The topics to which the consumer is subscribed now."""
         return self._current
 
     def signature(self, client: Any) -> str:
-        """What an assignment depends on: the subscription, and the partitions of its topics. Errors: KafkaException."""
+        """The inputs of an assignment: the subscription, and its topics' partitions. Errors: KafkaException."""
         there = client.list_topics(timeout=_TIMEOUT_S).topics
         mine = {topic: len(found.partitions) for topic, found in there.items() if self._reads(topic)}
         return repr((sorted(self._named), self._regex, sorted(mine.items())))
 
     def renew(self, client: Any, **callbacks: Callable[..., None]) -> None:
-        """Subscribe the consumer to the topics there are; lists the brokers' topics when it is time to."""
+        """Subscribe the consumer to the existing topics; lists the brokers' topics when due."""
         if time.monotonic() < self._look_at:
             return
         try:
@@ -72,7 +73,7 @@ class TopicSubscription:
         self._current = wanted
 
     def looks_in_s(self) -> float:
-        """In how many seconds the brokers' topics are listed again; never where none is looked for."""
+        """The seconds until the brokers' topics are listed again; infinite without a regex."""
         return max(0.0, self._look_at - time.monotonic()) if self._regex else math.inf
 
     def _matching(self, client: Any) -> frozenset[str]:

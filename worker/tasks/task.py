@@ -1,6 +1,6 @@
-"""A task's thread, states and end: what source and sink tasks have in common.
+"""A task's thread, states and end: the common part of source and sink tasks.
 
-A task is RUNNING only while it can move: while Spark is away it is shown as RESTARTING (and goes on by itself).
+A task is RUNNING only while it can move. While Spark is away it is shown as RESTARTING, and goes on by itself.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class Task(ABC):
         self._thread = threading.Thread(target=copy_context().run, args=(self._run,), name=name, daemon=True)
 
     def start(self) -> None:
-        """The task begins on its thread; one that is paused has none before it is resumed."""
+        """Start the task's thread; a paused task has none before it is resumed."""
         if self.is_paused:
             self._set(State.PAUSED)
         else:
@@ -72,7 +72,7 @@ class Task(ABC):
         self._host.resources.close()
 
     def join(self, timeout_s: float) -> bool:
-        """Whether the task ended within the time."""
+        """Wait for the task to end; True if it did within the time."""
         if not self._begun:
             self._set(State.UNASSIGNED)
             return True
@@ -80,14 +80,14 @@ class Task(ABC):
         return not self._thread.is_alive()
 
     def abandon(self) -> None:
-        """Its thread is left to itself: it stores no offset and reports no state any more."""
+        """Give up waiting for its thread; from now on it stores no offset and reports no state."""
         self.abandoned = True
         self.ask_to_stop()
         self._host.interrupts.begin()
         self.cancel()
 
     def engine_changed(self) -> None:
-        """Show what a Spark session that came or went means for this task, which goes on at once."""
+        """Show the task's state after a Spark session came or went, and wake it."""
         self._show()
         self._rouse()
 
@@ -96,7 +96,7 @@ class Task(ABC):
         return self._thread.ident is not None
 
     def _rouse(self) -> None:
-        """End what the task waits for; any thread may call."""
+        """End the task's wait; any thread may call."""
         self._wake.set()
 
     def wait(self, seconds: float) -> None:
@@ -105,7 +105,6 @@ class Task(ABC):
         self._wake.clear()
 
     def _moved(self, outcome: Outcome[Any]) -> None:
-        """Count what a batch moved, and tell it on DEBUG."""
         took_s = self.metrics.moved(list(outcome))
         if self._log.isEnabledFor(logging.DEBUG):
             place = "by a Spark job" if outcome.by_job else "in the worker"
@@ -113,7 +112,7 @@ class Task(ABC):
             self._log.debug("A batch %s in %.0f ms: %s", place, took_s * 1000, told)
 
     def recovered(self, failures: int) -> None:
-        """Say that a batch succeeded after so many attempts that failed, if any did."""
+        """Log that a batch succeeded after `failures` failed attempts, if any."""
         if failures:
             self._log.info("The task recovered after %d failed attempts and goes on", failures)
 
@@ -133,7 +132,7 @@ class Task(ABC):
 
     @abstractmethod
     def begin(self) -> None:
-        """Ready to move."""
+        """Get ready to move."""
 
     @abstractmethod
     def loop(self) -> None:
@@ -141,11 +140,11 @@ class Task(ABC):
 
     @abstractmethod
     def cancel(self) -> None:
-        """Cancel what Spark runs for this task; it ends soon."""
+        """Cancel the task's work in Spark; it ends soon."""
 
     @abstractmethod
     def end(self, failed: bool) -> None:
-        """Close everything, and store what was reached unless the task was abandoned."""
+        """Close everything, and store the reached offsets unless the task was abandoned."""
 
     def _run(self) -> None:
         with connector_context(self.id.connector, f"task-{self.id.task}"):
@@ -161,7 +160,7 @@ class Task(ABC):
             self._report_at_last()
 
     def _live(self) -> bool:
-        """Whether the task failed."""
+        """Run the task; True if it failed."""
         try:
             if self._host.stop.is_set():
                 return False
@@ -197,7 +196,7 @@ class Task(ABC):
                 self._report(state, text, restart)
 
     def _report(self, state: State, text: str | None, restart: AutoRestart) -> None:
-        """Report the state; what cannot be reported now is tried again, and does not end the task's thread."""
+        """Report the state; if that fails it is tried again later, and the task's thread goes on."""
         try:
             self._host.report(state, text, restart)
         except Exception:
@@ -219,7 +218,6 @@ class Task(ABC):
 
 
 def _told(one: PartitionResult) -> str:
-    """How far a batch got in one partition, for the log."""
     if one.partition is not None:
         place, upto = f"{one.partition.topic}-{one.partition.partition}", str(one.upto)
     else:

@@ -1,9 +1,9 @@
-"""The offsets of a source task whose records and offsets are of one transaction: exactly once, as KIP-618 says.
+"""The offsets of a source task that share transactions with its records: exactly once, as in KIP-618.
 
-    set ... set                          # after each batch, as with any store; nothing is sent
-    commit, where a boundary is reached  # offsets follow the records, then Kafka shows both
+    set ... set                       # after each batch, as with any store; nothing is sent
+    commit, if a boundary is reached  # offsets follow the records, then Kafka shows both
 
-What a batch reached counts for the task's next plan at once, and for everybody else once it is committed. After a
+The offsets of a batch count for the task's next plan at once, and for everybody else once they are committed. After a
 failure there is no way back to the plans of batches before the last: a transaction of several batches that is aborted
 ends the task, which starts again at its stored offsets.
 """
@@ -39,16 +39,16 @@ class Boundary:
     """When a transaction ends (`transaction.boundary`)."""
 
     interval_s: float
-    """So long after the first record; 0: with each batch; infinite: where the connector's plans say so."""
+    """Seconds after the first batch's end; 0: with each batch; infinite: as the connector's plans say."""
 
     @property
     def by_connector(self) -> bool:
-        """Whether the connector's plans say where."""
+        """True if the connector's plans set the boundaries."""
         return math.isinf(self.interval_s)
 
     @classmethod
     def of(cls, worker: WorkerConfig, connector: Mapping[str, str]) -> Boundary:
-        """That of a connector's config."""
+        """Read a connector's config."""
         given = framework_settings("source").parse(connector)
         boundary = given["transaction.boundary"].lower()
         if boundary == "connector":
@@ -60,7 +60,7 @@ class Boundary:
 
 
 class TransactionalOffsets(SourceOffsets):
-    """The offsets of one task, over the cluster's topic; for the task's own thread, but for `get`."""
+    """The offsets of one task, over the cluster's topic; for the task's own thread, except `get`."""
 
     def __init__(self, topic: OffsetTopic, connector: str, transactions: Transactions, boundary: Boundary) -> None:
         self._topic = topic
@@ -72,7 +72,7 @@ class TransactionalOffsets(SourceOffsets):
         self._due = 0.0
         self._pending: dict[str, tuple[SourcePartition, SourceOffset | None]] = {}
         self._committed: dict[str, SourceOffset | None] = {}
-        """Those of this task, which the topic's reader may not have met yet."""
+        """This task's commits, which the topic's reader may not have met yet."""
 
     @property
     def durable(self) -> int:
@@ -99,7 +99,7 @@ class TransactionalOffsets(SourceOffsets):
         self._topic.refresh()
 
     def flush(self) -> None:
-        """Nothing: `end_batch` and `commit` store."""
+        """Do nothing: `end_batch` and `commit` store."""
 
     def release(self, connector: str, partitions: Collection[SourcePartition]) -> bool:
         return bool(self._pending)
@@ -107,12 +107,12 @@ class TransactionalOffsets(SourceOffsets):
     # -- transactions --------------------------------------------------------------------------------------------------
 
     def number(self) -> int:
-        """A number that `durable` reaches once what was sent so far is committed."""
+        """A number that `durable` reaches once all that was sent so far is committed."""
         self._number += 1
         return self._number
 
     def end_batch(self, ends: TransactionEnd | None = None) -> None:
-        """Note that a batch is sent and its offsets are set; commit where that is due, or where its plan says so.
+        """Note that a batch is sent and its offsets are set; commit if that is due, or if its plan says so.
 
         Errors: as `commit`.
         """
@@ -128,19 +128,19 @@ class TransactionalOffsets(SourceOffsets):
         self.commit()
 
     def due_s(self) -> float:
-        """In how many seconds the open transaction is to be committed; infinity where none is."""
+        """The seconds until the open transaction is to be committed; infinite if none is open."""
         return max(0.0, self._due - time.monotonic()) if self._batches else math.inf
 
     def commit_if_due(self) -> None:
-        """Commit where the time of the open transaction is over. Errors: as `commit`."""
+        """Commit if the time of the open transaction is over. Errors: as `commit`."""
         if self.due_s() <= 0:
             self.commit()
 
     def commit(self) -> None:
-        """Commit the batches that have ended since the last commit, if any did. Errors: as `Transactions.commit`."""
+        """Commit the batches that have ended since the last commit, if any. Errors: as `Transactions.commit`."""
         if not self._batches:
             return
-        self._batches = 0  # one that fails is not committed again
+        self._batches = 0  # a failed commit is not tried again
         if self._transactions.has_begun or self._pending:
             self._transactions.commit(self._rows())
         self._committed |= {name: offset for name, (_, offset) in self._pending.items()}
@@ -148,9 +148,9 @@ class TransactionalOffsets(SourceOffsets):
         self._durable = self._number
 
     def abort(self) -> None:
-        """Take back a batch that failed. Errors: as `Transactions.abort`; TransactionLost if more than it is lost."""
+        """Take back a failed batch. Errors: as `Transactions.abort`; TransactionLost if others are lost with it."""
         if not self._transactions.is_touched:
-            return  # it has sent nothing: those before it can be committed
+            return  # it has sent nothing, so earlier ones can be committed
         lost, self._batches = self._batches, 0
         self._pending.clear()
         self._transactions.abort()
@@ -160,7 +160,7 @@ class TransactionalOffsets(SourceOffsets):
             ) from RetriableError("the task starts again at its stored offsets")
 
     def finish(self) -> None:
-        """Commit what is sent as the task ends, unless the connector has not ended the transaction: it comes again.
+        """Commit as the task ends, unless its connector bounds transactions: then the open one comes again.
 
         Errors: as `commit` and `give_up`.
         """
@@ -173,7 +173,7 @@ class TransactionalOffsets(SourceOffsets):
         self._pending.clear()
 
     def give_up(self) -> None:
-        """Abort what is not committed, for readers not to wait for it; a little is tried. Errors: as `abort`."""
+        """Abort the open transaction, for at most a moment, so that readers need not wait. Errors: as `abort`."""
         self._batches = 0
         self._transactions.abort(_GIVE_UP_S)
 

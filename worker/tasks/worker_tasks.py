@@ -56,11 +56,11 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class ExactlyOnce:
-    """What a worker has whose sources send their records and offsets in transactions."""
+    """A worker's means for sources that send their records and offsets in transactions."""
 
     offsets: OffsetTopic
     admission: Callable[[TaskId, int | None], Admission]
-    """That of a start of a task, with the generation of its task configs."""
+    """Makes that of a task's start, with the generation of its task configs."""
 
 
 class WorkerTasks:
@@ -78,11 +78,11 @@ class WorkerTasks:
         may_move: Callable[[], bool] = lambda: True,
         exactly_once: ExactlyOnce | None = None,
     ) -> None:
-        """The engine and the poll interval are those of the process; `exactly_once`: None where sources are not.
+        """`exactly_once`: None if sources are not; engine and poll interval are the process's.
 
         `topic_used` is called with each topic that a task uses, with every batch; `may_move` before each batch.
 
-        `owner`: whose members of their groups sink tasks are, as of `instance_id`.
+        `owner`: the owner of sink tasks' group members, as of `instance_id`.
         """
         self._config = config
         self._plugins = plugins
@@ -183,7 +183,6 @@ class WorkerTasks:
             task.engine_changed()
 
     def _boundary(self, kind: Kind, connector: Mapping[str, str]) -> Boundary | None:
-        """Of a source's transactions; None where it has none."""
         return Boundary.of(self._config, connector) if kind == "source" and self._exactly_once is not None else None
 
     def _context(
@@ -228,7 +227,7 @@ class WorkerTasks:
         named = [*(framework["topics"] or []), *retry]
         closed = InternalTopics.closed_to(host.id.connector, self._config.values)
         subscription = TopicSubscription(named, framework["topics.regex"] or "", every_s, closed)
-        # A connector's own name is taken as it is.
+        # A connector's own name is used unchanged.
         ours = consumer.get(INSTANCE) == instance_id(self._owner, host.id.connector, host.id.task)
 
         def begun() -> Mapping[str, Any]:
