@@ -28,10 +28,15 @@ class ScratchFolder(tempfile.TemporaryDirectory[str]):
 
     def __init__(self, parent: Path, purpose: str) -> None:
         super().__init__(prefix=f"{_PREFIX}{purpose}-", dir=parent, ignore_cleanup_errors=True)
-        lock = _locked(Path(self.name))
-        self.is_held = lock is not None
-        if lock is not None:
-            weakref.finalize(self, os.close, lock)
+        self._lock = _locked(Path(self.name))
+        self.is_held = self._lock is not None
+        if self._lock is not None:
+            weakref.finalize(self, os.close, self._lock)
+
+    def outlive_exec(self) -> None:
+        """Let the program that this process becomes by `exec` hold the folder, for as long as it lives."""
+        assert self._lock is not None
+        os.set_inheritable(self._lock, True)
 
 
 def scratch_folder(purpose: str, shared_memory: bool = False, parent: Path | None = None) -> ScratchFolder:

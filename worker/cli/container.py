@@ -28,6 +28,7 @@ def exec_worker(mode: str, connectors: Sequence[Path], base: Path | None, enviro
         print(f"headrace: {name} is no setting; for {meant} write __ for _ and ___ for -", file=sys.stderr)
     # It may hold secrets, so only this user can read it.
     folder = scratch_folder("worker")
+    folder.outlive_exec()
     file = Path(folder.name, "worker.properties")
     file.write_text(javaproperties.dumps(props, timestamp=False), encoding="iso-8859-1")
     command = Path(sys.executable).with_name(f"connect-{mode}")

@@ -260,9 +260,10 @@ class WorkerConnector:
     def _shut_down(self) -> None:
         with self._changed:
             waiting, self._waiting = self._waiting, None
+            left, self._work = self._work, deque()
         if waiting is not None:
             waiting[1].set_exception(Overtaken(f"Connector {self.name} is shutting down"))
-        for work in self._work:
+        for work in left:
             work()
         try:
             self._stop_instance()

@@ -6,6 +6,7 @@ import errno
 import os
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -41,6 +42,34 @@ def test_a_folder_lives_as_long_as_its_process(temp: Path) -> None:
         other.kill()
         other.wait()
     assert folder.is_dir()
+    scratch.scratch_folder("mine").cleanup()
+    assert list(temp.iterdir()) == []
+
+
+_BECOME = """
+import os, sys
+from headrace.plugins.scratch import scratch_folder
+folder = scratch_folder("test")
+folder.outlive_exec()
+print(folder.name, flush=True)
+os.execv(sys.executable, [sys.executable, "-c", "import sys; sys.stdin.read()"])
+"""
+
+
+def test_a_folder_lives_as_long_as_what_its_process_became(temp: Path) -> None:
+    environment = {**os.environ, "TMPDIR": str(temp)}
+    with subprocess.Popen(
+        [sys.executable, "-c", _BECOME], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment
+    ) as other:
+        assert other.stdout is not None
+        folder = Path(other.stdout.readline().strip())
+        command = Path(f"/proc/{other.pid}/cmdline")
+        while b"scratch" in command.read_bytes():
+            time.sleep(0.01)
+        scratch.scratch_folder("mine").cleanup()
+        assert folder.is_dir()
+        other.kill()
+        other.wait()
     scratch.scratch_folder("mine").cleanup()
     assert list(temp.iterdir()) == []
 
