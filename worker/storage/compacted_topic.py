@@ -163,6 +163,13 @@ class CompactedTopic:
             except RetriableError as error:
                 raise ConnectError(str(error)) from error
 
+    def withdraw(self) -> None:
+        """Drop what was sent and has not arrived, which else would follow once the brokers answer; its futures fail."""
+        with self._sending:
+            producer = self._producer
+        if producer is not None:
+            producer.purge()
+
     def stop(self, timeout_s: float = 5.0) -> None:
         """Wait for sent records, or give them up after `timeout_s`; then stop reading and writing."""
         until = time.monotonic() + timeout_s

@@ -160,13 +160,11 @@ class OffsetTopic(SourceOffsets):
     def release(self, connector: str, partitions: Collection[SourcePartition]) -> bool:
         with self._lock:
             places = [_PartitionKey(connector, partition_name(partition)) for partition in partitions]
-            given_up = [
-                changes.pop(place)
-                for changes in (self._changed, self._under_way)
-                for place in places
-                if place in changes
-            ]
-            return bool(given_up)
+            unsent = [self._changed.pop(place) for place in places if place in self._changed]
+            sent = [self._under_way.pop(place) for place in places if place in self._under_way]
+        if sent:
+            self._topic.withdraw()  # the next flush sends those of other tasks again
+        return bool(unsent or sent)
 
     def flush(self) -> None:
         """Store offsets; those missing after `offset.flush.timeout.ms` are logged and left to the next flush."""

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from concurrent.futures import Future
 
 from headrace.config.worker.config import WorkerConfig
+from headrace.plugins.errors import RetriableError
 from headrace.worker.storage.compacted_topic import Record, TopicSettings
 
 CONFIG = WorkerConfig.distributed(
@@ -103,6 +104,11 @@ class FakeTopic:
             sent = [self.send(key, value) for key, value in records]
         for one in sent:
             one.result(timeout_s)
+
+    def withdraw(self) -> None:
+        held, self.log.held = self.log.held or [], None
+        for _, _, future in held:
+            future.set_exception(RetriableError("withdrawn"))
 
     def stop(self) -> None:
         self.log.topics.remove(self)

@@ -212,6 +212,18 @@ def test_released_offsets_are_not_written_later(log: FakeLog, join: Join) -> Non
     assert KEY not in [key for key, _ in log.pairs()[1:]]
 
 
+def test_released_offsets_that_are_on_their_way_do_not_arrive(log: FakeLog, join: Join) -> None:
+    store = join()
+    log.held = []
+    store.set("c", FILE, {"position": 2})
+    store.set("d", FILE, {"position": 7})
+    store.flush()
+    assert store.release("c", [FILE])
+    store.flush()  # learns that the other one failed, too
+    store.flush()
+    assert log.pairs() == [('["d",{"filename":"/tmp/a"}]', '{"position":7}')]
+
+
 def test_what_arrived_is_not_released(log: FakeLog, join: Join) -> None:
     store = join()
     log.topics[0].lags = True
