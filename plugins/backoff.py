@@ -1,8 +1,8 @@
-"""How long to wait before the next attempt: the one formula of everything that tries again.
+"""Pause before the next attempt: the one formula of all retries.
 
-Decided: a class of ours instead of `tenacity`, because those who wait are mostly no functions to be called again: a
-task that waits on its own events, an alarm of a scheduler, the due time in a record's header, a thread that watches a
-driver; all that they share is the length of the pause; loses: tenacity's other ways of waiting and of giving up.
+Decided: a class of ours instead of `tenacity`, because most retries are not function calls (a task that waits on its
+own events, a scheduler's alarm, a due time in a record's header, a thread that watches a driver) and share only the
+length of the pause; loses: tenacity's other ways of waiting and of giving up.
 """
 
 from __future__ import annotations
@@ -13,19 +13,19 @@ from dataclasses import dataclass
 from typing import Final
 
 _MOST_DOUBLED: Final = 62
-"""Doublings after which every `most` is reached; a float holds them."""
+"""Doublings after which every `most` is reached and a float does not overflow."""
 
 
 @dataclass(frozen=True)
 class Backoff:
-    """Pauses that double with each failure in a row, from `first` up to `most`; seconds, or another unit of time."""
+    """Pauses that double with each failure in a row, from `first` to `most`; seconds, or another unit of time."""
 
     first: float
     most: float
     spread: float = 0.0
-    """The part of a pause that is random, from 0 to 1, so that many who failed together do not come back together."""
+    """Random part of a pause, from 0 to 1, so that callers that failed together do not retry together."""
 
     def pause(self, failures: int, chance: Callable[[], float] = random.random) -> float:
-        """The pause after so many failures in a row, 1 or more; `chance` draws from 0 to 1."""
+        """Return the pause after `failures` failures in a row, 1 or more; `chance` draws from 0 to 1."""
         longest = min(self.first * 2.0 ** min(failures - 1, _MOST_DOUBLED), self.most)
         return longest * (1 - self.spread + self.spread * chance()) if self.spread else longest

@@ -1,4 +1,4 @@
-"""Checks what a plugin's class declares when it is loaded, so that an author's slip is named and not met as a crash."""
+"""Checks a plugin class when it is loaded, so that an author's slip is named instead of causing a crash."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from headrace.config.settings import Settings
 
 
 def fault_of(kind: str, loaded: Any) -> str | None:
-    """Return why this cannot be a plugin of this kind, naming the member that is wrong; None where nothing is."""
+    """Return why `loaded` cannot be a plugin of this kind, naming the wrong member; None if it can."""
     if not isinstance(loaded, type):
         return "is not a class"
     if kind == "config_provider":
         return None if issubclass(loaded, ConfigProvider) else "is no subclass of ConfigProvider"
-    from headrace.plugins import contracts  # loads Spark, which config providers are needed before
+    from headrace.plugins import contracts  # loads Spark; config providers are needed earlier
 
     tasks = {"source": contracts.SourceTask, "sink": contracts.SinkTask}
     bases: dict[str, type] = {

@@ -1,15 +1,15 @@
-"""Finds plugins: what pip installed, and what lies on `plugin.path`; each answers to its Java class name and aliases.
+"""Finds plugins: those that pip installed and those on `plugin.path`; each has its Java class name and aliases.
 
-A distribution declares its plugins as entry points, one group per kind, the entry's name being the class name that
-connector configs use:
+A distribution declares its plugins as entry points, with one group for each kind. The entry's name is the class name
+that connector configs use:
 
     [project.entry-points."headrace.sink"]
     "org.example.MySinkConnector" = "my_package:MySinkConnector"
 
-A class is only ever looked up among these, never imported because a configuration names it.
+A class is only looked up among these; it is never imported because a config names it.
 
-Java plugins lie on `plugin.path` as jars (`jars/`). What runs a kind of them is an entry point of the group
-`headrace.jar_plugin`, named like the kind: a function that makes a class of a `JarPlugin`.
+Java plugins are jars on `plugin.path` (`jars/`). An entry point of the group `headrace.jar_plugin`, named like the
+kind, runs plugins of that kind: a function that makes a class of a `JarPlugin`.
 """
 
 from __future__ import annotations
@@ -42,67 +42,67 @@ KINDS: Final = {
     "header_converter": "HeaderConverter",
     "config_provider": "ConfigProvider",
 }
-"""The kinds of plugins in the order in which they are listed, each with the suffix that its aliases leave out."""
+"""Kinds of plugins in the order of listings, each with the suffix that aliases omit."""
 
 LISTED: Final = tuple(kind for kind in KINDS if kind != "config_provider")
-"""The kinds that connectors' configs name; as in Connect, REST tells nothing of the others."""
+"""Kinds that connector configs name; as in Connect, REST does not list the others."""
 
 CONNECTORS: Final = ("sink", "source")
 
 
 class BrokenPluginError(ConfigError):
-    """A plugin was found and cannot be loaded."""
+    """A plugin was found but cannot be loaded."""
 
 
 class UnknownPluginError(ConfigError):
-    """No plugin answers to this name, or more than one does."""
+    """No plugin has this name, or more than one does."""
 
 
 @dataclass(frozen=True)
 class PluginEntry:
-    """A plugin that was found; its code runs with `load`, not before."""
+    """A plugin that was found; none of its code runs before `load`."""
 
     class_name: str
     kind: str
     entry_point: EntryPoint = field(compare=False)
     location: str = "installed"
     same_in_jar: JarPlugin | None = field(default=None, compare=False, kw_only=True)
-    """The Java plugin of its name, if `plugin.path` has one."""
+    """Java plugin of the same name on `plugin.path`, if any."""
     others: tuple[PluginEntry, ...] = field(default=(), compare=False, kw_only=True)
-    """The plugin's other versions."""
+    """Other versions of the plugin."""
 
     @property
     def versions(self) -> tuple[PluginEntry, ...]:
-        """All versions, in their order."""
+        """All versions, oldest first."""
         if not self.others:
             return (self,)
         return tuple(sorted((*self.others, self), key=lambda one: BY_VERSION(one.version or "")))
 
     @property
     def from_jar(self) -> bool:
-        """Whether it is a Java plugin, which runs in Java only."""
+        """True for a Java plugin, which only runs in Java."""
         return False
 
     @property
     def has_java_class(self) -> bool:
-        """Whether a Java class of its name is at hand."""
+        """True if a Java class of this name is available."""
         return self.in_java is not None
 
     @property
     def in_java(self) -> JarPlugin | None:
-        """The Java class of its name: that of a jar, or Connect's own; None where there is none."""
+        """Java class of this name: that of a jar or Connect's own; None if there is none."""
         return self.same_in_jar or connects_own(self.kind, self.class_name)
 
     @property
     def source(self) -> str:
-        """Where its distribution lies; one that is installed and on `plugin.path` is one and the same."""
+        """Folder of its distribution: the same for one that is both installed and on `plugin.path`."""
         distribution = self.entry_point.dist
         return self.location if distribution is None else str(Path(str(distribution.locate_file(""))).resolve())
 
     def load(self) -> type[Any]:
-        """The plugin's class.
+        """Import and return the plugin's class.
 
-        Errors: BrokenPluginError, whatever its import raised, and where a declaration is missing.
+        Errors: BrokenPluginError for whatever the import raises, and if a declaration is missing.
         """
         try:
             loaded: type[Any] = self.entry_point.load()
@@ -116,7 +116,7 @@ class PluginEntry:
 
     @property
     def implementation(self) -> str:
-        """What it is, whatever its name: one thing under two names has one alias."""
+        """Identity regardless of the name: one implementation under two names has one alias."""
         return self.entry_point.value
 
     def _broken(self, why: str) -> BrokenPluginError:
@@ -126,7 +126,7 @@ class PluginEntry:
 
     @cached_property
     def version(self) -> str | None:
-        """The version that the class gives; None if it gives none or cannot be loaded."""
+        """Version that the class gives; None if it gives none or cannot be loaded."""
         try:
             version = getattr(self.load(), "version", None)
         except BrokenPluginError as e:
@@ -135,7 +135,7 @@ class PluginEntry:
         return version if isinstance(version, str) else None
 
     def aliases(self) -> set[str]:
-        """Its short names: without package, and that without the suffix of its kind; `X$Value` also as `Value`."""
+        """Return short names: without package, and without the suffix of the kind; `X$Value` also as `Value`."""
         simple = self.class_name.rpartition(".")[2]
         names = {simple, simple.rpartition("$")[2]}
         suffix = KINDS[self.kind]
@@ -144,7 +144,7 @@ class PluginEntry:
 
 @dataclass(frozen=True)
 class JarEntry(PluginEntry):
-    """A Java plugin; `entry_point` is what makes classes of its kind."""
+    """A Java plugin; `entry_point` makes classes of its kind."""
 
     jar: JarPlugin = field(kw_only=True)
 
@@ -160,16 +160,16 @@ class JarEntry(PluginEntry):
 
     @property
     def source(self) -> str:
-        """Its plugin's folder or jar."""
+        """Folder or jar of the plugin."""
         return str(self.jar.location)
 
     @property
     def implementation(self) -> str:
-        """The Java class."""
+        """Jar location and Java class."""
         return f"{self.jar.location}:{self.class_name}"
 
     def load(self) -> type[Any]:
-        """The class that stands for it. Errors: BrokenPluginError, whatever the host or the plugin raised."""
+        """Return the Python class that represents it. Errors: BrokenPluginError for any error of host or plugin."""
         try:
             made: type[Any] = self.entry_point.load()(self.jar)
         except Exception as e:
@@ -178,7 +178,7 @@ class JarEntry(PluginEntry):
 
     @cached_property
     def version(self) -> str | None:
-        """The version that its jar gives: listing plugins starts no JVM."""
+        """Version that the jar gives, so that listing plugins starts no JVM."""
         return self.jar.version
 
     def _broken(self, why: str) -> BrokenPluginError:
@@ -188,7 +188,7 @@ class JarEntry(PluginEntry):
 
 
 class Plugins:
-    """All plugins that were found."""
+    """All plugins found."""
 
     def __init__(self, plugins: Iterable[PluginEntry], paths: Sequence[str] = ()) -> None:
         unique: dict[tuple[str, str], PluginEntry] = {}
@@ -213,7 +213,7 @@ class Plugins:
             log.warning(text, ", ".join(names), used if used == "installed" else f"in {used}", other)
         self._plugins = sorted(unique.values(), key=lambda p: (list(KINDS).index(p.kind), p.class_name))
         self.paths = list(paths)
-        """The paths put on `sys.path` for them; other Python processes that run plugins need them too."""
+        """Paths added to `sys.path` for plugins; other Python processes that run plugins need them too."""
         self._aliases: dict[str, set[str]] = {}
         for plugin in self._plugins:
             for alias in plugin.aliases():
@@ -233,10 +233,12 @@ class Plugins:
         mode: DiscoveryMode = DiscoveryMode.HYBRID_WARN,
         kinds: Collection[str] = KINDS,
     ) -> Plugins:
-        """Find the plugins of these kinds, installed and on `plugin_path`, which comes last on `sys.path`.
+        """Find plugins of these kinds, installed and on `plugin_path`, which is appended to `sys.path`.
 
-        Where a Java plugin has the class name of a Python one, it is used if it is named in `java_first`. The mode is
-        for Java plugins. Errors: ConfigError in the mode `hybrid_fail` where one lacks its manifest.
+        If a Java and a Python plugin have the same class name, the Java one is used if `java_first` names it. `mode` is
+        for Java plugins.
+
+        Errors: ConfigError in the mode `hybrid_fail` if a Java plugin has no manifest.
         """
         found = list(_installed())
         paths: list[str] = []
@@ -256,10 +258,10 @@ class Plugins:
         return cls(plugin for plugin in _installed() if _distribution(plugin.entry_point) == "headrace")
 
     def beside(self, connector: PluginClass) -> Plugins:
-        """The plugins as this connector finds them: Java plugins of its own folder come before all others.
+        """Return the plugins as this connector sees them: Java plugins of its own folder come first.
 
-        As in Connect, a Java plugin works with the classes of its folder only. A version that a config names comes
-        first all the same.
+        As in Connect, a Java plugin only works with classes of its folder. A version named in a config still has
+        precedence.
         """
         own = self._in_folders.get(connector.source, {}) if isinstance(connector, JarEntry) else {}
         found = copy(self)
@@ -267,24 +269,24 @@ class Plugins:
         return found
 
     def all_versions(self, *kinds: str) -> list[PluginEntry]:
-        """The plugins of these kinds, each version; as `of_kind`, which gives the latest."""
+        """Return plugins of these kinds in every version; `of_kind` returns only the latest."""
         return [version for plugin in self.of_kind(*kinds) for version in plugin.versions]
 
     def of_kind(self, *kinds: str) -> list[PluginEntry]:
-        """The plugins of these kinds, sorted by kind and class name."""
+        """Return plugins of these kinds, sorted by kind and class name."""
         return [plugin for plugin in self._plugins if plugin.kind in kinds]
 
     def full_name(self, name: str) -> str | None:
-        """The class name that a name of any kind stands for; None where none or several things answer to it."""
+        """Resolve a name of any kind to a class name; None if it is unknown or ambiguous."""
         if any(plugin.class_name == name for plugin in self._plugins):
             return name
         names = self._aliases.get(name, set())
-        # One implementation under the names of several vendors answers to the short name that these share.
+        # One implementation under several vendors' names has the short name that they share.
         things = {plugin.implementation for plugin in self._plugins if plugin.class_name in names}
         return min(names) if len(names) == 1 or len(things) == 1 else None
 
     def find(self, kind: str, name: str) -> PluginEntry:
-        """The plugin of this kind that answers to `name`; the kind `connector` means sources and sinks.
+        """Return the plugin of this kind by name or alias; the kind `connector` means sources and sinks.
 
         Errors: UnknownPluginError in Connect's words.
         """
@@ -296,7 +298,7 @@ class Plugins:
         raise UnknownPluginError(Problem(_key(kind), name, self._unknown(kinds, name)))
 
     def chosen(self, kind: str, name: str, config: Mapping[str, str | None]) -> PluginEntry:
-        """The connector of this kind and name, in the version that its config wants.
+        """Return the connector of this kind and name, in the version that its config asks for.
 
         Errors: UnknownPluginError in Connect's words.
         """
@@ -307,10 +309,7 @@ class Plugins:
         return found
 
     def named(self, name: str) -> PluginEntry:
-        """The plugin of any kind that answers to `name`.
-
-        Errors: UnknownPluginError.
-        """
+        """Return the plugin of any kind by name or alias. Errors: UnknownPluginError."""
         full = self.full_name(name)
         for plugin in self._plugins:
             if plugin.class_name == full:
@@ -332,7 +331,6 @@ class Plugins:
 
 
 def _preferred(plugin: PluginEntry, own: PluginEntry | None) -> PluginEntry:
-    """The plugin of the connector's own folder, if there is one; else the given plugin."""
     if own is None or plugin.kind in CONNECTORS:
         return plugin
     if not isinstance(plugin, JarEntry):
@@ -341,7 +339,10 @@ def _preferred(plugin: PluginEntry, own: PluginEntry | None) -> PluginEntry:
 
 
 def _latest(plugins: Iterable[PluginEntry]) -> Iterator[PluginEntry]:
-    """The plugins, and of Java plugins of several versions the latest, with the others, where the first stands."""
+    """Yield each Java plugin once, in its latest version with the others attached, at its first place; others as given.
+
+    A Java plugin whose version was already found in another place is yielded too, as a duplicate.
+    """
     given = list(plugins)
     jars: dict[tuple[str, str], list[JarEntry]] = {}
     for plugin in given:
@@ -351,7 +352,7 @@ def _latest(plugins: Iterable[PluginEntry]) -> Iterator[PluginEntry]:
         if not isinstance(plugin, JarEntry):
             yield plugin
         elif same := jars.pop((plugin.kind, plugin.class_name), ()):
-            # One version in two places is one version: the first place counts, and the log says so.
+            # The same version in two places: the first one counts, and the log names both.
             versions = {one.version: one for one in reversed(same)}
             *older, latest = sorted(versions.values(), key=lambda one: BY_VERSION(one.version or ""))
             yield replace(latest, others=tuple(older))
@@ -393,7 +394,7 @@ def _of(distribution: Distribution, place: Path) -> Iterator[PluginEntry]:
 
 
 def _places(element: Path) -> list[Path]:
-    """The places that an element of `plugin.path` puts on `sys.path`: itself, or the wheels, zips and folders in it."""
+    """Return what an element of `plugin.path` adds to `sys.path`: itself, or wheels, zips and folders in it."""
     if not element.exists():
         log.error("plugin.path names %s, which does not exist. It is left out.", element)
         return []
@@ -402,7 +403,6 @@ def _places(element: Path) -> list[Path]:
 
 
 def _of_jars(plugin_path: Sequence[str], mode: DiscoveryMode) -> Iterator[JarEntry]:
-    """The Java plugins; of each kind something makes classes."""
     makers = {entry.name: entry for entry in entry_points(group="headrace.jar_plugin")}
     for jar in scan(plugin_path, mode):
         yield JarEntry(jar.class_name, jar.kind, makers[jar.kind], str(jar.location), jar=jar)

@@ -1,4 +1,4 @@
-"""The errors that plugins raise and the worker understands; free of Spark, for the control plane to read."""
+"""Errors that plugins raise and the worker understands; free of Spark, for the control plane."""
 
 from __future__ import annotations
 
@@ -11,30 +11,32 @@ class RetriableError(Exception):
 
 
 class LoginRefused(Exception):
-    """A system outside refuses the login: no retry of the task helps, a new start may, since it reads the config's
-    variables anew and passwords are changed."""
+    """An outside system refuses the login.
+
+    Retries do not help; a restart may, since it resolves the config's variables anew and passwords may have changed.
+    """
 
 
 class RecordFailure(NamedTuple):
     """One record that a sink's writer could not write."""
 
     row: int
-    """Its index among the rows of the `write` that raised; for `finish` among all rows that the writer was given."""
+    """Index among the rows of the `write` that raised; for `finish` among all rows that the writer got."""
     message: str
     retriable: bool = False
-    """Whether it may succeed when it is tried again."""
+    """True if a retry may succeed."""
     stage: str | None = None
-    """Where it failed, if not in the writer's own work: a stage of Connect's, such as TRANSFORMATION."""
+    """Connect's stage of the failure, such as TRANSFORMATION, if it was not in the writer's own work."""
     class_name: str | None = None
-    """The class that failed, with `stage`."""
+    """Class that failed, with `stage`."""
 
 
 class RecordsFailed(Exception):
-    """Some records of a batch cannot be written, raised by a writer's `write` or `finish`.
+    """Raised by a writer's `write` or `finish` if some records of a batch cannot be written.
 
-    With `failures` these records alone were not written: all others that this call was about are, and from `finish`
-    `part` is what it would have answered. Without: nothing that the writer was given counts as written, and the worker
-    finds out which records are to blame by giving new writers ever smaller parts of the batch.
+    With `failures`: exactly these records were not written; all others of this call were. From `finish`, `part` is the
+    answer it would have returned. Without: none of the writer's rows counts as written. The worker then finds the bad
+    records by giving ever smaller parts of the batch to new writers.
     """
 
     def __init__(self, message: str, failures: Sequence[RecordFailure] = (), part: bytes = b"") -> None:
@@ -51,4 +53,4 @@ class DataError(Exception):
 
 
 class StoppedError(Exception):
-    """The task was asked to end while it waited: that is no failure."""
+    """The task was asked to end while it waited; not a failure."""

@@ -1,10 +1,10 @@
-"""HTTP for plugins within `connector.allowed.hosts`: each connection goes to an address that was looked at.
+"""HTTP for plugins within `connector.allowed.hosts`: connects only to addresses that were checked.
 
     httpx.Client(transport=GatedTransport(AllowedHosts.of(self.worker), context), trust_env=False)
 
 Decided: the transport's pool gets another network backend by a private attribute of httpx, because its public ways
-resolve the name a second time (a name may have another address by then) or mix up the TLS sessions of two names at one
-address; loses: a new version of httpx can break it, which a test would show.
+resolve the name a second time (which may give another address) or mix up the TLS sessions of two names at one address;
+loses: a new version of httpx can break it, which a test would show.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from headrace.config.worker.allowed_hosts import ALLOWED_HOSTS, AllowedHosts
 
 
 class GatedTransport(httpx.HTTPTransport):
-    """Sends requests to allowed hosts, redirects included; a proxy has to be one, too.
+    """Sends requests only to allowed hosts, also after redirects; a proxy must be allowed, too.
 
     Errors: those of httpx; ConfigError and HostUnknown of `AllowedHosts.check`.
     """
@@ -31,14 +31,14 @@ class GatedTransport(httpx.HTTPTransport):
         self._pool._network_backend = _GatedBackend(allowed)
 
     def handle_request(self, request: httpx.Request) -> httpx.Response:
-        """Send the request. What a proxy is to reach is judged before: it resolves the name by itself."""
+        """Send the request. With a proxy the target is checked first, since the proxy resolves the name itself."""
         if self._is_proxied:
             self._allowed.check(ALLOWED_HOSTS, request.url.host)
         return super().handle_request(request)
 
 
 class _GatedBackend(httpcore.SyncBackend):
-    """Connects to one of the addresses that were judged; TLS goes on to be for the name."""
+    """Connects to one of the checked addresses; TLS still verifies the name."""
 
     def __init__(self, allowed: AllowedHosts) -> None:
         self._allowed = allowed
@@ -51,7 +51,6 @@ class _GatedBackend(httpcore.SyncBackend):
         local_address: str | None = None,
         socket_options: Iterable[Any] | None = None,
     ) -> httpcore.NetworkStream:
-        """Connect to the first address that answers."""
         failure: Exception = httpcore.ConnectError(f"no address is known for the host {host}")
         for address in self._allowed.check(ALLOWED_HOSTS, host):
             try:

@@ -1,4 +1,4 @@
-"""How long to pause between two looks at something idle, where many things are looked at."""
+"""Pause between two polls of something idle, if many are polled."""
 
 from __future__ import annotations
 
@@ -9,5 +9,5 @@ _ALL_PER_S: Final = 200.0
 
 
 def idle_pause_s(count: int) -> float:
-    """The pause where so many are looked at: 0.1 s while few, up to 0.5 s while many; together 200 looks a second."""
+    """Return the pause for `count` polled things: 0.1 s to 0.5 s, in between 200 polls a second in all."""
     return min(max(_LEAST_S, count / _ALL_PER_S), _MOST_S)

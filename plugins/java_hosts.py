@@ -1,7 +1,7 @@
-"""Where a worker and the Java hosts of its process meet: rooms that may not import each other.
+"""Link between a worker and the Java hosts of its process, whose rooms may not import each other.
 
-The worker says how hosts are to be started and when a logger has got another level, and asks for metrics;
-`connectors/java/hosts.py` answers once a Java plugin was needed. Until then nothing here starts a host.
+The worker sets how hosts are started, passes on changed log levels, and asks for metrics. `connectors/java/hosts.py`
+fills it in once a Java plugin is needed. Until then nothing here starts a host.
 """
 
 from __future__ import annotations
@@ -18,41 +18,41 @@ class RunningHosts(Protocol):
 
     @property
     def pid(self) -> int | None:
-        """The process id of the host that new plugins start in; None while there is none."""
+        """Process id of the host in which new plugins start; None if there is none."""
 
     def set_levels(self) -> None:
         """Give their loggers the levels of this process."""
 
     def samples(self) -> Sequence[Sample]:
-        """The numbers of their beans."""
+        """Return the numbers of their beans."""
 
 
 class JavaHosts:
-    """What the one side knows of the other."""
+    """Start options of the hosts, and the running hosts."""
 
     def __init__(self) -> None:
         self.heap: str | None = None
-        """The most heap that a host's JVM may have, as `-Xmx` takes it; None for the JVM's own choice."""
+        """Maximum heap of a host's JVM, as `-Xmx` takes it; None for the JVM's own choice."""
         self.options: Sequence[str] = ()
-        """Further options of its JVM."""
+        """More options of its JVM."""
         self.worker_file: Path | None = None
-        """The worker's properties file; None where a process has none."""
+        """Properties file of the worker; None if the process has none."""
 
         self.running: RunningHosts | None = None
-        """The hosts; None until one was started."""
+        """The hosts; None until the first start."""
 
     def levels_changed(self) -> None:
-        """Give the hosts' loggers the levels that loggers of these names have here now."""
+        """Give the hosts' loggers the current levels of the loggers of this process."""
         if self.running is not None:
             self.running.set_levels()
 
     @property
     def pid(self) -> int | None:
-        """The process id of the host that new plugins start in; None while there is none."""
+        """Process id of the host in which new plugins start; None if there is none."""
         return None if self.running is None else self.running.pid
 
     def samples(self) -> Sequence[Sample]:
-        """The numbers of the beans of plugins; none while no host runs, or where it does not answer soon."""
+        """Return the numbers of the plugins' beans; none if no host runs or none answers soon."""
         return () if self.running is None else self.running.samples()
 
 

@@ -1,4 +1,4 @@
-"""log4j's levels, which the worker's log and that of its Java hosts have in common."""
+"""log4j's levels, shared by the logs of the worker and of its Java hosts."""
 
 from __future__ import annotations
 
@@ -16,4 +16,4 @@ LEVELS: Final[Mapping[str, int]] = {
     "TRACE": 5,
     "ALL": 1,
 }
-"""In falling order, as Python counts them."""
+"""In falling order, with Python's numbers."""

@@ -1,4 +1,4 @@
-"""Partitions, offsets and how far a batch got in each partition; free of Spark, for the control plane to read."""
+"""Partitions, offsets and the progress of a batch in each partition; free of Spark, for the control plane."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 SourcePartition = Mapping[str, Any]
-"""A part of a source with its own offsets, as in Connect: `{"filename": "/tmp/a"}`; values are JSON primitives."""
+"""Part of a source with its own offsets, as in Connect: `{"filename": "/tmp/a"}`; values are JSON primitives."""
 
 SourceOffset = Mapping[str, Any]
-"""How far a source partition was read: `{"position": 34, "line": 3}`; values are JSON primitives.
+"""Position in a source partition: `{"position": 34, "line": 3}`; values are JSON primitives.
 
-Members whose names begin with `_` are stored like the others, but not shown to operators.
+Members whose names begin with `_` are stored, but not shown to operators.
 """
 
 
@@ -31,51 +31,51 @@ class TopicPartition(NamedTuple):
 
 
 class Stop(StrEnum):
-    """Why a batch went no further in a partition."""
+    """Reasons why a batch stopped in a partition."""
 
     UNKNOWN = "unknown"
-    """A schema not met before: resolve it and go on."""
+    """New schema: resolve it and go on."""
     RETRY = "retry"
-    """The outside system could not take more now."""
+    """The outside system accepts no more for now."""
     FATAL = "fatal"
     """This record cannot be processed."""
     AS_RECORDS = "as records"
-    """What comes next cannot be copied as it is (`CopyingReader`): read it as records."""
+    """The next rows cannot be copied unchanged (`CopyingReader`): read them as records."""
 
 
 class TransactionEnd(StrEnum):
-    """How a source that bounds its transactions itself ends one."""
+    """How a source that bounds its own transactions ends one."""
 
     COMMIT = "commit"
     ABORT = "abort"
-    """Nobody ever sees its records, and they do not come again: their offsets are stored all the same."""
+    """Its records never become visible and do not come again: their offsets are stored all the same."""
 
 
 class Deliveries(Enum):
-    """Of which of a batch's rows a source wants to know where they stand in Kafka."""
+    """Rows of a batch whose positions in Kafka a source wants to know."""
 
     NONE = "none"
     LAST = "last"
-    """Of the last one, in `PartitionResult.deliveries`; costs a little a batch."""
+    """The last one, in `PartitionResult.deliveries`; costs little for each batch."""
     ALL = "all"
-    """Of each one, in `PartitionResult.acknowledged`; only for sources that run in the worker's own process."""
+    """All, in `PartitionResult.acknowledged`; only for sources that run in the worker process."""
 
 
 class Delivery(NamedTuple):
-    """A source's row that Kafka acknowledged, and where it stands there."""
+    """A source row acknowledged by Kafka, with its position there."""
 
     source_offset: SourceOffset
     offset: int
-    """In the Kafka partition that the row went to."""
+    """In the Kafka partition of the row."""
     timestamp: int
-    """The record's; units: milliseconds since 1970, -1 where it is not known."""
+    """Of the record; units: milliseconds since 1970, -1 if unknown."""
 
 
 @dataclass(frozen=True)
 class PartitionResult:
-    """How far a batch got in one partition: everything up to and including `upto` is durable, dropped or dead-lettered.
+    """Progress of a batch in one partition: everything up to and including `upto` is durable, dropped or dead-lettered.
 
-    Units: `upto` is a Kafka offset for a sink, None where nothing was reached; a source partition's `upto` is in
+    Units: for a sink `upto` is a Kafka offset, None if nothing was reached; for a source the position is
     `source_offset`.
     """
 
@@ -84,32 +84,32 @@ class PartitionResult:
     source_partition: SourcePartition | None = None
     source_offset: SourceOffset | None = None
     topics: tuple[str, ...] = ()
-    """The topics that a source's rows went to."""
+    """Topics that a source's rows went to."""
     written: int = 0
     dropped: int = 0
     bad: int = 0
     bytes: int = 0
-    """Of what a source copied as it is (`CopyingReader`)."""
+    """Bytes that a source copied unchanged (`CopyingReader`)."""
     deliveries: tuple[Delivery, ...] = ()
-    """Rows of a source that wants LAST, in order: the last one written, and maybe some before it."""
+    """For a source that wants LAST: rows in order, ending with the last one written."""
     acknowledged: pa.RecordBatch | None = None
-    """The rows of a source that wants ALL that Kafka has, in order; also rows after the one reached.
+    """For a source that wants ALL: acknowledged rows in order, including rows after the position reached.
 
-    Shape: `source_offset, topic, partition, offset, timestamp`; the offset is -1 where the broker does not tell it, the
-    timestamp is the topic's own: the record's, or the time of its arrival.
+    Shape: `source_offset, topic, partition, offset, timestamp`. The offset is -1 if the broker does not tell it. The
+    timestamp follows the topic's type: the record's, or the time of its arrival.
     """
     stop: Stop | None = None
     reason: str | None = None
-    """For UNKNOWN the identity in hex and the side ('key' or 'value'), else what happened, for people."""
+    """For UNKNOWN the identity in hex and the side ('key' or 'value'), else a text for people."""
 
     @property
     def rows(self) -> int:
-        """How many rows are done with: written, dropped or bad."""
+        """Number of rows written, dropped or bad."""
         return self.written + self.dropped + self.bad
 
 
 def kafka_offsets(body: Mapping[str, Any]) -> dict[TopicPartition, int | None]:
-    """The offsets of a sink in a request's body (`Connector.check_offsets`); None: to be forgotten."""
+    """Return a sink's offsets from a request's body (`Connector.check_offsets`); None: to be forgotten."""
     return {
         TopicPartition(one["partition"]["kafka_topic"], one["partition"]["kafka_partition"]): (
             None if one["offset"] is None else one["offset"]["kafka_offset"]

@@ -1,31 +1,31 @@
-"""The records in the pipe: a Spark frame, and beside it the Connect schemas of its keys and values.
+"""Records between source and Kafka, or Kafka and sink: a Spark frame with the Connect schemas of its keys and values.
 
 Columns of a `Records` frame:
 
 | column | type | |
 |---|---|---|
-| `topic` | string | where the record comes from (sink) or goes to (source) |
+| `topic` | string | origin (sink) or destination (source) |
 | `partition` | int | null: the producer's partitioner decides |
-| `timestamp` | long | ms since the epoch; null: the client's clock when it is sent |
-| `headers` | array<struct<key: string, value: binary>> | raw, null where there are none |
+| `timestamp` | long | ms since the epoch; null: the client's clock at sending |
+| `headers` | array<struct<key: string, value: binary>> | raw, null if there are none |
 | `key_schema`, `value_schema` | int | index into `keys`, `values`; null: a null without schema (a tombstone) |
-| `key_0` …, `value_0` … | by schema | one column a schema; a row's own is the one its index names |
+| `key_0` …, `value_0` … | by schema | one column for each schema; the row's index names its column |
 | `error` | struct<stage: string, class: string, message: string> | null for a good row |
 | `drop` | boolean | true: filtered out |
 
-Anything else in the frame (a sink's `offset`, a source's `source_offset` and `split`) is carried through unchanged. A
-source's frame may have `as_read`: the row as it was read, as a text. If a value could not hold what was read, the dead
-letter of the bad row has this text instead of the value.
+Other columns (a sink's `offset`, a source's `source_offset` and `split`) pass through unchanged. A source's frame may
+have `as_read`: the row as it was read, as text. It replaces the value in the dead letter of a bad row whose value could
+not hold what was read.
 
-Decided: rows of several schemas stand side by side in one frame, a column a schema, because then no row ever moves:
-order needs no sorting, a row's answer stands where the row stood, and a batch of one schema costs nothing for it;
-loses: a frame of many wide schemas has many columns (mostly null).
+Decided: rows of several schemas share one frame with a column for each schema, because no row then moves: order needs
+no sorting, a row's result is in the row's place, and a batch of one schema pays nothing; loses: a frame of many wide
+schemas has many columns (mostly null).
 
-Decided: a header's value is carried as the bytes that the task's header converter reads and writes, because bytes
-that are never read cannot be misread, and cost nothing; loses: a value that a sink's transform puts into a header
-reaches the sink with the type that the converter reads back (SimpleHeaderConverter makes an int8 of an int32 5).
+Decided: a header's value stays in the bytes of the task's header converter, because bytes that are never read cannot be
+misread and cost nothing; loses: a value that a sink's transform puts into a header reaches the sink with the type that
+the converter reads back (SimpleHeaderConverter makes an int8 of an int32 5).
 
-Decode and transforms never raise for data: a bad row stays in place with `error` set, a filtered one with `drop`.
+Decoding and transforms never raise for data: a bad row stays in place with `error` set, a filtered one with `drop`.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ from headrace.plugins.schema import Schema, spark_type
 
 AS_READ: Final = "as_read"
 TRANSFORMATION: Final = "TRANSFORMATION"
-"""The stage of errors that transforms find."""
+"""Stage of errors found by transforms."""
 HEADERS = spark.ArrayType(
     spark.StructType([spark.StructField("key", spark.StringType()), spark.StructField("value", spark.BinaryType())])
 )
@@ -56,42 +56,44 @@ ERROR = spark.StructType(
 
 
 class Case(NamedTuple):
-    """The new keys or values of some rows."""
+    """New keys or values for some rows."""
 
     value: Column
     schema: Schema | None
-    """Of the new value; None: schemaless, as JSON text."""
+    """Schema of the new value; None: schemaless, as JSON text."""
     of: int | None = None
-    """The rows whose key or value has the schema of this index now; None: `holds` alone says which."""
+    """Restricts to rows whose key or value now has the schema of this index; None: only `holds` decides."""
     holds: Column | None = None
-    """Only the rows of which this is true (not null); it may use any column of the frame."""
+    """Restricts to rows for which this is true (not null); may use any column of the frame."""
 
 
 @dataclass(frozen=True)
 class Records:
-    """A frame of records with the schemas its columns `key_<i>` and `value_<i>` have; None is a schemaless value."""
+    """A frame of records with the schemas of its columns `key_<i>` and `value_<i>`; None is a schemaless value."""
 
     frame: DataFrame
     keys: tuple[Schema | None, ...]
     values: tuple[Schema | None, ...]
     applies: Column | None = None
-    """Which rows a transform is to change, as its predicate says; None: all. `changed` obeys it."""
+    """Rows that a transform is to change, by its predicate; None: all. `changed` obeys it."""
     by: str = ""
-    """The class name of the transform that is at work; errors bear it."""
+    """Class name of the transform at work, for errors."""
     header_bytes: Callable[[Column, Schema | None], tuple[Column, Column]] | None = None
-    """The bytes that the task's header converter makes of a value of this schema, and why it cannot (null:
-    it can); `headers` holds such bytes."""
+    """Returns a value's bytes by the task's header converter, and the error (null if there is none).
+
+    `headers` holds such bytes.
+    """
 
     def key(self, index: int) -> Column:
-        """The keys of schema `index`."""
+        """Return the column of the keys of schema `index`."""
         return F.col(f"key_{index}")
 
     def value(self, index: int) -> Column:
-        """The values of schema `index`."""
+        """Return the column of the values of schema `index`."""
         return F.col(f"value_{index}")
 
     def with_frame(self, frame: DataFrame) -> Records:
-        """These records in another frame of the same schemas."""
+        """Return these records with another frame of the same schemas."""
         return replace(self, frame=frame)
 
     def changed(
@@ -103,13 +105,13 @@ class Records:
         message: Column | None = None,
         drop: Column | None = None,
     ) -> Records:
-        """These records with other `columns` (`topic`, `partition`, `timestamp`, `headers`), keys and values.
+        """Return these records with other `columns` (`topic`, `partition`, `timestamp`, `headers`), keys and values.
 
-        The first case that holds for a row decides; a row of none keeps what it has. A case for all rows of a schema
-        takes its place; one that does not change the schema stays in its column; any other adds a schema, those with
-        equal ones together. A row with a `message` (string, null for none) fails, one with `drop` (boolean) is
-        filtered: it stays so, though transforms go on changing what its columns hold. All columns are computed from
-        the frame as it is now.
+        The first case that holds for a row decides; a row of no case keeps what it has. A case for all rows of a schema
+        replaces the schema. A case that keeps the schema stays in its column. Any other case adds a schema; cases with
+        equal schemas share one. A row with a `message` (string, null for none) fails, and one with `drop` (boolean) is
+        filtered; it stays so, though later transforms may still change its columns. All columns are computed from the
+        current frame.
         """
         changes = dict(columns or {})
         key_schemas = self._side("key", self.keys, keys, changes)
@@ -132,7 +134,7 @@ class Records:
     def _side(
         self, name: str, schemas: tuple[Schema | None, ...], cases: Sequence[Case], changes: dict[str, Column]
     ) -> tuple[Schema | None, ...]:
-        """The side's schemas with the cases applied; `changes` gets their columns and, where it differs, the index."""
+        """Return the side's schemas after the cases; adds their columns and any changed index to `changes`."""
         if not cases:
             return schemas
         after, index = list(schemas), F.col(f"{name}_schema")
@@ -166,7 +168,7 @@ _ROUTING: Final = {"topic", "partition", "timestamp", "headers"}
 
 
 def _all(*conditions: Column | None) -> Column:
-    """True only where all that there are hold; never null."""
+    """Combine by AND; null counts as false."""
     together = F.lit(True)
     for condition in conditions:
         together = together if condition is None else together & F.coalesce(condition, F.lit(False))
@@ -174,9 +176,9 @@ def _all(*conditions: Column | None) -> Column:
 
 
 def source_records(frame: DataFrame, topic: Column, value: Column, schema: Schema | None, *carried: str) -> Records:
-    """Records as a source without keys, headers and timestamps makes them from its reader's rows.
+    """Return records without keys, headers and timestamps, from a source's rows.
 
-    `carried` names further columns of `frame` to keep; `source_offset` and `split` are kept in any case.
+    `carried` names further columns of `frame` to keep; `source_offset` and `split` are always kept.
     """
     columns = [
         topic.alias("topic"),
@@ -194,11 +196,11 @@ def source_records(frame: DataFrame, topic: Column, value: Column, schema: Schem
 
 
 def error(stage: str, class_name: str, message: Column) -> Column:
-    """An `error` value: null where `message` is null."""
+    """Return an `error` column: null if `message` is null."""
     made = F.struct(F.lit(stage).alias("stage"), F.lit(class_name).alias("class"), message.alias("message"))
     return F.when(message.isNotNull(), made)
 
 
 def first_error(errors: Sequence[Column]) -> Column:
-    """The first of these `error` columns that is set."""
+    """Return the first of these `error` columns that is set."""
     return F.coalesce(*errors, F.lit(None).cast(ERROR))

@@ -1,4 +1,4 @@
-"""The metrics that a plugin has of its own."""
+"""Metrics of a plugin's own."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from typing import NamedTuple
 
 
 class Sample(NamedTuple):
-    """One figure, for Prometheus."""
+    """One Prometheus sample."""
 
     name: str
-    """In full; a counter's ends with `_total`."""
+    """Full name; a counter's ends with `_total`."""
     labels: Mapping[str, str]
     value: float
     text: str = ""
-    """Says what it is."""
+    """Help text."""

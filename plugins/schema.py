@@ -1,7 +1,7 @@
-"""Connect schemas, and the Spark type that carries each.
+"""Connect schemas and the Spark types that carry them.
 
-A Spark type alone loses what Connect knows of a value (optional, default, logical name, version, doc, parameters), so
-a `Schema` travels beside every frame (`headrace.plugins.records`).
+A Spark type loses part of a Connect schema (optional, default, logical name, version, doc, parameters), so a `Schema`
+accompanies every frame (`headrace.plugins.records`).
 
 | Connect | Spark | `Schema.default` in Python |
 |---|---|---|
@@ -15,9 +15,9 @@ a `Schema` travels beside every frame (`headrace.plugins.records`).
 | Timestamp | timestamp | int, ms |
 | schemaless | string, its JSON text | - |
 
-What Spark cannot hold: decimals of another scale and maps whose keys contain maps (`uncarried` says so of a schema);
-of single values decimals of more than 38 digits, timestamps beyond the years of a long of microseconds, null map keys:
-those are errors of their records. Map entries keep the order in which they were read, which Java's do not.
+Spark cannot hold decimals of another scale, nor maps whose keys contain maps; `uncarried` finds such schemas. Nor can
+it hold decimals of more than 38 digits, timestamps outside an int64 of microseconds, or null map keys; such a value is
+an error of its record. Map entries keep the order in which they were read; Java's do not.
 
 Source: Connect's data API (`org.apache.kafka.connect.data`).
 """
@@ -36,7 +36,7 @@ from pyspark.sql import types as spark
 
 
 class SchemaType(StrEnum):
-    """Connect's schema types; the member's value is the text that JsonConverter writes for it."""
+    """Connect's schema types; values are the texts of JsonConverter."""
 
     INT8 = "int8"
     INT16 = "int16"
@@ -62,7 +62,7 @@ class Field:
 
 @dataclass(frozen=True)
 class Schema:
-    """A Connect schema; equal when every part is equal."""
+    """A Connect schema; equal if every part is equal."""
 
     type: SchemaType
     optional: bool = False
@@ -79,7 +79,7 @@ class Schema:
         return hash((self.type, self.optional, self.name, self.version, self.fields))
 
     def field(self, name: str) -> Field | None:
-        """The member of this name."""
+        """Return the member of this name, None if there is none."""
         return next((one for one in self.fields if one.name == name), None)
 
 
@@ -87,20 +87,20 @@ DECIMAL: Final = "org.apache.kafka.connect.data.Decimal"
 DATE: Final = "org.apache.kafka.connect.data.Date"
 TIME: Final = "org.apache.kafka.connect.data.Time"
 TIMESTAMP: Final = "org.apache.kafka.connect.data.Timestamp"
-"""Names of the logical types; as in Connect the name alone makes a schema one."""
+"""Names of the logical types; as in Connect the name alone makes a schema logical."""
 
 STRING = Schema(SchemaType.STRING)
 OPTIONAL_STRING = Schema(SchemaType.STRING, optional=True)
 OPTIONAL_BYTES = Schema(SchemaType.BYTES, optional=True)
 
 MOST_DIGITS: Final = 38
-"""The longest decimal that Spark holds."""
+"""Maximum precision of a Spark decimal."""
 
 INTEGER_BITS: Final = {SchemaType.INT8: 8, SchemaType.INT16: 16, SchemaType.INT32: 32, SchemaType.INT64: 64}
 NUMBERS: Final = (*INTEGER_BITS, SchemaType.FLOAT32, SchemaType.FLOAT64)
-"""The types of numbers; Avro and Connect's projection make each one of a later type where that is asked for."""
+"""Number types, in order: Avro and Connect's projection can promote each to a later one."""
 TIMESTAMP_END: Final = 2**63 // 1000 - 1
-"""The greatest number of milliseconds that Spark's microseconds hold."""
+"""Maximum timestamp in milliseconds that Spark's int64 of microseconds holds."""
 
 _PRIMITIVES: Final[Mapping[SchemaType, spark.DataType]] = {
     SchemaType.INT8: spark.ByteType(),
@@ -122,16 +122,13 @@ _LOGICAL: Final = {
 
 
 def logical(schema: Schema) -> str | None:
-    """`DECIMAL`, `DATE`, `TIME` or `TIMESTAMP` where the schema is of that logical type."""
+    """Return `DECIMAL`, `DATE`, `TIME` or `TIMESTAMP` if the schema is of that logical type, else None."""
     name = schema.name
     return name if name is not None and _LOGICAL.get(name) is schema.type else None
 
 
 def scale(schema: Schema) -> int:
-    """The scale of a Decimal schema.
-
-    Errors: ValueError where it has none.
-    """
+    """Return the scale of a Decimal schema. Errors: ValueError if it has none."""
     text = schema.parameters.get("scale")
     try:
         return int(text or "")
@@ -140,9 +137,9 @@ def scale(schema: Schema) -> int:
 
 
 def spark_type(schema: Schema | None) -> spark.DataType:
-    """The Spark type of a value with this schema; a schemaless value is carried as its JSON text.
+    """Return the Spark type of values of this schema; a schemaless value is a string, its JSON text.
 
-    Errors: ValueError for a schema that `uncarried` has something to say of.
+    Errors: ValueError if Spark cannot hold such values (see `uncarried`).
     """
     if schema is None:
         return spark.StringType()
@@ -165,7 +162,7 @@ def spark_type(schema: Schema | None) -> spark.DataType:
 
 
 def uncarried(schema: Schema | None) -> str | None:
-    """Why values of this schema cannot be carried through Spark; None where they can."""
+    """Return why Spark cannot hold values of this schema; None if it can."""
     try:
         spark_type(schema)
     except ValueError as error:
@@ -176,7 +173,7 @@ def uncarried(schema: Schema | None) -> str | None:
 
 
 def literal(value: Any, schema: Schema | None) -> Column:
-    """A constant: a Python value as in `Schema.default`, None for null, in the Spark type of the schema."""
+    """Return a constant column of the schema's Spark type; `value` is as in `Schema.default`, None for null."""
     return _literal(value, schema).cast(spark_type(schema))
 
 
@@ -202,10 +199,7 @@ def _literal(value: Any, schema: Schema | None) -> Column:
 
 
 def sendable(text: str) -> str:
-    """The text with `?` for each half of a surrogate pair that stands alone, as Java writes it in UTF-8.
-
-    py4j sends no other to the JVM.
-    """
+    """Replace each lone surrogate by `?`, as Java does in UTF-8; py4j sends no lone surrogate to the JVM."""
     return text.encode("utf-8", "replace").decode()
 
 

@@ -1,7 +1,7 @@
 """Folders that live as long as their process; the next process removes those of a killed one.
 
-Decided: the owner holds a lock on its folder (`flock`), because a process id says nothing where containers share a
-folder for temporary files but not their process ids; loses: the folders of older versions are not removed.
+Decided: the owner holds a lock on its folder (`flock`), because a process id is useless if containers share a folder
+for temporary files but not their process ids; loses: the folders of older versions are not removed.
 """
 
 from __future__ import annotations
@@ -40,8 +40,10 @@ class ScratchFolder(tempfile.TemporaryDirectory[str]):
 
 
 def scratch_folder(purpose: str, shared_memory: bool = False, parent: Path | None = None) -> ScratchFolder:
-    """A new folder in `parent` or, by default, in the folder for temporary files; with `shared_memory` in shared
-    memory, where the machine has enough of it."""
+    """Create a folder in `parent`, by default the folder for temporary files.
+
+    With `shared_memory` it is in shared memory, if the machine has enough. Errors: OSError if it cannot be locked.
+    """
     parent = (memory_folder() if shared_memory else parent) or Path(tempfile.gettempdir())
     _sweep(parent)
     for _ in range(_ATTEMPTS):
@@ -53,7 +55,7 @@ def scratch_folder(purpose: str, shared_memory: bool = False, parent: Path | Non
 
 
 def memory_folder() -> Path | None:
-    """Where files stand in shared memory; None where the machine does not have enough of it."""
+    """Return the folder in shared memory; None if the machine does not have enough of it."""
     if not os.access(_MEMORY, os.W_OK):
         return None
     system = os.statvfs(_MEMORY)
@@ -61,9 +63,9 @@ def memory_folder() -> Path | None:
 
 
 def _locked(folder: Path) -> int | None:
-    """A descriptor that holds the lock of this folder; None where another process has it, or has removed it.
+    """Lock the folder and return the descriptor; None if another process holds the lock or removed the folder.
 
-    Errors: OSError where the file system has no locks.
+    Errors: OSError if the file system has no locks.
     """
     try:
         descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)

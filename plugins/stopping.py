@@ -1,4 +1,4 @@
-"""The one way to ask something to end, and to notice: a token that is set once and never cleared."""
+"""Stop tokens: set once and never cleared, the one way to ask something to end."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from headrace.plugins.errors import StoppedError
 
 
 class StopToken:
-    """Tells threads that they have to end soon; any thread may set it, any thread may wait for it."""
+    """Tells threads to end soon; any thread may set it or wait for it."""
 
     def __init__(self) -> None:
         self._event = threading.Event()
@@ -19,7 +19,7 @@ class StopToken:
         self._lock = threading.RLock()  # a signal handler may set the token while its thread holds the lock
 
     def set(self) -> None:
-        """Ask for the end, also of all children."""
+        """Set the token and all its children."""
         with self._lock:
             self._event.set()
             children = list(self._children)
@@ -27,22 +27,22 @@ class StopToken:
             child.set()
 
     def is_set(self) -> bool:
-        """Whether the end was asked for, or the time of this token is over."""
+        """True if the token was set or its time is over."""
         return self._event.is_set() or (self._until is not None and time.monotonic() >= self._until)
 
     def wait(self, seconds: float) -> bool:
-        """Wait until the token is set, this long at most; whether it is set."""
+        """Wait at most `seconds` for the token; return True if it is set."""
         left_s = seconds if self._until is None else min(seconds, self._until - time.monotonic())
         self._event.wait(max(0.0, left_s))
         return self.is_set()
 
     def raise_if_set(self, doing: str) -> None:
-        """Errors: StoppedError, with what was being done, once the token is set."""
+        """Raise once the token is set; `doing` goes into the message. Errors: StoppedError."""
         if self.is_set():
             raise StoppedError(f"the end was asked for while {doing}")
 
     def child(self, timeout_s: float | None = None) -> StopToken:
-        """A token that is set with this one, by itself, or after `timeout_s` seconds."""
+        """Return a token that is set with this one, by itself, or after `timeout_s` seconds."""
         child = StopToken()
         child._until = None if timeout_s is None else time.monotonic() + timeout_s
         with self._lock:

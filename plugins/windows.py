@@ -1,4 +1,4 @@
-"""Sliding windows of samples, as Kafka's metrics have them."""
+"""Sliding windows of samples, as in Kafka's metrics."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ class _Sample:
 
 
 class Window:
-    """The values recorded in the last few samples, as in Kafka's metrics; older ones are forgotten."""
+    """Values recorded in the last few samples, as in Kafka's metrics; older ones are forgotten."""
 
     def __init__(self, sample_s: float, samples: int, now: float) -> None:
         self._sample_s, self._span_s = sample_s, sample_s * samples
         self._samples: deque[_Sample] = deque([_Sample(now)], samples)
 
     def record(self, value: float, now: float) -> None:
-        """A value."""
+        """Record a value."""
         if now - self._samples[-1].began >= self._sample_s:
             self._samples.append(_Sample(now))
         sample = self._samples[-1]
@@ -35,7 +35,7 @@ class Window:
         sample.least = min(sample.least, value)
 
     def rate(self, now: float) -> float:
-        """The sum per second, over all samples but one at least, so that it does not jump at its beginning."""
+        """Return the sum per second, over at least all samples but one, so that it does not jump at the start."""
         total, begin = 0.0, now
         for sample in self._recent(now):
             total += sample.total
@@ -43,7 +43,7 @@ class Window:
         return total / max(now - begin, self._span_s - self._sample_s, 1e-3) if total else 0.0
 
     def average(self, now: float) -> float:
-        """Not a number where nothing was recorded."""
+        """Return the average; NaN if nothing was recorded."""
         count, total = 0, 0.0
         for sample in self._recent(now):
             count += sample.count
@@ -51,7 +51,7 @@ class Window:
         return total / count if count else math.nan
 
     def maximum(self, now: float) -> float:
-        """Not a number where nothing was recorded."""
+        """Return the maximum; NaN if nothing was recorded."""
         most = -math.inf
         for sample in self._recent(now):
             if sample.most > most:
@@ -59,7 +59,7 @@ class Window:
         return most if most > -math.inf else math.nan
 
     def minimum(self, now: float) -> float:
-        """Not a number where nothing was recorded."""
+        """Return the minimum; NaN if nothing was recorded."""
         least = min((sample.least for sample in self._recent(now)), default=math.inf)
         return least if least < math.inf else math.nan
 

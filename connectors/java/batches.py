@@ -1,7 +1,8 @@
-"""Records from a host as Arrow arrays, made of the buffers that `host/RecordColumns.java` wrote; nothing is copied.
+"""Records from a host as Arrow arrays, made from the buffers that `host/RecordColumns.java` wrote; nothing is copied.
 
 Decided: the buffers of Arrow arrays and not Arrow's IPC format, because they need no arrow-java, netty and opened JDK
 packages in the host, and Python makes arrays of them without a copy; loses: one more layout that both sides know.
+
 Decided: columns and not JSON texts of the records; the docs of this room have the figures.
 """
 
@@ -33,34 +34,35 @@ ROUTING: Final = (
     spark.StructField("value_schema", spark.IntegerType()),
     spark.StructField("drop", spark.BooleanType()),
 )
-"""The first columns; `drop`: the Java stage filtered the record."""
+"""First columns; `drop`: the Java stage filtered the record."""
 FAILURE: Final = (
     spark.StructField("message", spark.StringType()),
     spark.StructField("failed_stage", spark.StringType()),
     spark.StructField("failed_class", spark.StringType()),
 )
-"""The columns after them, where a record of the batch failed.
+"""Columns that follow if a record of the batch failed.
 
-`message` says why, in this stage and class of the host's chain; without these: why the record could not be carried.
+`message` has the error, in this stage and class of the host's chain; if these are null, the reason why the record could
+not be carried.
 """
 OFFSET: Final = spark.StructType([spark.StructField("row", spark.LongType())])
-"""Of a row: its number among all that its task polled."""
+"""Offset of a row: its number among all that its task polled."""
 _MOST_SHAPES: Final = 256
 _MOST_TOGETHER: Final = 64
-"""The most schemas of keys, or of values, that one shape has beside those of its first batch."""
+"""Maximum number of key schemas, or of value schemas, in one shape in addition to those of its first batch."""
 
 
 @dataclass(frozen=True)
 class Shape:
-    """The schemas that the rows of a batch may have, and the numbers that the host has given them."""
+    """Schemas that the rows of a batch may have, with the numbers that the host gave them."""
 
     keys: Mapping[int, Schema | None]
     values: Mapping[int, Schema | None]
     has_failures: bool = False
-    """Whether records may have failed: most batches are spared the expressions for that, a tenth of a text's cost."""
+    """True if records may have failed: most batches avoid the expressions for that, which cost a tenth of a text's."""
 
     def row_type(self) -> spark.StructType:
-        """The columns of its rows, without their offset."""
+        """Return the columns of its rows, without their offset."""
         sides = (("key", self.keys), ("value", self.values))
         columns = [
             spark.StructField(f"{side}_{position}", spark_type(schema))
@@ -70,9 +72,9 @@ class Shape:
         return spark.StructType([*self._first, *columns])
 
     def records(self, frame: DataFrame, class_name: str) -> Records:
-        """The records of a frame with these columns, and all else that it has.
+        """Return the records of a frame with these and any other columns.
 
-        `class_name`: the class that is named where a record could not be carried.
+        `class_name`: the class named in the error of a record that could not be carried.
         """
         own = {field.name for field in FAILURE} if self.has_failures else set()
         columns = [F.col(f"`{name}`") for name in frame.columns if name not in own]
@@ -81,12 +83,12 @@ class Shape:
         return Records(frame, keys=tuple(self.keys.values()), values=tuple(self.values.values()))
 
     def covers(self, keys: Set[int], values: Set[int], has_failures: bool) -> bool:
-        """Whether it has the schemas of these numbers, and the columns of failures where they are needed."""
+        """True if it has the schemas of these numbers, and the columns of failures if they are needed."""
         return self.keys.keys() >= keys and self.values.keys() >= values and self.has_failures >= has_failures
 
     @property
     def size(self) -> tuple[int, bool]:
-        """The less, the smaller is its program."""
+        """Sort key; smaller shapes have smaller programs."""
         return len(self.keys) + len(self.values), self.has_failures
 
     @property
@@ -95,22 +97,22 @@ class Shape:
 
     @cached_property
     def first_types(self) -> Mapping[str, pa.DataType]:
-        """The columns before those of keys and values."""
+        """Types of the columns before those of keys and values."""
         return {field.name: _arrow(field.dataType) for field in self._first}
 
     @cached_property
     def sides(self) -> Mapping[str, _Side]:
-        """Its keys and values as batches have them: made once, for a batch may have one record."""
+        """Columns of keys and values; computed once, since a batch may have only one record."""
         return {"key": _Side.of(self.keys), "value": _Side.of(self.values)}
 
 
 class _Side(NamedTuple):
-    """The columns of a shape's keys, or of its values."""
+    """Columns of a shape's keys, or of its values."""
 
     types: Mapping[int, pa.DataType]
-    """By the numbers of their schemas."""
+    """By schema number."""
     positions: pa.Array | None
-    """The position of each number among them; None: the number itself."""
+    """Position of each number among them; None: the number itself."""
 
     @classmethod
     def of(cls, schemas: Mapping[int, Schema | None]) -> _Side:
@@ -123,13 +125,13 @@ class _Side(NamedTuple):
 
 
 class ToldShapes:
-    """The schemas that a host has told of for one task, and the shapes made of them, by their names.
+    """Schemas that a host has sent for one task, and the shapes made of them, by name.
 
-    Decided: a batch with a schema that is new has a shape of the schemas that are in it, and only one whose known
-    schemas no shape has together is of all, because a program's compilation grows with its schemas (a snapshot of 25
-    tables took 47 s on a busy machine while each new table compiled all before it anew); loses: one more program where
-    a schema is new to a stream of many tables. Beyond `_MOST_TOGETHER` tables a stream of all of them has a program for
-    each mixture that comes.
+    Decided: a batch with a new schema gets a shape of just its own schemas. A batch of known schemas that no shape has
+    together gets a shape of all. Both because a program's compilation grows with its schemas (a snapshot of 25 tables
+    took 47 s on a busy machine while each new table compiled all earlier ones anew); loses: one more program if a
+    schema is new to a stream of many tables. Beyond `_MOST_TOGETHER` tables a stream of all of them has a program for
+    each mixture that occurs.
     """
 
     def __init__(self) -> None:
@@ -137,13 +139,13 @@ class ToldShapes:
         self._keys: list[Schema | None] = []
         self._values: list[Schema | None] = []
         self._shapes: dict[str, Shape] = {}
-        """Those used last come last."""
+        """The most recently used are last."""
 
     def __getitem__(self, name: str) -> Shape:
         return self._shapes[name]
 
     def told(self, head: Mapping[str, Any]) -> str:
-        """The name of the shape of a batch, whose document may have new schemas."""
+        """Return the name of the shape of a batch, whose head may have new schemas."""
         if head["era"] != self._era:
             self._era, self._keys, self._values = head["era"], [], []
         self._keys.extend(map(schema_of, head["keys"]))
@@ -161,14 +163,14 @@ class ToldShapes:
         return max(len(self._keys), len(self._values)) > _MOST_TOGETHER
 
     def _known(self, head: Mapping[str, Any]) -> tuple[str, Shape] | None:
-        """The smallest shape of this era that has all schemas of a batch."""
+        """Return the smallest shape of this era with all schemas of a batch."""
         keys, values, era = set(head["key_columns"]), set(head["value_columns"]), f"{self._era}/"
         needed = keys, values, head["has_failures"]
         covering = [one for one in self._shapes.items() if one[0].startswith(era) and one[1].covers(*needed)]
         return min(covering, key=lambda one: one[1].size, default=None)
 
     def _made(self, head: Mapping[str, Any], has_own: bool) -> tuple[str, Shape]:
-        """A shape of the batch's own schemas, or of all."""
+        """Make a shape of the batch's own schemas, or of all."""
         keys = head["key_columns"] if has_own else range(len(self._keys))
         values = head["value_columns"] if has_own else range(len(self._values))
         has_failures: bool = head["has_failures"]
@@ -183,7 +185,7 @@ def _failed(class_name: str) -> Column:
 
 
 def batch_of(data: bytearray, head: Mapping[str, Any], shape: Shape) -> pa.RecordBatch:
-    """The rows that this document is of, each with its number."""
+    """Return the rows in `data`, each with its number."""
     reader, rows, first = _Reader(pa.py_buffer(data)), head["rows"], head["first"]
     columns = {name: reader.array(of_type) for name, of_type in shape.first_types.items()}
     for side, (types, positions) in shape.sides.items():
@@ -202,7 +204,7 @@ def _arrow(of_type: spark.DataType) -> pa.DataType:
 
 
 class _Reader:
-    """Reads arrays one after the other."""
+    """Reads consecutive arrays."""
 
     def __init__(self, data: pa.Buffer) -> None:
         self._data = data

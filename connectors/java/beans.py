@@ -1,9 +1,9 @@
-"""The numbers of a host's beans as samples, under the names that the JMX exporter gives them where no rule does.
+"""Samples of the numbers in a host's beans, with the JMX exporter's default names.
 
     debezium.postgres:type=connector-metrics,context=streaming,server=db   its attribute NumberOfErroneousEvents
     debezium_postgres_connector_metrics_NumberOfErroneousEvents{context="streaming",server="db"}
 
-The value of the first key is a part of the name, the others are labels.
+The value of the first key becomes part of the name, the others become labels.
 
 Source: prometheus/jmx_exporter, `JmxCollector.defaultExport` and `JmxMBeanPropertyCache`.
 """
@@ -18,7 +18,7 @@ from typing import Final
 from headrace.plugins.samples import Sample
 
 MOST: Final = 5_000
-"""Numbers that are read of a host."""
+"""Maximum number of samples read from a host."""
 
 _PROPERTY: Final = re.compile(r'([^,=:*?]+)=("(?:[^\\"]|\\.)*"|[^,=:"]*)')
 _ESCAPED: Final = re.compile(r"\\(.)")
@@ -27,13 +27,13 @@ _NOT_IN_LABELS: Final = re.compile(r"[^a-zA-Z0-9]+")
 
 
 def samples(read: str) -> Iterator[Sample]:
-    """The samples of what `Beans.read` of `host/Beans.java` found."""
+    """Yield the samples of what `Beans.read` of `host/Beans.java` found."""
     for domain, keys, path, value in json.loads(read):
         yield _sample(domain, keys, path, float(value))
 
 
 def distinct(found: Iterable[Sample]) -> list[Sample]:
-    """The samples, one of each name with its labels: several hosts may have the same beans, for a while."""
+    """Return one sample for each name with its labels: several hosts may briefly have the same beans."""
     return list({(one.name, *sorted(one.labels.items())): one for one in found}.values())
 
 
@@ -50,7 +50,7 @@ def _safe(unfit: re.Pattern[str], name: str) -> str:
 
 
 def _unquoted(text: str) -> str:
-    r"""A value as it was before `ObjectName.quote`, which also writes a line end as `\n`."""
+    r"""Undo `ObjectName.quote`, which also writes a line end as `\n`."""
     if not text.startswith('"'):
         return text
     return _ESCAPED.sub(lambda found: "\n" if found[1] == "n" else found[1], text[1:-1])

@@ -1,4 +1,4 @@
-"""The class path of Java hosts, laid ready by `python -m headrace.connectors.java.class_path`."""
+"""Class path of Java hosts, prepared by `python -m headrace.connectors.java.class_path`."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ _GROUP: Final = "headrace.java_host"
 
 
 def class_path() -> list[Path]:
-    """The jars of Connect, fetched if need be, and that of `host/*.java`, compiled if need be.
+    """Return Connect's jars, fetched if needed, and the jar of `host/*.java`, compiled if needed.
 
-    The worker provides them under entry points, as plugins are: this room imports no worker.
+    The worker provides them under entry points, as for plugins, because this room imports no worker.
 
     Errors: what the worker raises if it cannot provide them.
     """
@@ -23,7 +23,7 @@ def class_path() -> list[Path]:
 
 
 def main() -> int:
-    """Lays the class path ready; 0, or 3 with the reason on stderr."""
+    """Prepare the class path; return 0, or 3 with the reason on stderr."""
     try:
         class_path()
     except Exception as error:

@@ -1,4 +1,4 @@
-"""A connector that runs in the Java host; sources and sinks differ by their offsets only."""
+"""Connectors that run in the Java host; sources and sinks only differ in their offsets."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ log = logging.getLogger(__name__)
 VALIDATION_S: Final = 60.0
 START_S: Final = 120.0
 STOP_S: Final = 4.0
-"""Shorter than the worker's own limit, so that the log says which plugin does not end."""
+"""Below the worker's own limit, so that the log names the plugin that does not end."""
 
 
 class JavaConnector(Connector):
-    """What the connectors of both kinds have; `plugin.py` makes a class for each Java class."""
+    """Base of source and sink connectors; `plugin.py` makes a subclass for each Java class."""
 
     plugin: ClassVar[Mapping[str, Any]]
-    """The class with its jars, as the host is told."""
+    """Class with its jars, as sent to the host."""
     task_class = ""
     """Each task's config names its own."""
     undeclared = (
@@ -35,7 +35,7 @@ class JavaConnector(Connector):
     )  # Debezium's has settings of its schema history, of its drivers and others that it does not declare
 
     def validate(self, config: Mapping[str, str]) -> list[Problem]:
-        """What the plugin's own `validate` finds beyond what its definition says."""
+        """Return the problems of the plugin's own `validate` that its definition does not already find."""
         judged = self.settings.validate(config)
         values = running_host().call("plugin.validate", VALIDATION_S, plugin=self.plugin, config=dict(config))
         return [
@@ -46,14 +46,14 @@ class JavaConnector(Connector):
         ]
 
     def start(self, config: Mapping[str, str], context: ConnectorContext) -> None:
-        """Start it in the host. Errors: HostLost, HostTimeout, those of the plugin."""
+        """Start the connector in the host. Errors: HostLost, HostTimeout, those of the plugin."""
         self._config = dict(config)
         self._context = context
         self._stopped = False
         self._host, self._number = self._begun()
 
     def task_configs(self, max_tasks: int) -> list[dict[str, str]]:
-        """What the plugin answers, with `task.class`."""
+        """Return the plugin's task configs, with `task.class`."""
         found: list[dict[str, str]] = self._host.call(
             "connector.tasks",
             START_S,
@@ -64,7 +64,7 @@ class JavaConnector(Connector):
         return found
 
     def stop(self) -> None:
-        """End it in the host."""
+        """Stop the connector in the host."""
         self._stopped = True
         host = getattr(self, "_host", None)
         if host is None or host.is_lost:
@@ -90,7 +90,6 @@ class JavaConnector(Connector):
         return host, number
 
     def _start_again(self) -> None:
-        """Start it in a new host, after the old one was lost."""
         if self._stopped:
             return
         try:
@@ -107,7 +106,6 @@ class JavaConnector(Connector):
             self._context.fail(error_of(event["error"]))
 
     def _altered(self, call: str, config: Mapping[str, str], offsets: Sequence[Sequence[Any]]) -> bool | None:
-        """What the plugin's `alterOffsets` says; None where it does not check them."""
         try:
             checked = running_host().call(call, VALIDATION_S, plugin=self.plugin, config=dict(config), offsets=offsets)
         except Unsupported as error:
@@ -116,14 +114,14 @@ class JavaConnector(Connector):
 
 
 class JavaSourceConnector(JavaConnector):
-    """A source, whose offsets are maps that it made itself."""
+    """A source connector, which makes its offsets (maps) itself."""
 
     def exactly_once_support(self, config: Mapping[str, str]) -> bool | None:
-        """What the plugin's `exactlyOnceSupport` says; None where it says nothing."""
+        """Return the answer of the plugin's `exactlyOnceSupport`; None if it does not say."""
         return self._says("plugin.exactly_once", config)
 
     def can_define_transaction_boundaries(self, config: Mapping[str, str]) -> bool | None:
-        """What the plugin's `canDefineTransactionBoundaries` says; None where it says nothing."""
+        """Return the answer of the plugin's `canDefineTransactionBoundaries`; None if it does not say."""
         return self._says("plugin.defines_transactions", config)
 
     def _says(self, call: str, config: Mapping[str, str]) -> bool | None:
@@ -131,13 +129,13 @@ class JavaSourceConnector(JavaConnector):
         return said
 
     def check_offsets(self, config: Mapping[str, str], offsets: Mapping[str, Any]) -> bool | None:
-        """What the plugin's `alterOffsets` says; None where it does not check them."""
+        """Return the answer of the plugin's `alterOffsets`; None if it does not check offsets."""
         pairs = [[_json(one["partition"]), _json(one["offset"])] for one in offsets["offsets"]]
         return self._altered("plugin.alter_offsets", config, pairs)
 
 
 class JavaSinkConnector(JavaConnector):
-    """A sink, whose offsets are Kafka's."""
+    """A sink connector, whose offsets are Kafka's."""
 
     def check_offsets(self, config: Mapping[str, str], offsets: Mapping[str, Any]) -> bool | None:
         """As `JavaSourceConnector.check_offsets`."""
@@ -148,7 +146,7 @@ class JavaSinkConnector(JavaConnector):
 def stored_texts(
     stored: Callable[[Sequence[SourcePartition]], Sequence[SourceOffset | None]], partitions: Sequence[str]
 ) -> list[str | None]:
-    """The stored offsets of these partitions, all as JSON texts."""
+    """Return the stored offsets of these partitions; partitions and offsets are JSON texts."""
     return [_json(one) for one in stored([json.loads(one) for one in partitions])]
 
 

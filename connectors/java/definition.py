@@ -1,4 +1,4 @@
-"""Settings as a Java plugin's ConfigDef declares them; what depends on other settings its own recommenders say."""
+"""Settings from a Java plugin's ConfigDef; its own recommenders decide what depends on other settings."""
 
 from __future__ import annotations
 
@@ -9,25 +9,25 @@ from headrace.config.settings import REQUIRED, Importance, Setting, Settings, Ty
 from headrace.config.values import Password, as_text, read
 
 Offers = Callable[[Mapping[str, str]], Mapping[str, Mapping[str, Any]]]
-"""By setting what the plugin's recommenders say, given a config."""
+"""Returns the recommenders' answers for a config, by setting."""
 Checks = Callable[[str, str | None], str | None]
-"""Why the plugin's validator refuses a text of the setting of this name; None: it does not."""
+"""Returns why the plugin's validator refuses a text for the setting of this name; None if it accepts it."""
 
 
 class JavaRecommender:
-    """Passes questions on to the recommenders of one plugin, once for all settings of a config."""
+    """Asks the recommenders of one plugin, once for all settings of a config."""
 
     def __init__(self, offers: Offers) -> None:
         self._offers = offers
         self._last: tuple[Mapping[str, str], Mapping[str, Mapping[str, Any]]] | None = None
 
     def valid_values(self, name: str, parsed: Mapping[str, Any]) -> Sequence[Any]:
-        """The values to offer."""
+        """Return the values to offer."""
         values: Sequence[Any] = self._said(name, parsed).get("offers", ())
         return values
 
     def visible(self, name: str, parsed: Mapping[str, Any]) -> bool:
-        """Whether the setting matters now."""
+        """True if the setting currently matters."""
         return bool(self._said(name, parsed).get("visible", True))
 
     def _said(self, name: str, parsed: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -39,7 +39,7 @@ class JavaRecommender:
 
 
 def settings_of(described: Sequence[Mapping[str, Any]], offers: Offers, checks: Checks | None = None) -> Settings:
-    """The settings of a definition; internal ones are not shown, as in Connect.
+    """Return the settings of a definition; internal ones are hidden, as in Connect.
 
     `checks`: asks the validators of a plugin that, unlike a connector, has no `validate` of its own.
     """
@@ -54,7 +54,7 @@ class JavaValidator:
         self._checks = checks
 
     def __call__(self, name: str, value: Any) -> str | None:
-        """What the validator says of this value."""
+        """Return why the validator refuses this value; None if it accepts it."""
         return self._checks(name, _text(value))
 
     def __str__(self) -> str:

@@ -1,6 +1,6 @@
-"""The errors that Java plugins and their host process cause, drawn by what the worker does next.
+"""Errors caused by Java plugins and their host process, by what the worker does next.
 
-HostLost, HostTimeout    the task fails, and starts anew by itself, in a new host where the old one is gone
+HostLost, HostTimeout    the task fails and is restarted by the worker, in a new host if the old one is gone
 RetriableError           a RetriableException of the plugin: the worker tries again
 ConfigError              a ConfigException: the config is refused, or fails the task
 JavaError                any other: the task fails, and its status shows Java's trace
@@ -20,7 +20,7 @@ class HostLost(ConnectionError):
 
 
 class JvmRefused(HostLost):
-    """The host's JVM does not start; the text has what it printed."""
+    """The host's JVM does not start; the text has its output."""
 
 
 class HostTimeout(TimeoutError):
@@ -36,7 +36,7 @@ class Unsupported(NotImplementedError):
 
 
 def error_of(told: Mapping[str, Any]) -> Exception:
-    """The error that a host told of."""
+    """Return the error that a host sent."""
     short = f"{told['class']}: {told['message']}"
     match told["kind"]:
         case "retriable":

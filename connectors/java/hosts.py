@@ -1,4 +1,4 @@
-"""The worker's Java host, started when a Java plugin is needed first, and again after it was lost."""
+"""The worker's Java host, started when a Java plugin is first needed, and again after it was lost."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ _hosts: Final[list[JavaHost]] = []
 
 
 def running_host() -> JavaHost:
-    """The host to start plugins in; waits for its start.
+    """Return the host to start plugins in; waits for its start.
 
-    Errors: HostLost where it does not start; ConfigError where that is for the worker's settings.
+    Errors: HostLost if it does not start; ConfigError if that is due to the worker's settings.
     """
     with _starting:
         for host in _hosts:
@@ -52,7 +52,7 @@ def end_hosts() -> None:
 
 
 class _Running:
-    """What the worker asks of all hosts that run."""
+    """The worker's calls to all running hosts."""
 
     def __init__(self) -> None:
         self._setting = threading.Lock()
@@ -60,11 +60,10 @@ class _Running:
 
     @property
     def pid(self) -> int | None:
-        """The process id of the host that new plugins start in."""
         return next((host.pid for host in _hosts if not host.is_lost and not host.is_retired), None)
 
     def set_levels(self) -> None:
-        """Give their loggers the levels of this process; one that does not answer is told in the log."""
+        """Give their loggers the levels of this process; a host that does not answer is logged."""
         with self._setting:
             levels = log_lines.levels()
             for host in [host for host in _hosts if not host.is_lost]:
@@ -74,7 +73,7 @@ class _Running:
                     log.warning("The levels of loggers did not reach the Java host %d: %s", host.pid, error)
 
     def samples(self) -> Sequence[Sample]:
-        """The numbers of their beans; of a host that does not answer in time none, and it is not asked again."""
+        """Return the numbers of their beans; a host that is late has none, and is not asked again meanwhile."""
         hosts = [host for host in _hosts if not host.is_lost]
         for gone in set(self._reading).difference(hosts):
             self._reading.pop(gone, None)
@@ -113,6 +112,6 @@ def _started() -> JavaHost:
 
 
 def _command() -> list[str]:
-    """The command line of Connect, which the JVM would say: Iceberg's sink looks there for the worker's properties."""
+    """Return the command line of Connect for the JVM: Iceberg's sink looks there for the worker's properties."""
     file = JAVA_HOSTS.worker_file
     return [] if file is None else [f"-Dsun.java.command=org.apache.kafka.connect.cli.ConnectDistributed {file}"]

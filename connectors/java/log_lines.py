@@ -1,9 +1,9 @@
-"""The lines that a Java host logs, as they leave it on its output and arrive in its worker; both sides use this.
+"""Log lines of a Java host, as written to its output and read by its worker; used by both sides.
 
     1E level 1F logger 1F line number 1F number of connector or task 1F message 1F trace
 
-1E also stands for line ends within. Other lines are what plugins print.
-`host/log4j2.properties` writes Java's lines so.
+1E also replaces line ends inside. Other lines are printed by plugins. `host/log4j2.properties` writes Java's lines in
+this form.
 """
 
 from __future__ import annotations
@@ -23,30 +23,30 @@ _LINE: Final = re.compile(
 )
 
 PRINTED: Final = "headrace.java"
-"""The logger of what plugins print."""
+"""Logger of what plugins print."""
 
 
 class Logged(NamedTuple):
-    """A line that was logged."""
+    """A logged line."""
 
     level: int
     logger: str
     line_number: int
     number: int | None
-    """Of the connector or task that it belongs to, if any."""
+    """Number of the connector or task that it belongs to, if any."""
     message: str
     trace: str
 
 
 def line_of(logged: Logged) -> str:
-    """The line as it leaves the host."""
+    """Return the line as the host writes it."""
     number = "" if logged.number is None else str(logged.number)
     fields = level_name(logged.level), logged.logger, str(logged.line_number), number, logged.message, logged.trace
     return _BEGIN + _BETWEEN.join(fields).replace("\n", _BEGIN)
 
 
 def parsed(line: str) -> Iterator[Logged]:
-    """What a line of the host's output has: what was printed, a line that was logged, or one after the other."""
+    """Parse a line of the host's output: printed text, a logged line, or one after the other."""
     found = _LINE.fullmatch(line)
     if found is None or found["printed"]:
         yield Logged(logging.INFO, PRINTED, 0, None, found["printed"] if found else line, "")
@@ -58,7 +58,7 @@ def parsed(line: str) -> Iterator[Logged]:
 
 
 def write(logged: Logged) -> None:
-    """Log the line here, if its logger's level says so."""
+    """Log the line in this process, if its logger's level permits."""
     logger = logging.getLogger(logged.logger)
     if logger.isEnabledFor(logged.level):
         fields = logged.logger or "root", logged.level, "", logged.line_number, logged.message, (), None
@@ -68,17 +68,17 @@ def write(logged: Logged) -> None:
 
 
 def levels() -> dict[str, str]:
-    """log4j's levels of the loggers here that have a level of their own; the root's name is empty, as in log4j."""
+    """Return log4j's levels of this process's loggers with their own level; the root's name is empty, as in log4j."""
     root = logging.getLogger()
     known = [logger for logger in list(root.manager.loggerDict.values()) if isinstance(logger, logging.Logger)]
     return {"": level_name(root.level), **{logger.name: level_name(logger.level) for logger in known if logger.level}}
 
 
 def level_name(level: int) -> str:
-    """The name that log4j has for it."""
+    """Return log4j's name of a level."""
     return next((name for name, value in LEVELS.items() if value <= level), "ALL")
 
 
 def _shown_logger(name: str) -> str:
-    """The worker's logger for one of the host's: a plugin does not write in the name of the worker's own."""
+    """Return the worker's logger for one of the host's: a plugin must not write under the names of the worker's own."""
     return PRINTED if f"{name}.".startswith("headrace.") and not name.startswith(__package__) else name

@@ -1,4 +1,4 @@
-"""The classes that stand for Java plugins: one is made for each Java class, when a config names it first.
+"""Classes that represent Java plugins: one for each Java class, made when a config first names it.
 
 They are found as an entry point of the group `headrace.jar_plugin` (`plugins/discovery.py`).
 """
@@ -27,7 +27,7 @@ _making: Final = threading.Lock()
 
 
 def source_connector(jar_plugin: JarPlugin) -> type[Any]:
-    """The connector class of a Java source connector, with the settings that it declares.
+    """Return the connector class of a Java source connector, with its declared settings.
 
     Errors: those of the host and of the plugin.
     """
@@ -35,17 +35,17 @@ def source_connector(jar_plugin: JarPlugin) -> type[Any]:
 
 
 def sink_connector(jar_plugin: JarPlugin) -> type[Any]:
-    """The connector class of a Java sink connector; as `source_connector`."""
+    """Return the connector class of a Java sink connector; as `source_connector`."""
     return _once(jar_plugin, lambda: _connector(jar_plugin, JavaSinkConnector, JavaSinkTask))
 
 
 def part(jar_plugin: JarPlugin) -> type[Any]:
-    """The class of a Java transform, predicate or converter; as `source_connector`."""
+    """Return the class of a Java transform, predicate or converter; as `source_connector`."""
     return _once(jar_plugin, lambda: _part(jar_plugin))
 
 
 def config_provider(jar_plugin: JarPlugin) -> type[JavaConfigProvider]:
-    """The class of a Java config provider; starts no host."""
+    """Return the class of a Java config provider; starts no host."""
     members = {"plugin": named(jar_plugin), "version": jar_plugin.version}
     return type(jar_plugin.class_name.rpartition(".")[2], (JavaConfigProvider,), members)
 
@@ -85,7 +85,7 @@ def _part(jar_plugin: JarPlugin) -> type[Any]:
         "jar": jar_plugin,
         "settings": settings_of(described["settings"], _offers(plugin), check),
         "version": described["version"] or jar_plugin.version or "undefined",
-        "undeclared": () if described["settings"] else ("",),  # a converter need not say what it reads
+        "undeclared": () if described["settings"] else ("",),  # a converter need not declare what it reads
     }
     return type(jar_plugin.class_name.rpartition(".")[2], (STAND_INS[jar_plugin.kind],), members)
 

@@ -1,8 +1,8 @@
-"""A host process as its worker sees it: requests with limits, its output in the log, and the news of its end.
+"""A host process on the worker's side: requests with limits, its output in the log, and notice of its end.
 
-Decided: a process of its own and not Spark's driver, because a plugin that leaks, hangs, exits or crashes then costs
-the tasks in its host only; loses: about 100 MB. One host carries all Java plugins of a worker, each in a class loader
-of its own: a second JVM costs more than it protects.
+Decided: a separate process and not Spark's driver, because a plugin that leaks, hangs, exits or crashes then costs only
+the tasks in its host; loses: about 100 MB. One host runs all Java plugins of a worker, each in its own class loader,
+because a second JVM costs more than it protects.
 """
 
 from __future__ import annotations
@@ -32,32 +32,32 @@ from headrace.plugins.stopping import StopToken
 log = logging.getLogger(__name__)
 
 _LOOK_S: Final = 0.2
-"""How often a wait looks whether its task has to stop."""
+"""How often a wait checks if its task has to stop."""
 _MOST_LEFT: Final = 100
-"""Connectors and tasks that have ended, whose last lines may still come."""
+"""Number of ended connectors and tasks whose last log lines may still arrive."""
 _LAST_WORDS_S: Final = 5.0
-"""How long what a JVM that did not start has printed is waited for."""
+"""How long to wait for the output of a JVM that did not start."""
 START_S: Final = 120.0
 
 Answer = tuple[Any, bytearray]
 
 
 class JavaHost:
-    """A running host; any thread may call."""
+    """A running host; thread-safe."""
 
     def __init__(self, class_path: Sequence[Path], options: Sequence[str]) -> None:
-        """Starts the process and waits for its JVM, which has these options. Errors: HostLost, JvmRefused."""
+        """Start the process and wait for its JVM, which gets these options. Errors: HostLost, JvmRefused."""
         self.offsets: dict[int, Callable[[Sequence[str]], list[str | None]]] = {}
-        """By connector or task: how its plugin's questions for stored offsets are answered; at first with none."""
+        """By connector or task: returns stored offsets to its plugin; by default None for each partition."""
         self.events: dict[int, Callable[[Mapping[str, Any]], None]] = {}
-        """By connector: who hears what it tells."""
+        """By connector: receives its events."""
         self.on_lost: dict[int, Callable[[], None]] = {}
-        """By connector: who hears of the host's end."""
+        """By connector: called when the host has ended."""
         self.is_retired = False
-        """Whether nothing new is to be started in it, because threads that never end are left in it."""
+        """True if nothing new may start in it, because it has threads that never end."""
         self._numbers = itertools.count(1)
         self._contexts: dict[int, contextvars.Context] = {}
-        """By connector or task: what its lines are logged in, and what it is started again in."""
+        """By connector or task: context for its log lines, and for its restart."""
         self._left: deque[int] = deque()
         self._waiting: dict[int, Future[Answer]] = {}
         self._lost: str | None = None
@@ -84,21 +84,21 @@ class JavaHost:
 
     @property
     def pid(self) -> int:
-        """Its process id."""
+        """Process id."""
         return self._process.pid
 
     @property
     def is_lost(self) -> bool:
-        """Whether it has ended."""
+        """True if it has ended."""
         return self._lost is not None
 
     def raise_if_lost(self) -> None:
-        """Errors: HostLost once it has ended."""
+        """Raise once the host has ended. Errors: HostLost."""
         if self._lost is not None:
             raise HostLost(self._lost)
 
     def number(self) -> int:
-        """A number for a connector or a task, never given twice; its log lines are those of this call's context."""
+        """Return a new number for a connector or a task; its log lines use the context of this call."""
         number = next(self._numbers)
         self.offsets[number] = lambda partitions: [None for _ in partitions]
         self._contexts[number] = contextvars.copy_context()
@@ -107,13 +107,13 @@ class JavaHost:
     def call(
         self, name: str, limit_s: float, /, *, stop: StopToken | None = None, data: bytes = b"", **given: Any
     ) -> Any:
-        """The result of a request. Errors: as `call_for_data`."""
+        """Return the result of a request. Errors: as `call_for_data`."""
         return self.call_for_data(name, limit_s, stop=stop, data=data, **given)[0]
 
     def call_for_data(
         self, name: str, limit_s: float, /, *, stop: StopToken | None = None, data: bytes = b"", **given: Any
     ) -> Answer:
-        """The result of a request, and the bytes that came with it; `data` are those that go with the request.
+        """Return the result of a request and the bytes that came with it; `data` are the bytes to send.
 
         Errors: HostLost, HostTimeout, StoppedError once `stop` is set, and those of `error_of`.
         """
@@ -133,22 +133,22 @@ class JavaHost:
                 )
 
     def post(self, name: str, /, **given: Any) -> None:
-        """Send a request whose result nobody waits for. Errors: HostLost."""
+        """Send a request without waiting for its result. Errors: HostLost."""
         self.ask(name, **given)
 
     def ask(self, name: str, data: bytes = b"", /, **given: Any) -> Future[Answer]:
-        """Send a request; its result to come. Errors: HostLost."""
+        """Send a request; return its future result. Errors: HostLost."""
         number, future = next(self._numbers), Future[Answer]()
         with self._lock:
             if self._lost is not None:
                 raise HostLost(self._lost)
             self._waiting[number] = future
-        with contextlib.suppress(OSError):  # `_receive` learns why, and ends the future
+        with contextlib.suppress(OSError):  # `_receive` learns the reason and ends the future
             self._wire.send({"id": number, "call": name, **given}, data)
         return future
 
     def end_task(self, name: str, limit_s: float, number: int) -> None:
-        """Ask a task to end by this request; a host in which a call of it goes on gets no new plugins.
+        """End a task by this request; a host in which one of its calls goes on gets no new plugins.
 
         Errors: HostLost, those of the plugin.
         """
@@ -167,7 +167,7 @@ class JavaHost:
             return False
 
     def leave(self, number: int) -> None:
-        """Forget a connector or task that has ended; a retired host ends with the last one."""
+        """Forget a connector or task that has ended; a retired host ends with its last one."""
         for known in (self.offsets, self.events, self.on_lost):
             known.pop(number, None)
         self._left.append(number)
@@ -191,7 +191,7 @@ class JavaHost:
         except (HostLost, HostTimeout, JavaError) as error:
             self.end()
             self._reader.join(_LAST_WORDS_S)
-            if self._printed:  # no plugin runs yet: the JVM did
+            if self._printed:  # no plugin runs yet: the JVM printed it
                 raise JvmRefused(f"The Java host does not start: {' | '.join(self._printed)}") from error
             raise HostLost(f"The Java host does not start: {error}") from error
 
@@ -226,7 +226,7 @@ class JavaHost:
                 self._wire.send({"answer": message["ask"], "offsets": found})
 
     def _end(self) -> None:
-        """Note the end, and let all who wait know."""
+        """Note the end, and fail all waiting requests."""
         try:
             code = self._process.wait(10)
         except subprocess.TimeoutExpired:

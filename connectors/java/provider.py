@@ -1,4 +1,4 @@
-"""A Java config provider: it is asked in the Java host, and made anew in the next host after that was lost."""
+"""A Java config provider: called in the Java host, and made again in the next host after that was lost."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ _CLOSE_S: Final = 4.0
 
 
 class JavaConfigProvider(ConfigProvider):
-    """Asks a Java config provider; `plugin.py` makes a class for each Java class."""
+    """Calls a Java config provider; `plugin.py` makes a subclass for each Java class."""
 
     plugin: ClassVar[Mapping[str, Any]]
-    """The class with its jars, as the host is told."""
+    """Class with its jars, as sent to the host."""
 
     def __init__(self) -> None:
         self._name = uuid4().hex
@@ -33,7 +33,7 @@ class JavaConfigProvider(ConfigProvider):
         self._call("provider.configure")
 
     def get(self, path: str, keys: Collection[str]) -> Provided:
-        """The values that the plugin has. Errors: as `configure`; ConfigError with the plugin's."""
+        """Return the plugin's values. Errors: as `configure`; ConfigError with the plugin's message."""
         try:
             found = self._call("provider.get", path=path, keys=sorted(keys))
         except JavaError as error:
@@ -42,14 +42,14 @@ class JavaConfigProvider(ConfigProvider):
         return Provided(found["values"], found["ttl_ms"])
 
     def close(self) -> None:
-        """Close it where it runs."""
+        """Close it in its host."""
         if self._host is not None and not self._host.is_lost:
             self._host.call("provider.close", _CLOSE_S, provider=self._name)
 
     def _call(self, name: str, **given: Any) -> Any:
         try:
             return self._asked(name, **given)
-        except HostLost:  # a plugin may have ended it at this moment; the next host knows the same values
+        except HostLost:  # a plugin may just have ended the host; the next one has the same values
             return self._asked(name, **given)
 
     def _asked(self, name: str, **given: Any) -> Any:

@@ -1,4 +1,4 @@
-"""Where a source task's records stand in Kafka, as its host is told, which makes Java's RecordMetadata of it."""
+"""Positions of a source task's records in Kafka, as sent to its host, which makes Java's RecordMetadata of them."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ import pyarrow.compute as pc
 _RECEIPT: Final = np.dtype(
     [("row", "<i8"), ("offset", "<i8"), ("timestamp", "<i8"), ("topic", "<i4"), ("partition", "<i4")]
 )
-"""What `connectors/java/host/SourceRecords.java` reads for each record."""
+"""Layout that `connectors/java/host/SourceRecords.java` reads for each record."""
 
 
 def receipts_of(rows: pa.RecordBatch | None, upto: int) -> tuple[list[str], bytes]:
-    """The topics, and a receipt for each of the acknowledged rows up to this one."""
+    """Return the topics, and a receipt for each acknowledged row up to `upto`."""
     if rows is None:
         return [], b""
     rows = rows.filter(pc.less_equal(rows["source_offset"].field("row"), upto))

@@ -1,4 +1,4 @@
-"""Connect schemas as the JSON that Apache's JsonConverter writes for them: the way back of `schemas.py`."""
+"""Connect schemas as JSON of Apache's JsonConverter: the reverse of `schemas.py`."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from headrace.plugins.schema import Schema, SchemaType
 
 
 def described(schema: Schema | None) -> dict[str, Any] | None:
-    """The description of this schema; None for schemaless."""
+    """Return the description of this schema; None for schemaless."""
     if schema is None:
         return None
     found: dict[str, Any] = {"type": str(schema.type), "optional": schema.optional}
@@ -32,7 +32,7 @@ def described(schema: Schema | None) -> dict[str, Any] | None:
 
 
 def _value(given: Any, schema: Schema | None) -> Any:
-    """A default of `Schema.default` as JSON."""
+    """Return a default of `Schema.default` as JSON."""
     if given is None or schema is None:
         return given
     if isinstance(given, Decimal):

@@ -1,4 +1,4 @@
-"""Connect schemas from the JSON that Apache's JsonConverter writes for them, which a host sends once a schema."""
+"""Connect schemas from the JSON of Apache's JsonConverter, which a host sends once for each schema."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from headrace.plugins.schema import DECIMAL, Field, Schema, SchemaType, logical,
 
 
 def schema_of(node: Mapping[str, Any] | None) -> Schema | None:
-    """The schema of this description; None for schemaless."""
+    """Return the schema of this description; None for schemaless."""
     return None if node is None else _schema(node)
 
 
@@ -36,7 +36,7 @@ _PARTS = {"array": [("items", "value_schema")], "map": [("keys", "key_schema"), 
 
 
 def _value(given: Any, schema: Schema | None) -> Any:
-    """A default as `Schema.default` has it."""
+    """Return a default as in `Schema.default`."""
     if given is None or schema is None:
         return given
     if schema.type is SchemaType.BYTES:

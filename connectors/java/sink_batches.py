@@ -1,10 +1,10 @@
-"""A batch on its way into the Java host: the columns that cross, and the bytes that `host/RecordReader.java` reads.
+"""Batches for the Java host: the columns sent, and the bytes that `host/RecordReader.java` reads.
 
 | column | |
 |---|---|
 | `topic`, `partition`, `timestamp`, `headers` | the record's, after transforms |
-| `offset`, `origin_topic`, `origin_partition` | where a sink's came from |
-| `key_schema`, `value_schema` | the number of its schema among all that the task has met; null: a null without schema |
+| `offset`, `origin_topic`, `origin_partition` | origin of a sink's record |
+| `key_schema`, `value_schema` | number of its schema among all that the task has seen; null: a null without schema |
 | `key_<number>`, `value_<number>` | its key and value |
 
 Decided: the buffers of Arrow arrays and not Arrow's IPC format, as for sources (`batches.py`).
@@ -28,14 +28,14 @@ _OWN: Final = ("topic", "partition", "offset", "timestamp", "headers", "origin_t
 
 
 class NumberedSchemas:
-    """The schemas that a task has met, and the expressions for its columns."""
+    """Schemas that a task has seen, and the expressions for its columns."""
 
     def __init__(self) -> None:
         self.sides: dict[str, list[Schema | None]] = {"key": [], "value": []}
         self._told: dict[str, int] = {"key": 0, "value": 0}
 
     def columns(self, records: Records) -> list[Column]:
-        """The columns of these records."""
+        """Return the columns of these records."""
         origin = {"offset": "_offset", "origin_topic": "_topic", "origin_partition": "_partition"}
         own = [F.col(origin.get(name, name)).alias(name) for name in _OWN]
         keys = self._side("key", records.keys)
@@ -44,7 +44,7 @@ class NumberedSchemas:
 
     @contextlib.contextmanager
     def told_with(self, rows: pa.RecordBatch) -> Iterator[Mapping[str, Any]]:
-        """What the host is told with these rows: their number and schemas; with it, those that it has not met yet."""
+        """Yield the head to send with these rows, with new schemas; after a block without error the host knows them."""
         new = {
             f"{side}s": [[told, described(schema)] for told, schema in enumerate(known) if told >= self._told[side]]
             for side, known in self.sides.items()
@@ -54,7 +54,7 @@ class NumberedSchemas:
         self._told = count
 
     def _side(self, side: str, schemas: Sequence[Schema | None]) -> list[Column]:
-        """The number of each row's schema, and a column for each number; those of equal schemas are one."""
+        """Return the number of each row's schema, and a column for each number; equal schemas share one."""
         known, index = self.sides[side], F.col(f"{side}_schema")
         known.extend(schema for schema in dict.fromkeys(schemas) if schema not in known)
         of = [known.index(schema) for schema in schemas]
@@ -69,17 +69,17 @@ class NumberedSchemas:
 
 
 def numbers_of(rows: pa.RecordBatch, side: str) -> list[int]:
-    """The numbers of the schemas that have columns in these rows, in their order."""
+    """Return the numbers of schemas with columns in these rows, in order."""
     prefix = f"{side}_"
     return [int(name[len(prefix) :]) for name in rows.schema.names if name[len(prefix) :].isdigit()
             and name.startswith(prefix)]  # fmt: skip
 
 
 def bytes_of(rows: pa.RecordBatch) -> bytes:
-    """The arrays' buffers, node by node in depth-first order.
+    """Return the arrays' buffers, node by node in depth-first order.
 
-    Shape: a node is its length, its number of nulls and its buffers, each after its length and filled up to eight
-    bytes; numbers have eight bytes, little-endian.
+    Shape: a node is its length, its number of nulls and its buffers. Each buffer follows its length and is padded to
+    eight bytes; numbers have eight bytes, little-endian.
     """
     parts: list[Any] = []
     for array in _whole(rows).columns:
@@ -88,7 +88,7 @@ def bytes_of(rows: pa.RecordBatch) -> bytes:
 
 
 def _whole(rows: pa.RecordBatch) -> pa.RecordBatch:
-    """The rows with arrays that begin where their buffers do: IPC cuts them out."""
+    """Return the rows with arrays that start at their buffers' starts; IPC cuts slices out."""
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, rows.schema) as stream:
         stream.write_batch(rows)

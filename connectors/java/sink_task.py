@@ -1,16 +1,16 @@
-"""A sink task that runs in the Java host: a batch crosses as a whole, and the plugin says how far it may be committed.
+"""A sink task that runs in the Java host: a batch is sent as a whole, and the plugin says how far it may be committed.
 
     open -> (rows -> put) -> preCommit -> Kafka commits what was released -> close
 
-Decided: what `preCommit` answers only bounds what is committed to Kafka (`SinkTask.pre_commit`), as in Connect, and the
-task goes on reading after what it has put; a `BufferingSink` would give a plugin all that it holds again if one batch
-fails. Loses: nothing.
+Decided: the answer of `preCommit` only bounds what is committed to Kafka (`SinkTask.pre_commit`), as in Connect, and
+the task continues reading after what it has put, because a `BufferingSink` would give a plugin all held rows again if
+one batch fails. Loses: nothing.
 
-Decided: the plugin is asked with each commit of the worker, only of partitions in which there is something to commit;
-loses: a plugin that wants to know of others.
+Decided: the plugin is asked at each commit of the worker, only about partitions with something to commit; loses: a
+plugin that wants to know of others.
 
-Decided: a `preCommit` that fails is no end, as in Connect: the task goes back to what was released last, and all
-records after it are put again; loses: repeated rows.
+Decided: a failed `preCommit` does not end the task, as in Connect: the task goes back to what was last released, and
+all records after it are put again; loses: repeated rows.
 """
 
 from __future__ import annotations
@@ -41,16 +41,16 @@ START_S: Final = 300.0
 CALL_S: Final = 120.0
 """For `open`, `preCommit` and `close`."""
 PUT_S: Final = 280.0
-"""Shorter than the default `max.poll.interval.ms`, after which the consumer would lose its partitions."""
+"""Below the default `max.poll.interval.ms`, after which the consumer would lose its partitions."""
 STOP_S: Final = 5.5
 _IDLE_MS: Final = 60_000
 
 
 class JavaSinkTask(SinkTask):
-    """The base of the classes that `plugin.sink_connector` makes."""
+    """Base of the classes that `plugin.sink_connector` makes."""
 
     plugin: ClassVar[Mapping[str, Any]]
-    """The connector's class with its jars, as the host is told."""
+    """Class of the connector with its jars, as sent to the host."""
     place = Place.WORKER_PROCESS
     commits_offsets = True
 
@@ -62,11 +62,11 @@ class JavaSinkTask(SinkTask):
         self._filtered: Mapping[TopicPartition, int] = {}
         self._heard: list[Mapping[str, Any]] = []
         self._released: dict[TopicPartition, int] = {}
-        """Where to go back to: what was released last, or the first record that was put."""
+        """Offsets to go back to: what was last released, or the first record put."""
         self.schemas = NumberedSchemas()
 
     def start(self, config: Mapping[str, str], context: TaskContext) -> None:
-        """Start it in the host. Errors: HostLost, HostTimeout, those of the plugin."""
+        """Start the task in the host. Errors: HostLost, HostTimeout, those of the plugin."""
         self._context = context
         host = running_host()
         self._number = host.number()
@@ -86,7 +86,10 @@ class JavaSinkTask(SinkTask):
         )
 
     def open(self, partitions: Sequence[TopicPartition]) -> Mapping[TopicPartition, int]:
-        """Open them in the plugin; the offsets that it asks for then. Errors: RetriableError, those of `start`."""
+        """Open the partitions in the plugin; return the offsets that it asks for.
+
+        Errors: RetriableError, those of `start`.
+        """
         if not partitions:
             return {}
         for partition in partitions:
@@ -97,11 +100,11 @@ class JavaSinkTask(SinkTask):
         return {partition: offset for partition, offset in offsets.items() if partition in mine}
 
     def columns(self, records: Records) -> list[Column]:
-        """The columns that `sink_batches` describes."""
+        """Return the columns that `sink_batches` describes."""
         return self.schemas.columns(records)
 
     def writer(self, attempt: str) -> ArrowWriter:
-        """A writer that puts a whole batch."""
+        """Return a writer that puts a whole batch."""
         return _Putting(self)
 
     def put(self, batch: Sequence[pa.RecordBatch]) -> None:
@@ -118,12 +121,12 @@ class JavaSinkTask(SinkTask):
             raise RecordsFailed(failed[0][3], _failures(batch, failed))
 
     def left_out(self) -> Mapping[TopicPartition, int]:
-        """Those that the transforms in the host filtered."""
+        """Return the counts of rows that the transforms in the host filtered."""
         left_out, self._filtered = self._filtered, {}
         return left_out
 
     def pre_commit(self, positions: Mapping[TopicPartition, int]) -> Mapping[TopicPartition, int]:
-        """The offsets that the plugin has released, as far as these positions. Errors: RetriableError, HostLost."""
+        """Return the offsets that the plugin has released, up to these positions. Errors: RetriableError, HostLost."""
         if not positions:
             return {}
         given = [[*partition, offset] for partition, offset in positions.items()]
@@ -140,7 +143,7 @@ class JavaSinkTask(SinkTask):
         return released
 
     def requests(self) -> SinkRequests:
-        """What the plugin asks for. Errors: HostLost; what it threw while no batch was there."""
+        """Return the plugin's requests. Errors: HostLost; what it raised between batches."""
         while self._heard:
             event = self._heard.pop(0)
             if "error" in event:
@@ -153,20 +156,20 @@ class JavaSinkTask(SinkTask):
         return requests
 
     def close(self, partitions: Sequence[TopicPartition]) -> None:
-        """Close them in the plugin."""
+        """Close the partitions in the plugin."""
         for partition in partitions:
             self._released.pop(partition, None)
         if partitions and self._stuck is None and self._host is not None and not self._host.is_lost:
             self._note(self.call("close", CALL_S, partitions=list(partitions)))
 
     def stop(self) -> None:
-        """End it in the host; a host in which a call goes on gets no new plugins."""
+        """End the task in the host; a host in which one of its calls goes on gets no new plugins."""
         host, self._host = self._host, None
         if host is not None and not host.is_lost:
             host.end_task("sink.stop", STOP_S, self._number)
 
     def call(self, name: str, limit_s: float, data: bytes = b"", **given: Any) -> Any:
-        """The answer of the task in the host; once it did not answer in time, nothing is asked of it any more."""
+        """Call the task in the host; after a call that did not return in time, no more calls are made."""
         if self._host is None:
             raise HostLost("The Java task has ended")
         if self._stuck is not None:
@@ -192,7 +195,7 @@ class JavaSinkTask(SinkTask):
             return self.call("put", PUT_S, bytes_of(rows), begins=begins, ends=ends, **told)
 
     def _note(self, found: Mapping[str, Any]) -> list[list[Any]]:
-        """Keep what the plugin asks for until the worker looks; the records that it reports."""
+        """Keep the plugin's requests until the worker asks; return the records that it reports."""
         asked, kept = found["asked"], self._requests
         offsets = {TopicPartition(topic, number): offset for topic, number, offset in asked.get("offsets", ())}
         rests = {TopicPartition(*place): math.inf for place in asked.get("pause", ())}
@@ -205,13 +208,13 @@ class JavaSinkTask(SinkTask):
 
     @staticmethod
     def _check_reports(failed: Sequence[Sequence[Any]]) -> None:
-        """Errors: JavaError for a report that comes after its batch, which no dead letter can be made for any more."""
+        """Raise for a report that arrives after its batch, too late for a dead letter. Errors: JavaError."""
         for topic, partition, offset, message, *_ in failed:
             raise JavaError(f"The plugin reported the record {offset} of {topic}-{partition} too late: {message}")
 
 
 class _Putting:
-    """Collects the rows of a batch, so that a batch that is tried again is the same for the plugin."""
+    """Collects the rows of a batch, so that a retried batch is the same for the plugin."""
 
     def __init__(self, task: JavaSinkTask) -> None:
         self._task = task
@@ -230,7 +233,7 @@ class _Putting:
 
 
 def _firsts(rows: pa.RecordBatch) -> list[tuple[TopicPartition, int]]:
-    """Each partition that rows came from, with its first offset among them."""
+    """Return each partition of origin with its first offset in these rows."""
     table = pa.Table.from_batches([rows.select(["origin_topic", "origin_partition", "offset"])])
     grouped = table.group_by(["origin_topic", "origin_partition"]).aggregate([("offset", "min")])
     return [(TopicPartition(one["origin_topic"], one["origin_partition"]), one["offset_min"])
@@ -238,9 +241,9 @@ def _firsts(rows: pa.RecordBatch) -> list[tuple[TopicPartition, int]]:
 
 
 def _failures(batch: Sequence[pa.RecordBatch], failed: Sequence[Sequence[Any]]) -> list[RecordFailure]:
-    """The reported records by their rows in the batch. Errors: JavaError for one of an earlier batch."""
+    """Return the reported records by their rows in the batch. Errors: JavaError for one of an earlier batch."""
     origin = pa.Table.from_batches([rows.select(["origin_topic", "origin_partition", "offset"]) for rows in batch])
-    found: dict[int, RecordFailure] = {}  # one that was put again may be reported again
+    found: dict[int, RecordFailure] = {}  # a record that was put again may be reported again
     for report in failed:
         is_it = pc.and_(
             pc.and_(pc.equal(origin["origin_topic"], report[0]), pc.equal(origin["origin_partition"], report[1])),

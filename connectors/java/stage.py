@@ -1,8 +1,8 @@
-"""The Java stage of a chain, as the host is told of it. A batch of a task in the worker crosses, and comes back:
+"""The Java stage of a chain, as sent to the host. A batch of a task in the worker goes to the host and returns:
 
     columns -> (rows -> apply) -> rows of a shape -> records
 
-As for Java tasks, the host's end fails the task, which starts anew in a new host and takes its batch again.
+As for Java tasks, the host's end fails the task, which restarts in a new host and takes its batch again.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ from headrace.plugins.stopping import StopToken
 
 START_S: Final = 300.0
 APPLY_S: Final = 280.0
-"""Shorter than the default `max.poll.interval.ms`, after which a sink's consumer would lose its partitions; a source's
-records may be tried again for longer."""
+"""Below the default `max.poll.interval.ms`, after which a sink's consumer would lose its partitions. A source's records
+may be retried for longer."""
 STOP_S: Final = 4.5
 
 
 class HostStage:
-    """The stage of one task in the worker, as `RunningStage` in `worker/pipeline/java_stage.py` says."""
+    """The stage of one task in the worker: the `RunningStage` of `worker/pipeline/java_stage.py`."""
 
     def __init__(self) -> None:
         self._host: JavaHost | None = None
@@ -44,7 +44,7 @@ class HostStage:
         self._shapes = ToldShapes()
 
     def start(self, stage: JavaStage, context: TaskContext, is_source: bool) -> None:
-        """Start it in the host. Errors: HostLost, HostTimeout, those of the plugins."""
+        """Start the stage in the host. Errors: HostLost, HostTimeout, those of the plugins."""
         self._context = context
         self._blamed = _blamed(stage)
         self._limit_s = math.inf if is_source else APPLY_S
@@ -61,11 +61,14 @@ class HostStage:
         )
 
     def columns(self, records: Records) -> Sequence[Column]:
-        """The columns that `sink_batches` describes."""
+        """Return the columns that `sink_batches` describes."""
         return self._schemas.columns(records)
 
     def apply(self, rows: pa.RecordBatch, source: SourcePartition | None = None) -> tuple[str, pa.RecordBatch]:
-        """What becomes of each of these rows. Errors: HostLost, HostTimeout, StoppedError, JavaError."""
+        """Apply the stage to these rows; return a shape and a result for each.
+
+        Errors: HostLost, HostTimeout, StoppedError, JavaError.
+        """
         if self._host is None:
             raise HostLost("The Java stage has ended")
         partition = None if source is None else json.dumps(source)
@@ -83,21 +86,21 @@ class HostStage:
         return shape, batch_of(data, head, self._shapes[shape]).drop_columns(["source_offset"])
 
     def row_type(self, shape: str) -> StructType:
-        """The columns that `apply` makes."""
+        """Return the columns of the results of `apply`."""
         return self._shapes[shape].row_type()
 
     def records(self, frame: DataFrame, shape: str) -> Records:
-        """The records of a frame with these columns, and all else that it has."""
+        """Return the records of a frame with these and any other columns."""
         return self._shapes[shape].records(frame, self._blamed)
 
     def stop(self) -> None:
-        """End it in the host; a host in which a call goes on gets no new plugins."""
+        """End the stage in the host; a host in which one of its calls goes on gets no new plugins."""
         host, self._host = self._host, None
         if host is not None and not host.is_lost:
             host.end_task("stage.stop", STOP_S, self._number)
 
     def end_waits(self) -> None:
-        """End a wait for another try; the call that goes on is left alone."""
+        """End a wait for a retry; the current call continues."""
         self._post("stage.end_waits")
 
     def _give_up(self) -> None:
@@ -112,25 +115,25 @@ class HostStage:
 
 
 def _blamed(stage: JavaStage) -> str:
-    """The class that is named if a record cannot be carried: the last one that makes keys or values."""
+    """Return the class named if a record cannot be carried: the last one that makes keys or values."""
     converters = [stage.converters[side] for side in ("value", "key", "header") if side in stage.converters]
     makers = [step.transform for step in reversed(stage.steps)] or converters
     return makers[0].plugin.class_name
 
 
 def named(plugin: JarPlugin) -> dict[str, Any]:
-    """A class with its jars, as the host is told of it; without jars it is one of Connect's own."""
+    """Return a class with its jars, as sent to the host; without jars it is one of Connect's own."""
     jars = [str(jar) for jar in plugin.jars]
     return {"class": plugin.class_name, "location": str(plugin.location), "jars": jars}
 
 
 def headers_of(stage: JavaStage) -> Mapping[str, Any] | None:
-    """What the host reads and makes headers with, if the stage does not; None: the usual one."""
+    """Return the host's header converter, if the stage has none; None: the default one."""
     return None if stage.headers is None else _configured(stage.headers)
 
 
 def told_stage(stage: JavaStage) -> dict[str, Any] | None:
-    """What the host needs to make this stage; None if there is nothing to do."""
+    """Return what the host needs to make this stage; None if there is nothing to do."""
     if not stage:
         return None
     steps = [

@@ -1,7 +1,6 @@
-"""The classes that stand for Java transforms, predicates and converters: they have their settings, and run in Java.
+"""Classes that represent Java transforms, predicates and converters: they have the settings, and run in Java.
 
-`config/connector/java_stage.py` says what runs in the Java stage, and they are always in it, so none of
-their expressions is ever asked for.
+`config/connector/java_stage.py` always puts them into the Java stage, so their expressions are never asked for.
 """
 
 from __future__ import annotations
@@ -19,48 +18,48 @@ from headrace.plugins.schema import Schema
 
 
 class JavaTransform(Transform):
-    """The base of the classes that `plugin.transformation` makes."""
+    """Base of the classes that `plugin.part` makes for transforms."""
 
     jar: ClassVar[JarPlugin]
 
     def apply(self, records: Records) -> Records:
-        """Errors: ConfigError."""
+        """Refuse. Errors: ConfigError."""
         _refuse(self.jar)
 
 
 class JavaPredicate(Predicate):
-    """The base of the classes that `plugin.predicate` makes."""
+    """Base of the classes that `plugin.part` makes for predicates."""
 
     jar: ClassVar[JarPlugin]
 
     def test(self, records: Records) -> Column:
-        """Errors: ConfigError."""
+        """Refuse. Errors: ConfigError."""
         _refuse(self.jar)
 
 
 class JavaConverter(Converter):
-    """The base of the classes that `plugin.converter` makes, also of those of header converters."""
+    """Base of the classes that `plugin.part` makes for converters, including header converters."""
 
     jar: ClassVar[JarPlugin]
 
     def encode(self, value: Column, schema: Schema | None) -> Decoded:
-        """Errors: ConfigError."""
+        """Refuse. Errors: ConfigError."""
         _refuse(self.jar)
 
     def identify(self, data: Column) -> Column:
-        """Errors: ConfigError."""
+        """Refuse. Errors: ConfigError."""
         _refuse(self.jar)
 
     def resolve(self, identity: bytes, topic: str) -> Schema | None:
-        """Errors: ConfigError."""
+        """Refuse. Errors: ConfigError."""
         _refuse(self.jar)
 
     def decode(self, data: Column, identity: bytes, schema: Schema | None) -> Decoded:
-        """Errors: ConfigError."""
+        """Refuse. Errors: ConfigError."""
         _refuse(self.jar)
 
     def shown(self, data: bytes) -> str | None:
-        """Errors: DataError."""
+        """Refuse. Errors: DataError."""
         raise DataError(f"{self.jar.class_name} is a Java plugin, whose bytes only the Java host reads")
 
 

@@ -1,8 +1,8 @@
 """A source task that runs in the Java host: its records arrive in whole batches, and leave as `Records`.
 
-A polled batch is kept until Kafka has all of it, since Java's `poll` gives no record twice; what a failed attempt left
-of it is planned again. Rows have numbers for offsets: the host keeps the records, and says which offsets of which
-source partitions are to be stored once a row is reached (Invariant 5).
+A polled batch is kept until Kafka has all of it, because Java's `poll` returns no record twice; what a failed attempt
+left of it is planned again. Rows have numbers as offsets: the host keeps the records, and says which offsets of which
+source partitions to store once a row is reached (Invariant 5).
 """
 
 from __future__ import annotations
@@ -50,30 +50,29 @@ WAIT_MS: Final = 400
 
 
 class _Polled(NamedTuple):
-    """A batch, or what is left of it."""
+    """A batch, or the rest of it."""
 
     shape: str
     rows: pa.RecordBatch
     ends: TransactionEnd | None
-    """How it ends the open transaction; it has no rows where nothing else was polled."""
+    """How it ends the open transaction; without rows if nothing else was polled."""
 
     @property
     def plan(self) -> Plan:
-        """All of it."""
         splits = (Split({}, None, None, self.shape),) if self.rows.num_rows else ()
         return Plan(splits, self.rows.num_rows, self.rows.nbytes, self.ends)
 
     def after(self, row: int) -> _Polled | None:
-        """What is left once this row is reached; None: nothing."""
+        """Return the rest after this row; None if nothing is left."""
         done = row - self.rows["source_offset"][0].as_py()["row"] + 1
         return self._replace(rows=self.rows.slice(done)) if done < self.rows.num_rows else None
 
 
 class JavaSourceTask(SourceTask, RowsOfSeveralTypes):
-    """The base of the classes that `plugin.source_connector` makes."""
+    """Base of the classes that `plugin.source_connector` makes."""
 
     plugin: ClassVar[Mapping[str, Any]]
-    """The connector's class with its jars, as the host is told."""
+    """Class of the connector with its jars, as sent to the host."""
     place = Place.WORKER_PROCESS
     waits_for_news = True
     offset_type = OFFSET
@@ -84,7 +83,7 @@ class JavaSourceTask(SourceTask, RowsOfSeveralTypes):
         self._rest: _Polled | None = None
 
     def start(self, config: Mapping[str, str], context: TaskContext) -> None:
-        """Start it in the host. Errors: HostLost, HostTimeout, those of the plugin."""
+        """Start the task in the host. Errors: HostLost, HostTimeout, those of the plugin."""
         self._context = context
         host = running_host()
         self._number = host.number()
@@ -107,35 +106,35 @@ class JavaSourceTask(SourceTask, RowsOfSeveralTypes):
         self.wants_deliveries = Deliveries.ALL if started["wants_receipts"] else Deliveries.NONE
 
     def partitions(self) -> Sequence[SourcePartition]:
-        """None: rows say what they belong to (`offsets_reached`)."""
+        """Return none: the host knows the partitions of rows (`offsets_reached`)."""
         return ()
 
     def plan(self, after: Sequence[SourceOffset | None], limit: Limit) -> Plan | None:
-        """What was polled meanwhile, or what is left of it. Errors: HostLost, HostTimeout, what ended the polling."""
+        """Return what was polled, or the rest of it. Errors: HostLost, HostTimeout, the error that ended polling."""
         if self._rest is None:
             self._rest = self._taken()
         return None if self._rest is None else self._rest.plan
 
     def reader(self, plan: Plan) -> ArrowReader:
-        """A reader of the planned rows."""
+        """Return a reader of the planned rows."""
         assert self._rest is not None
         return _Rows(self._rest.rows)
 
     def row_type_of(self, shape: str) -> StructType:
-        """The columns of a batch with these schemas."""
+        """Return the columns of a batch of this shape."""
         return self._shapes[shape].row_type()
 
     def records_of(self, frame: DataFrame, shape: str) -> Records:
-        """The records, of all schemas known so far."""
+        """Return the records of rows of this shape."""
         return self._shapes[shape].records(frame, self.plugin["class"])
 
     def delivered(self, reached: Sequence[PartitionResult]) -> None:
-        """Forget what had no rows and has ended a transaction."""
+        """Forget a batch without rows that has ended a transaction."""
         if self._rest is not None and not self._rest.rows.num_rows:
             self._rest = None
 
     def offsets_reached(self, reached: PartitionResult) -> Sequence[tuple[SourcePartition, SourceOffset | None]]:
-        """The last offset of each source partition up to the row reached; tells the plugin where Kafka has these."""
+        """Return the last offset of each source partition up to the row reached; sends receipts to the plugin."""
         if reached.source_offset is None or self._rest is None:
             return ()
         row = reached.source_offset["row"]
@@ -146,7 +145,7 @@ class JavaSourceTask(SourceTask, RowsOfSeveralTypes):
         return [(partition, offset) for partition, offset in found if partition is not None]
 
     def committed(self, reached: Sequence[PartitionResult]) -> None:
-        """Tell the plugin that offsets are stored; in transactions first of the records, and waits until it is told."""
+        """Tell the plugin that offsets are stored; in transactions of the records first, and wait for it."""
         host = self._host
         if host is None or host.is_lost:
             return
@@ -157,7 +156,7 @@ class JavaSourceTask(SourceTask, RowsOfSeveralTypes):
             host.post("task.commit", task=self._number, row=None)
 
     def stop(self) -> None:
-        """End it in the host; a host in which its poll goes on gets no new plugins."""
+        """End the task in the host; a host in which its poll goes on gets no new plugins."""
         host, self._host = self._host, None
         if host is not None and not host.is_lost:
             host.end_task("task.stop", STOP_S, self._number)
@@ -182,7 +181,7 @@ class JavaSourceTask(SourceTask, RowsOfSeveralTypes):
 
 
 class _Rows:
-    """Gives rows that are here already."""
+    """Yields rows that were already polled."""
 
     def __init__(self, rows: pa.RecordBatch) -> None:
         self._rows = rows

@@ -1,11 +1,12 @@
-"""The messages between a worker and a Java host: a JSON document, and bytes after it; both sides use this.
+"""Messages between a worker and a Java host: a JSON document with bytes after it; used by both sides.
 
-A message is two lengths (4 and 8 bytes, big-endian), the document and the bytes. Documents are
+A message is two lengths (4 and 8 bytes, big-endian), the document and the bytes. Documents:
 
     {"id": 7, "call": "task.take", …}                    a request of the worker
     {"id": 7, "result": …} or {"id": 7, "error": {…}}    its answer
-    {"ask": 3, "offsets": …} and {"answer": 3, …}        the host asks the worker, on a plugin's behalf
-    {"event": "reconfigure", "connector": 2, …}          the host tells what nobody asked for
+    {"ask": 3, "partitions": …}                          the host asks the worker, on a plugin's behalf
+    {"answer": 3, "offsets": …}                          the worker's answer
+    {"event": "reconfigure", "connector": 2, …}          an event in the host
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ class Wire:
         self._sending = threading.Lock()
 
     def send(self, document: Mapping[str, Any], data: bytes | memoryview = b"") -> None:
-        """Send a message. Errors: OSError where the other end is gone."""
+        """Send a message. Errors: OSError if the other end is gone."""
         text = json.dumps(document, separators=(",", ":")).encode()
         with self._sending:
             self._connection.sendall(_HEAD.pack(len(text), len(data)) + text)

@@ -1,4 +1,5 @@
-"""Avro as Confluent's AvroData maps it. Begin with `tree.py`: what an Avro schema is here.
+"""Avro as mapped by Confluent's AvroData. Begin with `tree.py`, which represents Avro schemas.
 
-`to_connect.py` and `from_connect.py` convert schemas, `writing.py` values to bytes, `shapes.py` values that were read.
+`to_connect.py` and `from_connect.py` convert schemas, `writing.py` turns values into bytes, and `shapes.py` shapes
+values that were read.
 """

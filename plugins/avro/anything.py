@@ -1,11 +1,11 @@
 """Schemaless values: records `Anything` in Avro, JSON texts in Spark.
 
-Writing unrolls no nesting. A JSON text becomes Avro token by token: Avro allows a block for each item of an array, so
-that a `[`, a comma and a `]` each have a fixed encoding.
+Writing needs no recursion: a JSON text becomes Avro token by token. Avro allows a block for each item of an array, so a
+`[`, a comma and a `]` each have a fixed encoding.
 
 Decided: values are read to a depth of `carrier.DEEPEST` arrays and maps; deeper ones are errors of their records,
-because Spark has no recursive types, and the expression doubles in length with each level; loses: deeper values. Keys
-of maps become texts, as in JSON; bytes become base64. Integers are written as long, Connect's type for JSON's integers.
+because Spark has no recursive types, and the expression doubles in length with each level; loses: deeper values. Map
+keys become texts, as in JSON. Bytes become base64. Integers are written as long, Connect's type for JSON's integers.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ from headrace.plugins.schema import MOST_DIGITS
 
 _TEXT: Final = r'"[^"\\]*+(?:\\.[^"\\]*+)*+"'
 _TOKEN: Final = rf"({_TEXT}:|{_TEXT}|-?[0-9][-+.eE0-9]*|true|false|null|\[\]|[\[\]{{}}]|,(?!{_TEXT}:))"
-"""A comma before a key is not a token of its own: the key implies it."""
+"""A comma before a key is not a token: the key implies it."""
 _LONG_DIGITS: Final = f"[0-9]{{{MOST_DIGITS}}}[0-9]"
 _ITEM: Final = "02"
-"""The length of a block of one item."""
+"""Length of a block of one item."""
 _UNSET: Final = "00"
 _TO_ARRAY: Final = _UNSET * 7 + "02"
 _MARKS: Final = {
@@ -47,11 +47,11 @@ _SCALARS: Final = {
     "long": ("long", "bigint"),
     "string": ("string", "string"),
 }
-"""The first fields of an `Anything`, each with Avro's type and Spark's."""
+"""First fields of an `Anything`, each with its Avro type and its Spark type."""
 
 
 def json_of(anything: Column, depth: int) -> Column:
-    """The JSON of an `Anything` with up to `depth` nested arrays and maps; null for null."""
+    """Return the JSON of an `Anything` with up to `depth` nested arrays and maps; null for null."""
     of = anything.getField
     found = F.coalesce(
         of("boolean").cast("string"),
@@ -82,7 +82,7 @@ def json_of(anything: Column, depth: int) -> Column:
 
 
 def anything_of(text: Column) -> Column:
-    """The bytes of Avro's `Anything` for a JSON text."""
+    """Return the Avro bytes of an `Anything` from a JSON text."""
     tokens = F.regexp_extract_all(text, F.lit(_TOKEN), F.lit(1))
     return F.unhex(F.array_join(F.transform(tokens, _hex), ""))
 
@@ -113,7 +113,7 @@ def _scalar(token: Column) -> Column:
 
 
 def is_unfit(text: Column) -> Column:
-    """Whether Spark cannot read this as JSON, or it has an integer of too many digits to compute its low bits."""
+    """True if Spark cannot read this as JSON, or if an integer has too many digits to compute its low bits."""
     tokens = F.regexp_extract_all(text, F.lit(_TOKEN), F.lit(1))
     too_long = text.rlike(_LONG_DIGITS) & F.exists(tokens, lambda token: token.rlike(rf"^-?{_LONG_DIGITS}+\z"))
     return F.try_parse_json(text).isNull() | too_long

@@ -1,4 +1,4 @@
-"""Carriers: Avro schemas of the same binary layout that keep in Spark's reader and writer what Connect needs.
+"""Carriers: Avro schemas of the same binary layout with which Spark's reader and writer keep what Connect needs.
 
 | Avro | carrier | because Spark |
 |---|---|---|
@@ -27,11 +27,11 @@ from headrace.plugins.contracts import DataError
 from headrace.plugins.schema import DATE, DECIMAL, MOST_DIGITS, TIMESTAMP, Schema, logical, scale
 
 SCHEMALESS: Final = "schemaless"
-"""Stands for the carrier of schemaless values."""
+"""Placeholder for the carrier of schemaless values."""
 DEEPEST: Final = 4
-"""The number of nested arrays and maps that a schemaless value may have."""
+"""Maximum number of nested arrays and maps in a schemaless value."""
 WRAPPED: Final = "of"
-"""The one field of the record around a branch of a union whose branches Spark would merge."""
+"""Name of the one field of the record around a branch, in a union whose branches Spark would merge."""
 
 _MERGED: Final = ({"int", "long"}, {"float", "double"})
 _BY_LOGICAL_TYPE: Final = {
@@ -41,39 +41,39 @@ _BY_LOGICAL_TYPE: Final = {
 
 
 Expression = Callable[[Column], Column]
-"""Makes a Column of another: a value or a test."""
+"""Makes a Column from another: a value or a test."""
 
 
 @dataclass(frozen=True)
 class AvroEncoding:
-    """How values of a Connect schema become values of a carrier."""
+    """Converts values of a Connect schema to values of a carrier."""
 
     carrier: Tree
-    """The carrier; for `SCHEMALESS`, `value` gives Avro's bytes."""
+    """Carrier schema; for `SCHEMALESS`, `value` returns Avro's bytes."""
     value: Expression | None = None
     """Makes the carrier's value; None if a cast by position is enough."""
     nulls: Expression | None = None
-    """Tests for a null that is not allowed within the value; the value itself is not null."""
+    """Tests for a null inside the value that is not allowed; the value itself is not null."""
     misfits: Expression | None = None
     """Tests for a value that the Avro type cannot hold."""
 
     def of(self, column: Column) -> Column:
-        """The carrier's value."""
+        """Return the carrier's value."""
         return column if self.value is None else self.value(column)
 
 
 def present(test: Expression | None) -> Expression | None:
-    """The same test, false for null."""
+    """Return the same test, but false for null."""
     return None if test is None else lambda column: column.isNotNull() & F.coalesce(test(column), F.lit(False))
 
 
 def is_wrapped(tree: list[Any]) -> bool:
-    """Whether Spark would merge this union's branches into one number."""
+    """True if Spark would merge this union's branches into one number."""
     return {kind_of(branch) for branch in branches(tree)} in _MERGED and len(branches(tree)) == 2
 
 
 def branch_schemas(tree: list[Any], schema: Schema) -> list[Schema]:
-    """The Connect schema of each branch except null."""
+    """Return the Connect schema of each branch except null."""
     return [field.schema for field in schema.fields] if is_union(schema) else [schema]
 
 
@@ -88,11 +88,11 @@ class Carriers:
         self._numbers = count()
 
     def name(self) -> str:
-        """A new name."""
+        """Return a new unique name."""
         return f"t{next(self._numbers)}"
 
     def of(self, tree: Tree, schema: Schema | None) -> Tree:
-        """The carrier of values with this Avro and this Connect schema.
+        """Return the carrier of values with this Avro and Connect schema.
 
         Errors: DataError if Spark cannot hold such values.
         """
@@ -127,7 +127,7 @@ class Carriers:
         return None
 
     def record(self, fields: list[tuple[str, Tree]]) -> dict[str, Any]:
-        """A record of these fields."""
+        """Return a record schema of these fields."""
         return {"type": "record", "name": self.name(), "fields": [{"name": n, "type": type_} for n, type_ in fields]}
 
     def _items(self, tree: Mapping[str, Any], schema: Schema) -> Tree:
@@ -147,12 +147,12 @@ class Carriers:
         return made
 
     def anything(self, depth: int) -> Tree:
-        """The carrier of schemaless values with up to `depth` nested arrays and maps."""
+        """Return the carrier of schemaless values with up to `depth` nested arrays and maps."""
         fields: list[tuple[str, Tree]] = [
             (field["name"], field["type"]) for field in ANYTHING["fields"] if field["name"] not in ("array", "map")
         ]
         if depth == 0:
-            # No value has a symbol of this enum, so deeper values cannot be read.
+            # No value has a symbol of this empty enum, so deeper values cannot be read.
             fields += [
                 (name, ["null", {"type": "enum", "name": self.name(), "symbols": []}]) for name in ("array", "map")
             ]
@@ -171,7 +171,7 @@ def _fixed_decimal(size: int, scale_: int) -> dict[str, Any]:
 
 
 def carrier_type(carrier: Tree) -> spark.DataType:
-    """The Spark type of a carrier's values, as Spark's writer expects it."""
+    """Return the Spark type of a carrier's values, as Spark's writer expects it."""
     if isinstance(carrier, list):
         others = branches(carrier)
         if len(others) == 1:

@@ -1,4 +1,4 @@
-"""Defaults in Avro schemas: Connect values to the JSON that Avro has for them, and back."""
+"""Defaults in Avro schemas: converts Connect values to Avro's JSON and back."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from headrace.plugins.schema import (
 
 
 def default_json(schema: Schema | None, value: Any, options: AvroOptions) -> Any:
-    """A value of `Schema.default` in the JSON that Avro has for it."""
+    """Return a value of `Schema.default` as Avro's JSON."""
     if value is None or schema is None:
         return value
     match schema.type:
@@ -58,7 +58,7 @@ def _member(field: Field, value: Mapping[str, Any], options: AvroOptions) -> Any
 
 
 def is_valid_default(tree: Tree, value: Any) -> bool:
-    """Whether Avro accepts this JSON as a value of the schema."""
+    """True if Avro accepts this JSON as a value of the schema."""
     if isinstance(tree, list):
         return any(is_valid_default(branch, value) for branch in tree)
     kind = tree if isinstance(tree, str) else tree["type"]
@@ -91,7 +91,7 @@ def is_valid_default(tree: Tree, value: Any) -> bool:
 
 
 def read_default(schema: Schema, value: Any) -> Any:
-    """The value of `Schema.default` for Avro's JSON; None for JSON that is not a value of the schema."""
+    """Return Avro's JSON as a value of `Schema.default`; None if it is not a value of the schema."""
     try:
         return _read(schema, value)
     except (ValueError, TypeError, KeyError, AttributeError, ArithmeticError):

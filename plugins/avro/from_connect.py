@@ -1,7 +1,7 @@
-"""Connect schemas to Avro schemas, to the letter those that Confluent's converter registers.
+"""Connect schemas to Avro schemas, exactly as Confluent's converter registers them.
 
-Structs without a name are named `ConnectDefault`, `ConnectDefault2`, … in the order of their occurrence, outer ones
-first; an equal struct has the same name.
+Structs without a name become `ConnectDefault`, `ConnectDefault2`, … in the order in which they occur, outer ones first;
+equal structs share a name.
 """
 
 from __future__ import annotations
@@ -54,15 +54,15 @@ _LOGICAL_TYPES: Final = {
 
 
 def avro_tree(schema: Schema | None, options: AvroOptions) -> Tree:
-    """The Avro schema for values of a Connect schema.
+    """Return the Avro schema for values of a Connect schema.
 
-    Errors: DataError if Avro cannot hold them, for example for a name that it does not allow.
+    Errors: DataError if Avro cannot hold them, for example because of a name that it does not allow.
     """
     return _FromConnect(options).tree(schema)
 
 
 class _FromConnect:
-    """One conversion; counts the structs without a name."""
+    """One conversion; counts structs without a name."""
 
     def __init__(self, options: AvroOptions) -> None:
         self._options = options
@@ -70,7 +70,7 @@ class _FromConnect:
         self._met: dict[Schema, Tree] = {}
 
     def tree(self, schema: Schema | None, bare: bool = False) -> Tree:
-        """The tree of a schema; `bare`: without the union that makes it optional."""
+        """Return the tree of a schema; `bare`: without the union that makes it optional."""
         if schema is None:
             return ANYTHING
         if not schema.optional and not is_union(schema) and schema in self._met:

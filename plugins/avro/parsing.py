@@ -1,6 +1,6 @@
-"""A registry's Avro schemas as trees (`tree`), and questions about the parts of a tree.
+"""A registry's Avro schemas as trees (`tree`), and questions about parts of a tree.
 
-Anybody may have registered anything, so a tree's size is limited: one named type may stand twice in another, that one
+A tree's size is limited, because anyone may register anything: one named type may occur twice in another, that one
 twice in the next, and so on.
 """
 
@@ -19,15 +19,15 @@ LOGICAL_TYPE: Final = "logical type"
 """Replaces `logicalType` in parsed trees, because fastavro refuses decimals that Confluent writes."""
 MOST_PARTS: Final = 10_000
 MOST_DEPTH: Final = 32
-"""Of nested types, unions included; Arrow's reader refuses 64."""
+"""Maximum nesting of types, unions included; Arrow's reader refuses 64."""
 _MOST_BYTES: Final = 1 << 24
-"""Of a fixed type: its reader allocates the memory before it checks that there are so many bytes."""
+"""Maximum size of a fixed type: its reader allocates the memory before it checks that so many bytes are there."""
 
 
 def parsed(text: str) -> Tree:
-    """The tree of a registry's schema.
+    """Parse a registry's schema into a tree.
 
-    Errors: DataError for an invalid schema, one that contains itself, or one that is too large.
+    Errors: DataError if the schema is invalid, contains itself, or is too large.
     """
     try:
         tree: Tree = expand_schema(json.loads(text, object_hook=_without_logical_type))
@@ -44,7 +44,7 @@ def _without_logical_type(node: dict[str, Any]) -> dict[str, Any]:
 
 
 def _check(tree: Tree) -> None:
-    """Errors: DataError for a tree that contains itself or is too large."""
+    """Check the size of a tree. Errors: DataError if it contains itself or is too large."""
     waiting, parts = [(tree, 0)], 0
     while waiting:
         part, depth = waiting.pop()
@@ -64,7 +64,7 @@ def _check(tree: Tree) -> None:
 
 
 def _inside(part: dict[str, Any]) -> list[Tree]:
-    """The types directly within an array, a map or a record; changes an `error` into a record."""
+    """Return the types directly in an array, a map or a record; changes an `error` into a record."""
     if part["type"] == "error":
         part["type"] = "record"
     fields = part["fields"] if part["type"] == "record" else []
@@ -77,14 +77,14 @@ def _inside(part: dict[str, Any]) -> list[Tree]:
 
 
 def is_anything(tree: Tree) -> bool:
-    """Whether this is the record of schemaless values."""
+    """True if this is the record of schemaless values."""
     if not isinstance(tree, dict) or tree.get("name") != ANYTHING_NAME:
         return False
     return [field["name"] for field in tree.get("fields", ())] == [field["name"] for field in ANYTHING["fields"]]
 
 
 def entry_of(tree: Mapping[str, Any]) -> dict[str, Any] | None:
-    """The record of an entry, if the array stands for a map; else None."""
+    """Return the record of an entry, if the array represents a map; else None."""
     items = tree.get("items")
     if not isinstance(items, dict) or items["type"] != "record" or is_anything(items):
         return None
@@ -92,12 +92,12 @@ def entry_of(tree: Mapping[str, Any]) -> dict[str, Any] | None:
 
 
 def branches(tree: list[Any]) -> list[Tree]:
-    """The branches of a union except null."""
+    """Return the branches of a union except null."""
     return [branch for branch in tree if kind_of(branch) != "null"]
 
 
 def kind_of(tree: Tree) -> str:
-    """The name of the Avro type; `union` for a union."""
+    """Return the name of the Avro type; `union` for a union."""
     if isinstance(tree, list):
         return "union"
     return tree if isinstance(tree, str) else str(tree["type"])

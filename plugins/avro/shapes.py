@@ -1,4 +1,4 @@
-"""Values of a carrier, as Spark's decoder gives them, to Connect's; Column expressions that never raise for data."""
+"""Values of a carrier, as Spark decodes them, to Connect's; Column expressions that never raise for data."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ _DAY_MS: Final = 86_400_000
 
 
 def same(column: Column) -> Column:
-    """The column itself."""
+    """Return the column itself."""
     return column
 
 
 def value_of(tree: Tree, schema: Schema | None, options: AvroOptions) -> Expression:
-    """Makes Connect's value of a carrier's, up to a cast by position; `same` if nothing has to change."""
+    """Make Connect's value from a carrier's, up to a cast by position; `same` if nothing has to change."""
     if schema is None:
         return lambda column: json_of(column, DEEPEST)
     if isinstance(tree, list):
@@ -51,7 +51,7 @@ def value_of(tree: Tree, schema: Schema | None, options: AvroOptions) -> Express
 
 
 def struct_of(column: Column, tree: dict[str, Any], schema: Schema, options: AvroOptions) -> Column:
-    """The Connect struct of a carrier's record that is not null."""
+    """Return the Connect struct of a carrier's record that is not null."""
     members = []
     for field, avro in zip(schema.fields, tree["fields"], strict=True):
         member = value_of(avro["type"], field.schema, options)(column.getField(avro["name"]))
@@ -97,7 +97,7 @@ def _union(tree: list[Any], schema: Schema, options: AvroOptions) -> Expression:
 
 
 def unfit(tree: Tree, schema: Schema | None) -> Expression | None:
-    """A test for values that cannot be converted; None if all can."""
+    """Return a test for values that cannot be converted; None if all can."""
     if schema is None:
         return None
     if isinstance(tree, list):
@@ -118,7 +118,7 @@ def unfit(tree: Tree, schema: Schema | None) -> Expression | None:
 
 
 def unfit_record(tree: dict[str, Any], schema: Schema) -> Expression | None:
-    """The same test for a record that is not null."""
+    """Return the same test for a record that is not null."""
     pairs = zip(tree["fields"], schema.fields, strict=True)
     return any_of([(avro["name"], unfit(avro["type"], field.schema)) for avro, field in pairs])
 
@@ -157,7 +157,7 @@ def _unfit_map(tree: dict[str, Any], schema: Schema) -> Expression | None:
 
 
 def any_of(tests: list[tuple[str, Expression | None]]) -> Expression | None:
-    """A test of a struct: whether one of the tests is true for its member; None without any test."""
+    """Return a test of a struct, true if one of the tests is true for its member; None without any test."""
     some = [(name, test) for name, test in tests if test is not None]
     if not some:
         return None

@@ -57,12 +57,12 @@ _SMALL: Final = {"int8": SchemaType.INT8, "int16": SchemaType.INT16}
 
 
 def is_optional(tree: list[Any], options: AvroOptions) -> bool:
-    """Whether a union has one branch and, unless single branches are flattened, null."""
+    """True if a union has one branch and null, or one branch alone and single branches are flattened."""
     return len(branches(tree)) == 1 and (len(tree) == 2 or options.flatten_singletons)
 
 
 def connect_schema(tree: Tree, options: AvroOptions, version: int | None = None) -> Schema | None:
-    """The Connect schema for values of this Avro schema; `version` is the registry's.
+    """Return the Connect schema for values of this Avro schema; `version` is the registry's.
 
     Errors: DataError if Connect or Spark cannot hold such values.
     """
@@ -81,7 +81,7 @@ class _ToConnect:
         doc: str | None = None,
         version: int | None = None,
     ) -> Schema:
-        """`default` and `doc` are those of the record's field, where this is one's."""
+        """Convert one type; `default` and `doc` are those of the record's field, if it is one."""
         if is_anything(tree):
             raise DataError("Schemaless values can be read alone and in arrays and maps only")
         if isinstance(tree, list):
@@ -104,7 +104,6 @@ class _ToConnect:
         return self._with_default(schema, {"type": tree}, default)
 
     def branch_name(self, branch: Tree) -> str:
-        """The field of a union's struct for this branch."""
         if isinstance(branch, dict) and branch["type"] in NAMED:
             name: str = branch["name"]
             return name if self._options.enhanced else name.rpartition(".")[2]
@@ -187,7 +186,7 @@ class _ToConnect:
         return parameters | {ENUM: tree["name"]} | {f"{ENUM}.{symbol}": symbol for symbol in tree["symbols"]}
 
     def _named(self, schema: Schema, tree: Mapping[str, Any], doc: str | None, version: int | None) -> Schema:
-        """The schema with the name, version, doc and parameters of the properties."""
+        """Add the name, version, doc and parameters of the properties."""
         parameters = dict(schema.parameters)
         if self._options.discard_docs:
             own = _text(tree, "doc")
@@ -212,7 +211,7 @@ class _ToConnect:
 
 
 def _text(tree: Mapping[str, Any], key: str) -> str | None:
-    """The property if it is a text: Java's Avro library ignores others."""
+    """Return the property if it is text; Java's Avro library ignores others."""
     found = tree.get(key)
     return found if isinstance(found, str) else None
 

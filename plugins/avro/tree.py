@@ -1,8 +1,8 @@
 """Avro schemas as trees, and the settings that apply to them.
 
-A *tree* is an Avro schema in JSON's types, with every named type under its full name (`a.b.C`, no `namespace`) and
-written out at each place where it is used. `schema_text` gives the usual form, with members in the order of Java's Avro
-library, because to a registry another order of properties is another schema.
+A *tree* is an Avro schema in JSON's types. Every named type has its full name (`a.b.C`, no `namespace`) and is written
+out wherever it is used. `schema_text` returns the usual form, with members in the order of Java's Avro library, because
+a registry takes another order of properties for another schema.
 
 Decided: two types with the same name and different shapes are an error (`Can't redefine: …`), as in Java, because a
 schema cannot have both; loses: nothing.
@@ -35,16 +35,16 @@ FIELD_DEFAULT: Final = f"{NAMESPACE}.field.default"
 PRECISION: Final = "connect.decimal.precision"
 FIXED_SIZE: Final = "connect.fixed.size"
 MOST_PRECISION: Final = 64
-"""The precision that Confluent writes for a decimal without one."""
+"""Precision that Confluent writes for a decimal without one."""
 DISCARDED_RECORD_DOC: Final = "connect.record.doc"
 DISCARDED_ENUM_DOC: Final = "connect.enum.doc"
-"""Parameters that keep docs where `discard.type.doc.default` is set."""
+"""Parameters that keep docs if `discard.type.doc.default` is set."""
 
 PRIMITIVES: Final = frozenset({"null", "boolean", "int", "long", "float", "double", "bytes", "string"})
 NAMED: Final = frozenset({"record", "enum", "fixed"})
 
 _OWN_MEMBERS: Final = ("type", "name", "doc", "fields", "symbols", "default", "size", "items", "values")
-"""The members of a schema in Java's order; all others are properties, in the order in which they were added."""
+"""Members of a schema in Java's order; all others are properties, in the order in which they were added."""
 
 
 def _optional(type_: Tree, name: str) -> dict[str, Any]:
@@ -71,7 +71,7 @@ ANYTHING: Final[dict[str, Any]] = {
         ),
     ],
 }
-"""The record of schemaless values: at most one field is set. It contains itself by its name."""
+"""Record of schemaless values: at most one field is set. It contains itself by its name."""
 
 
 class NameNotAllowed(DataError):
@@ -80,7 +80,7 @@ class NameNotAllowed(DataError):
 
 @dataclass(frozen=True)
 class AvroOptions:
-    """The settings for schemas, in both directions."""
+    """Settings for schemas, in both directions."""
 
     metadata: bool = True
     """connect.meta.data"""
@@ -95,35 +95,32 @@ class AvroOptions:
     flatten_singletons: bool = True
     """flatten.singleton.unions"""
     default_precision: int = MOST_PRECISION
-    """The precision of decimals that have none; Confluent's is more than anything but Java reads."""
+    """Precision of decimals without one; Confluent's default is more than anything but Java reads."""
     keep_nulls: bool = False
     """ignore.default.for.nullables"""
 
     def is_avro_map(self, schema: Schema) -> bool:
-        """Whether a map schema is an Avro map; others are arrays of entries."""
+        """True if a map schema becomes an Avro map; others become arrays of entries."""
         key = schema.key_schema
         return key is not None and key.type is SchemaType.STRING and (not key.optional or self.optional_map_keys)
 
     def name(self, name: str) -> str:
-        """A field's name in Avro."""
+        """Return a field's name in Avro."""
         return scrubbed(name) if self.scrub else name
 
 
 def is_union(schema: Schema) -> bool:
-    """Whether a struct stands for an Avro union, with a field for each branch."""
+    """True if a struct represents an Avro union, with a field for each branch."""
     return schema.type is SchemaType.STRUCT and schema.name == UNION
 
 
 def is_enum(schema: Schema) -> bool:
-    """Whether a string was an Avro enum."""
+    """True if a string was an Avro enum."""
     return schema.type is SchemaType.STRING and ENUM in schema.parameters
 
 
 def schema_text(tree: Tree) -> str:
-    """The schema as Java's Avro library writes it.
-
-    Errors: DataError if two types have the same name.
-    """
+    """Return the schema as Java's Avro library writes it. Errors: DataError if two types have the same name."""
     return _text(tree, "", {})
 
 
@@ -191,13 +188,13 @@ def _json(value: Any) -> str:
 
 
 def valid_full_name(name: str) -> str:
-    """The full name, if Avro allows it. Errors: NameNotAllowed, as `valid_name`."""
+    """Return the full name unchanged. Errors: NameNotAllowed, as `valid_name`."""
     space, _, last = name.rpartition(".")
     return f"{space}.{valid_name(last)}" if space else valid_name(last)
 
 
 def valid_name(name: str) -> str:
-    """The name, if Avro allows it. Errors: NameNotAllowed, with the text of Java's Avro library."""
+    """Return the name unchanged. Errors: NameNotAllowed if Avro forbids it, with the text of Java's Avro library."""
     if not name:
         raise NameNotAllowed("Empty name")
     if not (name[0].isalpha() or name[0] == "_"):
@@ -208,7 +205,7 @@ def valid_name(name: str) -> str:
 
 
 def scrubbed(name: str) -> str:
-    """The name, changed into one that Avro allows."""
+    """Return the name changed into one that Avro allows."""
     if not name or (name.replace("_", "a").isalnum() and name.isascii() and not name[0].isdigit()):
         return name
     encoded = quote_plus(name, safe="*").replace("~", "%7E")  # as Java's URLEncoder does

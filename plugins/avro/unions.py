@@ -1,6 +1,6 @@
 """Connect's values to Avro's unions; Column expressions.
 
-A struct that stands for a union has a field for each branch, of which at most one is set. Any other value goes to the
+A struct that represents a union has a field for each branch, of which at most one is set. Any other value goes to the
 first branch of its own type, or else to the first branch that can hold it.
 """
 
@@ -20,11 +20,11 @@ from headrace.plugins.contracts import DataError
 from headrace.plugins.schema import Schema, logical
 
 Of = Callable[[Schema | None, Tree, str], AvroEncoding]
-"""Gives the encoding of a schema's values in an Avro type; the path is for errors. Errors: DataError."""
+"""Returns the encoding of a schema's values in an Avro type; the path is for errors. Errors: DataError."""
 
 
 class Unions:
-    """Writes values in unions; `of` encodes a branch, `connect` and `other` give its own schema and carrier."""
+    """Writes values in unions; `of` encodes a branch, `connect` and `other` return a branch's schema and carrier."""
 
     def __init__(self, of: Of, connect: Callable[[Tree], Schema | None], other: Callable[[Tree], Tree]) -> None:
         self._of = of
@@ -32,7 +32,7 @@ class Unions:
         self._other = other
 
     def encoding(self, schema: Schema, tree: list[Any], at: str) -> AvroEncoding:
-        """The encoding in a union. Errors: DataError if no branch can hold such values."""
+        """Return the encoding in a union. Errors: DataError if no branch can hold such values."""
         if is_union(schema):
             return self._branches(schema, tree, at)
         others = branches(tree)
@@ -42,7 +42,7 @@ class Unions:
         return self._chosen(tree, {number: (None, made)}, made.nulls, made.misfits)
 
     def _branch(self, schema: Schema, others: list[Tree], at: str) -> tuple[int, AvroEncoding]:
-        """The number of the branch that can hold such values, and the encoding in it."""
+        """Return the number of the branch that can hold such values, and the encoding in it."""
         refused = mismatch(schema, others, at)
         for number in sorted(range(len(others)), key=lambda n: not self._is_own(schema, others[n])):
             try:
@@ -85,7 +85,7 @@ class Unions:
         nulls: Expression | None,
         misfits: Expression | None,
     ) -> AvroEncoding:
-        """The encoding in a union of which `chosen` branches are written, each from a field or the value itself."""
+        """Encode a union with only the `chosen` branches, each from a field or from the value itself."""
         others = branches(tree)
         carriers = [chosen[n][1].carrier if n in chosen else self._other(one) for n, one in enumerate(others)]
         left = iter(carriers)
@@ -110,7 +110,7 @@ def _optional(tree: list[Any], carrier: Tree) -> Tree:
 
 
 def mismatch(schema: Schema | None, tree: Tree, at: str) -> DataError:
-    """The error for values that an Avro type cannot hold."""
+    """Return the error for values that an Avro type cannot hold."""
     what = "schemaless" if schema is None else schema.name or schema.type.name
     where = f" of the field {at[1:]}" if at else ""
     return DataError(f"Values{where} are {what}, which the registered Avro type {kind_of(tree)} does not hold")

@@ -1,10 +1,10 @@
-"""Connect's values to Avro's binary ones, by Spark's own encoder; Column expressions.
+"""Connect's values to Avro's binary encoding, by Spark's own encoder; Column expressions.
 
-Spark's encoder raises for a null that the schema does not allow, for a symbol that an enum lacks and for bytes of
-another length than a fixed type's. So `AvroEncoding.nulls` and `AvroEncoding.misfits` test for these before.
+Spark's encoder raises for a null that the schema does not allow, for a symbol that an enum lacks, and for bytes of
+another length than a fixed type's. `AvroEncoding.nulls` and `AvroEncoding.misfits` test for these first.
 
 Values can be written in another schema than their own (`use.latest.version`): fields are matched by name, numbers are
-widened, missing fields get their defaults, additional ones are left out.
+widened, missing fields get their defaults, and additional ones are left out.
 """
 
 from __future__ import annotations
@@ -41,11 +41,11 @@ from headrace.plugins.schema import (
 )
 
 _Part = tuple[Field | None, AvroEncoding, Expression | None]
-"""A record's field: the Connect field, its encoding, and the test for a null that is not allowed."""
+"""Field of a record: the Connect field, its encoding, and the test for a null that is not allowed."""
 
 
 def encoded(column: Column, encoding: AvroEncoding) -> Column:
-    """The bytes, alone in a Kafka record, of values that are not null and pass the encoding's `nulls` and `misfits`."""
+    """Return the bytes, alone in a Kafka record, of values that are not null and pass `nulls` and `misfits`."""
     if encoding.carrier == "bytes":
         return encoding.of(column)  # bytes alone have no length before them
     data = datum(column, encoding)
@@ -54,17 +54,14 @@ def encoded(column: Column, encoding: AvroEncoding) -> Column:
 
 
 def datum(column: Column, encoding: AvroEncoding) -> Column:
-    """The bytes of such values as they stand in a file, one after the other."""
+    """Return the bytes of such values as in a file, one value after the other."""
     if encoding.carrier == SCHEMALESS:
         return encoding.of(column)
     return to_avro(encoding.of(column).cast(carrier_type(encoding.carrier)), json.dumps(encoding.carrier))
 
 
 def encoding(schema: Schema | None, tree: Tree, options: AvroOptions) -> AvroEncoding:
-    """The encoding of a schema's values in this Avro schema.
-
-    Errors: DataError if the Avro schema cannot hold them.
-    """
+    """Return the encoding of a schema's values in this Avro schema. Errors: DataError if it cannot hold them."""
     if schema is None and is_anything(tree):
         return AvroEncoding(SCHEMALESS, anything_of, misfits=is_unfit)
     return _Writer(options).of(schema, tree, "")
@@ -77,7 +74,7 @@ class _Writer:
         self._unions = Unions(self.of, self._connect, lambda tree: self._carriers.of(tree, self._connect(tree)))
 
     def of(self, schema: Schema | None, tree: Tree, at: str) -> AvroEncoding:
-        """The encoding of a part; `at` is the path to it, for errors."""
+        """Return the encoding of a part; `at` is the path to it, for errors."""
         if schema is None or is_anything(tree):
             raise mismatch(schema, tree, at)
         if isinstance(tree, list):
@@ -109,7 +106,7 @@ class _Writer:
         return AvroEncoding(carrier)
 
     def _underlying(self, schema: Schema, target: Schema, tree: Tree, at: str) -> AvroEncoding:
-        """The plain value of a logical type, for another or none: as in Java, only the Avro types must agree."""
+        """Write a logical type's plain value for another type or none: as in Java, only the Avro types must agree."""
         to_plain = _UNDERLYING.get(logical(schema) or "")
         plain, carried = replace(schema, name=None), self._carriers.of(tree, replace(target, name=None))
         if not _holds(plain, replace(target, name=None)) or kind_of(tree) == "fixed":
@@ -197,11 +194,11 @@ class _Writer:
         )
 
     def _constant(self, avro: dict[str, Any], at: str) -> AvroEncoding:
-        """A field that is not in the value: its default."""
+        """Encode the default, for a field that the value lacks."""
         if "default" not in avro:
             raise DataError(f"The field {at[1:]} of the registered schema has no default, and the record lacks it")
         schema = self._connect(avro["type"])
-        assert schema is not None  # of a field it never is
+        assert schema is not None  # a field's schema is never None
         target = _with_default(schema, avro, self._options)
         made = self.of(target, avro["type"], at)
         return AvroEncoding(made.carrier, lambda _: made.of(literal(target.default, target)))
@@ -224,7 +221,7 @@ def _with_default(schema: Schema, avro: dict[str, Any], options: AvroOptions) ->
 
 
 def _holds(schema: Schema, target: Schema) -> bool:
-    """Whether an Avro type that is `target` in Connect takes values of `schema`, of the same logical type or none."""
+    """True if an Avro type that is `target` in Connect takes values of `schema`, of the same logical type or none."""
     if logical(schema):
         return logical(schema) != DECIMAL or spark_type(schema) == spark_type(target)
     if schema.type in NUMBERS and target.type in NUMBERS:
@@ -242,7 +239,7 @@ def _fixed(carrier: dict[str, Any]) -> AvroEncoding:
 
 
 def _nulls(schema: Schema | None, tree: Tree, made: AvroEncoding) -> Expression | None:
-    """The test for a null that is not allowed, in the value or as the value itself."""
+    """Return the test for a null that is not allowed, within the value or as the value itself."""
     inner = made.nulls
     refused = schema is not None and not (isinstance(tree, list) and "null" in tree and schema.optional)
     if not refused:

@@ -1,6 +1,6 @@
 """Python functions over Arrow batches in the middle of a frame's expressions.
 
-`frame.mapInArrow(function, schema)` makes a Spark job of a plan. With an `ArrowFunction` it need not be one: inline the
+`frame.mapInArrow(function, schema)` makes a plan need a Spark job. With an `ArrowFunction` it does not: inline the
 worker finds the function by its name in the plan and calls it itself, between the expressions below and those above.
 """
 
@@ -22,21 +22,21 @@ _functions: WeakValueDictionary[str, ArrowFunction] = WeakValueDictionary()
 
 @dataclass(eq=False)
 class ArrowFunction:
-    """A function of a batch that gives a batch of as many rows, in their order; found by name while it is referenced.
+    """A function from one batch to another with as many rows in the same order; found by name while it is referenced.
 
-    Shape: the batch that `run` gives has the columns of the schema beside it, in their order and types.
+    Shape: the batch that `run` returns has the columns of the schema passed with it, in their order and types.
     """
 
     run: Callable[[pa.RecordBatch], pa.RecordBatch]
     """Picklable; called in the worker and in Spark's Python workers."""
 
     def __post_init__(self) -> None:
-        # PySpark names the node in the plan so.
+        # PySpark names the plan's node after this.
         self.__name__ = f"headrace-{next(_numbers)}"
         _functions[self.__name__] = self
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """The batches of a partition of a Spark job."""
+        """Map the batches of a partition of a Spark job."""
         report_liveness()
         for batch in batches:
             yield self.run(batch)
@@ -46,5 +46,5 @@ class ArrowFunction:
 
 
 def function_named(name: str) -> ArrowFunction | None:
-    """The function that a plan calls so, if it is one of this process."""
+    """Return the function that a plan names, if it is one of this process."""
     return _functions.get(name)

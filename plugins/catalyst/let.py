@@ -1,4 +1,4 @@
-"""A name for a value inside an expression: expressions are trees, and compute a value wherever they name it."""
+"""Names for values inside expressions: an expression is a tree and computes a value at each place that uses it."""
 
 from __future__ import annotations
 
@@ -9,5 +9,5 @@ from pyspark.sql import functions as F
 
 
 def let(value: Column, body: Callable[[Column], Column]) -> Column:
-    """`body` of the value, which is computed once however often the body names it; evaluated, not compiled."""
+    """Return `body` of the value, which is computed once however often the body uses it; evaluated, not compiled."""
     return F.get(F.transform(F.array(value), body), 0)

@@ -1,8 +1,8 @@
-"""Liveness of Spark's Python workers: each touches a file once a second; and stacks on SIGQUIT, as a JVM prints them.
+"""Liveness of Spark's Python workers: each touches a file once a second. Also stacks on SIGQUIT, as of a JVM.
 
 The file is touched however long the worker's reader or writer takes: a slow disk or broker blocks one thread and leaves
 the interpreter running. A process that is stopped, or hangs in native code without releasing the interpreter, touches
-nothing: the worker ends it.
+nothing, and the worker ends it.
 """
 
 from __future__ import annotations
@@ -16,17 +16,17 @@ import time
 from pathlib import Path
 
 FOLDER = "HEADRACE_LIVENESS_FOLDER"
-"""The environment variable with the folder that is watched: it holds a file for each process, named by its id."""
+"""Environment variable with the watched folder, which holds a file for each process, named by its id."""
 EVERY_S = 1.0
 _STDERR = 2
-"""The process's own: `sys.stderr` may be replaced, or closed, by then."""
+"""The process's own stderr, because `sys.stderr` may be replaced or closed by then."""
 
 _reporting: int | None = None
 _handling: int | None = None
 
 
 def report_liveness() -> None:
-    """Touch this process's file from now on, if a folder is watched, and show stacks on SIGQUIT."""
+    """Start to touch this process's file, if a folder is watched, and show stacks on SIGQUIT."""
     global _reporting
     show_stacks_on_quit()
     folder = os.environ.get(FOLDER)
@@ -37,7 +37,7 @@ def report_liveness() -> None:
 
 
 def show_stacks_on_quit() -> None:
-    """Print the stacks of all threads to the process's stderr on SIGQUIT from now on, and end nothing."""
+    """Make SIGQUIT print the stacks of all threads to the process's stderr, and end nothing."""
     global _handling
     if _handling != os.getpid():
         _handling = os.getpid()
@@ -45,7 +45,7 @@ def show_stacks_on_quit() -> None:
 
 
 def _touch(file: Path) -> None:
-    with contextlib.suppress(OSError):  # the folder is gone: nothing is watched any more
+    with contextlib.suppress(OSError):  # the folder was removed: nothing watches any more
         while True:
             file.touch()
             time.sleep(EVERY_S)

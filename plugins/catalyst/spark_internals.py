@@ -1,10 +1,10 @@
 """Spark's private names: attributes of pyspark's objects, and classes inside the driver's JVM.
 
-Seen in pyspark 4.2.1 and 4.3.0; classic Spark only. What only the engine needs stands in
-`headrace.worker.engine.spark_internals`, the Java side in `worker/engine/Lane.java`. No other module names one
+Seen in pyspark 4.2.1 and 4.3.0; classic Spark only. Names that only the engine needs are in
+`headrace.worker.engine.spark_internals`, the Java side is in `worker/engine/Lane.java`. No other module uses one
 (`tests/unit/test_private_names.py`), and `make upgrade-check` tries the newest Spark.
 
-Plans and expressions are objects of the JVM: whoever walks them calls their methods there.
+Plans and expressions are objects of the JVM; walking them calls their methods there.
 """
 
 from __future__ import annotations
@@ -22,65 +22,65 @@ from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema, to_arro
 from pyspark.sql.types import DataType, StructType
 
 JAVA_ERRORS: Final = (CapturedException, Py4JJavaError)
-"""The errors of calls into the JVM; PySpark has classes of its own for some of Java's exceptions."""
+"""Errors of calls into the JVM; PySpark has its own classes for some Java exceptions."""
 _SPARK_TYPES: Final = {"int": "IntegerType", "long": "LongType", "boolean": "BooleanType", "byte[]": "BinaryType"}
 
 
 def thrown_in_java(error: BaseException | None) -> Any:
-    """Java's exception behind one of `JAVA_ERRORS`; None if there is none."""
+    """Return the Java exception behind one of `JAVA_ERRORS`; None if there is none."""
     return error.java_exception if isinstance(error, Py4JJavaError) else getattr(error, "_origin", None)
 
 
 def arrow_schema_of(of: StructType) -> pa.Schema:
-    """Arrow's schema of rows of this type, as the driver's JVM has it."""
+    """Return the Arrow schema of rows of this type, as in the driver's JVM."""
     return to_arrow_schema(of, timezone="UTC")
 
 
 def arrow_type_of(of: DataType) -> pa.DataType:
-    """Arrow's type of a column of this type, as the driver's JVM has it."""
+    """Return the Arrow type of a column of this type, as in the driver's JVM."""
     return to_arrow_type(of, timezone="UTC")
 
 
 def struct_of(schema: pa.Schema) -> StructType:
-    """Spark's type of rows with this schema of Arrow's. Errors: PySparkTypeError."""
+    """Return the Spark type of rows with this Arrow schema. Errors: PySparkTypeError."""
     return from_arrow_schema(schema)
 
 
 def active_context() -> Any:
-    """The context of the Spark session that runs."""
+    """Return the context of the running Spark session."""
     context = SparkContext._active_spark_context
     assert context is not None, "columns are made while Spark runs"
     return context
 
 
 def complete_context() -> Any:
-    """The context of this process; None if there is none, or it is still being made."""
-    context = SparkContext._active_spark_context  # it is active before it is complete
+    """Return the context of this process; None if there is none or it is not yet complete."""
+    context = SparkContext._active_spark_context  # active before it is complete
     return None if getattr(context, "_jsc", None) is None else context
 
 
 def current_session() -> SparkSession | None:
-    """The session of this process, without a call into the JVM."""
+    """Return the session of this process, without a call into the JVM."""
     return SparkSession._instantiatedSession
 
 
 def jvm_of(owner: Any) -> Any:
-    """The JVM of a session or a context; its attributes are Java's packages."""
+    """Return the JVM of a session or a context; its attributes are Java's packages."""
     return owner._jvm
 
 
 def java_session(session: SparkSession) -> Any:
-    """The session as the JVM has it."""
+    """Return the JVM's object of a session."""
     return session._jsparkSession
 
 
 def java_type(session: SparkSession, of: DataType) -> Any:
-    """A type as the JVM has it."""
+    """Return the JVM's object of a type."""
     return java_session(session).parseDataType(of.json())
 
 
 def java_strings(context: Any, rows: Sequence[Sequence[str]]) -> Any:
-    """An array of arrays of Java's strings, all of one length."""
+    """Return an array of arrays of Java Strings, all of one length."""
     made = context._gateway.new_array(context._jvm.java.lang.String, len(rows), len(rows[0]))
     for row, texts in enumerate(rows):
         for at, text in enumerate(texts):
@@ -89,14 +89,14 @@ def java_strings(context: Any, rows: Sequence[Sequence[str]]) -> Any:
 
 
 def hadoop_configuration(context: Any) -> Any:
-    """Hadoop's configuration, as Spark has it."""
+    """Return Spark's Hadoop configuration."""
     return context._jsc.hadoopConfiguration()
 
 
 def empty_frame(session: SparkSession, of: StructType) -> DataFrame:
-    """A frame without rows, whose plan is one leaf.
+    """Return a frame without rows, whose plan is one leaf.
 
-    Not by `createDataFrame`: its rows go through an encoder, which would be compiled first and never used.
+    `createDataFrame` would send its rows through an encoder, which is compiled first and never used.
     """
     context: Any = session.sparkContext
     made = java_session(session).internalCreateDataFrame(context._jsc.emptyRDD().rdd(), java_type(session, of), False)
@@ -104,33 +104,33 @@ def empty_frame(session: SparkSession, of: StructType) -> DataFrame:
 
 
 def frame_of(session: SparkSession, plan: Any) -> DataFrame:
-    """The frame of a logical plan."""
+    """Return the frame of a logical plan."""
     return DataFrame(catalyst(session).dataset.ofRows(java_session(session), plan), session)
 
 
 def analyzed(frame: DataFrame) -> Any:
-    """The plan of a frame as the analyzer leaves it."""
+    """Return a frame's plan after the analyzer."""
     return frame._jdf.queryExecution().analyzed()
 
 
 def optimized(frame: DataFrame) -> Any:
-    """The plan of a frame as the optimizer leaves it."""
+    """Return a frame's plan after the optimizer."""
     return frame._jdf.queryExecution().optimizedPlan()
 
 
 def functions_known(session: SparkSession) -> Any:
-    """The registry of the functions that a session's statements may call."""
+    """Return the registry of functions that a session's statements may call."""
     return java_session(session).sessionState().functionRegistry()
 
 
 def each(sequence: Any) -> Iterator[Any]:
-    """The items of a Scala sequence."""
+    """Yield the items of a Scala sequence."""
     for index in range(sequence.size()):
         yield sequence.apply(index)
 
 
 def scala_object(package: Any, name: str) -> Any:
-    """A Scala object."""
+    """Return a Scala object of a package."""
     return getattr(getattr(package, f"{name}$"), "MODULE$")
 
 
@@ -164,61 +164,61 @@ class Catalyst:
         self._invoke, self._invoke_static = objects.Invoke, objects.StaticInvoke
         self._type_of_columns = inner.types.DataTypeUtils.fromAttributes
         self.attempt = inner.expressions.TryEval
-        """Makes an expression that is null where the given one raises."""
+        """Makes an expression that is null if the given one raises."""
         self.pretty = scala_object(inner.util, "package").toPrettySQL
 
     def seq(self, items: Sequence[Any]) -> Any:
-        """A Scala sequence."""
+        """Return a Scala sequence."""
         return self._to_seq(list(items)) if items else self._nothing
 
     def named(self, expression: Any, name: str, as_id: Any = None) -> Any:
-        """The expression under a name."""
+        """Return the expression under a name."""
         as_id = self._new_id() if as_id is None else as_id
         return self._alias(expression, name, as_id, self._nothing, self._none, self._nothing)
 
     def column(self, expression: Any) -> Column:
-        """The column of an expression."""
+        """Return the column of an expression."""
         return Column(self._to_column(expression))
 
     def expression(self, column: Column) -> Any:
-        """The expression of a column."""
+        """Return the expression of a column."""
         return self._to_expression(column._jc)
 
     def type_of(self, columns: Sequence[Any]) -> Any:
-        """The JVM's type of rows of these attributes."""
+        """Return the JVM's type of rows of these attributes."""
         return self._type_of_columns(self.seq(columns))
 
     def type(self, java: str) -> Any:
-        """Spark's name for a type of Java's."""
+        """Return Spark's name for a Java type."""
         if java not in self._known_types:
             self._known_types[java] = self._object_type(self._class.forName(java))
         return self._known_types[java]
 
     def constant(self, made: Any, of_type: Any) -> Any:
-        """The expression of an object of the driver's."""
+        """Return the expression of an object of the driver."""
         return self._literal(made, of_type)
 
     def new(self, java: str, arguments: Sequence[Any]) -> Any:
-        """The expression of a new object of this class for each row."""
+        """Return the expression of a new object of this class for each row."""
         of, given = self._class.forName(java), self.seq(arguments)
         return self._new(of, given, self._nothing, True, self.type(java), self._none)
 
     def call(self, on: Any, method: str, returns: Any, arguments: Sequence[Any]) -> Any:
-        """The expression of a method's result; null if one of its arguments is null."""
+        """Return the expression of a method call; null if one of its arguments is null."""
         given, nothing = self.seq(arguments), self._nothing
         return self._invoke(on, method, returns, given, nothing, True, True, True)
 
     def static(self, java: str, method: str, returns: Any, arguments: Sequence[Any]) -> Any:
-        """The expression of a static method's result; null if one of its arguments is null."""
+        """Return the expression of a static method call; null if one of its arguments is null."""
         of, given, nothing = self._class.forName(java), self.seq(arguments), self._nothing
         return self._invoke_static(of, returns, method, given, nothing, True, True, True, self._none)
 
     def spark_string(self, java_string: Any) -> Any:
-        """The expression of Spark's text of a Java String."""
+        """Return the expression of a Java String as Spark text."""
         return self.static("org.apache.spark.unsafe.types.UTF8String", "fromString", self.string_type, [java_string])
 
     def as_hive_directory(self, java_string: Any) -> Any:
-        """The expression of a Java String, escaped as Hive escapes it in the name of a directory."""
+        """Return the expression of a Java String, escaped as Hive does in names of directories."""
         owner = "org.apache.spark.sql.catalyst.catalog.ExternalCatalogUtils"
         return self.static(owner, "escapePathName", self.type("java.lang.String"), [java_string])
 
@@ -227,25 +227,25 @@ _known: WeakKeyDictionary[Any, Catalyst] = WeakKeyDictionary()
 
 
 def catalyst(session: SparkSession) -> Catalyst:
-    """The classes of the JVM that this session is in."""
+    """Return the classes of this session's JVM."""
     return catalyst_of(jvm_of(session))
 
 
 def catalyst_of(jvm: Any) -> Catalyst:
-    """The classes of this JVM."""
+    """Return the classes of this JVM."""
     if jvm not in _known:
         _known[jvm] = Catalyst(jvm)
     return _known[jvm]
 
 
 def attempted(column: Column, session: SparkSession) -> Column:
-    """The column's value; null if it raises, whatever it raises."""
+    """Return the column with null in place of any exception."""
     classes = catalyst(session)
     return classes.column(classes.attempt(classes.expression(column)))
 
 
 class ResultSets:
-    """Spark's own way from a JDBC result set to Arrow, for one URL; its classes are looked up once."""
+    """Turns JDBC result sets into Arrow by Spark's own classes, for one URL; the classes are looked up once."""
 
     def __init__(self, session: SparkSession, url: str) -> None:
         jvm = jvm_of(session)
@@ -266,28 +266,28 @@ class ResultSets:
         self._write = jvm.org.apache.spark.api.python.PythonRDD.writeIteratorToStream
 
     def connect(self, options: Mapping[str, str]) -> Any:
-        """A connection, made as Spark makes its own."""
+        """Open a connection as Spark opens its own."""
         made = self._options(self._to_scala({"url": self._url, "dbtable": "unused", **options}))
         return self._dialect.createConnectionFactory(made).apply(-1)
 
     def rows(self, results: Any, shape: str, of: StructType) -> Any:
-        """A result set's rows in Spark's internal form; `shape` names their type."""
+        """Return a result set's rows in Spark's internal form; `shape` names their type."""
         if shape not in self._types:
             self._types[shape] = java_type(self.session, of)
         known = self._types[shape]
         return self._utils.resultSetToSparkInternalRows(results, self._dialect, known, self._metrics, self._nothing)
 
     def arrow(self, rows: Any, shape: str, at_once: int) -> Any:
-        """The rows as Arrow streams of one batch each."""
+        """Return the rows as an iterator of Arrow streams of one batch each."""
         types = self._types[shape]
         return self._converters.toBatchWithSchemaIterator(rows, types, at_once, 1 << 40, "UTC", False, False)
 
     def through_file(self, batches: Any, path: str) -> bytes:
-        """The next of the streams."""
+        """Write the next of the streams to the file at `path`, and return its bytes."""
         stream = self._data_stream(self._file_stream(path))
         try:
             self._write(batches.take(1), stream)
         finally:
             stream.close()
         with open(path, "rb") as written:
-            return written.read()[4:]  # after its length
+            return written.read()[4:]  # after the length

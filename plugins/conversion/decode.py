@@ -1,8 +1,8 @@
-"""From Kafka's rows to `Records`: where the converters' expressions meet the columns of a batch; back is `encode`.
+"""Kafka's rows to `Records`: applies the converters' expressions to the columns of a batch; `encode` is the reverse.
 
-Decided: selects one after the other, not one, because the optimizer keeps what is used twice in a select of its own
-and so evaluates it once: which schema a row has, where there are several; the value; why there is none. Loses: each row
-is copied once more by each. Within one select the program would grow with the square of the number of schemas.
+Decided: several selects instead of one, because the optimizer keeps an expression that is used twice in its own select
+and so evaluates it once: the row's schema, if there are several; the value; the error. Loses: each select copies each
+row once more. In a single select the program would grow with the square of the number of schemas.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ from headrace.plugins.records import Records, error, first_error
 from headrace.plugins.schema import Schema, sendable, spark_type
 
 LOOK: Final = b"\x02"
-"""Stands for the identity of bytes that have to be looked at more thoroughly."""
+"""Identity that marks bytes which need a more thorough look."""
 EVERY: Final = b"\x03"
-"""Stands for the identity of any bytes."""
+"""Identity that matches any bytes."""
 MOST_HOPELESS: Final = 100
-"""The most identities that have a reason of their own in the compiled expressions."""
+"""Maximum number of identities with their own reason in the compiled expressions."""
 
 _LONGEST_REASON: Final = 2_000
 
@@ -37,7 +37,7 @@ HEADER_STAGE: Final = "HEADER_CONVERTER"
 
 
 class Hopeless(NamedTuple):
-    """An identity that could not be resolved, why, and the topic it was met in."""
+    """An identity that could not be resolved, the reason, and the topic of its bytes."""
 
     identity: bytes
     reason: str
@@ -46,24 +46,25 @@ class Hopeless(NamedTuple):
 
 @dataclass(frozen=True)
 class ConverterBinding:
-    """A converter bound to keys or to values, as a task uses it, with the identities met so far."""
+    """A converter bound to a task's keys or values, with the identities known so far."""
 
     converter: Converter
     class_name: str
-    """The Java name, or the Python path of a stranger's class; errors bear it."""
+    """Java name, or Python path of a class that is not ours, for errors."""
     known: tuple[tuple[bytes, Schema | None], ...] = ()
-    """Identities and their schemas; `Records` has its indexes into these."""
+    """Identities and their schemas, in the order of the indexes in `Records`."""
     hopeless: tuple[Hopeless, ...] = ()
     """At most `MOST_HOPELESS`."""
     rest: frozenset[bytes] = frozenset()
-    """More of them, all with one reason."""
+    """More unresolved identities, which share one reason."""
     thorough: frozenset[bytes] = frozenset()
-    """Identities of which bytes were met that the converter does not read quickly; `LOOK`: it could not name some."""
+    """Identities with bytes that the quick way could not read; `LOOK`: it could not name the identity of some bytes."""
 
     def learned(self, met: Collection[tuple[bytes, str]]) -> ConverterBinding:
-        """This side, able to read the bytes that it called unknown: `met` are identities and the topics they are from.
+        """Return this binding with the identities in `met`, which it called unknown; pairs of identity and topic.
 
-        Asks the converter, which may ask a server. Errors: RetriableError, ConfigError; any other is the records'.
+        Asks the converter, which may ask a server. Errors: RetriableError, ConfigError; any other counts as an error of
+        the records.
         """
         before, known = dict(self.known), dict(self.known)
         hopeless, rest, thorough = {one.identity: one for one in self.hopeless}, set(self.rest), set(self.thorough)
@@ -89,31 +90,28 @@ class ConverterBinding:
         )
 
     def asked_again(self) -> ConverterBinding:
-        """Resolves the unreadable identities once more; a registry may know them by now.
-
-        Errors: as `learned`.
-        """
+        """Resolve the unreadable identities once more, since a registry may know them by now. Errors: as `learned`."""
         met = [(one.identity, one.topic) for one in self.hopeless]
         return replace(self, hopeless=(), rest=frozenset()).learned(met)
 
     def of_the_rest(self) -> ConverterBinding:
-        """For the bytes of `rest` only: each of them is an error."""
+        """Return a binding for bytes of `rest` only: each of them is an error."""
         reason = f"Its schema is one of more than {MOST_HOPELESS} that cannot be read: {self.hopeless[-1].reason}"
         return replace(self, known=(), hopeless=(Hopeless(EVERY, reason),), rest=frozenset(), thorough=frozenset())
 
 
 def reason_of(error: Exception) -> str:
-    """The message of a record that met this error, which need not be a DataError: a schema may be anything."""
+    """Return a record's message for this error, which need not be a DataError: a schema may be anything."""
     text = str(error) if isinstance(error, DataError) else f"{type(error).__name__}: {error}"
     return sendable(text[:_LONGEST_REASON])
 
 
 def to_records(rows: DataFrame, key: ConverterBinding, value: ConverterBinding) -> Records:
-    """Kafka's rows with keys and values decoded, and what is not known yet named.
+    """Decode keys and values of Kafka's rows, and name what is not known yet.
 
-    Shape: `topic`, `partition`, `timestamp`, `headers`, `key`, `value` (binary) and anything else, which is carried;
-    two columns more than `Records` says: `unknown_key` and `unknown_value`, the identity (binary) that has to be
-    resolved before this row can be read, null otherwise. A row with an unknown key has no error yet.
+    Shape: `topic`, `partition`, `timestamp`, `headers`, `key`, `value` (binary); other columns pass through. The result
+    has two columns more than `Records`: `unknown_key` and `unknown_value`, the identity (binary) to resolve before this
+    row can be read, else null. A row with an unknown key has no error yet.
     """
     sides = (_Decoding("key", KEY_STAGE, key), _Decoding("value", VALUE_STAGE, value))
     raw = {"key", "value"}
@@ -160,7 +158,7 @@ class _Decoding:
         return [f"{self.name}_{number}" for number in range(len(self.side.known))]
 
     def given(self) -> Column:
-        """The bytes as the converter wants them."""
+        """Return the bytes in the form that the converter wants."""
         data = F.col(self.name)
         reads_text = self._quicker is not None and self._quicker.reads_text
         return data.cast("string").alias(self.name) if reads_text else data
@@ -172,11 +170,10 @@ class _Decoding:
 
     @property
     def picks_among_many(self) -> bool:
-        """Whether to find the schema of a row once more costs more than to carry it along."""
+        """True if finding a row's schema again costs more than carrying it along."""
         return len(self.side.known) + len(self.side.hopeless) > 1 or self.steps > 0
 
     def given_and_picked(self) -> list[Column]:
-        """The bytes, and which schema they have."""
         return [F.col(self.name), self._pick().alias(self.picked)]
 
     def _picked(self, given: Collection[str]) -> Column:
@@ -184,16 +181,16 @@ class _Decoding:
 
     @property
     def steps(self) -> int:
-        """How many it takes to what the quick ways look at more than once."""
+        """Number of steps before values: they compute what the quick ways use more than once."""
         return max(map(len, self._steps), default=0)
 
     def step(self, step: int) -> dict[str, Column]:
-        """The columns that this step makes, for each schema that takes so many."""
+        """Return the columns of this step, for each schema with that many steps."""
         return {name: made for steps in self._steps if step < len(steps) for name, made in steps[step].items()}
 
     @cached_property
     def _steps(self) -> list[list[Parts]]:
-        """The columns that each step makes, by their names, for each schema."""
+        """Columns of each step by name, for each schema."""
         return [self._made(number, *known) for number, known in enumerate(self.side.known)]
 
     def _made(self, number: int, identity: bytes, schema: Schema | None) -> list[Parts]:
@@ -215,7 +212,6 @@ class _Decoding:
         return {name.removeprefix(self._part(number, "")): _column(name) for name in names}
 
     def decoded(self, given: Collection[str]) -> list[Column]:
-        """The bytes, which schema they have, and a column of values for each schema."""
         pick = self._picked(given)
         values = [
             F.when(pick == number, self._value(number)).cast(spark_type(schema)).alias(name)
@@ -224,7 +220,7 @@ class _Decoding:
         return [F.col(self.name), pick.alias(self.picked), *values]
 
     def _pick(self) -> Column:
-        """Which schema a row has; below zero: which of the hopeless ones. Those come last, they cost most."""
+        """Return the index of a row's schema; negative for a hopeless identity, which costs most and comes last."""
         data = F.col(self.name)
         numbered = [
             *((identity, number) for number, (identity, _) in enumerate(self.side.known)),
@@ -242,7 +238,7 @@ class _Decoding:
 
     @cached_property
     def _decoded(self) -> list[Decoded | None]:
-        """The thorough ways, of the schemas that need them."""
+        """Thorough ways, for the schemas that need them."""
         data, converter = F.col(self.name), self.side.converter
         return [
             converter.decode(data, identity, schema) if quick is None or identity in self.side.thorough else None
@@ -260,7 +256,7 @@ class _Decoding:
         return self._quicker.quick_decode(F.col(self.name), self._parts(number), identity, schema)
 
     def _quick_is_all(self) -> bool:
-        """Whether there is nothing to find out about bytes of which one schema is known."""
+        """True if bytes of the one known schema leave nothing to find out."""
         side = self.side
         return bool(side.known or side.hopeless) and None not in self._decoded
 
@@ -271,7 +267,7 @@ class _Decoding:
         return F.coalesce(quick, decoded.value)
 
     def error(self) -> Column:
-        """Evaluated only for rows whose value is null; bytes not read quickly are unknown, no error yet."""
+        """Return the errors, evaluated only for null values; bytes not read quickly are unknown, not yet errors."""
         picked = F.col(self.picked)
         not_read = [
             ((picked == number) & F.col(name).isNull(), decoded.error)
@@ -301,7 +297,7 @@ class _Decoding:
 
 
 def with_headers_read(records: Records, converter: Converter | HeaderConverter, class_name: str) -> Records:
-    """Marks rows of `to_records` as errors whose headers have bytes that the header converter does not read."""
+    """Set an error on rows of `to_records` whose headers have bytes that the header converter cannot read."""
     header = F.col("headers")
     if converter.unreadable(header.getField("value").getItem(0)) is None:
         return records
@@ -317,7 +313,7 @@ def _column(name: str) -> Column:
 
 
 def first_of(cases: Iterable[tuple[Column, Column]], kind: str) -> Column:
-    """The value of the first case that holds, null where none does; one flat expression, however many there are."""
+    """Return the value of the first case that holds, null if none does; one flat expression for any number of cases."""
     chosen: Column | None = None
     for holds, value in cases:
         chosen = F.when(holds, value) if chosen is None else chosen.when(holds, value)

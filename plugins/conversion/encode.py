@@ -1,4 +1,4 @@
-"""From `Records` to Kafka's rows: where the converters' expressions meet the columns of a batch."""
+"""`Records` to Kafka's rows: applies the converters' expressions to the columns of a batch."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ UNKNOWN_TOPIC: Final = "unknown_topic"
 
 
 def to_bytes(records: Records, key: ConverterBinding, value: ConverterBinding) -> DataFrame:
-    """Records with keys and values encoded; rows that are dropped or bad keep their place, with null bytes.
+    """Encode keys and values of records; dropped and bad rows keep their place, with null bytes.
 
-    Shape: `topic`, `partition`, `timestamp`, `headers`, `key`, `value` (binary), `error`, `drop`, and what the records'
-    frame carries besides; `unknown_topic` where a converter's bytes depend on the topic: what `learn_topics` has
-    to learn before this row can be encoded, null otherwise. The converter decides whether a null is a tombstone or an
-    error; a null without schema (a null index) is always a tombstone.
+    Shape: `topic`, `partition`, `timestamp`, `headers`, `key`, `value` (binary), `error`, `drop`, and the other columns
+    of the records' frame. If a converter's bytes depend on the topic, also `unknown_topic`: what `learn_topics` must
+    learn before this row can be encoded, else null. The converter decides if a null is a tombstone or an error; a null
+    without schema (a null index) is always a tombstone.
     """
     sides = (_Encoding("key", KEY_STAGE, key, records.keys), _Encoding("value", VALUE_STAGE, value, records.values))
     routing = ["topic", "partition", "timestamp", "headers"]
@@ -42,7 +42,7 @@ def to_bytes(records: Records, key: ConverterBinding, value: ConverterBinding) -
 
 
 def learn_topics(unknown: Collection[str], records: Records, key: ConverterBinding, value: ConverterBinding) -> None:
-    """The converters can encode what `to_bytes` called unknown, or know why not. Errors: RetriableError."""
+    """Let the converters learn what `to_bytes` called unknown, or why it cannot be encoded. Errors: RetriableError."""
     for side, schemas, name in ((key, records.keys, "key"), (value, records.values, "value")):
         for mark in unknown:
             of, number, topic = mark.split(":", 2)
@@ -52,7 +52,7 @@ def learn_topics(unknown: Collection[str], records: Records, key: ConverterBindi
 
 
 def refresh_topics(key: ConverterBinding, value: ConverterBinding) -> bool:
-    """Let the converters learn anew what may have changed; return whether bytes are written otherwise now."""
+    """Let the converters learn again what may have changed; return True if bytes are now written differently."""
     changed = [side.converter.refresh() for side in (key, value) if isinstance(side.converter, TopicEncoding)]
     return any(changed)
 
@@ -88,13 +88,13 @@ class _Encoding:
         return first_of(cases, "binary")
 
     def error(self) -> Column:
-        """Evaluated only for rows whose bytes are null."""
+        """Return the errors, evaluated only for rows whose bytes are null."""
         nothing = F.col(self.name).isNull()
         errors = ((self._has(number) & nothing, encoded.error) for number, encoded in enumerate(self._encoded))
         return error(self.stage, self.side.class_name, first_of(errors, "string"))
 
     def unknown(self) -> Column | None:
-        """The topic that the converter has to learn for a row: `side:schema:topic`; None where it never has to."""
+        """Return what the converter must learn for a row: `side:schema:topic`; None if it never has to."""
         marks = [
             (self._has(number) & unknown, F.concat(F.lit(f"{self.name}:{number}:"), F.col("topic")))
             for number, encoded in enumerate(self._encoded)

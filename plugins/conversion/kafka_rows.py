@@ -1,6 +1,6 @@
-"""Records from Kafka as Arrow batches. The one place where Python touches each incoming record.
+"""Records from Kafka as Arrow batches: the one place where Python touches each incoming record.
 
-Shape: `KAFKA_ROW`, the same columns as a batch that a sink's job reads by Spark's Kafka source.
+Shape: `KAFKA_ROW`, the same columns as of a batch that a sink's job reads by Spark's Kafka source.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from headrace.plugins.records import HEADERS
 
 
 class Message(Protocol):
-    """A message as confluent-kafka's consumer gives it."""
+    """A message of confluent-kafka's consumer."""
 
     def topic(self) -> str | None: ...
     def partition(self) -> int | None: ...
@@ -52,10 +52,10 @@ _NO_TIMESTAMP = -1
 
 
 def to_arrow(messages: Sequence[Message]) -> pa.RecordBatch:
-    """These messages as one batch, in their order.
+    """Convert these messages to one batch, in their order.
 
-    Decided: all columns are made by one call of Arrow's, because a call for each takes twice as long for one message,
-    as most batches have it (45 microseconds, 20 so), and as long for 10,000; loses: a fifth where these have headers.
+    Decided: one call of Arrow makes all columns, because a call for each column takes twice as long for one message, as
+    in most batches (45 microseconds instead of 20), and as long for 10,000; loses: a fifth for messages with headers.
     """
     return pa.RecordBatch.from_struct_array(pa.array([_row(message) for message in messages], _ROW))
 

@@ -1,7 +1,7 @@
-"""The optional second interface of converters: a quicker way to decode bytes of the usual form.
+"""Optional extension of converters: a quicker way to decode bytes of the usual form.
 
-The first program of a task has only the quick ways in it, because an expression that parses every odd form takes long
-to compile. A row that the quick way does not serve makes the worker compile the thorough ones, `Converter.identify` and
+A task's first program has only the quick ways, because an expression that parses every odd form takes long to compile.
+A row that the quick way cannot read makes the worker compile the thorough ones, `Converter.identify` and
 `Converter.decode`.
 """
 
@@ -15,20 +15,23 @@ from pyspark.sql import Column
 from headrace.plugins.schema import Schema
 
 Parts = Mapping[str, Column]
-"""Columns by the names that the converter gives them."""
+"""Columns by the converter's names for them."""
 Step = Callable[[Column, Parts], Parts]
-"""Makes parts of the bytes and of all the parts made before; null where those are."""
+"""Makes parts from the bytes and from all earlier parts; null if those are null."""
 
 
 class QuickDecoding:
-    """Decodes the usual form of bytes quicker than `Converter`; each method has a default that is no quicker."""
+    """Decodes the usual form of bytes quicker than `Converter`; the defaults of all methods are no quicker."""
 
     reads_text: ClassVar[bool] = False
-    """Whether the bytes come as a Spark string that holds them, valid UTF-8 or not: Spark copies binary data each time
-    an expression touches it, a string it does not. `identify` and `decode` then get the string, too."""
+    """True if the bytes come as a Spark string that holds them, valid UTF-8 or not.
+
+    Spark copies binary data each time an expression touches it, but not a string. `identify` and `decode` then also get
+    the string.
+    """
 
     def matches(self, data: Column, identity: bytes) -> Column | None:
-        """Return whether `identify(data)` is `identity` without computing it; None: there is no quicker way."""
+        """Return the test that `identify(data)` is `identity`, without computing it; None: there is no quicker way."""
         return None
 
     def quick_identity(self, data: Column) -> Column | None:
@@ -36,7 +39,7 @@ class QuickDecoding:
         return None
 
     def quick_steps(self, identity: bytes, schema: Schema | None) -> Sequence[Step]:
-        """Return steps to what `quick_decode` looks at again and again, such as the bytes parsed.
+        """Return steps that compute what `quick_decode` uses repeatedly, such as the parsed bytes.
 
         Each part is computed once for a row.
         """
@@ -45,6 +48,6 @@ class QuickDecoding:
     def quick_decode(self, data: Column, parts: Parts, identity: bytes, schema: Schema | None) -> Column | None:
         """Return the value in bytes of the usual form, null for others; None: there is no quicker way than `decode`.
 
-        `parts` is all that the `quick_steps` made.
+        `parts` has all results of `quick_steps`.
         """
         return None

@@ -1,4 +1,4 @@
-"""The rows of a source's readers: their declared type, their records, and whether a reader keeps to the declaration."""
+"""Rows of a source's readers: their declared type, their records, and the check against the declaration."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _LARGE: Final = {
     pa.large_binary().id: pa.binary().id,
     pa.large_list(pa.null()).id: pa.list_(pa.null()).id,
 }
-"""Arrow types that Spark reads as others."""
+"""Arrow types that Spark reads as other types."""
 
 
 def reader_type(task: SourceTask, shape: str) -> StructType:
@@ -29,12 +29,12 @@ def reader_type(task: SourceTask, shape: str) -> StructType:
 
 
 def numbered_type(task: SourceTask, shape: str) -> StructType:
-    """Return the columns of such rows once each says which split it is of."""
+    """Return the columns of such rows with the number of their split."""
     return StructType([*reader_type(task, shape).fields, StructField("split", IntegerType())])
 
 
 def topic_of(task: SourceTask) -> str | None:
-    """Return the topic that a static `records` finds in its frame; None if it finds none."""
+    """Return the topic that a static `records` expects in its frame; None if it expects none."""
     is_static = isinstance(getattr_static(task, "records", None), staticmethod)
     if not is_static or isinstance(task, RowsOfSeveralTypes) or "topic" in task.row_type.names:
         return None
@@ -43,7 +43,7 @@ def topic_of(task: SourceTask) -> str | None:
 
 
 def records_of(task: SourceTask, rows: DataFrame, shape: str) -> Records:
-    """Make records of rows of this shape, whether they bear their topic or not."""
+    """Make records of rows of this shape, with or without a column `topic`."""
     if isinstance(task, RowsOfSeveralTypes):
         return task.records_of(rows, shape)
     if "topic" not in rows.columns and (topic := topic_of(task)) is not None:
@@ -52,7 +52,7 @@ def records_of(task: SourceTask, rows: DataFrame, shape: str) -> Records:
 
 
 class DeclaredRows:
-    """The declared shape of a reader's rows; picklable."""
+    """Declared shape of a reader's rows; picklable."""
 
     def __init__(self, task: SourceTask, shape: str) -> None:
         self._owner = type(task).__name__
@@ -61,7 +61,7 @@ class DeclaredRows:
         self._accepted: pa.Schema | None = None
 
     def checked(self, rows: pa.RecordBatch) -> pa.RecordBatch:
-        """Return the rows. Errors: TypeError, which names the plugin's member, where they have another shape."""
+        """Return the rows. Errors: TypeError, naming the plugin's member, if they have another shape."""
         if self._accepted is None or not rows.schema.equals(self._accepted):
             self._check(rows.schema)
             self._accepted = rows.schema

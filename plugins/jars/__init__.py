@@ -1,8 +1,8 @@
-"""Java plugins on `plugin.path`, found without a JVM: `scan` lists them, as Apache Connect's worker would find them.
+"""Java plugins on `plugin.path`, found without a JVM: `scan` lists them as Apache Connect's worker would.
 
-Begin with `scanning`; `locations` says which folders and jars are plugins, `manifests` reads `META-INF/services`,
-`class_files` reads what classes extend and implement, `kinds` knows Connect's own types. `sync` writes manifests.
-`java_stage` has the transforms and converters of a connector that run in Java.
+Begin with `scanning`. `locations` finds the folders and jars that are plugins, `manifests` reads `META-INF/services`,
+`class_files` reads supertypes of classes, `kinds` knows Connect's own types, `sync` writes manifests. `java_stage` has
+the transforms and converters of a connector that run in Java.
 """
 
 from headrace.plugins.jars.java_stage import NO_JAVA_STAGE, ConfiguredJar, JavaStage, JavaStep

@@ -1,7 +1,7 @@
-"""Reads jars, zips and trees of class files by the names of what they hold.
+"""Reads jars, zips and trees of class files by the names of their entries.
 
-Opening a jar with `zipfile` costs some milliseconds per thousand entries. Most jars of a plugin hold no manifest that
-matters, so the names are first looked for in the bytes of the jar's directory, which takes microseconds.
+Opening a jar with `zipfile` costs some milliseconds per thousand entries. Most jars of a plugin hold no relevant
+manifest, so names are first searched for in the bytes of the jar's directory, which takes microseconds.
 """
 
 from __future__ import annotations
@@ -25,18 +25,18 @@ class BrokenArchiveError(Exception):
 
 
 class Archive(Protocol):
-    """What holds classes and manifests: `path` is on the class path of a plugin."""
+    """A container of classes and manifests; `path` is on the class path of a plugin."""
 
     path: Path
 
     def holds(self, name: str) -> bool:
-        """Say whether it may have an entry of this name, or whose name begins so; quick, and never wrong with no."""
+        """Return False only if no entry has this name or begins with it; quick, may return True wrongly."""
 
     def names(self) -> list[str]:
-        """The names of all entries, with `/` between folders."""
+        """Return the names of all entries, with `/` between folders."""
 
     def read(self, name: str) -> bytes | None:
-        """The bytes of an entry; None where there is none."""
+        """Return the bytes of an entry; None if there is none."""
 
 
 class Jar:
@@ -47,10 +47,7 @@ class Jar:
 
     @cached_property
     def _directory(self) -> bytes:
-        """The bytes of its central directory.
-
-        Errors: BrokenArchiveError.
-        """
+        """Bytes of its central directory. Errors: BrokenArchiveError."""
         try:
             with open(self.path, "rb") as file:
                 end = file.seek(0, 2)
@@ -113,12 +110,12 @@ class ClassTree:
 
 
 def opened(path: Path) -> Archive:
-    """The archive at a path of a class path."""
+    """Return the archive at an element of a class path."""
     return ClassTree(path) if path.is_dir() else Jar(path)
 
 
 def classes_in(archive: Archive) -> Iterator[str]:
-    """The names of the class files that Java of any version loads."""
+    """Yield the names of class files that every version of Java loads."""
     for name in archive.names():
         if name.endswith(".class") and not name.startswith("META-INF/") and not name.endswith("-info.class"):
             yield name

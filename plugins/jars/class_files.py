@@ -1,4 +1,4 @@
-"""Reads from Java class files what a class extends and implements, and whether it can be made.
+"""Reads from Java class files the supertypes of a class, and if it can be instantiated.
 
 Only the constant pool and the table of methods are read (Java's specification, chapter 4).
 """
@@ -30,20 +30,20 @@ _SIZES: Final = {
     19: 3,
     20: 3,
 }
-"""The bytes of each constant with its tag; a text has its own length."""
+"""Size in bytes of each constant with its tag; a text has its own length."""
 
 
 class BrokenClassError(Exception):
-    """The bytes are no class file."""
+    """The bytes are not a class file."""
 
 
 @dataclass(frozen=True, slots=True)
 class ClassFile:
-    """What a class file says of its class; names with dots."""
+    """The class of a class file; names have dots."""
 
     name: str
     supertypes: tuple[str, ...]
-    """Its super class, then its interfaces."""
+    """Superclass first, then interfaces."""
     flags: int
     _data: bytes
     _pool: tuple[int, ...]
@@ -51,14 +51,11 @@ class ClassFile:
 
     @property
     def is_concrete(self) -> bool:
-        """Public, and neither abstract nor an interface."""
+        """True if public, and neither abstract nor an interface."""
         return bool(self.flags & _PUBLIC) and not self.flags & (_INTERFACE | _ABSTRACT)
 
     def can_be_made(self) -> bool:
-        """Say whether it has a public constructor without arguments.
-
-        Errors: BrokenClassError.
-        """
+        """True if it has a public constructor without arguments. Errors: BrokenClassError."""
         try:
             return self._has_constructor()
         except IndexError as error:
@@ -79,10 +76,7 @@ class ClassFile:
 
 
 def parse(data: bytes) -> ClassFile:
-    """Read a class file.
-
-    Errors: BrokenClassError.
-    """
+    """Read a class file. Errors: BrokenClassError."""
     if data[:4] != _MAGIC:
         raise BrokenClassError("it does not begin as a class file does")
     try:
@@ -102,7 +96,7 @@ def parse(data: bytes) -> ClassFile:
 
 
 def _constant_pool(data: bytes) -> tuple[tuple[int, ...], int]:
-    """Where each constant begins, and where the pool has ended."""
+    """Return the start of each constant, and the end of the pool."""
     count = _u2(data, 8)
     begins = [0] * count
     at, index = 10, 1

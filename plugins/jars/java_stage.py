@@ -10,7 +10,7 @@ from headrace.plugins.jars.scanning import JarPlugin
 
 
 class ConfiguredJar(NamedTuple):
-    """A Java plugin, and what it is configured with."""
+    """A Java plugin with its config."""
 
     plugin: JarPlugin
     config: Mapping[str, str]
@@ -26,17 +26,17 @@ class JavaStep(NamedTuple):
 
 @dataclass(frozen=True)
 class JavaStage:
-    """The steps that run in Java, one after the other, and the converters beside them."""
+    """Steps that run in Java, in order, and the converters that run with them."""
 
     steps: tuple[JavaStep, ...] = ()
     converters: Mapping[str, ConfiguredJar] = field(default_factory=dict)
     """By side: `key`, `value` or `header`."""
     headers: ConfiguredJar | None = None
-    """The header converter of the connector; None: Connect's usual one."""
+    """Header converter of the connector; None: Connect's default."""
     tolerate: bool = False
-    """Whether records that fail are left out; else nothing after them is written."""
+    """True if failed records are left out; otherwise nothing after them is written."""
     retry_timeout_ms: int = 0
-    """How long what failed with a retriable error is tried again; -1: for ever."""
+    """How long retriable failures are retried; -1: for ever."""
     retry_delay_max_ms: int = 60_000
 
     def __bool__(self) -> bool:

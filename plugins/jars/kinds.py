@@ -1,4 +1,4 @@
-"""Connect's kinds of Java plugins: the types that name them, what Connect itself brings, and the names shared."""
+"""Connect's kinds of Java plugins: their Java types, the plugins of Connect itself, and the shared class names."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ TYPES: Final[Mapping[str, str]] = MappingProxyType(
         ),
     }
 )
-"""Each kind of plugin, as `discovery.KINDS` calls and orders them, with the Java type that its classes have."""
+"""Java type of each kind of plugin, named and ordered as in `discovery.KINDS`."""
 
 UNUSED: Final = ("rest_extension", "connector_client_config_override_policy")
-"""The kinds that a worker of ours cannot run; `connect-plugin-path` lists them, as Apache's does."""
+"""Kinds that our worker cannot run; `connect-plugin-path` lists them, as Apache's does."""
 
 BY_MANIFEST_ONLY: Final = ("config_provider", *UNUSED)
-"""The kinds that Connect finds by their manifests in every mode, and never by reading classes."""
+"""Kinds that Connect finds by their manifests in every mode, and never by reading classes."""
 
 _VALUES: Final = ("converter", "header_converter")
 
@@ -59,7 +59,7 @@ SHIPPED: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
         },
     }
 )
-"""The classes of Connect itself that a plugin's class may extend or implement, with the kinds that it has by that."""
+"""Classes of Connect itself that a plugin's class may extend or implement, with the kinds that follow from it."""
 
 _SHARED: Final = re.compile(
     r"(javax?|org\.ietf\.jgss|org\.omg|org\.w3c\.dom|org\.xml\.sax|org\.apache\.kafka|org\.slf4j)\."
@@ -75,5 +75,5 @@ _ISOLATED: Final = re.compile(
 
 
 def is_shared(class_name: str) -> bool:
-    """Say whether Connect's own copy of this class is used, whatever a plugin's jars hold."""
+    """True if Connect's own copy of this class is used, whatever a plugin's jars hold."""
     return bool(_SHARED.match(class_name)) and not _ISOLATED.match(class_name)

@@ -1,8 +1,8 @@
-"""Finds the plugin locations of `plugin.path`, and what is on the class path of each, as Apache Connect does.
+"""Finds the plugin locations of `plugin.path` and the class path of each, as Apache Connect does.
 
-A location is what lies in an element of the path (a folder, a jar, a zip), or an element that is a jar itself. Each
-has a class loader of its own: with all jars below it, however deep (Confluent Hub's `lib/`, Strimzi's folder by
-checksum), or itself where it holds class files.
+A location is an entry of a folder on the path (a folder, a jar, a zip), or an element of the path that is a jar itself.
+Each has its own class loader, with all jars below it, however deep (Confluent Hub's `lib/`, Strimzi's folder by
+checksum), or with itself if it holds class files.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from typing import Final
 log = logging.getLogger(__name__)
 
 UNFINISHED: Final = ".installing-"
-"""What the names of folders begin with that an installation has not finished yet; they are no plugins."""
+"""Prefix of folders whose installation is not finished; they are not plugins."""
 
 _ARCHIVES: Final = (".jar", ".zip")
 _PYTHON: Final = ("site-packages", "dist-packages", "__pycache__")
 
 
 def plugin_locations(plugin_path: Sequence[str]) -> list[Path]:
-    """List the locations of all elements, each once, in order; what cannot be read is logged and left out."""
+    """List the locations of all elements, each once, in order; unreadable ones are logged and left out."""
     found: dict[Path, None] = {}
     for element in plugin_path:
         try:
@@ -34,10 +34,7 @@ def plugin_locations(plugin_path: Sequence[str]) -> list[Path]:
 
 
 def locations_in(element: str) -> list[Path]:
-    """List the locations of one element of `plugin.path`.
-
-    Errors: OSError where it does not exist or cannot be read.
-    """
+    """List the locations of one element of `plugin.path`. Errors: OSError if it does not exist or cannot be read."""
     path = Path(element).expanduser().absolute()
     if not path.is_dir():
         path.stat()
@@ -46,14 +43,14 @@ def locations_in(element: str) -> list[Path]:
 
 
 def is_archive(path: Path) -> bool:
-    """Say whether the name is that of a jar or zip."""
+    """True if the name is that of a jar or zip."""
     return path.name.lower().endswith(_ARCHIVES)
 
 
 def archives_of(location: Path) -> tuple[Path, ...]:
     """List the class path of a location: its jars, sorted; itself if it holds only class files; else nothing.
 
-    Errors: OSError where a folder cannot be read.
+    Errors: OSError if a folder cannot be read.
     """
     if is_archive(location) and not location.is_dir():
         return (location,)
@@ -70,10 +67,10 @@ def _is_plugin_folder(path: Path) -> bool:
 
 
 def _files_below(folder: Path, visited: set[Path]) -> Iterator[Path]:
-    """The jars and class files of a folder and those in it; links are followed, each folder is visited once.
+    """Yield the jars and class files below a folder; links are followed, and each folder is visited once.
 
-    Decided: folders of Python packages are passed by, because an environment on `plugin.path` may hold PySpark, and
-    with it 300 jars that are no plugins; loses: a Java plugin within `site-packages`.
+    Decided: folders of Python packages are skipped, because an environment on `plugin.path` may hold PySpark with 300
+    jars that are not plugins; loses: a Java plugin within `site-packages`.
     """
     with os.scandir(folder) as entries:
         listing = sorted(entries, key=lambda entry: entry.name)

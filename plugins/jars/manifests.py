@@ -1,4 +1,4 @@
-"""Reads the manifests in `META-INF/services` by which plugins are found without reading their classes."""
+"""Reads the manifests in `META-INF/services`, which name plugins so that no class need be read."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _CLASS_NAME: Final = re.compile(r"[^\W\d][\w$]*(\.[^\W\d][\w$]*)*")
 
 
 def declared(archive: Archive) -> Iterator[tuple[str, str]]:
-    """The kinds and class names that the manifests of an archive declare, in the order of `TYPES`.
+    """Yield the kinds and class names that an archive's manifests declare, in the order of `TYPES`.
 
     Errors: BrokenArchiveError.
     """

@@ -23,7 +23,7 @@ _KINDS: Final = tuple(kind for kind in TYPES if kind not in UNUSED)
 
 
 class DiscoveryMode(Enum):
-    """How plugins are found: the values of `plugin.discovery`."""
+    """Ways to find plugins: the values of `plugin.discovery`."""
 
     ONLY_SCAN = "only_scan"
     HYBRID_WARN = "hybrid_warn"
@@ -32,7 +32,7 @@ class DiscoveryMode(Enum):
 
     @property
     def reads_classes(self) -> bool:
-        """Every class of every jar is read, which takes about a tenth of a millisecond each."""
+        """True if every class of every jar is read, which takes about a tenth of a millisecond each."""
         return self is not DiscoveryMode.SERVICE_LOAD
 
     @property
@@ -46,32 +46,32 @@ class JarPlugin:
 
     class_name: str
     kind: str
-    """One of `discovery.KINDS`, or of `kinds.UNUSED` where these were asked for."""
+    """One of `discovery.KINDS`, or of `kinds.UNUSED` if these were asked for."""
     location: Path
-    """The folder or jar that lies on `plugin.path`; each location is loaded by a class loader of its own."""
+    """Folder or jar on `plugin.path`; each location has its own class loader."""
     jars: tuple[Path, ...]
-    """The class path of the location: jars, or the folder itself where it holds class files; none: Connect's own."""
+    """Class path of the location: jars, or the folder itself if it holds class files; empty: Connect's own."""
     version: str | None = field(compare=False)
-    """As Maven or the jar tells it; the class's own `version()` may say otherwise."""
+    """From Maven or the jar; the class's own `version()` may differ."""
 
 
 @dataclass(frozen=True)
 class LocationScan:
-    """What one location holds."""
+    """Contents of one location."""
 
     location: Path
     jars: tuple[Path, ...]
     plugins: tuple[JarPlugin, ...]
-    """All that a worker could load, in the order of their kinds and names."""
+    """All that a worker could load, by kind and name."""
     manifests: Mapping[tuple[str, str], tuple[Path, ...]]
-    """Kind and class name to the jars whose manifests declare it, whether there is such a class or not."""
+    """Jars whose manifests declare a kind and class name, even if there is no such class."""
 
     def has_manifest(self, plugin: JarPlugin) -> bool:
         return (plugin.kind, plugin.class_name) in self.manifests
 
 
 def connects_own(kind: str, class_name: str) -> JarPlugin | None:
-    """Name the class of Connect itself, which every host has; None where Connect has none of this name and kind."""
+    """Return the class of Connect itself, which every host has; None if Connect has none of this name and kind."""
     kinds = SHIPPED.get(class_name.partition("$")[0], ())
     return JarPlugin(class_name, kind, Path(), (), None) if kind in kinds and class_name not in TYPES.values() else None
 
@@ -79,9 +79,9 @@ def connects_own(kind: str, class_name: str) -> JarPlugin | None:
 def scan(plugin_path: Sequence[str], mode: DiscoveryMode = DiscoveryMode.HYBRID_WARN) -> list[JarPlugin]:
     """List the Java plugins of `plugin.path` that this worker can run, by location, kind and name.
 
-    What cannot be read is logged and left out. A class of several kinds is listed once for each.
+    Unreadable ones are logged and left out. A class of several kinds is listed once for each.
 
-    Errors: ConfigError in the mode `hybrid_fail` where a plugin lacks its manifest.
+    Errors: ConfigError in the mode `hybrid_fail` if a plugin lacks its manifest.
     """
     scans = [found for location in plugin_locations(plugin_path) if (found := scan_location(location, mode))]
     plugins = [plugin for found in scans for plugin in found.plugins if plugin.kind in _KINDS]
@@ -93,7 +93,7 @@ def scan(plugin_path: Sequence[str], mode: DiscoveryMode = DiscoveryMode.HYBRID_
 
 
 def scan_location(location: Path, mode: DiscoveryMode = DiscoveryMode.HYBRID_WARN) -> LocationScan | None:
-    """Read one location; None, with a line in the log, where its folder cannot be read."""
+    """Read one location; None, with a line in the log, if its folder cannot be read."""
     try:
         jars = archives_of(location)
     except OSError as error:
@@ -152,7 +152,7 @@ def _manifests(archives: Sequence[Archive]) -> dict[tuple[str, str], tuple[Path,
 
 
 class _Seen(NamedTuple):
-    """What is kept of each class of a location: there may be tens of thousands."""
+    """Data kept for each class of a location; there may be tens of thousands."""
 
     supertypes: tuple[str, ...]
     is_concrete: bool
@@ -161,13 +161,13 @@ class _Seen(NamedTuple):
 
 
 class _Classes:
-    """The classes of one location; of several of one name the first jar's counts, as on any class path."""
+    """The classes of one location; of classes with one name the first jar's counts, as on any class path."""
 
     def __init__(self, archives: Sequence[Archive]) -> None:
         self._archives = archives
 
     def plugins(self) -> Iterator[tuple[tuple[str, str], Archive]]:
-        """Kind, class name and jar of each class that is a plugin, found by reading all classes."""
+        """Yield kind, class name and jar of each plugin class, by reading all classes."""
         classes = dict(self._all())
         known: dict[str, frozenset[str]] = {name: frozenset(kinds) for name, kinds in SHIPPED.items()}
         for name, seen in classes.items():
@@ -177,9 +177,9 @@ class _Classes:
                     yield from (((kind, name), seen.archive) for kind in kinds)
 
     def loadable(self, kind: str, name: str) -> Archive | None:
-        """The jar with the class that a manifest declares; None, with a line in the log, where none can be loaded."""
+        """Return the jar with the class that a manifest declares; None, with a line in the log, if there is none."""
         if is_shared(name):
-            return None  # Connect's own class is used, which is no plugin of this location
+            return None  # Connect's own class is used; it is not a plugin of this location
         entry = f"{name.replace('.', '/')}.class"
         for archive in self._archives:
             try:
@@ -229,10 +229,10 @@ def _can_be_made(parsed: ClassFile, archive: Archive) -> bool:
 
 
 def _kinds(name: str, classes: Mapping[str, _Seen], known: dict[str, frozenset[str]]) -> frozenset[str]:
-    """The kinds that a class has by what it extends and implements, however far up."""
+    """Return the kinds of a class by all its supertypes."""
     if name in known:
         return known[name]
-    known[name] = frozenset()  # what damaged classes extend may go round in a circle
+    known[name] = frozenset()  # damaged classes may extend each other in a circle
     found = classes.get(name)
     if found is not None:
         known[name] = frozenset().union(*(_kinds(parent, classes, known) for parent in found.supertypes))

@@ -1,4 +1,4 @@
-"""Tells the version of a plugin from what lies beside its class, for only a JVM could ask the class itself."""
+"""Finds the version of a plugin without its class, which only a JVM could ask."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _IN_NAME = re.compile(r"(?P<artifact>.+?)-(?P<version>\d[\w.+-]*)")
 
 
 def version_of(archive: Archive, location: Path) -> str | None:
-    """The version that a jar tells by Maven, its manifest or its name, else that of Confluent's `manifest.json`."""
+    """Return the version from a jar's Maven data, manifest or name, else from Confluent's `manifest.json`."""
     try:
         found = _by_maven(archive) or _by_manifest(archive)
     except BrokenArchiveError:
@@ -24,7 +24,7 @@ def version_of(archive: Archive, location: Path) -> str | None:
 
 
 def _by_maven(archive: Archive) -> str | None:
-    """Of several artifacts within one jar, the one after which the jar is named counts."""
+    """Return Maven's version; of several artifacts in one jar that of the one after which the jar is named."""
     if not archive.holds(_MAVEN):
         return None
     found: dict[str, str] = {}

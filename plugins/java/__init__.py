@@ -1,5 +1,5 @@
-"""Values, texts, dates and patterns that behave as they do in Java, as Spark expressions and in Python.
+"""Values, texts, dates and patterns that behave as in Java, as Spark expressions and in Python.
 
-Begin with `text` and `values` (how Connect prints a value), `literals` (how it reads one) and `json_members` (how it
-takes schemaless values apart).
+Begin with `text` and `values` (printing Connect values), `literals` (reading them) and `json_members` (splitting
+schemaless values).
 """

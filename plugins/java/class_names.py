@@ -1,4 +1,4 @@
-"""The Java classes in which Connect holds values: error messages name them."""
+"""Java classes of Connect's values, for error messages."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _BY_JSON: Final = {
 
 
 def class_of(schema: Schema) -> str:
-    """The name of the class that holds values of this schema."""
+    """Return the class name of values of this schema."""
     kind = logical(schema)
     if kind is not None:
         return "java.math.BigDecimal" if kind == DECIMAL else "java.util.Date"
@@ -41,7 +41,7 @@ def class_of(schema: Schema) -> str:
 
 
 def class_of_json(text: Column) -> Column:
-    """The name of the class that holds a schemaless value, by its JSON text; `null` for null."""
+    """Return the class name of a schemaless value, from its JSON text; `null` for null."""
     name = F.lit("java.lang.Double")
     for pattern, of_it in reversed(_BY_JSON.items()):
         name = F.when(text.rlike(pattern), F.lit(of_it)).otherwise(name)

@@ -1,15 +1,15 @@
-"""Java's SimpleDateFormat: timestamps printed and texts read by its patterns, in UTC, by the JVM's own formatter.
+"""Java's SimpleDateFormat: formats timestamps and parses texts by its patterns, in UTC, with the JVM's own formatter.
 
-Decided: Java's own class, called from expressions, because it is exact and faster than the same in Spark's functions
-(measured inline on two shared cores, ns a value, theirs and Java's: ISO printed 1,044 and 448, read 2,500 and 485, read
-in other spellings 20,175 and 1,256; names of time zones read 76,433 and 3,267; in a job Java takes 4 to 53 % of their
+Decided: Java's own class, called from expressions, because it is exact and faster than Spark's functions (measured
+inline on two shared cores, ns a value, Spark's and Java's: ISO formatted 1,044 and 448, parsed 2,500 and 485, parsed in
+other spellings 20,175 and 1,256; names of time zones parsed 76,433 and 3,267; in a job Java takes 4 to 53 % of Spark's
 time); loses: it needs classic Spark.
 
 Decided: names are English and weeks those of the United States, because Java's depend on the machine's locale, and
-every executor has to print a record alike; loses: other languages.
+every executor has to format a record alike; loses: other languages.
 
-An abbreviation that several time zones share (`CST`) is read as Java reads it: as that of the zone of the text read
-before, then of the machine's own zone, then of the first zone that has it.
+Java resolves an abbreviation that several time zones share (`CST`) to the zone of the previously parsed text, else to
+the machine's own zone, else to the first zone that has it.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from headrace.plugins.catalyst.spark_internals import active_context, java_strin
 from headrace.plugins.schema import sendable
 
 LETTERS: Final = "GyYMLwWDdFEuaHkKhmsSzZX"
-"""The letters that a pattern may have; every other ASCII letter is an error."""
+"""Letters that a pattern may have; every other ASCII letter is an error."""
 
 _QUOTED: Final = re.compile(r"'(?:[^']|'')*(?P<end>'|\Z)")
 _RUN: Final = re.compile(r"([A-Za-z])\1*")
@@ -33,7 +33,7 @@ _UTC: Final = ("UTC", *["Coordinated Universal Time", "UTC"] * 2)
 
 
 def pattern_problem(pattern: str) -> str | None:
-    """Why Java refuses this pattern, in Java's words, judged without a JVM; None where it accepts it."""
+    """Return why Java refuses this pattern, in Java's words, without a JVM; None if it accepts it."""
     at = 0
     while at < len(pattern):
         quoted, run = _QUOTED.match(pattern, at), _RUN.match(pattern, at)
@@ -49,14 +49,14 @@ def pattern_problem(pattern: str) -> str | None:
 
 
 def formatted(ms: Column, pattern: str) -> Column:
-    """The text of milliseconds since the epoch; null for null."""
+    """Format milliseconds since the epoch; null for null."""
     java = java_calls()
     date = java.new("java.util.Date", java.value(ms))
     return java.text(java.call(_formatter(java, pattern), "format", "java.lang.String", date))
 
 
 def parsed_ms(text: Column, pattern: str) -> Column:
-    """The milliseconds since the epoch that a text begins with; null where it does not match the pattern."""
+    """Parse the milliseconds since the epoch at the beginning of a text; null if it does not match the pattern."""
     java = java_calls()
     names_zones = not {"z", "Z"}.isdisjoint(_QUOTED.sub("", pattern))
     date = java.call(_formatter(java, pattern, names_zones), "parse", "java.util.Date", java.string(text))
@@ -64,7 +64,7 @@ def parsed_ms(text: Column, pattern: str) -> Column:
 
 
 def _formatter(java: JavaCalls, pattern: str, names_zones: bool = False) -> Any:
-    """A formatter of this pattern; the names of all the world's time zones make 4 KB of it 46, for each task to get."""
+    """Return a formatter of this pattern; the names of all time zones enlarge it from 4 KB to 46, for each task."""
     context = active_context()
     jvm = jvm_of(context)
     symbols = jvm.java.text.DateFormatSymbols(jvm.java.util.Locale.US)

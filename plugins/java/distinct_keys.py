@@ -1,4 +1,4 @@
-"""Entries whose keys are all different, as a Java map has them; a Column expression."""
+"""Entries with distinct keys, as in a Java map; a Column expression."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from headrace.plugins.catalyst.let import let
 
 
 def distinct_keys(entries: Column, key: str = "key") -> Column:
-    """Each key once: in the place where it comes first, with the entry that comes last.
+    """Keep each key once: in the place of its first entry, with the value of its last.
 
-    It sorts, and only where a key comes twice, because a hostile record may have a hundred thousand of them.
+    Sorts only if a key occurs twice, because a hostile record may have a hundred thousand of them.
     """
 
     def checked(entries: Column) -> Column:

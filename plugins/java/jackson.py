@@ -1,4 +1,4 @@
-"""JSON as Jackson writes it in UTF-8, byte for byte: what Java finds records by, and what is compared with its own."""
+"""JSON as Jackson writes it in UTF-8, byte for byte, for lookups in Java and comparisons with its JSON."""
 
 from __future__ import annotations
 
@@ -16,10 +16,7 @@ _BEYOND_BMP: Final = re.compile("[\U00010000-\U0010ffff]")
 
 
 def java_json(value: Any) -> str:
-    """A JSON value, compact, its members in their order.
-
-    Errors: TypeError for what JSON has no value for.
-    """
+    """Return a JSON value as compact text, members in order. Errors: TypeError for what JSON cannot represent."""
     if value is None or isinstance(value, bool):
         return {None: "null", True: "true", False: "false"}[value]
     if isinstance(value, str):
@@ -36,12 +33,12 @@ def java_json(value: Any) -> str:
 
 
 def json_string(text: str) -> str:
-    """This text in JSON's quotes, escaped as Jackson does in UTF-8: what is beyond the basic plane in surrogates."""
+    """Quote a text as Jackson does in UTF-8: characters beyond the basic plane become surrogate escapes."""
     return '"' + _BEYOND_BMP.sub(_surrogates, text.translate(_ESCAPES)) + '"'
 
 
 def json_number(value: np.float32 | np.float64) -> str:
-    """Java's `Double.toString` or `Float.toString`; what JSON has no number for is quoted."""
+    """Return Java's `Double.toString` or `Float.toString`; NaN and infinities are quoted."""
     if np.isnan(value):
         return '"NaN"'
     if np.isinf(value):

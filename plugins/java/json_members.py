@@ -1,13 +1,12 @@
-"""Schemaless values are compact JSON text; here it is taken apart, member by member, and put together again.
+"""Splits schemaless values (compact JSON text) into members, and joins them again.
 
-Column expressions that never raise for data. A member's JSON is text as Jackson writes it: a number with a fraction is
-a double (`Double.toString`), an integer has 64 bits (the low ones, as in Java), a text is escaped as Jackson does.
+Column expressions that never raise for data. A member's JSON is as Jackson writes it: a number with a fraction is a
+double (`Double.toString`), an integer has 64 bits (the low ones, as in Java), a text is escaped.
 
-Decided: inside arrays and objects an integer beyond 64 bits stays as it was written, because no parser of Spark's cuts
-it; loses: Java's low bits of such numbers there. A number too large for a double becomes the text `"Infinity"`, which
-is what Apache writes in the end; loses: that on its way it would be a number.
-Decided: members keep the order of the document, because an order is better than none; loses: Java's HashMap has
-another one, by hash codes.
+Decided: inside arrays and objects an integer beyond 64 bits stays as written, because no Spark parser cuts it; loses:
+Java's low bits of such numbers there. A number too large for a double becomes the text `"Infinity"`, as Apache finally
+writes it; loses: that it would be a number until then. Decided: members keep the order of the document, because any
+order is better than none; loses: the order of Java's HashMap, by hash codes.
 """
 
 from __future__ import annotations
@@ -28,17 +27,17 @@ _NUMBER: Final = r"^-?[0-9]"
 _INTEGER: Final = r"^-?[0-9]+\z"
 _LONG: Final = r"^(?:0|-?[1-9][0-9]{0,17})\z"
 _NO_TEXT: Final = r'^(?:[\[{"\-0-9]|true\z|false\z)'
-"""How JSON begins that is no text; of texts themselves few begin so."""
+"""Beginnings of JSON that is not text; few texts begin so."""
 _OPTIONS: Final = {"allowSingleQuotes": "false", "allowNonNumericNumbers": "false"}
 
 
 def is_object(text: Column) -> Column:
-    """Whether this JSON is an object; null for null."""
+    """True if this JSON is an object; null for null."""
     return text.startswith("{")
 
 
 def members(text: Column) -> Column:
-    """The members of a JSON object in their order; of a name that comes twice the last one counts. Null for no object.
+    """Return the members of a JSON object in order; the last of equal names counts. Null if not an object.
 
     Shape: array<struct<name: string, json: string>>; a null's JSON is `null`.
     """
@@ -46,13 +45,13 @@ def members(text: Column) -> Column:
 
 
 def object_text(members: Column) -> Column:
-    """The compact JSON object of these members, whose names are all different."""
+    """Return the compact JSON object of these members, whose names are distinct."""
     written = F.transform(members, lambda one: F.concat(quoted(one["name"]), F.lit(":"), one["json"]))
     return F.concat(F.lit("{"), F.array_join(written, ","), F.lit("}"))
 
 
 def member(text: Column, name: str) -> Column:
-    """The JSON of the object's member of this name; null where it has none, or a null, or is no object."""
+    """Return the JSON of an object's member; null if it is missing or null, or if `text` is not an object."""
 
     def found(object_: Column) -> Column:
         kind = _is_text(F.from_json(object_, _only(name, spark.VariantType()), _OPTIONS).getField(name))
@@ -63,7 +62,7 @@ def member(text: Column, name: str) -> Column:
 
 
 def object_of(pairs: list[tuple[str, Column]]) -> Column:
-    """The compact JSON object with these names, all different, and their JSON; a null is written as `null`."""
+    """Return the compact JSON object of these distinct names and their JSON; a null is written as `null`."""
     parts: list[Column] = []
     for number, (name, json) in enumerate(pairs):
         parts += [F.lit(f"{',' if number else '{'}{json_string(name)}:"), F.coalesce(json, F.lit("null"))]
@@ -71,32 +70,32 @@ def object_of(pairs: list[tuple[str, Column]]) -> Column:
 
 
 def string_of(json: Column) -> Column:
-    """The content of a JSON text; null for other JSON."""
+    """Return the content of a JSON text; null for other JSON."""
     inside = F.substring(json, F.lit(2), F.length(json) - 2)
-    # get_json_object fails for a lone surrogate; from_json makes a `?` of it, as Java does when it writes.
+    # get_json_object fails for a lone surrogate; from_json makes a `?` of it, as Java does in UTF-8.
     wrapped = F.from_json(F.concat(F.lit('{"p":'), json, F.lit("}")), "p string", _OPTIONS).getField("p")
     parsed = F.coalesce(F.get_json_object(json, "$"), wrapped)
     return F.when(json.startswith('"'), F.when(~json.contains("\\"), inside).otherwise(parsed))
 
 
 def long_of(json: Column) -> Column:
-    """The value of a JSON integer, of which 64 bits count; null for other JSON and for more than 38 digits."""
+    """Return the low 64 bits of a JSON integer; null for other JSON and beyond 38 digits."""
     return F.when(json.rlike(_LONG), json.try_cast("long")).when(json.rlike(_INTEGER), _low_bits(json))
 
 
 def double_of(json: Column) -> Column:
-    """The value of a JSON number with a fraction or an exponent; null for other JSON."""
-    # Connect reads JSON's numbers as decimals, which know no negative zero.
+    """Return a JSON number with a fraction or an exponent; null for other JSON."""
+    # Connect reads JSON's numbers as decimals, which have no negative zero.
     return F.when(json.rlike(_NUMBER) & ~json.rlike(_INTEGER), json.try_cast("double") + F.lit(0.0))
 
 
 def boolean_of(json: Column) -> Column:
-    """The value of `true` and `false`; null for other JSON."""
+    """Return the value of `true` and `false`; null for other JSON."""
     return F.when(json == "true", F.lit(True)).when(json == "false", F.lit(False))
 
 
 def double_text(number: Column) -> Column:
-    """The JSON of a double: Java's text of it, in quotes where JSON has no such number."""
+    """Return Java's text of a double, quoted if JSON has no such number."""
     text = number.cast("string")
     none_in_json = F.isnan(number) | (F.abs(number) == F.lit(float("inf")))
     return F.when(none_in_json, F.concat(F.lit('"'), text, F.lit('"'))).otherwise(text)
@@ -111,12 +110,12 @@ def _is_text(variant: Column) -> Column:
 
 
 def _members(text: Column) -> Column:
-    # from_json gives a text's content and any other JSON's spelling alike: only the variant's type distinguishes them.
+    # from_json makes the same string of a text and of other JSON; only the variant's type distinguishes them.
     variants = F.map_values(F.from_json(text, "map<string,variant>", _OPTIONS))
 
     def typed(entries: Column) -> Column:
         kinds = F.transform(variants, _is_text)
-        # A variant refuses lone surrogates: then a content that looks like other JSON is taken for it.
+        # A variant refuses lone surrogates; content that looks like other JSON is then taken for that.
         guessed = F.transform(entries, lambda entry: ~entry["value"].rlike(_NO_TEXT))
         return F.zip_with(
             entries, F.coalesce(kinds, guessed), lambda one, is_text: _member(one["key"], _json(one["value"], is_text))
@@ -135,7 +134,7 @@ def _json_or_null(content: Column, is_text: Column) -> Column:
 
 
 def _json(content: Column, is_text: Column) -> Column:
-    """The JSON of a value as `from_json` gives it under a string type."""
+    """Return the JSON of a value that `from_json` read as a string."""
     number = F.when(content.rlike(_LONG), content).otherwise(
         F.coalesce(_low_bits(content).cast("string"), double_text(double_of(content)), content)
     )
@@ -144,5 +143,5 @@ def _json(content: Column, is_text: Column) -> Column:
 
 
 def _low_bits(integer: Column) -> Column:
-    """The long that Java's `longValue` gives; null beyond 38 digits and for what is no integer."""
+    """Return Java's `longValue`; null beyond 38 digits and for non-integers."""
     return low_long(F.when(integer.rlike(_INTEGER), integer))

@@ -1,4 +1,4 @@
-"""Pieces of JSON text, written byte for byte as Jackson writes them in UTF-8; Column expressions."""
+"""Pieces of JSON text, byte for byte as Jackson writes them in UTF-8; Column expressions."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from headrace.plugins.catalyst.java_calls import json_escaped, json_quoted, utf1
 
 
 def quoted(text: Column, before: str = "", after: str = "") -> Column:
-    """`before`, the text in JSON's quotes, and `after`.
+    """Return `before`, the text in JSON's quotes, and `after`.
 
-    Decided: texts of the basic plane are escaped by themselves, because to set up Jackson's writer for a text costs as
-    much again (measured: 200 and 330 ns for 85 characters); loses: a second way for the others.
+    Decided: texts of the basic plane are escaped separately, because setting up Jackson's writer for a text costs as
+    much again (measured: 200 and 330 ns for 85 characters); loses: there are two ways.
     """
     units = utf16_length(text)
     without_pairs = (units == F.octet_length(text)) | (units == F.char_length(text))  # the first one costs less

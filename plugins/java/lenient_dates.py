@@ -1,7 +1,7 @@
-"""Dates and times in the three forms that Connect's values are written in, read as leniently as SimpleDateFormat does.
+"""Parses dates and times in the three forms of Connect's values, as leniently as SimpleDateFormat.
 
-A month 13 is January of the next year, a day 0 the last of the month before; text after a date is not looked at. UTC,
-and the Julian calendar before 15 October 1582.
+Month 13 is January of the next year, and day 0 the last of the month before. Text after a date is ignored. UTC, with
+the Julian calendar before 15 October 1582.
 """
 
 from __future__ import annotations
@@ -18,17 +18,17 @@ _FORMS: Final = {
     13: (re.compile(_CLOCK), Schema(SchemaType.INT32, name=TIME, version=1)),
     24: (re.compile(_DATE + "T" + _CLOCK), Schema(SchemaType.INT64, name=TIMESTAMP, version=1)),
 }
-"""By the length of the text: that alone decides what it may be."""
+"""By the length of the text, which alone decides the form."""
 _DAY_MS: Final = 86_400_000
 _MOST_MS: Final = (1 << 63) // 1000 - _DAY_MS
 _UNIX_EPOCH: Final = 719_468
-"""The days from 1 March of the year 0, from which `_epoch_day` counts."""
+"""Days from 1 March of the year 0, where `_epoch_day` starts to count, to 1 January 1970."""
 _GREGORIAN_FROM: Final = -141_427
-"""15 October 1582."""
+"""15 October 1582, in days since 1970."""
 
 
 def read_temporal(text: str) -> tuple[Schema, int] | None:
-    """A Date, Time or Timestamp and its value; None for other texts, and for times that Spark cannot hold.
+    """Parse a Date, Time or Timestamp; None for other texts, and for times that Spark cannot hold.
 
     Units: days for a Date, ms for the others.
     """
@@ -48,8 +48,8 @@ def read_temporal(text: str) -> tuple[Schema, int] | None:
 
 
 def _epoch_day(year: int, month: int, day: int) -> int:
-    """Counted from 1 January 1970; month and day may be beyond their usual bounds."""
-    year, of_year = divmod(year * 12 + month - 3, 12)  # years begin in March: a leap day is their last
+    """Return the days since 1 January 1970; month and day may exceed their usual bounds."""
+    year, of_year = divmod(year * 12 + month - 3, 12)  # years begin in March, so a leap day is their last
     julian = 365 * year + year // 4 + (153 * of_year + 2) // 5 + day - 1 - _UNIX_EPOCH
     gregorian = julian - year // 100 + year // 400
     return gregorian if gregorian >= _GREGORIAN_FROM else julian - 2

@@ -1,21 +1,20 @@
-"""Text read as a Connect value the way Java's `Values.parseString` infers it: SimpleHeaderConverter, InsertHeader.
+"""Infers Connect values from text as Java's `Values.parseString` does, for SimpleHeaderConverter and InsertHeader.
 
 | text | value |
 |---|---|
-| empty, or none of what follows | STRING |
+| empty, or none of the below | STRING |
 | `null`, `true`, `false` | null without schema, BOOLEAN |
 | `12`, `1.0`, `1e2` | the smallest integer type that holds it; Decimal beyond 64 bits |
-| `1.5` | FLOAT32 as long as that is finite, else FLOAT64, else Decimal |
+| `1.5` | FLOAT32 if that is finite, else FLOAT64, else Decimal |
 | `12:00:00.000Z`, `2024-01-31`, `2024-01-31T12:00:00.000Z` | Time, Date, Timestamp |
-| `[1,"a"]`, `{"k":1}` | ARRAY, MAP; numbers widen, other mixtures have no schema in common |
+| `[1,"a"]`, `{"k":1}` | ARRAY, MAP; numbers widen, other mixtures have no common schema |
 
-Values are those of `Schema.default`; where an array or map has no schema for what is in it, they are JSON texts.
+Values are as in `Schema.default`. If the items of an array or map have no common schema, they are JSON texts.
 
-Decided: arrays and maps side by side get the schema that all of them have, because Java takes that of the last one,
-whatever the others hold; loses: that `[[1],[2.5]]` is printed as it was. Numbers among dates have no schema in common,
-where Java makes dates of them. What Spark could not carry makes the whole text a STRING: decimals of a negative scale
-or more than 38 digits, keys that are arrays or maps, dates and decimals in a mixture; loses: their types, the text
-stays.
+Decided: arrays and maps in one array get their common schema, because Java takes that of the last one, whatever the
+others hold; loses: that `[[1],[2.5]]` is printed unchanged. Numbers and dates have no common schema; Java makes dates
+of them. A text becomes a STRING as a whole if Spark could not carry it: decimals of a negative scale or more than 38
+digits, keys that are arrays or maps, dates and decimals in a mixture; loses: their types, the text stays.
 """
 
 from __future__ import annotations
@@ -46,14 +45,14 @@ _NUMBERS: Final = (*INTEGER_BITS, SchemaType.FLOAT32, SchemaType.FLOAT64)
 
 
 class Literal(NamedTuple):
-    """A value, and its schema: None for null."""
+    """A value with its schema: None for null."""
 
     schema: Schema | None
     value: Any
 
 
 def parse_literal(text: str) -> Literal:
-    """The value that a text stands for; every text stands for one."""
+    """Return the value that a text represents; every text represents one."""
     try:
         return _parsed(text)
     except (_NoLiteral, RecursionError):
@@ -61,17 +60,17 @@ def parse_literal(text: str) -> Literal:
 
 
 class _NoLiteral(Exception):
-    """The text is only a text."""
+    """The text is just a text."""
 
 
 @dataclass(frozen=True)
 class _LiteralNode:
-    """A value with those inside it, before they have a schema in common."""
+    """A value with its items, before they get a common schema."""
 
     schema: Schema | None
     value: Any = None
     items: tuple[_LiteralNode, ...] = ()
-    """Of an array; the values of a map."""
+    """Items of an array, or values of a map."""
     keys: tuple[_LiteralNode, ...] = ()
 
 
@@ -87,23 +86,19 @@ def _parsed(text: str) -> Literal:
 
 
 class _Parser:
-    """Reads arrays and maps from tokens.
-
-    Errors: _NoLiteral.
-    """
+    """Reads arrays and maps from tokens. Errors: _NoLiteral."""
 
     def __init__(self, tokens: Sequence[str]) -> None:
         self._tokens = tokens
         self._at = 0
 
     def peek(self) -> str:
-        """The next token that is not blank; empty at the end."""
+        """Skip blanks and return the next token; empty at the end."""
         while self._at < len(self._tokens) and not trimmed(self._tokens[self._at]):
             self._at += 1
         return self._tokens[self._at] if self._at < len(self._tokens) else ""
 
     def element(self) -> _LiteralNode:
-        """The value that begins here."""
         first = self.peek()
         at, self._at = self._at, self._at + 1
         match first:
@@ -157,7 +152,7 @@ _CONTAINERS: Final = (SchemaType.ARRAY, SchemaType.MAP)
 
 
 def _clock_time(tokens: Sequence[str], at: int) -> tuple[Schema, int] | None:
-    """A time or timestamp whose two colons are tokens of their own; only inside others blanks may precede it."""
+    """Read a time or timestamp, whose two colons are separate tokens; blanks may precede it only inside others."""
     parts = list(tokens[at : at + 5])
     if parts[1::2] != [":", ":"]:
         return None
@@ -195,9 +190,9 @@ def _number(number: Decimal) -> tuple[Schema, Any]:
 
 
 def _of_all(nodes: Sequence[_LiteralNode]) -> Schema | None:
-    """The schema that all of them have or can be widened to; None where there is none.
+    """Return the schema that all have or can be widened to; None if there is none.
 
-    Errors: _NoLiteral for a null among values that have one, as in Java.
+    Errors: _NoLiteral for a null among values with a common schema, as in Java.
     """
     schemas = [node.schema for node in nodes if node.schema is not None]
     if not schemas:
@@ -222,7 +217,6 @@ def _widened(left: Schema | None, right: Schema | None) -> Schema | None:
 
 
 def _carried(node: _LiteralNode, schema: Schema | None) -> Any:
-    """The value as one of this schema."""
     if node.schema is None:
         return None
     if schema is None:
@@ -238,7 +232,7 @@ def _carried(node: _LiteralNode, schema: Schema | None) -> Any:
 
 
 def _json(node: _LiteralNode) -> str:
-    """The JSON text of a value in a mixture. Errors: _NoLiteral for what JSON has no kind for."""
+    """Return the JSON text of a value in a mixture. Errors: _NoLiteral for what JSON cannot represent."""
     if node.schema is None:
         return "null"
     match node.schema.type:

@@ -1,4 +1,4 @@
-"""Numbers as Java has them: text as `new BigDecimal` reads it, the integers of its `longValue`, its unscaled bytes."""
+"""Java's numbers: text for `new BigDecimal`, integers of `longValue`, unscaled bytes."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _WIDE: Final = Context(prec=1_000)
 
 
 def parse_decimal(text: str) -> Decimal | None:
-    """The decimal with its scale; None where the text is none, or its exponent is beyond what Java holds."""
+    """Parse a decimal with its scale; None if the text is not one or its exponent exceeds Java's range."""
     if not _DECIMAL.fullmatch(text):
         return None
     try:
@@ -28,21 +28,21 @@ def parse_decimal(text: str) -> Decimal | None:
 
 
 def low_bits(number: Decimal | int, bits: int) -> int:
-    """The lowest bits of the integer part, in two's complement."""
-    if isinstance(number, Decimal) and int(number.as_tuple().exponent) >= _BITS:  # so many tens are as many twos
+    """Return the lowest bits of the integer part, in two's complement."""
+    if isinstance(number, Decimal) and int(number.as_tuple().exponent) >= _BITS:  # 10**64 is divisible by 2**64
         return 0
     low = int(number) & ((1 << bits) - 1)
     return low - (1 << bits) if low >> (bits - 1) else low
 
 
 def single(number: float) -> float:
-    """The nearest float of 32 bits, be it infinite."""
+    """Return the nearest 32-bit float, possibly infinite."""
     with np.errstate(over="ignore"):
         return float(np.float32(number))
 
 
 def of_scale(number: Decimal, scale: int) -> Decimal | None:
-    """The same number with so many digits after the point; None where Spark cannot hold that unrounded."""
+    """Return the number with `scale` digits after the point; None if Spark cannot hold it without rounding."""
     if number and number.adjusted() + scale >= MOST_DIGITS:
         return None
     with localcontext(_WIDE):
@@ -51,9 +51,9 @@ def of_scale(number: Decimal, scale: int) -> Decimal | None:
 
 
 def unscaled_bytes(number: Decimal, scale: int) -> bytes:
-    """The bytes of Java's `unscaledValue().toByteArray()`: as few as hold the number and its sign.
+    """Return the bytes of Java's `unscaledValue().toByteArray()`: the fewest that hold the number and its sign.
 
-    Errors: DataError where the number has more digits after the point.
+    Errors: DataError if the number has more digits after the point.
     """
     shifted = number.scaleb(scale, _WIDE)
     unscaled = int(shifted)
@@ -63,5 +63,5 @@ def unscaled_bytes(number: Decimal, scale: int) -> bytes:
 
 
 def of_unscaled(data: bytes, scale: int) -> Decimal | None:
-    """The decimal of these bytes, as `unscaled_bytes` gives them; None where Spark cannot hold it."""
+    """Return the decimal of bytes made by `unscaled_bytes`; None if Spark cannot hold it."""
     return of_scale(Decimal(int.from_bytes(data, "big", signed=True)).scaleb(-scale, _WIDE), scale)

@@ -1,7 +1,7 @@
 """Java's regular expressions: the JVM's own `Pattern`, and a check of settings that needs no JVM.
 
-Decided: a config is refused for faults of structure (groups, classes and quotes without end), in Java's words, before a
-task starts, because validation waits for no JVM; everything else is judged by Java when the task's first batch is
+Decided: a config is refused for faults of structure (unclosed groups, classes and quotes), in Java's words, before a
+task starts, because validation does not wait for a JVM. Java finds all other faults when the task's first batch is
 prepared, with the same words; loses: an unknown escape or a bad range in a class fails the task, not the config. The
 check does not know `#` comments of the flag x.
 """
@@ -22,12 +22,12 @@ from headrace.plugins.catalyst.spark_internals import JAVA_ERRORS, active_contex
 
 _REGEX: Final = "java.util.regex."
 _compiled: WeakKeyDictionary[JavaCalls, dict[str, Any]] = WeakKeyDictionary()
-"""One object for equal patterns: plans with two of them would count as different."""
+"""One object for equal patterns, since plans with two objects would count as different."""
 _NAMED: Final = re.compile(r"\?<([a-zA-Z][a-zA-Z0-9]*)>")
 
 
 class _Structure:
-    """The groups, classes and quotes of an expression. Errors: ValueError in Java's words where one has no end."""
+    """Groups, classes and quotes of an expression. Errors: ValueError in Java's words if one is not closed."""
 
     def __init__(self, pattern: str) -> None:
         self.pattern = pattern
@@ -68,7 +68,7 @@ class _Structure:
             self._at = len(self.pattern) if end < 0 else end + 2
 
     def _class(self) -> None:
-        """A character class, in which a first `]` closes nothing, with those inside it."""
+        """Read a character class, with those inside it; a first `]` closes nothing."""
         self._at += self.pattern[self._at : self._at + 1] == "^"
         first = True
         while self._at < len(self.pattern):
@@ -87,7 +87,7 @@ class _Structure:
         self._open += 1
         named = _NAMED.match(self.pattern, self._at)
         if named is None and self.pattern.startswith("?", self._at):
-            self._at += 1  # flags, a look around, or a group that captures nothing
+            self._at += 1  # flags, a look-around, or a non-capturing group
             return
         if named is not None:
             self._at = named.end()
@@ -102,7 +102,7 @@ class _Structure:
 
 
 def regex_problem(name: str, value: Any) -> str | None:
-    """The fault of a setting that is a Java regular expression, in Connect's words; None where there is none."""
+    """Return the fault of a setting that is a Java regular expression, in Connect's words; None if there is none."""
     if value is None:
         why = 'Cannot invoke "String.isEmpty()" because "this.pattern" is null'
         return invalid(name, value, f"Invalid regex: {why}")
@@ -114,10 +114,10 @@ def regex_problem(name: str, value: Any) -> str | None:
 
 
 class JavaRegex:
-    """A regular expression, compiled by the JVM that runs. Errors: ConfigError, in Java's words, where it is none."""
+    """A regular expression, compiled by the running JVM. Errors: ConfigError, in Java's words, if it is invalid."""
 
     def __init__(self, setting: str, pattern: str) -> None:
-        """`setting` is the key that the pattern is the value of."""
+        """Compile `pattern`, the value of the key `setting`."""
         java = java_calls()
         known = _compiled.setdefault(java, {})
         try:
@@ -130,17 +130,19 @@ class JavaRegex:
         self._java, self._constant = java, java.constant(known[pattern], f"{_REGEX}Pattern")
 
     def matches(self, text: Column) -> Column:
-        """Whether the whole text matches, as `Matcher.matches`."""
+        """True if the whole text matches, as `Matcher.matches`."""
         return self._java.column(self._java.call(self._matcher(text), "matches", "boolean"))
 
     def replaced(self, text: Column, replacement: str) -> Column:
-        """A text that matches as a whole, with what matches first in it replaced, as `Matcher.replaceFirst`.
+        """Replace the first match in each text that matches as a whole, as `Matcher.replaceFirst`.
 
         Other texts stay as they are. The first match need not be the whole text: `t|topic` matches all of `topic`, but
-        what it finds first is the `t`. Errors: ValueError, in Java's words, for a wrong replacement.
+        finds the `t` first.
+
+        Errors: ValueError, in Java's words, for a wrong replacement.
         """
         try:
-            # Also finds an empty text, in front of which the replacement is then judged.
+            # Also matches an empty text, so that the replacement is checked.
             _compile(f"|{self._pattern}").matcher("").replaceFirst(replacement)
         except JAVA_ERRORS as error:
             raise ValueError(java_message(error)) from None
@@ -153,5 +155,5 @@ class JavaRegex:
 
 
 def _compile(pattern: str) -> Any:
-    """Java's own pattern. Errors: `JAVA_ERRORS`."""
+    """Compile with Java's own class. Errors: `JAVA_ERRORS`."""
     return jvm_of(active_context()).java.util.regex.Pattern.compile(pattern)

@@ -1,4 +1,4 @@
-"""Connect values as Java's `String.valueOf` prints them, by Spark expressions: what text sinks write.
+"""Connect values as text of Java's `String.valueOf`, by Spark expressions, for sinks of text.
 
 | value | text |
 |---|---|
@@ -6,7 +6,7 @@
 | string | as it is |
 | boolean, integers | `true`, `-3` |
 | float, double | Java's `toString`: `1.0`, `1.0E10`, `NaN` |
-| bytes | base64; Java's `[B@1a2b3c` is an address and differs from run to run |
+| bytes | base64; Java's `[B@1a2b3c` is an address that differs from run to run |
 | struct | `Struct{a=1,b=x}`, nulls left out |
 | map | `{a=1, b=x}` |
 | array | `[1, 2]` |
@@ -14,10 +14,9 @@
 | Decimal | as `BigDecimal.toString`: `12.50`, `1.23E-7` |
 | Date, Time, Timestamp | as `java.util.Date.toString` in UTC: `Thu Jan 01 00:00:00 UTC 1970` |
 
-Decided: schemaless objects and arrays stay JSON, because Java's text of a HashMap is ordered by hash codes and nothing
-reads it again; loses: lines equal to Apache's FileStreamSink, which writes `{a=[true], b=1}`.
-Decided: Spark's casts do the numbers, because they run the JVM's own `toString`; loses: nothing. Dates before 1582 are
-those of the calendar of today, Java prints the one of then.
+Decided: schemaless objects and arrays stay JSON, because Java orders a HashMap's text by hash codes and nothing parses
+it; loses: lines equal to Apache's FileStreamSink, which writes `{a=[true], b=1}`. Decided: Spark's casts print numbers,
+because they run the JVM's own `toString`; loses: nothing. Dates before 1582 are Gregorian; Java prints Julian ones.
 """
 
 from __future__ import annotations
@@ -34,17 +33,17 @@ _NUMBER = r"^-?[0-9]"
 _JAVA_DATE = "EEE MMM dd HH:mm:ss 'UTC' yyyy"
 _CONTAINERS = {SchemaType.STRUCT, SchemaType.ARRAY, SchemaType.MAP}
 _MOST_DAYS = 106_000_000
-"""Spark's timestamps hold no day further from 1970."""
+"""Maximum distance in days from 1970 that Spark's timestamps hold."""
 
 
 def java_text(column: Column, schema: Schema | None) -> Column:
-    """The text of a value with this schema (None: schemaless, carried as JSON text); never null."""
+    """Return the text of a value with this schema (None: schemaless, carried as JSON text); never null."""
     text = _schemaless(column) if schema is None else _text(column, schema)
     return F.coalesce(text, F.lit("null"))
 
 
 def decimal_text(column: Column, scale: int) -> Column:
-    """The text of a decimal of this scale, as `BigDecimal.toString` gives it."""
+    """Return the text of a decimal of this scale, as `BigDecimal.toString`."""
     plain = column.cast("string")
     if scale <= 6:
         return plain
@@ -52,14 +51,14 @@ def decimal_text(column: Column, scale: int) -> Column:
     exponent = F.length(digits) - F.lit(1 + scale)
     point = F.when(F.length(digits) > 1, F.lit(".")).otherwise(F.lit(""))
     mantissa = F.concat(F.substring(digits, 1, 1), point, F.substring(digits, 2, scale))
-    # Not `column < 0`: Spark would compare it with fewer digits after the point, and -1E-38 be 0.
+    # Not `column < 0`: Spark would compare fewer digits after the point, and take -1E-38 for 0.
     sign = F.when(plain.startswith("-"), F.lit("-")).otherwise(F.lit(""))
     scientific = F.concat(sign, mantissa, F.lit("E"), exponent.cast("string"))
     return F.when(exponent < -6, scientific).otherwise(plain)
 
 
 def base64_text(column: Column) -> Column:
-    """Standard base64 in one line; Spark breaks lines after 76 characters."""
+    """Return standard base64 in one line; Spark breaks lines after 76 characters."""
     return F.replace(F.base64(column), F.lit("\r\n"), F.lit(""))
 
 
@@ -103,14 +102,14 @@ def _entry(schema: Schema) -> Callable[[Column], Column]:
 
 
 def _struct(column: Column, schema: Schema) -> Column:
-    """Nulls left out; the text of a null member is null here."""
+    """Return the text of a struct without its nulls; here a null member's text is null."""
     members = [(f"{field.name}=", _text(column.getField(field.name), field.schema)) for field in schema.fields]
     any_null = F.concat(F.lit("Struct{"), F.concat_ws(",", *(F.concat(F.lit(n), t) for n, t in members)), F.lit("}"))
     inner = {field.schema.type for field in schema.fields}
     if not schema.fields or schema.fields[0].schema.optional or inner & _CONTAINERS:
         return F.when(column.isNotNull(), any_null)
-    # All in one, because each concatenation within another copies once more. Both forms name each member, so not of
-    # structs within structs: what those name would double with each level.
+    # One flat concatenation, because each nested one copies once more. Both forms name each member, so this is not used
+    # for structs in structs: their size would double with each level.
     pieces = []
     for number, (field, (name, text)) in enumerate(zip(schema.fields, members, strict=True)):
         named = F.lit(("," if number else "Struct{") + name)

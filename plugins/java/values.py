@@ -1,4 +1,4 @@
-"""Connect values as text the way Java's `Values.convertToString` writes them, by Spark expressions.
+"""Connect values as text of Java's `Values.convertToString`, by Spark expressions.
 
 | value | alone | inside an array, map or struct |
 |---|---|---|
@@ -10,9 +10,10 @@
 | Date, Time, Timestamp | `2024-01-31`, `12:00:00.000Z`, `2024-01-31T12:00:00.000Z`, by the value alone | the same |
 | schemaless | as its JSON value's kind above | the same |
 
-As in Java a date or timestamp before 2 January 1970 is printed as a time of day, and a timestamp at midnight as a date.
+As in Java, a date or timestamp before 2 January 1970 is printed as a time of day, and a timestamp at midnight as a
+date.
 
-Decided: UTC, because Connect prints a literal `Z` while it takes the process's own zone; loses: nothing where that is
+Decided: UTC, because Connect prints a literal `Z` with the time of the process's own zone; loses: nothing if that is
 UTC. Schemaless objects keep the order in which they were read, because Java's hash order means nothing.
 """
 
@@ -30,7 +31,7 @@ _DAY_MS: Final = 86_400_000
 
 
 def values_text(column: Column, schema: Schema | None) -> Column:
-    """The text of a value with this schema (None: schemaless, carried as JSON text); null for null."""
+    """Return the text of a value with this schema (None: schemaless, carried as JSON text); null for null."""
     return _json_text(column) if schema is None else _text(column, schema)
 
 
@@ -54,7 +55,7 @@ def _text(column: Column, schema: Schema) -> Column:
 
 
 def _embedded(column: Column, schema: Schema | None) -> Column:
-    """Inside another value; never null."""
+    """Return the text of a value inside another; never null."""
     if schema is None:
         return F.coalesce(_unescaped(column), F.lit("null"))
     text = _text(column, schema)
@@ -106,12 +107,12 @@ def _logical_text(column: Column, schema: Schema, kind: str) -> Column:
 
 
 def _day(date: Column) -> Column:
-    """Spark signs the years beyond 9999."""
+    """Print a date without the sign that Spark puts before years beyond 9999."""
     return F.ltrim(date.cast("string"), F.lit("+"))
 
 
 def _json_text(json: Column) -> Column:
-    """The text of a JSON value that stands alone."""
+    """Return the text of a top-level JSON value."""
     unquoted = F.substring(json, F.lit(2), F.length(json) - 2)
     string = F.when(json.contains("\\"), F.coalesce(F.get_json_object(json, "$"), unquoted)).otherwise(unquoted)
     number = F.coalesce(json.try_cast("double").cast("string"), json)
@@ -123,9 +124,9 @@ def _json_text(json: Column) -> Column:
 
 
 def _unescaped(json: Column) -> Column:
-    """JSON text with no escapes in its strings but `\\\\` and `\\"`, as `Values` writes them.
+    """Return JSON text whose strings have no escapes but `\\\\` and `\\"`, as `Values` writes them.
 
-    The whole text becomes the content of a JSON string in which those two stay escaped, and is read back.
+    The whole text becomes the content of a JSON string in which those two stay escaped, and is parsed again.
     """
     pairs = F.replace(json, F.lit("\\\\"), F.lit("\\u005c\\u005c"))
     quotes = F.replace(pairs, F.lit('"'), F.lit('\\"'))

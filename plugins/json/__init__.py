@@ -1,1 +1,1 @@
-"""Values as JSON text, as JsonConverter writes them; `writing.py` by expressions, `values.py` those of defaults."""
+"""Values as JSON text, as JsonConverter writes them: `writing.py` by expressions, `values.py` for defaults."""

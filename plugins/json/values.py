@@ -1,4 +1,4 @@
-"""Values in Python's types (`Schema.default`) as JSON text."""
+"""JSON text of Python values, as in `Schema.default`."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from headrace.plugins.schema import INTEGER_BITS, Schema, SchemaType, scale
 
 
 def value_text(schema: Schema | None, value: Any, numeric: bool = False, replace_nulls: bool = True) -> str:
-    """A value in JSON, byte for byte as JsonConverter writes it, its decimals as numbers where `numeric`.
+    """Return a value in JSON, byte for byte as JsonConverter writes it; `numeric`: decimals as numbers.
 
     Errors: DataError for a null that is not allowed.
     """

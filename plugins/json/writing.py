@@ -1,7 +1,7 @@
 """Values to JSON text, byte for byte as Apache's JsonConverter (Jackson) writes them; Column expressions.
 
-Each value's text is put together from the texts of its parts; Spark's own `to_json` spells numbers otherwise. The text
-of a null that is not allowed is null, and so is then the text of everything around it.
+Each value's text is joined from the texts of its parts, because Spark's `to_json` spells numbers differently. The text
+of a null that is not allowed is null, and so is the text of everything around it.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ class JsonWriter:
 
     replace_nulls: bool
     numeric: bool
-    """Whether decimals are written as numbers."""
+    """True if decimals are written as numbers."""
 
     def payload(self, value: Column, schema: Schema | None, before: str, after: str) -> Column:
-        """`before`, the value in JSON and `after`; null where a null is not allowed."""
+        """Return `before`, the value in JSON, and `after`; null if it has a null that is not allowed."""
         if schema is None:
             return F.concat(F.lit(before), value, F.lit(after))
         if schema.type is SchemaType.STRING and logical(schema) is None:
@@ -45,7 +45,7 @@ class JsonWriter:
         return written if null is None else F.when(value.isNull(), F.lit(before + null + after)).otherwise(written)
 
     def null_text(self, schema: Schema) -> str | None:
-        """The JSON text of a null of this schema; None where a null is refused."""
+        """Return the JSON text of a null of this schema; None if a null is refused."""
         if schema.default is not None and self.replace_nulls:
             return value_text(schema, schema.default, self.numeric, self.replace_nulls)
         return "null" if schema.optional else None
@@ -55,11 +55,11 @@ class JsonWriter:
         null, text = self.null_text(schema), self._text(value, schema)
         if null is None:
             return text
-        # The text is also null for a refused null further inside.
+        # The text is also null if a null further inside is refused.
         return F.when(value.isNull(), F.lit(null)).otherwise(text)
 
     def _text(self, value: Column, schema: Schema) -> Column:
-        """The text of a value that is not null."""
+        """Return the text of a value that is not null."""
         kind = logical(schema)
         if kind == DECIMAL:
             return self._decimal(value, schema)
@@ -124,7 +124,7 @@ class JsonWriter:
 
 
 def _joined(texts: Column, before: str, after: str) -> Column:
-    """The texts, joined by commas; null where one of them is null."""
+    """Join the texts by commas; null if one of them is null."""
 
     def join(texts: Column) -> Column:
         text = F.concat(F.lit(before), F.array_join(texts, ","), F.lit(after))

@@ -1,1 +1,1 @@
-"""What worker/ and connectors/mirror/ both need of Kafka's clients."""
+"""Parts of Kafka's clients shared by worker/ and connectors/mirror/."""

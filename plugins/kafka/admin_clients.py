@@ -1,11 +1,12 @@
-"""Keeps Kafka admin clients, one for each config, as long as the process lives.
+"""Keeps Kafka admin clients, one for each config, for the life of the process.
 
-Decided: kept, because librdkafka 2.16 can crash when an admin client is destroyed while one of its requests is under
-way or waits for a retry, and the client goes with the last reference to it; loses: a few threads for each distinct
-config. Never ask a group's coordinator by them: such a request can end the process (`group_offsets.py`).
-Decided: they know a partition's leader for a second only, because else librdkafka goes on for a quarter of an hour with
-the leader and epoch that it knows, and answers by itself "No leaders found" if there was none; loses: one more request
-when offsets are asked for.
+Decided: kept, because librdkafka 2.16 can crash if an admin client is destroyed while one of its requests is under way
+or waits for a retry, and the client goes with its last reference; loses: a few threads for each distinct config. Never
+use them for requests to a group's coordinator: such a request can end the process (`group_offsets.py`).
+
+Decided: they cache a partition's leader for only a second, because librdkafka otherwise uses a known leader and epoch
+for a quarter of an hour, and answers "No leaders found" itself if there was none; loses: one more request for each
+query of offsets.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ _LEADERS_MS: Final = 1_000
 
 
 class KeptClient(NamedTuple):
-    """A client, and the failed connections that it reports."""
+    """A client with the failed connections that it reports."""
 
     admin: AdminClient
     failures: ClientFailures
@@ -36,12 +37,12 @@ _lock = threading.Lock()
 
 
 def admin_client(config: Mapping[str, Any]) -> AdminClient:
-    """The client of this config; its `client.id` is that of the first caller."""
+    """Return the client of this config; its `client.id` is that of the first caller."""
     return kept_client(config).admin
 
 
 def kept_client(config: Mapping[str, Any]) -> KeptClient:
-    """The client of this config, with the failed connections that it reports."""
+    """Return the client of this config with the failed connections that it reports."""
     key = client_key(config)
     with _lock:
         if key not in _clients:
@@ -55,7 +56,7 @@ def kept_client(config: Mapping[str, Any]) -> KeptClient:
 
 
 def poll_clients() -> None:
-    """Take the reports of all clients, else they keep them; to be called now and then."""
+    """Take the reports of all clients, which otherwise accumulate; to be called now and then."""
     with _lock:
         clients = list(_clients.values())
     for client in clients:

@@ -1,4 +1,4 @@
-"""Why a broker's certificate is refused, of which librdkafka says only that it is; and which stores a client has."""
+"""Finds why a broker's certificate is refused, which librdkafka does not say; and the files of a client's stores."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ _TIMEOUT_S: Final = 2.0
 
 
 def wrong_certificate(config: Mapping[str, Any]) -> str | None:
-    """What is wrong with the certificate of one of the `bootstrap.servers`, or None; asks them, with these settings.
+    """Return what is wrong with the certificate of one of the `bootstrap.servers`, else None; connects to them.
 
-    Shape: `config` is librdkafka's, as `ClientConfig.librdkafka` makes it.
+    Shape: `config` is librdkafka's, as made by `ClientConfig.librdkafka`.
     """
     if "ssl.endpoint.identification.algorithm" not in config:
         return None
@@ -42,7 +42,7 @@ def wrong_certificate(config: Mapping[str, Any]) -> str | None:
 
 
 def stores_of(config: Mapping[str, Any]) -> list[tuple[str, int, int]]:
-    """The files of a client's config as they are now: a client has read them when it was made."""
+    """Return path, modification time and size of a config's store files now; a client reads them at creation."""
     paths = sorted({str(value) for key, value in config.items() if key.endswith(".location")})
     found = []
     for path in paths:
@@ -53,7 +53,7 @@ def stores_of(config: Mapping[str, Any]) -> list[tuple[str, int, int]]:
 
 
 def with_reason(text: str | None, certificate: str | None, config: Mapping[str, Any]) -> str | None:
-    """The text, and where a certificate is refused also why, as far as brokers tell it now."""
+    """Add the reason to the text of a refused certificate, as far as brokers tell it now."""
     if text is None or certificate is None:
         return text
     reason = wrong_certificate(config)

@@ -1,4 +1,4 @@
-"""Which configurations one client can serve."""
+"""Keys for configs that one client can serve."""
 
 from __future__ import annotations
 
@@ -10,6 +10,6 @@ from headrace.plugins.kafka.certificates import stores_of
 
 
 def client_key(config: Mapping[str, Any]) -> str:
-    """The same text for configs of librdkafka that differ in `client.id` alone, while their stores are the same."""
+    """Return a text that is equal for librdkafka configs that only differ in `client.id` and have unchanged stores."""
     same = {name: value for name, value in config.items() if name != "client.id"}
     return json.dumps([same, stores_of(config)], sort_keys=True, default=str)

@@ -1,12 +1,12 @@
 """Counts connections and bytes of this process's Kafka clients, from librdkafka's statistics.
 
-A client with these `settings` reports every ten seconds, if it is polled: one that nobody polls would keep every report
-for ever. Each report also checks the brokers that the client knows (`known_brokers.py`). The figures live until `end`,
-or as long as the client. If other clients have its id, its bytes count as long as one of them lives: a total that goes
-down would be taken for one that began again.
+A client with these `settings` reports every ten seconds if it is polled; one that nobody polls would keep every report
+for ever. Each report also checks the client's known brokers (`known_brokers.py`). The figures live until `end`, or as
+long as the client. If several clients share an id, a client's bytes count as long as any of them lives, because a total
+that decreases would look like a reset.
 
-Decided: the report's JSON is searched for these figures only, because it describes every partition and broker: 20 kB
-for an idle sink of 8 partitions, and parsing would be most of the cost; loses: nothing while librdkafka has the totals
+Decided: the report's JSON is only searched for these figures, because it describes every partition and broker: 20 kB
+for an idle sink of 8 partitions, and parsing would be most of the cost; loses: nothing while librdkafka puts the totals
 after everything else; a test notices if it does not.
 
 Source: librdkafka's STATISTICS.md.
@@ -30,12 +30,12 @@ _CONNECTED: Final = '"state":"UP"'
 
 
 class Traffic(NamedTuple):
-    """The traffic of the clients of one kind and id."""
+    """Traffic of the clients of one kind and id."""
 
     connections: int
-    """The number of brokers that are connected."""
+    """Number of connected brokers."""
     sent: int
-    """The bytes sent, with requests of every kind."""
+    """Bytes sent, in requests of every kind."""
     received: int
 
 
@@ -44,21 +44,20 @@ _NONE: Final = Traffic(0, 0, 0)
 
 @dataclass
 class _Figures:
-    """The last figures of a client; they outlive it."""
+    """Last figures of a client; they outlive it."""
 
     traffic: Traffic = _NONE
     has_ended: bool = False
 
     def end(self) -> None:
-        """Note that the client is gone."""
         self.has_ended = True
 
 
 class ClientStatistics:
-    """The figures of one client; called with each report, as librdkafka's `stats_cb`."""
+    """Figures of one client; called with each report, as librdkafka's `stats_cb`."""
 
     def __init__(self, kind: Kind, config: Mapping[str, Any]) -> None:
-        """`config`: the client's, for librdkafka."""
+        """Register the figures; `config` is the client's, for librdkafka."""
         self.kind = kind
         self.client_id: str = config.get("client.id", "rdkafka")
         self._config = config
@@ -68,29 +67,29 @@ class ClientStatistics:
         self._finalizer = weakref.finalize(self, self._figures.end)
         self._finalizer.atexit = False
         with _lock:
-            _together(kind, self.client_id)  # else ended clients would pile up if nobody scrapes
+            _together(kind, self.client_id)  # otherwise ended clients would accumulate if nobody scrapes
             _clients.setdefault((kind, self.client_id), []).append(self._figures)
 
     def settings(self) -> dict[str, Any]:
-        """The settings that confluent-kafka needs besides the client's config."""
+        """Return the settings to add to the client's config for confluent-kafka."""
         return {"statistics.interval.ms": INTERVAL_MS, "stats_cb": self}
 
     def watch(self, client: Any) -> None:
-        """Watch the known brokers of confluent-kafka's client, which must live whenever a report comes."""
+        """Watch the known brokers of confluent-kafka's client, which must be alive whenever a report comes."""
         self._brokers = KnownBrokers.of(client, self._config)
 
     @property
     def is_cut_off(self) -> bool:
-        """True if the last report tells of no connection; False before the first one."""
+        """True if the last report shows no connection; False before the first one."""
         return self._figures.traffic is not _NONE and not self._figures.traffic.connections
 
     def end(self) -> None:
-        """Note that the client was closed, although something may still refer to it."""
+        """Mark the client as closed, although something may still refer to it."""
         self._finalizer()
 
     def __call__(self, report: str) -> None:
-        """Take the figures of a report."""
-        # Searched from the end: the client id, at the beginning, may be any text.
+        """Take the figures from a report."""
+        # Searched from the end, because the client id, at the beginning, may be any text.
         topics = report.rindex('"topics":')
         connections = report.count(_CONNECTED, report.rindex('"brokers":', 0, topics), topics)
         self._figures.traffic = Traffic(connections, _last(report, "tx_bytes"), _last(report, "rx_bytes"))
@@ -103,14 +102,14 @@ _lock: Final = threading.Lock()
 
 
 def traffic(kind: Kind) -> dict[str, Traffic]:
-    """The traffic of the clients of a kind, by client id; clients that share an id are added up."""
+    """Return the traffic of a kind's clients by client id, summed over clients that share an id."""
     with _lock:
         found = {client_id: _together(kind, client_id) for one, client_id in list(_clients) if one == kind}
     return {client_id: together for client_id, together in found.items() if together is not None}
 
 
 def _together(kind: Kind, client_id: str) -> Traffic | None:
-    """The traffic of the clients of an id, with the bytes of ended ones. If none lives: None, and all are forgotten.
+    """Sum the traffic of an id's clients, with the bytes of ended ones; if none lives, forget all and return None.
 
     The caller holds the lock.
     """

@@ -1,21 +1,24 @@
-"""The committed offsets of consumer groups, asked for and changed by who is no member.
+"""Reads and changes the committed offsets of consumer groups without joining them.
 
     kept_client(config).committed("connect-x", timeout_s=30).result()
 
 Decided: librdkafka's own requests on a consumer's handle, not confluent-kafka's AdminClient, whose handle is a
-producer's: where a broker answers that it does not coordinate the group, as while one restarts, librdkafka (2.16) looks
-for its handle's own group, of which a producer has none, and the process ends with a segmentation fault
-(confluentinc/librdkafka issue 5040). Loses: this module knows C structs, and an address inside confluent-kafka's
-object; each configuration has a consumer, which joins nothing; to remove offsets wants brokers from 2.4 on.
+producer's. If a broker answers that it does not coordinate the group, as during a restart, librdkafka (2.16) looks for
+its handle's own group; a producer has none, and the process ends with a segmentation fault (confluentinc/librdkafka
+issue 5040). Loses: this module knows C structs, and an address inside confluent-kafka's object; each configuration has
+a consumer, which joins nothing; removing offsets needs brokers from 2.4 on.
+
 Decided: time limits are kept here, because librdkafka ends the process (`eonce->refcnt > 0`, issue 4605) if its own
-time limit for a request to a group's coordinator has passed before that broker is back; loses: a process that asked as
-the brokers went ends if they are back after more than an hour, which is the longest limit that librdkafka takes. Once
-the client's statistics tell that no broker is connected, nothing is asked until one is.
-Decided: a change is sent once the coordinator has told the group's offsets, because a change that waits for its broker
-cannot be taken back, and would overwrite what was set meanwhile; loses: one more request for each change; a change that
-is on its way as the broker goes may still be made within the hour.
-Decided: offsets that nobody has told for some seconds are asked for once more, because in one of four cases librdkafka
-never sends a request that came while its client knew no broker; loses: librdkafka keeps the former request for an hour.
+time limit for a request to a group's coordinator passes before that broker is back; loses: a process whose request was
+under way when the brokers went ends if they are back after more than an hour, librdkafka's maximum limit. Once the
+client's statistics show no connected broker, nothing is requested until one is connected.
+
+Decided: a change is sent after the coordinator has returned the group's offsets, because a change that waits for its
+broker cannot be cancelled, and would overwrite what was set meanwhile; loses: one more request for each change; a
+change that is under way as the broker goes may still be made within the hour.
+
+Decided: offsets not returned for some seconds are requested again, because in one of four cases librdkafka never sends
+a request made while its client knew no broker; loses: librdkafka keeps the former request for an hour.
 
 Source: the comments of librdkafka's rdkafka.h.
 """
@@ -48,40 +51,39 @@ _EARLY: Final = frozenset(
         KafkaError._DESTROY_BROKER,
     }
 )
-"""Errors of a broker that does not know the group yet, and of one that the client has just forgotten."""
+"""Errors of a broker that does not know the group yet, and of one that the client just forgot."""
 _PAUSE_S: Final = 0.1
 _AGAIN_S: Final = 5.0
-"""The first wait for offsets, after which they are asked for once more; each next one is twice as long."""
+"""First wait for offsets before they are requested again; each further wait is twice as long."""
 _LONGEST_MS: Final = 3_600_000
-"""The longest time limit that librdkafka takes."""
+"""Maximum time limit that librdkafka accepts."""
 _WHY_BYTES: Final = 512
 
 
 class GroupOffset(NamedTuple):
-    """A partition and the offset that a group has, or shall have, committed there."""
+    """A partition with a group's committed offset, or the one to commit."""
 
     topic: str
     partition: int
     offset: int = -1
     metadata: str = ""
     error: KafkaError | None = None
-    """Why Kafka's answer says nothing else of the partition."""
+    """Error in Kafka's answer for the partition, instead of an offset."""
 
 
 class _Request(NamedTuple):
     """One of librdkafka's requests about groups."""
 
     sent: str
-    """The function that sends some, by which others are named, too."""
+    """Name of the function that sends requests; other functions' names begin with it."""
     of_one: str
-    """By which the functions are named that make and destroy one."""
+    """Beginning of the names of the functions that create and destroy one request."""
 
     names_partitions: bool = True
     in_vain: str = "no broker has said if the group's offsets are changed: ask for them"
-    """Said of a request that was not answered in time."""
+    """Error text if a request is not answered in time."""
 
     def signatures(self) -> dict[str, tuple[Any, ...]]:
-        """Its functions."""
         given = (POINTER(Partitions),) if self.names_partitions else ()
         return {
             f"{self.of_one}_new": (c_void_p, c_char_p, *given),
@@ -132,11 +134,10 @@ class _Asked(NamedTuple):
 
     request: _Request
     partitions: Iterable[GroupOffset] | None = None
-    """These; None is all that have an offset."""
+    """Partitions of the request; None: all that have an offset."""
     stable: bool = False
 
     def send(self, handle: c_void_p, group: str, queue: int) -> None:
-        """Have librdkafka send it; the answer comes in its queue."""
         with contextlib.ExitStack() as at_end:
             options = _c["AdminOptions_new"](handle, _ANY_REQUEST)
             at_end.callback(_c["AdminOptions_destroy"], options)
@@ -152,11 +153,11 @@ class _Asked(NamedTuple):
 
 
 class GroupOffsets:
-    """Asks one cluster. Any thread may call."""
+    """Requests to one cluster; thread-safe."""
 
     def __init__(self, config: Mapping[str, Any], failures: Callable[[KafkaError], None] | None = None) -> None:
-        """`config` is librdkafka's, of an admin client; `failures` is told of failed connections."""
-        # Else librdkafka asks the broker that it knows of a group for a quarter of an hour, whatever that answers.
+        """`config` is librdkafka's, for an admin client; `failures` is called with failed connections."""
+        # Otherwise librdkafka asks the known broker of a group for a quarter of an hour, whatever it answers.
         self._config = {**config, "enable.auto.commit": False, "metadata.max.age.ms": 1}
         if failures is not None:
             self._config["error_cb"] = failures
@@ -171,10 +172,11 @@ class GroupOffsets:
         stable: bool = False,
         timeout_s: float = 30.0,
     ) -> Answer:
-        """The group's offsets in these partitions, or in all that have one; below 0 where there is none.
+        """Request the group's offsets in these partitions, or in all that have one; negative if there is none.
 
         `stable`: UNSTABLE_OFFSET_COMMIT while a transaction that commits offsets is open.
-        Errors, as of all methods: KafkaException for a client that cannot be made.
+
+        Errors, as of all methods: KafkaException if the client cannot be created.
         """
         return Answer(self, group, [_Asked(_LIST, partitions, stable)], timeout_s)
 
@@ -183,28 +185,28 @@ class GroupOffsets:
         return self._changed(group, _Asked(_ALTER, list(offsets)), timeout_s)
 
     def forget(self, group: str, partitions: Iterable[GroupOffset], timeout_s: float = 30.0) -> Answer:
-        """Remove the offsets of these partitions, of whose topics no member reads."""
+        """Remove the offsets of these partitions; no member may read from their topics."""
         return self._changed(group, _Asked(_REMOVE, list(partitions)), timeout_s)
 
     def delete(self, group: str, timeout_s: float = 30.0) -> Answer:
-        """Delete a group without members; the answer names no partitions."""
+        """Delete a group without members; the answer has no partitions."""
         return self._changed(group, _Asked(_DELETE), timeout_s)
 
     def poll(self) -> None:
-        """Hand out what the client reports, which it would keep; within `Answer.result` that is done."""
+        """Deliver the client's reports, which it would otherwise keep; `Answer.result` does so, too."""
         if self._client is not None:
             self._client.poll(0)
 
     @property
     def is_cut_off(self) -> bool:
-        """True if no broker was connected a moment ago; a consumer connects to its group's by itself."""
+        """True if no broker was connected at the last report; a consumer connects to its group's broker by itself."""
         return self._statistics is not None and self._statistics.is_cut_off
 
     def handle(self, group: str) -> c_void_p:
-        """librdkafka's client.
+        """Return librdkafka's client, created at the first call.
 
-        It looks for the coordinator of its own group, which it never joins: one of those that are asked for, since its
-        user has to be let to see that one anyway.
+        It looks for the coordinator of its own group, which it never joins. That group is the first one requested,
+        because the user must be allowed to see that one anyway.
         """
         with self._lock:
             if self._client is None:
@@ -221,12 +223,12 @@ class GroupOffsets:
         return handle
 
     def _changed(self, group: str, change: _Asked, timeout_s: float) -> Answer:
-        """The answer to a change, which is sent once the group's coordinator has answered."""
+        """Make a change, which is sent once the group's coordinator has answered."""
         return Answer(self, group, [_Asked(_LIST, change.partitions), change], timeout_s)
 
 
 def without_errors(answered: Sequence[GroupOffset]) -> Sequence[GroupOffset]:
-    """The answer for each partition. Errors: KafkaException for the first one's that has an error."""
+    """Return the answers unchanged. Errors: KafkaException of the first partition with an error."""
     for one in answered:
         if one.error is not None:
             raise KafkaException(one.error)
@@ -234,10 +236,10 @@ def without_errors(answered: Sequence[GroupOffset]) -> Sequence[GroupOffset]:
 
 
 class Answer:
-    """Kafka's answer to come, which is given once; for one thread."""
+    """A pending answer of Kafka, returned once; for one thread."""
 
     def __init__(self, client: GroupOffsets, group: str, steps: Sequence[_Asked], timeout_s: float) -> None:
-        """Ask for the first of the steps; each other one is asked for in `result` once the one before is answered."""
+        """Send the first step; `result` sends each further step once the one before is answered."""
         self._client = client
         self._handle = client.handle(group)
         self._group = group
@@ -258,9 +260,9 @@ class Answer:
         self._ask_again_at = time.monotonic() + self._again_s
 
     def result(self, timeout_s: float | None = None) -> list[GroupOffset]:
-        """The last step's answer for each partition, waited for so long.
+        """Wait up to `timeout_s` for the last step's answer; return it for each partition.
 
-        Errors: TimeoutError where it is not there yet; KafkaException where it is one for the group as a whole.
+        Errors: TimeoutError if it is not there yet; KafkaException if it is an error of the whole group.
         """
         until = None if timeout_s is None else time.monotonic() + timeout_s
         while True:
@@ -280,12 +282,11 @@ class Answer:
             self._send()
 
     def _may_ask_again(self, error: KafkaException) -> bool:
-        """True if offsets were asked for in vain as one of `_EARLY` says, and time is left."""
+        """True if a request for offsets failed with one of `_EARLY` and time is left."""
         is_early = error.args[0].code() in _EARLY and self._steps[0].request is _LIST
         return is_early and time.monotonic() + _PAUSE_S < self._ends
 
     def _event(self, until: float | None) -> int:
-        """librdkafka's event with the answer to the present step."""
         while True:
             self._client.poll()
             left_s = _CHECK_EVERY_S if until is None else until - time.monotonic()
@@ -296,7 +297,7 @@ class Answer:
                 raise KafkaException(KafkaError(KafkaError._TIMED_OUT, self._steps[0].request.in_vain))
             is_late = self._steps[0].request is _LIST and time.monotonic() > self._ask_again_at
             if is_late and not self._client.is_cut_off:
-                self._queue = self._new_queue()  # that of the former request may get its answer late
+                self._queue = self._new_queue()  # the former request may still be answered, in its own queue
                 self._send()
                 self._again_s *= 2
             if left_s <= 0:
@@ -319,7 +320,7 @@ class Answer:
 
 
 def _listed(offsets: Sequence[GroupOffset], at_end: contextlib.ExitStack) -> Any:
-    """These as librdkafka has them, which copies them into a request."""
+    """Convert offsets to librdkafka's list, which it copies into a request."""
     listed = _c["topic_partition_list_new"](len(offsets))
     at_end.callback(_c["topic_partition_list_destroy"], listed)
     for one in offsets:
@@ -347,9 +348,9 @@ _lock: Final = threading.Lock()
 
 
 def kept_client(config: Mapping[str, Any], failures: Callable[[KafkaError], None] | None = None) -> GroupOffsets:
-    """The client of this configuration, kept for as long as the process lives; its `client.id` is the first caller's.
+    """Return the client of this configuration, kept for the process's life; its `client.id` is the first caller's.
 
-    `failures`: that of whoever tells of failures; who does not has a client of its own.
+    `failures`: callback of the first caller with one; callers without one share a separate client.
     """
     key = client_key(config), failures is None
     with _lock:
@@ -359,7 +360,7 @@ def kept_client(config: Mapping[str, Any], failures: Callable[[KafkaError], None
 
 
 def poll_clients() -> None:
-    """As `GroupOffsets.poll`, for all that are kept; to be called now and then."""
+    """Call `GroupOffsets.poll` of all kept clients; to be called now and then."""
     with _lock:
         clients = list(_kept.values())
     for client in clients:

@@ -1,7 +1,7 @@
-"""kafka-python's private names: hooks of its classes under plain names, its network, how it encodes messages.
+"""kafka-python's private names: hooks of its classes under plain names, its network, its encoding of messages.
 
-Seen in kafka-python 3.0.12, the one version that is installed; another has to be looked at (`make upgrade-check`). No
-other module names one (`tests/unit/test_private_names.py`).
+Seen in kafka-python 3.0.12, the one version that is installed; any other needs a check (`make upgrade-check`). No other
+module uses a private name (`tests/unit/test_private_names.py`).
 """
 
 from __future__ import annotations
@@ -32,52 +32,52 @@ from kafka.protocol.schemas import StructField, load_json
 from kafka.protocol.schemas.fields.codecs import Bytes, EncodeBuffer, UnsignedVarInt32
 
 Pieces = Sequence[bytes | bytearray | memoryview]
-"""The bytes of a message, to be sent one after the other."""
+"""Bytes of a message, to be sent in order."""
 _LENGTH_BYTES: Final = 4
 
 
 class GroupClient(KafkaNetClient):  # type: ignore[misc]  # kafka-python has no types
-    """A client with a thread of its own for requests and heartbeats."""
+    """A client with its own thread for requests and heartbeats."""
 
     def connect(self, timeout_ms: int) -> Any:
-        """Reach some broker; the version that it speaks. Errors: KafkaError."""
+        """Connect to any broker; return the version that it speaks. Errors: KafkaError."""
         self._net.start()
         self._manager.bootstrap(timeout_ms)
         return self._manager.broker_version
 
     def end(self, timeout_ms: int) -> None:
-        """End its thread, and free its sockets."""
+        """End its thread and close its sockets."""
         self._manager.close()
         self._net.stop(timeout_ms)
         self._net.close()
 
 
 class GroupCoordinator(BaseCoordinator):  # type: ignore[misc]
-    """A group as one member sees it; kafka-python calls what a subclass makes of these methods on its own thread."""
+    """A member's view of its group; kafka-python calls the overridden methods on its own thread."""
 
     @abstractmethod
     def assigned(self, leader: str, generation: int, subscriptions: Mapping[str, bytes]) -> Mapping[str, bytes]:
-        """The assignment of each member, as this member leads."""
+        """Return the assignment of each member; called if this member leads."""
 
     @abstractmethod
     def joined(self, generation: int, member_id: str, assignment: bytes) -> None:
-        """Called when the member is part of this generation."""
+        """Handle the membership in this generation."""
 
     @abstractmethod
     def proved(self, at: float) -> None:
-        """Called when the broker counted it as a member, at this moment (`time.monotonic`) or later."""
+        """Handle proof that the broker counted it as a member at `at` (`time.monotonic`) or later."""
 
     @property
     def member_id(self) -> str:
-        """The member's id; empty before the broker gave it one."""
+        """Id of the member; empty before the broker assigns one."""
         return cast(str, self._generation.member_id)
 
     def come_back_as(self, member_id: str) -> None:
-        """Join as the member that had this id."""
+        """Rejoin with the id of a former member."""
         self._generation = Generation(DEFAULT_GENERATION_ID, member_id, None)
 
     def end_heartbeats(self) -> None:
-        """Send no more heartbeats."""
+        """Stop sending heartbeats."""
         self._close_heartbeat()
 
     def _perform_assignment(self, leader_id: str, protocol: str, members: Sequence[Any]) -> Mapping[str, bytes]:
@@ -104,19 +104,19 @@ class GroupCoordinator(BaseCoordinator):  # type: ignore[misc]
 
 
 class Transport(KafkaTCPTransport):  # type: ignore[misc]
-    """A connection, which receives and sends as its subclasses do."""
+    """A connection whose receiving and sending subclasses implement."""
 
     def receive_some(self) -> errors.KafkaError | None:
-        """Take what has arrived, or the error that ended it."""
+        """Receive what has arrived; return the error that ended the connection, if any."""
         raise NotImplementedError
 
     def send_some(self, left: deque[Any]) -> tuple[int, errors.KafkaError | None]:
-        """Send the begin of what is left, and take that away; how many bytes, and the error that ended it."""
+        """Send and remove the first part of `left`; return the number of bytes, and the error that ended it."""
         raise NotImplementedError
 
     @property
     def wants_more(self) -> bool:
-        """True as long as it is read."""
+        """True while it reads and is not closed."""
         return bool(self._read and not self._closed)
 
     @property
@@ -143,40 +143,40 @@ class Transport(KafkaTCPTransport):  # type: ignore[misc]
 
 
 class TlsTransport(Transport, KafkaSSLTransport):  # type: ignore[misc]
-    """The same over TLS."""
+    """A connection over TLS."""
 
 
 class Connections(KafkaConnectionManager):  # type: ignore[misc]
-    """The connections to a cluster's brokers, made as a subclass does."""
+    """Connections to a cluster's brokers, whose transports subclasses create."""
 
     async def transport_to(self, node: Any, sock: Any, timeout_at: float | None) -> Transport:
-        """The transport over a socket that is connected to this broker. Errors: KafkaError."""
+        """Return the transport over a socket connected to this broker. Errors: KafkaError."""
         raise NotImplementedError
 
     def attempted(self, node: Any, failed: errors.KafkaError | None, timeout_at: float | None) -> None:
-        """Called after an attempt to connect, with why it failed."""
+        """Handle the end of an attempt to connect, with its error if it failed."""
         raise NotImplementedError
 
     def protocol_of(self, connection: KafkaConnection) -> Protocol:
-        """The protocol that is spoken over a new connection."""
+        """Return the protocol of a new connection."""
         raise NotImplementedError
 
     @property
     def network(self) -> NetworkSelector:
-        """The loop that all of it runs on."""
+        """Event loop of the connections."""
         return self._net
 
     def refuse(self, node: Any, failure: errors.KafkaError) -> None:
-        """Let no request wait for this broker, of the first ones, before `forget_refusals`."""
+        """Fail all requests to this bootstrap broker until `forget_refusals`."""
         self._auth_failures[node.node_id] = failure
 
     def forget_refusals(self) -> None:
-        """Let a login be tried again that was refused."""
+        """Allow refused logins to be tried again."""
         self._auth_failures.clear()
 
     @property
     def requests_under_way(self) -> dict[Any, int]:
-        """The number of requests under way to each broker, if it is connected and takes more."""
+        """Number of requests under way to each broker that is connected and accepts more."""
         return {
             node: len(connection.in_flight_requests)
             for node, connection in self._conns.items()
@@ -184,7 +184,7 @@ class Connections(KafkaConnectionManager):  # type: ignore[misc]
         }
 
     def was_tried_in_vain(self, node_id: Any) -> bool:
-        """True if this broker could not be connected to since it last was."""
+        """True if the last attempt to connect to this broker failed."""
         return node_id in self._backoff and node_id not in self._conns
 
     async def _build_transport(self, node: Any, timeout_at: float | None = None) -> Any:
@@ -216,15 +216,15 @@ class Protocol(KafkaProtocol):  # type: ignore[misc]
         )
 
     def check_size(self, size: int) -> None:
-        """Errors: KafkaProtocolError for an answer of a size that none has."""
+        """Check the size of an answer. Errors: KafkaProtocolError if no answer has this size."""
         self._validate_frame_size(size)
 
     def answer_in(self, data: Any) -> Any:
-        """The answer that is read from here, which belongs to the oldest request."""
+        """Parse the answer to the oldest request from `data`."""
         return self._process_response(data)
 
     def add_header(self, request: Any) -> int:
-        """Give the request its header; its correlation id."""
+        """Add the header to the request; return its correlation id."""
         correlation: int = self._next_correlation_id()
         request.with_header(correlation_id=correlation, client_id=self._client_id)
         return correlation
@@ -249,7 +249,7 @@ class _Views(Bytes):  # type: ignore[misc]
 
 
 class _Apart(Bytes):  # type: ignore[misc]
-    """Bytes that come in pieces, which are noted beside the request with where they stand in it."""
+    """Bytes given in pieces, which are kept beside the request with their positions."""
 
     @classmethod
     def emit_encode_into(cls, ctx: Any, val_expr: str, indent: str, compact: bool = False) -> None:
@@ -266,7 +266,6 @@ class _Apart(Bytes):  # type: ignore[misc]
 
 
 def _layout(message: str, codec: type[Bytes]) -> StructField:
-    """The layout of a message, with this codec for records."""
     layout = StructField(load_json(message))
     for field in _fields(layout):
         if field.name == "records":
@@ -288,7 +287,7 @@ class _FetchAnswer(DataContainer):  # type: ignore[misc]
 
 
 class _Written(EncodeBuffer):  # type: ignore[misc]
-    """A request as it is written, but for its records."""
+    """A request as written, without its records."""
 
     __slots__ = ("apart",)
 
@@ -297,7 +296,7 @@ class _Written(EncodeBuffer):  # type: ignore[misc]
         self.apart: list[tuple[int, Pieces]] = []
 
     def pieces(self) -> Iterator[bytes | bytearray | memoryview]:
-        """All of it, in order, but for empty ones: before version 9 nothing follows the records."""
+        """Yield all non-empty pieces in order; before version 9 nothing follows the records."""
         written, at = memoryview(self.buf), 0
         for end, records in (*self.apart, (self.pos, ())):
             yield from filter(len, (written[at:end], *records))
@@ -318,12 +317,12 @@ def _fetched(version: int) -> Any:
 
 
 def fetched(data: memoryview, version: int) -> Any:
-    """The FetchResponse in this memory, after its header; its records are views of that."""
+    """Parse the FetchResponse in this memory, without header; its records are views of the memory."""
     return _fetched(version)(data, 0)[0]
 
 
 def pieces_of(request: Any) -> list[bytes | bytearray | memoryview]:
-    """A ProduceRequest with its length and header, as it is sent; its records are given as pieces."""
+    """Return a ProduceRequest as sent, with its length and header; its records are given as pieces."""
     written = _Written()
     written.pos = _LENGTH_BYTES
     request.encode_header_into(written, flexible=request.flexible_version_q(request.API_VERSION))

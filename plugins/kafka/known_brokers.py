@@ -1,11 +1,11 @@
-"""Has a client of librdkafka look brokers up anew at `bootstrap.servers` once it knows none.
+"""Makes a librdkafka client look up brokers again at `bootstrap.servers` once it knows none.
 
-A broker that was fenced and comes back says for a moment that there are no brokers. librdkafka (2.10 to 2.16) then
-forgets all brokers, and in one of ten cases never asks again (confluentinc/librdkafka issue 5301): each request ends
-with a time-out, and a consumer gets nothing, as long as the process lives.
+A fenced broker that comes back briefly answers that there are no brokers. librdkafka (2.10 to 2.16) then forgets all
+brokers, and in one of ten cases never asks again (confluentinc/librdkafka issue 5301): each request times out, and a
+consumer gets nothing, for the process's life.
 
-Decided: the client is given its first brokers again and not replaced, because a consumer then keeps
-its place in the group, and a producer its records and their sequence; loses: a client that nobody polls is not checked.
+Decided: the client gets its first brokers again and is not replaced, because a consumer then keeps its place in the
+group, and a producer its records and their sequence; loses: a client that nobody polls is not checked.
 
 Source: the comments of librdkafka's rdkafka.h.
 """
@@ -34,7 +34,7 @@ _c: Final = functions(
 
 
 class KnownBrokers:
-    """The brokers of one client; use it only while the client cannot end, as in its callbacks."""
+    """Brokers of one client; use it only while the client cannot end, such as in its callbacks."""
 
     def __init__(
         self, handle: c_void_p, config: Mapping[str, Any], clock: Callable[[], float] = time.monotonic
@@ -49,21 +49,21 @@ class KnownBrokers:
 
     @classmethod
     def of(cls, client: Any, config: Mapping[str, Any], clock: Callable[[], float] = time.monotonic) -> Self | None:
-        """The brokers of a client of confluent-kafka's with this config; None if there is no handle."""
+        """Watch a confluent-kafka client with this config; None if its handle is unknown."""
         handle = handle_of(client)
         return None if handle is None else cls(c_void_p(handle.value), config, clock)
 
     def check(self) -> None:
-        """Look brokers up anew if the last answer named none; does nothing if it was called a moment ago."""
+        """Look up brokers again if the last answer named none; does nothing if called again within `CHECK_EVERY_S`."""
         if self._clock() < self._check_at:
             return
         self._check_at = self._clock() + CHECK_EVERY_S
-        # It sends no request: this is the controller of the last answer, and an answer without brokers has none.
+        # Sends no request: returns the controller of the last answer; an answer without brokers has none.
         if _c["controllerid"](self._handle, 0) != _UNKNOWN:
             self._knew = True
             return
         _c["brokers_add"](self._handle, self._servers.encode())
-        if self._knew:  # else no broker has answered yet
+        if self._knew:  # otherwise no broker has answered yet
             log.warning(
                 "The Kafka client %s knows no broker any more, as after the answer of one that was fenced: it looks "
                 "them up anew at %s",

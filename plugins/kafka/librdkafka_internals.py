@@ -1,8 +1,8 @@
 """confluent-kafka's private names, and the memory of librdkafka's structs.
 
-librdkafka is the one that confluent-kafka brings: its symbols are reached through that package's extension module, so
-that both are always the same library. Seen in confluent-kafka 2.16 (whose struct of a client is private) and librdkafka
-2.16 (whose structs are part of its stable ABI). No other module knows a layout (`tests/unit/test_private_names.py`).
+librdkafka's symbols are reached through confluent-kafka's extension module, so that both always use the same library.
+Seen in confluent-kafka 2.16 (whose struct of a client is private) and librdkafka 2.16 (whose structs are part of its
+stable ABI). No other module knows a layout (`tests/unit/test_private_names.py`).
 
 Source: the comments of librdkafka's rdkafka.h.
 """
@@ -22,12 +22,12 @@ from confluent_kafka import Consumer, Producer, cimpl
 Numbers: TypeAlias = npt.NDArray[np.uint64]
 
 _BYTES: Final = 176
-"""The size of confluent-kafka's struct of a client, whose first member is librdkafka's client."""
+"""Size of confluent-kafka's struct of a client, whose first member is librdkafka's client."""
 _CLIENTS: Final = (Consumer, Producer, cimpl._AdminClientImpl)
 
 
 def functions(signatures: Mapping[str, tuple[Any, ...]], keeps_lock: bool = False) -> dict[str, Any]:
-    """Functions by their names without `rd_kafka_`; a signature is the result's type and those of the arguments.
+    """Return functions by name without `rd_kafka_`; a signature has the type of the result, then of the arguments.
 
     `keeps_lock`: a call keeps Python's lock. Errors: ImportError.
     """
@@ -46,7 +46,7 @@ def functions(signatures: Mapping[str, tuple[Any, ...]], keeps_lock: bool = Fals
 
 
 def handle_of(client: Any) -> c_void_p | None:
-    """librdkafka's client behind this one, valid while this lives; None if confluent-kafka's layout is unknown."""
+    """Return librdkafka's client, valid while `client` lives; None if confluent-kafka's layout is unknown."""
     kind = next((one for one in _CLIENTS if isinstance(client, one)), None)
     if kind is None or kind.__basicsize__ != _BYTES:
         return None
@@ -85,39 +85,39 @@ _MESSAGE: Final = np.dtype(
 _TOPIC_AT, _PARTITION_AT, _OFFSET_AT, _OPAQUE_AT = 8, 16, 56, 64
 _FIRST: Final = 8
 _MEMORY: Final = np.frombuffer(memoryview((c_int64 * (1 << 45)).from_address(_FIRST)), np.int64)
-"""All addresses that processes have, from the first one after that of no object."""
+"""All addresses of the process, from the first after the null pointer."""
 
 
 def new_messages(count: int) -> npt.NDArray[Any]:
-    """So many of rd_kafka_message_t, all zero; of it what `rd_kafka_produce_batch` reads and sets."""
+    """Return zeroed rd_kafka_message_t, with the fields that `rd_kafka_produce_batch` reads and sets."""
     return np.zeros(count, _MESSAGE)
 
 
 def error_of(message: int) -> int:
-    """The code of a message's error, at this address of rd_kafka_message_t."""
+    """Return the error code of the rd_kafka_message_t at this address."""
     return c_int32.from_address(message).value
 
 
 def topic_of(message: int) -> c_void_p:
-    """The handle of its topic."""
+    """Return the handle of the message's topic."""
     return c_void_p(c_void_p.from_address(message + _TOPIC_AT).value)
 
 
 def partition_of(message: int) -> int:
-    """Its partition."""
+    """Return the message's partition."""
     return c_int32.from_address(message + _PARTITION_AT).value
 
 
 def offset_of(message: int) -> int:
-    """Its offset; below 0 if that is not known."""
+    """Return the message's offset; negative if unknown."""
     return c_int64.from_address(message + _OFFSET_AT).value
 
 
 def opaques_and_offsets(messages: Any) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    """What each was sent with, and its offset, of an array of addresses.
+    """Return the opaque value and the offset of each message, from an array of addresses.
 
-    Decided: fields of many messages are read by one look-up of numpy's in all memory, because a call of ctypes for each
-    costs as much as sending it; loses: nothing checks the addresses, which are librdkafka's.
+    Decided: one numpy look-up over all memory reads the fields of many messages, because a ctypes call for each costs
+    as much as sending it; loses: nothing checks the addresses, which are librdkafka's.
     """
     addresses = np.frombuffer(messages, np.int64)
     return _MEMORY[(addresses + _OPAQUE_AT - _FIRST) >> 3], _MEMORY[(addresses + _OFFSET_AT - _FIRST) >> 3]
@@ -132,19 +132,19 @@ _ARGUMENT: Final = np.dtype(
     }
 )
 ARGUMENT_BYTES: Final = _ARGUMENT.itemsize
-"""The size of rd_kafka_vu_t."""
+"""Size of rd_kafka_vu_t."""
 
 
 def arguments_in(memory: npt.NDArray[np.uint8]) -> npt.NDArray[Any]:
-    """The arguments of `rd_kafka_produceva` in this memory: the type of each, its value or address, its size.
+    """View this memory as arguments of `rd_kafka_produceva`: type, value or address, and size.
 
-    A header's name stands at `at`, its value at `header_at`.
+    A header has its name at `at` and its value at `header_at`.
     """
     return memory.view(_ARGUMENT)
 
 
 class Argument(IntEnum):
-    """The types of these arguments."""
+    """Types of these arguments."""
 
     UNKNOWN = 0
     TOPIC_NAME = 1

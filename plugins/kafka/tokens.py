@@ -1,13 +1,12 @@
-"""Tokens for kafka-python's clients, which fetch none themselves; librdkafka does.
+"""Tokens for kafka-python's clients, which do not fetch them as librdkafka does.
 
     KafkaAdminClient(**kafka_python(client))
 
-A token is used for 0.8 of its life (`sasl.login.refresh.window.factor`), then the next one is fetched by whichever
-connection needs it; one that has not expired yet goes on where the identity provider is away.
+A token is used for 0.8 of its life (`sasl.login.refresh.window.factor`); then the next connection that needs one
+fetches a new one. If the identity provider cannot be reached, a token is used until it expires.
 
-Decided: fetched on the thread that connects, within the bounds of `sasl.login.connect.timeout.ms` and
-`sasl.login.read.timeout.ms`, because a connection can do nothing before; loses: kafka-python's other connections wait
-for that long.
+Decided: fetched on the thread that connects, within `sasl.login.connect.timeout.ms` and `sasl.login.read.timeout.ms`,
+because a connection can do nothing before; loses: kafka-python's other connections wait meanwhile.
 """
 
 from __future__ import annotations
@@ -38,20 +37,20 @@ log = logging.getLogger(__name__)
 
 _WINDOW: Final = 0.8
 _PAUSE_S: Final = 1.0
-"""So long after a failure nobody is asked: kafka-python connects up to twenty times a second."""
+"""Pause after a failure: kafka-python connects up to twenty times a second."""
 _LARGEST_BYTES: Final = 1 << 20
 _SHOWN: Final = 300
 
 
 class _Token(NamedTuple):
-    """`until` is in seconds of the epoch."""
+    """A token; `until` is in seconds since the epoch."""
 
     text: str
     until: float
 
 
 class KafkaTokens(AbstractTokenProvider):  # type: ignore[misc]
-    """Tokens of one client, each made by `make` at this time; any thread may call."""
+    """Tokens of one client, made by `make` at the current time; thread-safe."""
 
     def __init__(
         self,
@@ -59,7 +58,7 @@ class KafkaTokens(AbstractTokenProvider):  # type: ignore[misc]
         extensions: Mapping[str, str] | None = None,
         clock: Callable[[], float] = time.time,
     ) -> None:
-        """`make`: the token and until when it is good, in seconds of the epoch. Errors: KafkaError."""
+        """`make` returns a token and its expiry, in seconds since the epoch. Errors of `make`: KafkaError."""
         super().__init__()
         self._make = make
         self._extensions = dict(extensions or {})
@@ -71,9 +70,9 @@ class KafkaTokens(AbstractTokenProvider):  # type: ignore[misc]
         self._failed_at = 0.0
 
     def token(self) -> str:
-        """A token that has not expired.
+        """Return an unexpired token.
 
-        Errors: KafkaConnectionError where its source is away, SaslAuthenticationFailedError where it refuses.
+        Errors: KafkaConnectionError if its source cannot be reached, SaslAuthenticationFailedError if it refuses.
         """
         with self._lock:
             now = self._clock()
@@ -86,7 +85,7 @@ class KafkaTokens(AbstractTokenProvider):  # type: ignore[misc]
             raise self._failure
 
     def extensions(self) -> Mapping[str, str]:
-        """What the broker is told beside the token."""
+        """Return the SASL extensions sent with the token."""
         return self._extensions
 
     def _renew(self, now: float) -> None:
@@ -101,7 +100,7 @@ class KafkaTokens(AbstractTokenProvider):  # type: ignore[misc]
 
 
 def kafka_python(client: ClientConfig) -> dict[str, Any]:
-    """Keyword arguments for kafka-python's clients, with the source of tokens where the login needs one.
+    """Return keyword arguments for kafka-python's clients, with a source of tokens if the login needs one.
 
     Errors: ConfigError, as `ClientConfig.kafka_python`.
     """
@@ -114,7 +113,7 @@ def kafka_python(client: ClientConfig) -> dict[str, Any]:
 
 
 def fetched(oauth: OAuth, now: float) -> tuple[str, float]:
-    """A new token of the endpoint. Errors: as `KafkaTokens.token`."""
+    """Fetch a new token from the endpoint. Errors: as `KafkaTokens.token`."""
     answer = _answer(oauth, now)
     text = answer.get("access_token") or answer.get("id_token")
     if not isinstance(text, str) or not text or not text.isascii():
@@ -129,13 +128,13 @@ def fetched(oauth: OAuth, now: float) -> tuple[str, float]:
 def _signed_by_iam(iam: MskIam, _: float) -> tuple[str, float]:
     try:
         return iam()
-    except Exception as error:  # whatever botocore meets on its way to credentials
+    except Exception as error:  # anything that botocore raises while it looks for credentials
         what = f"AWS' credentials give no token for MSK ({error or type(error).__name__})"
         raise errors.SaslAuthenticationFailedError(what) from error
 
 
 def signed(assertion: Assertion, now: float) -> str:
-    """The assertion as its identity provider reads it. Errors: OSError, ValueError, jwt.PyJWTError."""
+    """Return the assertion for its identity provider. Errors: OSError, ValueError, jwt.PyJWTError."""
     if assertion.file is not None:
         return read_file(assertion.file).decode().strip()
     assert assertion.key_file is not None
@@ -152,7 +151,7 @@ def signed(assertion: Assertion, now: float) -> str:
 
 
 def _answer(oauth: OAuth, now: float) -> Mapping[str, Any]:
-    """What the endpoint answers, an object of JSON. Errors: as `KafkaTokens`."""
+    """Return the endpoint's answer, a JSON object. Errors: as `KafkaTokens`."""
     form, headers = {"scope": oauth.scope} if oauth.scope else {}, {"Accept": "application/json"}
     if oauth.assertion is None:
         form["grant_type"] = "client_credentials"
@@ -183,7 +182,7 @@ def _posted(oauth: OAuth, form: Mapping[str, str], headers: Mapping[str, str]) -
     until = time.monotonic() + oauth.connect_s + oauth.read_s
     limits, body = httpx.Timeout(oauth.read_s, connect=oauth.connect_s), bytearray()
     try:
-        # Redirects would carry the secret elsewhere. Proxies are those of the environment, as librdkafka takes them.
+        # No redirects, which would carry the secret elsewhere. Proxies are the environment's, as for librdkafka.
         with (
             httpx.Client(verify=ssl.create_default_context(cadata=oauth.authorities), timeout=limits) as client,
             client.stream("POST", oauth.endpoint, data=dict(form), headers=dict(headers)) as response,
@@ -200,7 +199,7 @@ def _posted(oauth: OAuth, form: Mapping[str, str], headers: Mapping[str, str]) -
 
 
 def _expiry(text: str, answer: Mapping[str, Any], oauth: OAuth, now: float) -> float:
-    """When it expires: as it says itself, or else as the answer does; one that is opaque is for the broker to read."""
+    """Return the expiry from the token, else from the answer; an opaque token is left to the broker."""
     try:
         algorithm = str(jwt.get_unverified_header(text).get("alg", "none"))
         says = jwt.decode(text, options={"verify_signature": False}).get("exp")

@@ -1,4 +1,4 @@
-"""The acceptance kit for plugin authors: what any source or sink must pass, with pytest and without Kafka.
+"""Acceptance tests for plugin authors: what any source or sink must pass, with pytest and without Kafka.
 
 A plugin author describes the outside system once (`SourceRig`, `SinkRig`) and subclasses the contracts:
 
@@ -7,9 +7,9 @@ A plugin author describes the outside system once (`SourceRig`, `SinkRig`) and s
         def rig(self, tmp_path: Path) -> SourceRig:
             return MyRig(tmp_path)
 
-The task is driven as the worker drives it: readers and writers go through pickle, offsets through JSON, and a crash
-means that a task is left where it stands, unstopped, and another one goes on from what is stored. The contracts
-`…OnSpark` need a fixture `spark` (a session) besides.
+The task is driven as by the worker: readers and writers go through pickle, and offsets through JSON. In a crash the
+task is left unstopped, and another one continues from what is stored. The contracts `…OnSpark` also need a fixture
+`spark` (a session).
 """
 
 from headrace.plugins.testkit.driving import HOSTILE, LARGE, PLAIN, SMALL, start_task

@@ -1,4 +1,4 @@
-"""Shared by the contracts of sources and sinks: values, limits, and a task started as a worker starts it."""
+"""Shared by the contracts of sources and sinks: values, limits, and a task started as by the worker."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ HOSTILE: Final = (
     "\ufeffa byte order mark",
     "%s ${file:/etc/passwd} $(id) ; drop table t --",
 )
-"""Values that break what is careless; without line ends, which not every outside system can hold."""
+"""Values that break careless code; without line ends, which some outside systems cannot hold."""
 
 
 class _Ignoring:
@@ -40,7 +40,7 @@ class _Ignoring:
 
 
 def start_task(connector: Connector, config: dict[str, str], worker: Mapping[str, Any]) -> Any:
-    """The connector's first task, started as a worker starts it."""
+    """Start the connector's first task as the worker does."""
     assert connector.validate(config) == []
     connector.start(config, _Ignoring())
     configs = connector.task_configs(1)

@@ -1,4 +1,4 @@
-"""The tests that any sink must pass."""
+"""Tests that any sink must pass."""
 
 from __future__ import annotations
 
@@ -26,19 +26,19 @@ class SinkRig(ABC):
 
     @abstractmethod
     def connector(self) -> Connector:
-        """A new connector object."""
+        """Return a new connector object."""
 
     @abstractmethod
     def config(self) -> dict[str, str]:
-        """The connector's config."""
+        """Return the connector's config."""
 
     @abstractmethod
     def rows(self, values: Sequence[str]) -> pa.RecordBatch:
-        """These values as the task's `columns` gives them to a writer."""
+        """Return these values as the task's `columns` would pass them to a writer."""
 
     @abstractmethod
     def contents(self) -> list[str]:
-        """The values that the outside system has, in its order."""
+        """Return the values in the outside system, in its order."""
 
 
 class SinkDrive:
@@ -50,17 +50,17 @@ class SinkDrive:
         self.task = self._started()
 
     def restart(self) -> None:
-        """Another task stands for the one that crashed."""
+        """Start another task in place of a crashed one."""
         self.task = self._started()
 
     def writer(self) -> ArrowWriter:
-        """A writer as it is where it runs."""
+        """Return a writer as the worker would run it: pickled unless in the worker process."""
         self._attempts += 1
         writer = self.task.writer(f"attempt-{self._attempts}")
         return writer if self.task.place is Place.WORKER_PROCESS else pickle.loads(pickle.dumps(writer))
 
     def run(self, values: Sequence[str], upto: str = "commit") -> None:
-        """A batch of these values, in two record batches, up to and including a step."""
+        """Write a batch of these values as two record batches, up to and including the step `upto`."""
         writer = self.writer()
         half = len(values) // 2
         writer.write(self.rig.rows(values[:half]))
@@ -83,7 +83,7 @@ class SinkDrive:
 
 
 class SinkContract:
-    """The tests that any sink must pass."""
+    """Tests that any sink must pass."""
 
     @pytest.fixture
     def rig(self) -> SinkRig:
@@ -92,7 +92,7 @@ class SinkContract:
 
     @pytest.fixture
     def drive(self, rig: SinkRig) -> Iterator[SinkDrive]:
-        """The sink's task at work."""
+        """Yield a driver of the sink's task."""
         drive = SinkDrive(rig)
         yield drive
         drive.task.stop()
@@ -142,11 +142,11 @@ class SinkContract:
 
 
 class SinkOnSparkContract:
-    """The tests that any sink must pass on Spark; needs the fixtures `rig`, `spark` and `records`."""
+    """Tests that any sink must pass on Spark; needs the fixtures `rig`, `spark` and `records`."""
 
     @pytest.fixture
     def records(self, spark: SparkSession) -> Records:
-        """Override: records that the sink takes, with the values `rig.hostile`, as converters give them."""
+        """Override: records with the values `rig.hostile`, as converters would make them for the sink."""
         raise NotImplementedError("override the fixture `records`")
 
     @pytest.mark.spark

@@ -1,4 +1,4 @@
-"""The tests that any source must pass."""
+"""Tests that any source must pass."""
 
 from __future__ import annotations
 
@@ -29,22 +29,22 @@ class SourceRig(ABC):
     """Worker settings that the task may read."""
     hostile: Sequence[str] = HOSTILE
     replays_equal: bool = True
-    """Whether a split that is read again gives the same rows."""
+    """True if a split yields the same rows when it is read again."""
 
     @abstractmethod
     def connector(self) -> Connector:
-        """A new connector object."""
+        """Return a new connector object."""
 
     @abstractmethod
     def config(self) -> dict[str, str]:
-        """The connector's config."""
+        """Return the connector's config."""
 
     @abstractmethod
     def put(self, values: Sequence[str]) -> None:
-        """Add these values to the outside system, after those it had."""
+        """Append these values to the outside system."""
 
     def value(self, row: Mapping[str, Any]) -> str:
-        """The value that a row of the reader was made of."""
+        """Return the value from which the reader made this row."""
         return str(row["value"])
 
 
@@ -58,11 +58,11 @@ class SourceDrive:
         self.task = self._started()
 
     def restart(self) -> None:
-        """Another task stands for the one that crashed."""
+        """Start another task in place of a crashed one."""
         self.task = self._started()
 
     def plan(self, limit: Limit = LARGE) -> Plan | None:
-        """The task's next plan after what is stored."""
+        """Return the task's next plan after the stored offsets."""
         after: list[SourceOffset | None] = []
         for partition in self.task.partitions():
             stored = self.stored.get(_json(partition))
@@ -70,12 +70,12 @@ class SourceDrive:
         return self.task.plan(after, limit)
 
     def reader(self, plan: Plan) -> ArrowReader:
-        """A reader as it is where it runs."""
+        """Return a reader as the worker would run it: pickled unless in the worker process."""
         reader = self.task.reader(plan)
         return reader if self.task.place is Place.WORKER_PROCESS else pickle.loads(pickle.dumps(reader))
 
     def rows(self, plan: Plan) -> list[tuple[str, str, dict[str, Any]]]:
-        """Every row of the plan: its source partition as JSON, its value, its offset."""
+        """Read every row of the plan: its source partition as JSON, its value, its offset."""
         return [
             (_json(split.partition), self.rig.value(row), row["source_offset"])
             for number, split in enumerate(plan.splits)
@@ -84,11 +84,11 @@ class SourceDrive:
         ]
 
     def store(self, rows: Sequence[tuple[str, str, dict[str, Any]]]) -> None:
-        """The offsets of these rows are stored."""
+        """Store the offsets of these rows."""
         self.stored |= {partition: _json(offset) for partition, _, offset in rows}
 
     def run(self, limit: Limit = LARGE) -> list[str]:
-        """The values of everything there is, read, delivered and stored."""
+        """Read, deliver and store everything there is; return its values."""
         values: list[str] = []
         while (plan := self.plan(limit)) is not None:
             rows = self.rows(plan)
@@ -110,7 +110,7 @@ SOURCE_STEPS: Final = ("plan", "reader", "half", "read", "write", "store")
 
 
 def _until_crash(drive: SourceDrive, step: str, batches: int) -> None:
-    """The walk of `batches` batches, and of one more up to and including `step`."""
+    """Drive `batches` whole batches, and one more up to and including `step`."""
     for number in range(batches + 1):
         crash = step if number == batches else None
         plan = drive.plan(SMALL)
@@ -132,7 +132,7 @@ def _until_crash(drive: SourceDrive, step: str, batches: int) -> None:
 
 
 class SourceContract:
-    """The tests that any source must pass."""
+    """Tests that any source must pass."""
 
     @pytest.fixture
     def rig(self) -> SourceRig:
@@ -141,7 +141,7 @@ class SourceContract:
 
     @pytest.fixture
     def drive(self, rig: SourceRig) -> Iterator[SourceDrive]:
-        """The source's task at work."""
+        """Yield a driver of the source's task."""
         drive = SourceDrive(rig)
         yield drive
         drive.task.stop()
@@ -240,7 +240,7 @@ class SourceContract:
 
 
 class SourceOnSparkContract:
-    """The tests that any source must pass on Spark; needs the fixtures `rig` and `spark`."""
+    """Tests that any source must pass on Spark; needs the fixtures `rig` and `spark`."""
 
     @pytest.mark.spark
     def test_its_rows_become_records(self, rig: SourceRig, spark: SparkSession) -> None:
@@ -259,7 +259,7 @@ class SourceOnSparkContract:
 
 
 def frame_of(spark: SparkSession, drive: SourceDrive, plan: Plan) -> DataFrame:
-    """The rows of a plan of one shape as the frame that `records_of` gets, read in a job where its place allows it."""
+    """Return the rows of a plan of one shape as the frame for `records_of`, read in a job if its place allows it."""
     shape = numbered_type(drive.task, plan.splits[0].shape)
     reader = drive.task.reader(plan)
     splits = len(plan.splits)

@@ -1,4 +1,4 @@
-"""Apache's Cast: gives fields, or the whole key or value, another primitive type."""
+"""Apache's Cast: converts fields, or the whole key or value, to another primitive type."""
 
 from __future__ import annotations
 
@@ -41,12 +41,12 @@ _TOO_MANY: Final = (
 
 
 class Cast(KeyOrValue):
-    """Values have other types as `headrace.plugins.transforms.cast_values` says; a field's schema is the plain type.
+    """Casts values as `headrace.plugins.transforms.cast_values` defines; a field's schema becomes the plain type.
 
-    Decided: the default of a struct schema is cast with its fields, because Connect fails for every record where there
-    is one; loses: nothing. A whole Timestamp or Date cast to its own underlying type stays what its name says, and cast
-    to another type is written as that, because Connect's schema keeps the name, by which its converters then refuse
-    the number; loses: nothing.
+    Decided: the default of a struct schema is cast with its fields, because Connect fails for every record if there is
+    one; loses: nothing. A whole Timestamp or Date stays logical if cast to its own underlying type, and is written as
+    the other type if cast to another, because Connect's schema keeps the name, and its converters then refuse the
+    number; loses: nothing.
     """
 
     settings: ClassVar[Settings] = Settings(
@@ -63,7 +63,7 @@ class Cast(KeyOrValue):
     version: ClassVar[str] = CONNECT_VERSION
 
     def configure(self, config: Mapping[str, str]) -> None:
-        """Ready. Errors: ConfigError."""
+        """Configure. Errors: ConfigError."""
         parsed = self.settings.parse(config)
         pairs = [_split(one) for one in parsed["spec"]]
         self._whole = next((SchemaType[kind] for field, kind in pairs if field is None), None)
@@ -72,7 +72,7 @@ class Cast(KeyOrValue):
         self._constants: dict[tuple[str, Schema, SchemaType], object] = {}
 
     def with_schema(self, value: Column, schema: Schema, records: Records) -> Became | None:
-        """The value cast, or the struct with its fields cast; nulls keep their schema."""
+        """Cast the value, or the fields of a struct; nulls keep their schema."""
         if self._whole is None and schema.type is not SchemaType.STRUCT:
             return fails(F.when(value.isNotNull(), F.lit(_NO_FIELDS)))
         try:
@@ -82,7 +82,7 @@ class Cast(KeyOrValue):
         return became._replace(holds=present(value, schema))
 
     def schemaless(self, value: Column, records: Records) -> Became | None:
-        """The value cast, or the object with its members cast; those that it does not have are added as null."""
+        """Cast the value, or the members of an object; missing members are added as null."""
         if self._whole is not None:
             made = cast_json(value, self._whole)
             return Became(made.getField("json"), None, made.getField("message"))
@@ -129,7 +129,7 @@ class Cast(KeyOrValue):
         return Became(struct_of(made), after, F.coalesce(*messages) if messages else None)
 
     def _constant(self, value: object, schema: Schema, target: SchemaType, records: Records) -> object:
-        """A default cast, by the expressions that cast the values; no job runs for it. Errors: DataError."""
+        """Cast a default with the expressions for values; starts no job. Errors: DataError."""
         if value is None:
             return None
         asked = (repr(value), schema, target)
@@ -145,13 +145,13 @@ class Cast(KeyOrValue):
 
 
 def _split(text: str) -> tuple[str | None, str]:
-    """A field, None for the whole value, and the name of a type."""
+    """Split a spec into field (None for the whole value) and type name."""
     parts = split_pair(text) or [""]
     return (None, trimmed(parts[0]).upper()) if len(parts) == 1 else (trimmed(parts[0]), trimmed(parts[1]).upper())
 
 
 def _objection(value: Any) -> str | None:
-    """The fault of a spec, in Connect's words (which name the key `renames`); None where there is none."""
+    """Return the fault of a spec in Connect's words, which name the key `renames`; None if there is none."""
     if not value:
         return "Must specify at least one field to cast."
     for one in value:
@@ -169,12 +169,12 @@ def _objection(value: Any) -> str | None:
 
 
 class CastKey(Cast):
-    """Of keys."""
+    """Cast of keys."""
 
     is_key = True
 
 
 class CastValue(Cast):
-    """Of values."""
+    """Cast of values."""
 
     is_key = False

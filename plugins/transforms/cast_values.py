@@ -1,19 +1,20 @@
-"""Values from one primitive type to another, as Apache's Cast converts them; Column expressions that never raise.
+"""Converts values between primitive types as Apache's Cast does; Column expressions that never raise.
 
 | from | to | |
 |---|---|---|
 | integer | narrower integer | its low bits |
-| float, double | int32, int64 | towards zero; the nearest there is where it is too large; 0 for NaN |
-| float, double | int8, int16 | by way of int32 |
+| float, double | int32, int64 | towards zero; the nearest value if out of range; 0 for NaN |
+| float, double | int8, int16 | via int32 |
 | decimal | integer | the low bits of its integer part |
-| number | boolean | whether its integer part is not 0 |
+| number | boolean | true if its integer part is not 0 |
 | text | integer | digits with a sign, nothing else |
 | text | float, double | Java's syntax: ` 1e3 `, `1.5f`, `NaN`, `Infinity`, `0x1p3` |
-| text | boolean | whether it is `true`, in any case |
-| date, time, timestamp | any but text | the number that it is encoded as, as above |
-| any | string | as `values_text` writes it |
+| text | boolean | true for `true` in any case |
+| date, time, timestamp | any but text | its encoded number, as above |
+| any | string | `values_text` |
 
-Decided: a text's digits are ASCII, because Spark knows no others; loses: Java's `parseInt` takes those of any script.
+Decided: a text's digits are ASCII, because Spark accepts no others; loses: digits of other scripts, which Java's
+`parseInt` accepts.
 """
 
 from __future__ import annotations
@@ -35,20 +36,20 @@ _BITS: Final = {SchemaType.INT8: 8, SchemaType.INT16: 16, SchemaType.INT32: 32, 
 _FLOATS: Final = (SchemaType.FLOAT32, SchemaType.FLOAT64)
 _INTEGER: Final = r"^[+-]?[0-9]+\z"
 _JAVA_SPECIAL: Final = r"[0-9]|^[\x00-\x20]*+[+-]?(?:NaN|Infinity)[\x00-\x20]*\z"
-"""Texts that are infinite or not a number in Java, too: a number too large, or these two in this case."""
+"""Texts that are infinite or NaN in Java, too: a number out of range, or these two words in this case."""
 
 
 class Casted(NamedTuple):
-    """A column cast."""
+    """Result of a cast."""
 
     value: Column
-    """Null for null, and where there is a message."""
+    """Null for null, and if there is a message."""
     message: Column | None
-    """Why a value cannot be cast, null where it can; None: all can."""
+    """Reason why a value cannot be cast, null if it can; None: all can."""
 
 
 def not_castable(kind: SchemaType, *, to: bool = False) -> str:
-    """Connect's message for a type that is not cast, or not cast to."""
+    """Return Connect's message for a type that cannot be cast, or cast to."""
     types = ", ".join(one.name for one in TARGETS) + ("" if to else ", BYTES")
     return (
         f"Cast transformation does not support casting {'to' if to else 'from'} {kind.name}; "
@@ -57,7 +58,7 @@ def not_castable(kind: SchemaType, *, to: bool = False) -> str:
 
 
 def cast_value(value: Column, schema: Schema, target: SchemaType) -> Casted:
-    """Values of this schema cast."""
+    """Cast values of this schema."""
     made = _made(value, schema, target)
     if isinstance(made, str):
         return Casted(F.lit(None).cast(spark_type(Schema(target))), F.when(value.isNotNull(), F.lit(made)))
@@ -66,15 +67,15 @@ def cast_value(value: Column, schema: Schema, target: SchemaType) -> Casted:
 
 
 def cast_json(json: Column, target: SchemaType) -> Column:
-    """Schemaless values, JSON text, cast.
+    """Cast schemaless values, given as JSON text.
 
-    Shape: struct<json: string, message: string>, JSON text again, `null` for `null`, and why it cannot be cast.
+    Shape: struct<json: string, message: string>: JSON text (`null` for `null`), and why it cannot be cast.
     """
     return let(json, lambda whole: let(_read(whole), lambda read: _cast_read(whole, read, target)))
 
 
 def _read(json: Column) -> Column:
-    """Whichever of a text, an integer, a fraction and a boolean this JSON is."""
+    """Parse the JSON as a text, an integer, a fraction or a boolean; the others are null."""
     kinds = {"text": string_of, "whole": long_of, "fraction": double_of, "truth": boolean_of}
     return F.struct(*(read(json).alias(name) for name, read in kinds.items()))
 
@@ -108,7 +109,7 @@ def _json(value: Column, kind: SchemaType) -> Column:
 
 
 def _made(value: Column, schema: Schema, target: SchemaType) -> Column | str:
-    """The values cast, or why none can be."""
+    """Return the cast values, or the reason why none can be cast."""
     kind = logical(schema)
     if schema.type not in (*TARGETS, SchemaType.BYTES):
         return not_castable(schema.type)
@@ -131,7 +132,7 @@ def _made(value: Column, schema: Schema, target: SchemaType) -> Column | str:
 
 
 def _low_bits(number: Column, bits: int, target: SchemaType) -> Column:
-    """An integer of so many bits as one of the target's."""
+    """Cut an integer of `bits` bits to the target's."""
     if bits > _BITS[target]:
         shift = max(bits, 32) - _BITS[target]
         number = F.shiftright(F.shiftleft(number.cast("int") if bits < 32 else number, shift), shift)
@@ -139,7 +140,6 @@ def _low_bits(number: Column, bits: int, target: SchemaType) -> Column:
 
 
 def _whole(number: Column, bits: int) -> Column:
-    """A float or double as an int or long."""
     kind, half = spark_type(Schema(SchemaType.INT32 if bits == 32 else SchemaType.INT64)), 2.0 ** (bits - 1)
     wide = number.cast("double")
     return (
@@ -171,6 +171,6 @@ def _from_text(text: Column, target: SchemaType) -> Column:
     if target in _BITS:
         return F.when(text.rlike(_INTEGER), text.try_cast(kind))
     number = text.try_cast(kind)
-    # Spark takes `inf` and `nan` too, in any case.
+    # Spark also accepts `inf` and `nan`, in any case.
     special = F.isnan(number) | (F.abs(number) == float("inf"))
     return F.when(~special | text.rlike(_JAVA_SPECIAL), number)

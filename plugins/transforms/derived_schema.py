@@ -1,4 +1,4 @@
-"""The Connect schema of what has a Spark type only: results of SQL, columns that a user declared in Spark's DDL.
+"""Derives Connect schemas from Spark types, for SQL results and for columns that a user declared in Spark's DDL.
 
 | Spark | Connect |
 |---|---|
@@ -6,11 +6,11 @@
 | char, varchar, void | STRING |
 | decimal(p, s) | Decimal of scale s |
 | date; timestamp, timestamp_ntz | Date; Timestamp |
-| variant | STRING: a text as it is, anything else as its JSON |
+| variant | STRING: texts unchanged, others as JSON |
 | array, map, struct | ARRAY, MAP, STRUCT |
 
-What may be null is optional; a comment is the schema's doc. Intervals have no schema in Connect. A time of day gets
-none: cast to a number it is seconds, and Connect's Time milliseconds.
+Nullable types become optional; a comment becomes the schema's doc. Intervals have no Connect schema. A time of day gets
+none either: cast to a number it is in seconds, but Connect's Time is in milliseconds.
 """
 
 from __future__ import annotations
@@ -39,9 +39,9 @@ _PRIMITIVES: Final[dict[type[spark.DataType], SchemaType]] = {
 
 
 def derived_schema(kind: spark.DataType, optional: bool, doc: str | None = None) -> Schema:
-    """The schema of values of this Spark type. Errors: ValueError where Connect has none, or Spark could not carry it.
+    """Return the schema of this Spark type, whose values still need a cast to `headrace.plugins.schema.spark_type`.
 
-    The values are in the type that `headrace.plugins.schema.spark_type` names after a cast to it.
+    Errors: ValueError if Connect has none, or Spark could not carry it.
     """
     if isinstance(kind, spark.DecimalType):
         parameters = {"scale": str(kind.scale)}
@@ -65,7 +65,7 @@ def derived_schema(kind: spark.DataType, optional: bool, doc: str | None = None)
 
 
 def derived_field(field: spark.StructField) -> Field:
-    """The field of a struct's member, or of a column. Errors: as `derived_schema`, with the name."""
+    """Return the field of a struct's member or a column. Errors: as `derived_schema`, with the name."""
     try:
         schema = derived_schema(field.dataType, field.nullable, (field.metadata or {}).get("comment"))
     except ValueError as error:
@@ -74,7 +74,7 @@ def derived_field(field: spark.StructField) -> Field:
 
 
 def strict_type(schema: Schema) -> spark.DataType:
-    """The Spark type that carries this schema, with what is not optional in it said to be never null."""
+    """Return the Spark type that carries this schema, with members that are not optional declared not null."""
     carrier = spark_type(schema)
     if schema.value_schema is not None and isinstance(carrier, spark.ArrayType):
         return spark.ArrayType(strict_type(schema.value_schema), schema.value_schema.optional)

@@ -1,4 +1,4 @@
-"""Apache's ExtractField: one field in the place of the whole."""
+"""Apache's ExtractField: replaces the whole by one field."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _NESTED: Final = "nested field access"
 
 
 class ExtractField(KeyOrValue):
-    """Puts the field's value in the place of the key or value; a null stays null.
+    """Replaces the key or value by the field's value; a null stays null.
 
     Decided: an empty path is refused, because Apache fails every record for it; loses: nothing.
     """
@@ -46,7 +46,7 @@ class ExtractField(KeyOrValue):
     version: ClassVar[str] = CONNECT_VERSION
 
     def configure(self, config: Mapping[str, str]) -> None:
-        """Ready. Errors: ConfigError."""
+        """Configure. Errors: ConfigError."""
         parsed = self.settings.parse(config)
         self._path: str = parsed["field"]
         self._replace_nulls: bool = parsed["replace.null.with.default"]
@@ -60,7 +60,7 @@ class ExtractField(KeyOrValue):
             raise ConfigError(Problem("field", self._path, "An empty path leads to no field.", "Name a field."))
 
     def with_schema(self, value: Column, schema: Schema, records: Records) -> Became | None:
-        """The field's value and schema."""
+        """Return the field's value and schema."""
         if schema.type is not SchemaType.STRUCT:
             wrong = F.when(value.isNotNull(), only_struct(_PURPOSE, F.lit(class_of(schema))))
             return fails(F.coalesce(wrong, F.lit("Cannot look up fields on non-struct type")))
@@ -70,7 +70,7 @@ class ExtractField(KeyOrValue):
             if inner is None:
                 return fails(F.lit(self._lost(field.schema)))
             replaces = self._replace_nulls or number + 1 < len(self._steps)
-            # A field's default is that of a struct that is there.
+            # A field's default applies only if its struct is not null.
             found, field = F.when(found.isNotNull(), field_value(found, inner, replaces)), inner
         return Became(found, field.schema)
 
@@ -80,7 +80,7 @@ class ExtractField(KeyOrValue):
         return "Cannot look up fields on non-struct type"
 
     def schemaless(self, value: Column, records: Records) -> Became | None:
-        """The member's JSON, null where it has none."""
+        """Return the member's JSON, null if there is none."""
         message = F.when(~is_object(value), only_map(_PURPOSE, class_of_json(value)))
         found = value
         for number, step in enumerate(self._steps):
@@ -95,12 +95,12 @@ def _no_object_inside(json: Column) -> Column:
 
 
 class ExtractFieldKey(ExtractField):
-    """From keys."""
+    """ExtractField of keys."""
 
     is_key = True
 
 
 class ExtractFieldValue(ExtractField):
-    """From values."""
+    """ExtractField of values."""
 
     is_key = False

@@ -1,4 +1,4 @@
-"""Paths to nested fields: steps between dots, in backticks where a step has dots itself."""
+"""Paths to nested fields: steps between dots, in backticks if a step contains dots."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ import re
 from typing import Final
 
 _CLOSING: Final = re.compile(r"(\\?)`(?=\.|\Z)")
-"""A backtick that ends a step, unless a backslash is before it; any other stands for itself."""
+"""A backtick that ends a step, unless a backslash precedes it; any other is literal."""
 
 
 def steps(path: str) -> tuple[str, ...]:
-    """The steps of a path in Connect's syntax V2; none of an empty path.
+    """Split a path in Connect's syntax V2 into steps; none for an empty path.
 
-    Errors: ValueError, in Connect's words, for a backtick that nothing closes.
+    Errors: ValueError, in Connect's words, for an unclosed backtick.
     """
     found: list[str] = []
     at = 0
@@ -28,7 +28,7 @@ def _plain(path: str, at: int) -> tuple[str, int]:
 
 
 def _quoted(path: str, at: int) -> tuple[str, int]:
-    """The step in backticks that begins here, and where the next one does."""
+    """Return the step in backticks that begins at `at`, and the start of the next one."""
     step, begin = "", at + 1
     for closing in _CLOSING.finditer(path, begin):
         if not closing[1]:

@@ -1,4 +1,4 @@
-"""Apache's Flatten: fields of structs in structs become fields of one, their names joined."""
+"""Apache's Flatten: nested fields of structs become fields of one struct, with joined names."""
 
 from __future__ import annotations
 
@@ -44,13 +44,13 @@ class _Parent(NamedTuple):
     name: str
     value: Column
     optional: bool
-    """Itself, or what it is in."""
+    """True if it or anything around it is optional."""
     default: Mapping[str, Any] | None
     is_root: bool = False
 
 
 class Flatten(KeyOrValue):
-    """A flat struct, or a flat object; arrays stay as they are, an empty object inside vanishes."""
+    """Makes a flat struct or a flat object; arrays stay as they are, and an empty inner object vanishes."""
 
     settings: ClassVar[Settings] = Settings(
         Setting(
@@ -60,11 +60,11 @@ class Flatten(KeyOrValue):
     version: ClassVar[str] = CONNECT_VERSION
 
     def configure(self, config: Mapping[str, str]) -> None:
-        """Ready. Errors: ConfigError."""
+        """Configure. Errors: ConfigError."""
         self._delimiter: str = self.settings.parse(config)["delimiter"]
 
     def with_schema(self, value: Column, schema: Schema, records: Records) -> Became | None:
-        """A struct of the leaves; one is optional where it or anything around it is."""
+        """Return a struct of the leaves; a leaf is optional if it or anything around it is."""
         if schema.type is not SchemaType.STRUCT:
             return refused(_PURPOSE, value, schema)
         default = schema.default if isinstance(schema.default, Mapping) else None
@@ -89,7 +89,7 @@ class Flatten(KeyOrValue):
                 )
             if inner.type is SchemaType.STRUCT:
                 below = default if isinstance(default, Mapping) else None
-                # A nested struct that is null is not replaced by its default, its leaves are null.
+                # A nested struct that is null is not replaced by its default; its leaves are null.
                 yield from self._leaves(inner, _Parent(name, parent.value.getField(field.name), optional, below))
                 continue
             value = field_value(parent.value, field, True)
@@ -101,8 +101,8 @@ class Flatten(KeyOrValue):
         return f"{before}{self._delimiter}{name}" if before else name
 
     def schemaless(self, value: Column, records: Records) -> Became | None:
-        """An object of the leaves; of names that become equal the last one counts."""
-        # As many turns as there can be levels; each opens the objects that the one before it left.
+        """Return an object of the leaves; the last of equal names counts."""
+        # One turn for each possible level, which opens the objects left by the turn before.
         turns = F.least(F.length(value) - F.length(F.replace(value, F.lit("{"), F.lit(""))), F.lit(_DEEPEST))
         opened = F.aggregate(
             F.array_repeat(F.lit(0), F.coalesce(turns - 1, F.lit(0))),
@@ -114,7 +114,7 @@ class Flatten(KeyOrValue):
         return Became(object_text(distinct_keys(opened, "name")), None, no_object(_PURPOSE, value))
 
     def _opened(self, one: Column) -> Column:
-        """A member as an array: itself, or the members of its object."""
+        """Return a member as an array: itself, or the members of its object."""
 
         def named(inner: Column) -> Column:
             joined = F.concat(one["name"], F.lit(self._delimiter), inner["name"])
@@ -138,12 +138,12 @@ def _leaf_schema(schema: Schema, optional: bool, default: Any) -> Schema:
 
 
 class FlattenKey(Flatten):
-    """Of keys."""
+    """Flatten of keys."""
 
     is_key = True
 
 
 class FlattenValue(Flatten):
-    """Of values."""
+    """Flatten of values."""
 
     is_key = False

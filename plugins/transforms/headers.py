@@ -1,4 +1,4 @@
-"""Apache's transforms of headers, which are carried as the bytes that the header converter makes of their values."""
+"""Apache's transforms of headers, whose values are carried as the bytes of the header converter."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _TEXT: Final = Check(_not_null, "a text")
 
 
 class DropHeaders(Transform):
-    """Takes headers of these keys away and leaves the others in their order."""
+    """Removes headers with these keys; the others keep their order."""
 
     settings: ClassVar[Settings] = Settings(
         Setting("headers", Type.LIST, REQUIRED, ListOf(empty=False), Importance.HIGH, "The keys of these headers.")
@@ -47,16 +47,16 @@ class DropHeaders(Transform):
     version: ClassVar[str] = CONNECT_VERSION
 
     def configure(self, config: Mapping[str, str]) -> None:
-        """Ready. Errors: ConfigError."""
+        """Configure. Errors: ConfigError."""
         self._keys: list[str] = self.settings.parse(config)["headers"]
 
     def apply(self, records: Records) -> Records:
-        """Fewer headers."""
+        """Return the records without these headers."""
         return records.changed({"headers": F.filter(F.col("headers"), lambda one: ~one["key"].isin(*self._keys))})
 
 
 class InsertHeader(Transform):
-    """Adds a header with a fixed value, whose type is what the text looks like: see `java.literals`."""
+    """Adds a header with a fixed value, whose type is inferred from the text (`java.literals`)."""
 
     settings: ClassVar[Settings] = Settings(
         Setting("header", Type.STRING, REQUIRED, _TEXT, Importance.HIGH, "The key of the new header."),
@@ -72,20 +72,20 @@ class InsertHeader(Transform):
     version: ClassVar[str] = CONNECT_VERSION
 
     def configure(self, config: Mapping[str, str]) -> None:
-        """Ready. Errors: ConfigError."""
+        """Configure. Errors: ConfigError."""
         parsed = self.settings.parse(config)
         self._key: str = parsed["header"]
         self._literal = parse_literal(parsed["value.literal"])
 
     def apply(self, records: Records) -> Records:
-        """One header more, after the others."""
+        """Append the header to each record."""
         schema, value = self._literal
         new, refused = made_header(records, self._key, literal(value, schema), schema)
         return records.changed({"headers": appended([new])}, message=refused)
 
 
 class _Taken(NamedTuple):
-    """The headers and the changed values of the rows of one schema."""
+    """Headers and changed values of the rows of one schema."""
 
     headers: list[Column]
     case: Case | None
@@ -94,10 +94,10 @@ class _Taken(NamedTuple):
 
 
 class HeaderFrom(Transform):
-    """Copies fields into headers, or moves them there; headers of the same keys stay in front of the new ones.
+    """Copies or moves fields into headers; existing headers with the same keys stay, before the new ones.
 
-    Decided: a struct without the field is an error of its record that names the field, where Connect crashes; loses:
-    nothing. An object without the member gets a header that is null, as in Connect.
+    Decided: a struct without the field is an error of its record that names the field, because Connect crashes there;
+    loses: nothing. An object without the member gets a null header, as in Connect.
     """
 
     is_key: ClassVar[bool]
@@ -119,7 +119,7 @@ class HeaderFrom(Transform):
     version: ClassVar[str] = CONNECT_VERSION
 
     def configure(self, config: Mapping[str, str]) -> None:
-        """Ready. Errors: ConfigError."""
+        """Configure. Errors: ConfigError."""
         parsed = self.settings.parse(config)
         self._fields: list[str] = parsed["fields"]
         self._keys: list[str] = parsed["headers"]
@@ -134,7 +134,7 @@ class HeaderFrom(Transform):
         return f"header {_MOVE if self._moves else _COPY}"
 
     def apply(self, records: Records) -> Records:
-        """More headers, and for a move other keys or values."""
+        """Return the records with more headers and, for a move, changed keys or values."""
         index = F.col("key_schema" if self.is_key else "value_schema")
         headers, message = F.col("headers"), only_map(self._purpose, F.lit("null"))
         cases: list[Case] = []
@@ -183,31 +183,31 @@ class HeaderFrom(Transform):
 
 
 class HeaderFromKey(HeaderFrom):
-    """From keys."""
+    """HeaderFrom of keys."""
 
     is_key = True
 
 
 class HeaderFromValue(HeaderFrom):
-    """From values."""
+    """HeaderFrom of values."""
 
     is_key = False
 
 
 def made_header(records: Records, key: str, value: Column, schema: Schema | None) -> tuple[Column, Column]:
-    """The header, and why the header converter refuses its value: null where it does not."""
+    """Return the header, and why the header converter refuses its value: null if it does not."""
     assert records.header_bytes is not None, "transforms run in a chain, which knows the header converter"
     data, refused = records.header_bytes(value, schema)
     return F.struct(F.lit(key).alias("key"), data.alias("value")), F.when(data.isNull(), refused)
 
 
 def _headers(made: Iterable[tuple[Column, Column]]) -> tuple[list[Column], Column]:
-    """The headers, and why the first of those is refused that are."""
+    """Return the headers, and the reason of the first refused one."""
     headers, refused = zip(*made, strict=True)
     return list(headers), F.coalesce(*refused)
 
 
 def appended(headers: Sequence[Column]) -> Column:
-    """The record's headers and these."""
+    """Return the record's headers followed by these."""
     new = F.array(*headers).cast(HEADERS)
     return F.concat(F.coalesce(F.col("headers"), F.array().cast(HEADERS)), new)

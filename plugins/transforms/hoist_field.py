@@ -1,4 +1,4 @@
-"""Apache's HoistField: the whole becomes the one field of a struct or object."""
+"""Apache's HoistField: wraps the whole in the one field of a struct or object."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from headrace.plugins.transforms.struct_fields import fails, struct_of
 
 
 class HoistField(KeyOrValue):
-    """A struct with one field, or an object with one member; a tombstone becomes an object, too."""
+    """Makes a struct with one field or an object with one member, also of a tombstone."""
 
     settings: ClassVar[Settings] = Settings(
         Setting("field", Type.STRING, REQUIRED, None, Importance.MEDIUM, "The name of the one field.")
@@ -26,11 +26,11 @@ class HoistField(KeyOrValue):
     version: ClassVar[str] = CONNECT_VERSION
 
     def configure(self, config: Mapping[str, str]) -> None:
-        """Ready. Errors: ConfigError."""
+        """Configure. Errors: ConfigError."""
         self._field: str = self.settings.parse(config)["field"]
 
     def with_schema(self, value: Column, schema: Schema, records: Records) -> Became | None:
-        """A struct whose field has the schema as it is."""
+        """Return a struct whose field keeps the schema."""
         if not self._field:
             return fails(F.lit("fieldName cannot be null."))
         field = Field(self._field, schema)
@@ -39,21 +39,21 @@ class HoistField(KeyOrValue):
         return Became(struct_of([(field, value)]), Schema(SchemaType.STRUCT, fields=(field,)), message)
 
     def schemaless(self, value: Column, records: Records) -> Became | None:
-        """An object with the value, or null, in it."""
+        """Return an object with the value, or null."""
         return Became(object_of([(self._field, value)]), None)
 
     def nothing(self, records: Records) -> Became | None:
-        """An object with null in it."""
+        """Return an object with null."""
         return Became(object_of([(self._field, F.lit("null"))]), None)
 
 
 class HoistFieldKey(HoistField):
-    """Of keys."""
+    """HoistField of keys."""
 
     is_key = True
 
 
 class HoistFieldValue(HoistField):
-    """Of values."""
+    """HoistField of values."""
 
     is_key = False

@@ -1,4 +1,4 @@
-"""Apache's InsertField: puts where a record comes from, when it was made, or a fixed text into fields of it."""
+"""Apache's InsertField: inserts a record's origin, its timestamp or a fixed text as fields."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ _TYPES: Final = {
     "timestamp": Schema(SchemaType.INT64, name=TIMESTAMP, version=1),
     "static": STRING,
 }
-"""The values to insert, in Connect's order, and their schemas."""
+"""Values to insert, in Connect's order, and their schemas."""
 
 
 class _Insertion(NamedTuple):
@@ -64,9 +64,9 @@ _SUFFIX: Final = "; a name that ends in ! makes a required field, one that ends 
 
 
 class InsertField(KeyOrValue):
-    """Adds fields to the end of a struct or of a schemaless object, where they overwrite those of the same name.
+    """Appends fields to a struct, or adds members to a schemaless object, where they overwrite those of the same name.
 
-    A value without partition or timestamp gets none. Errors of records: a timestamp beyond the years of a long of
+    A record without partition or timestamp gets no value for it. Errors of records: a timestamp outside an int64 of
     microseconds, which Spark cannot hold.
     """
 
@@ -82,7 +82,7 @@ class InsertField(KeyOrValue):
     version: ClassVar[str] = CONNECT_VERSION
 
     def configure(self, config: Mapping[str, str]) -> None:
-        """Ready. Errors: ConfigError."""
+        """Configure. Errors: ConfigError."""
         parsed = self.settings.parse(config)
         self._added = {what: _Insertion.of(text) for what in _TYPES if (text := parsed[f"{what}.field"]) is not None}
         self._static: str | None = parsed["static.value"]
@@ -96,7 +96,7 @@ class InsertField(KeyOrValue):
             raise ConfigError(Problem("static.value", None, invalid("static.value", None, text), remedy))
 
     def with_schema(self, value: Column, schema: Schema, records: Records) -> Became | None:
-        """A struct with the fields added; its schema is required and has no default, as Connect's."""
+        """Return a struct with the fields added; its schema is required and has no default, as Connect's."""
         if schema.type is not SchemaType.STRUCT:
             return refused(_PURPOSE, value, schema)
         new = [Field(one.name, replace(_TYPES[what], optional=not one.required)) for what, one in self._added.items()]
@@ -109,7 +109,7 @@ class InsertField(KeyOrValue):
         return Became(made, struct_schema(schema, fields), self._late(), present(value, schema))
 
     def schemaless(self, value: Column, records: Records) -> Became | None:
-        """An object with the members added; a timestamp is a number there."""
+        """Return an object with the members added; a timestamp becomes a number."""
         if (message := self._impossible(records)) is not None:
             other = no_object(_PURPOSE, value)
             return fails(F.when(value.isNotNull(), F.coalesce(other, F.lit(message))))
@@ -122,7 +122,7 @@ class InsertField(KeyOrValue):
 
     def _value(self, what: str) -> Column:
         if what == "static":
-            # A constant can never be null, which makes another struct type: Spark would copy each struct to the
+            # A constant can never be null, which makes another struct type, and Spark would copy each struct to the
             # declared one. A record always has a topic, but its column does not say so.
             return F.when(F.col("topic").isNotNull(), F.lit(self._static))
         return of_ms(F.col(what)).timestamp if what == "timestamp" else F.col(what)
@@ -133,7 +133,7 @@ class InsertField(KeyOrValue):
         return quoted(F.col(what)) if what == "topic" else F.col(what).cast("string")
 
     def _late(self) -> Column | None:
-        """Why a row with a timestamp fails; None where no timestamp is inserted."""
+        """Return why a row's timestamp fails; None if no timestamp is inserted."""
         return of_ms(F.col("timestamp")).beyond() if "timestamp" in self._added else None
 
 
@@ -145,12 +145,12 @@ def _overwritten(new: Mapping[str, Column], name: Column, json: Column) -> Colum
 
 
 class InsertFieldKey(InsertField):
-    """Into keys."""
+    """InsertField of keys."""
 
     is_key = True
 
 
 class InsertFieldValue(InsertField):
-    """Into values."""
+    """InsertField of values."""
 
     is_key = False

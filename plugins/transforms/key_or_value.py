@@ -1,4 +1,4 @@
-"""Transforms of which there are two, one of keys and one of values: `X$Key` and `X$Value`."""
+"""Base of transforms in two variants, of keys and of values: `X$Key` and `X$Value`."""
 
 from __future__ import annotations
 
@@ -15,37 +15,37 @@ from headrace.plugins.schema import Schema
 
 
 class Became(NamedTuple):
-    """The new values of one schema."""
+    """New values for one schema."""
 
     value: Column | None
-    """None: they stay as they are, and `message` says which rows fail."""
+    """None: unchanged; `message` says which rows fail."""
     schema: Schema | None
     """None: schemaless, as JSON text."""
     message: Column | None = None
-    """Why a row fails, null for those that do not; evaluated only for rows of which `holds` is true or None."""
+    """Error of a row, null if it has none; evaluated only for rows for which `holds` is true or None."""
     holds: Column | None = None
-    """The rows that become so, the others stay as they are; None: all."""
+    """Rows that change; None: all."""
 
 
 class KeyOrValue(Transform):
-    """Changes keys, or values, schema by schema."""
+    """Changes keys or values, schema by schema."""
 
     is_key: ClassVar[bool]
 
     @abstractmethod
     def with_schema(self, value: Column, schema: Schema, records: Records) -> Became | None:
-        """The new values of this schema, also of nulls; None: they stay as they are."""
+        """Return the new values for this schema, including nulls; None: unchanged."""
 
     @abstractmethod
     def schemaless(self, value: Column, records: Records) -> Became | None:
-        """The new schemaless values (JSON text, or null); None: they stay as they are."""
+        """Return the new schemaless values (JSON text or null); None: unchanged."""
 
     def nothing(self, records: Records) -> Became | None:
-        """The new value of a null without schema (a tombstone); None: it stays."""
+        """Return the new value of a null without schema (a tombstone); None: unchanged."""
         return None
 
     def apply(self, records: Records) -> Records:
-        """The keys or values changed, whatever their schemas."""
+        """Return the records with changed keys or values, for all schemas."""
         side = "key" if self.is_key else "value"
         cases, messages = [], []
         for rows, of, became in self._all(records, F.col(f"{side}_schema")):
@@ -69,10 +69,10 @@ class KeyOrValue(Transform):
 
 
 def only_struct(purpose: str, found: Column) -> Column:
-    """Connect's message for a value that is no struct; `found` names its Java class."""
+    """Return Connect's message for a value that is not a struct; `found` is its Java class."""
     return F.concat(F.lit(f"Only Struct objects supported for [{purpose}], found: "), found)
 
 
 def only_map(purpose: str, found: Column) -> Column:
-    """Connect's message for a schemaless value that is no map; `found` names its Java class."""
+    """Return Connect's message for a schemaless value that is not a map; `found` is its Java class."""
     return F.concat(F.lit(f"Only Map objects supported in absence of schema for [{purpose}], found: "), found)

@@ -1,4 +1,4 @@
-"""Dates, times and timestamps as the numbers that they are encoded as in Connect, and back."""
+"""Converts dates, times and timestamps to the numbers that encode them in Connect, and back."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from headrace.plugins.transforms.timestamps import of_ms
 
 
 def encoded(value: Column, schema: Schema) -> Column:
-    """Days of a Date, milliseconds of a Time or Timestamp; any other value as it is."""
+    """Return the days of a Date, the milliseconds of a Time or Timestamp; other values unchanged."""
     kind = logical(schema)
     if kind == DATE:
         return F.unix_date(value)
@@ -18,7 +18,7 @@ def encoded(value: Column, schema: Schema) -> Column:
 
 
 def logically(value: Column, schema: Schema) -> Column:
-    """An encoded value as this schema's Spark type carries it; null for milliseconds that no timestamp can hold."""
+    """Return an encoded value in this schema's Spark type; null for milliseconds that no timestamp can hold."""
     kind = logical(schema)
     if kind == DATE:
         return F.date_from_unix_date(value)

@@ -1,4 +1,4 @@
-"""Apache's MaskField: puts nothing, or a text of one's own, in the place of what a field says."""
+"""Apache's MaskField: replaces the values of fields by an empty value or by a given text."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class MaskField(KeyOrValue):
     """Replaces the named fields by zero, false, an empty text, array or object, or by `replacement`; nulls stay null.
 
     Decided: decimals are masked at their schema's own scale, because Connect's zero has scale 0, which no converter
-    takes under another one; loses: nothing.
+    accepts under another one; loses: nothing.
     """
 
     settings: ClassVar[Settings] = Settings(
@@ -79,14 +79,14 @@ class MaskField(KeyOrValue):
     version: ClassVar[str] = CONNECT_VERSION
 
     def configure(self, config: Mapping[str, str]) -> None:
-        """Ready. Errors: ConfigError."""
+        """Configure. Errors: ConfigError."""
         parsed = self.settings.parse(config)
         self._fields = tuple(dict.fromkeys(parsed["fields"]))
         self._replacement: str | None = parsed["replacement"]
         self._replace_nulls: bool = parsed["replace.null.with.default"]
 
     def with_schema(self, value: Column, schema: Schema, records: Records) -> Became | None:
-        """The struct with its fields masked; a null fails, as in Connect."""
+        """Return the struct with its fields masked; a null fails, as in Connect."""
         found = F.when(value.isNull(), F.lit("null"))
         if schema.type is not SchemaType.STRUCT:
             return fails(only_struct(_PURPOSE, F.coalesce(found, F.lit(class_of(schema)))))
@@ -103,7 +103,7 @@ class MaskField(KeyOrValue):
         return Became(struct_of(made), schema, F.coalesce(*messages) if messages else None)
 
     def schemaless(self, value: Column, records: Records) -> Became | None:
-        """The object with its members masked; those that it does not have are added as null, as in Connect."""
+        """Return the object with its members masked; missing members are added as null, as in Connect."""
         nothing = F.when(value.isNull(), only_map(_PURPOSE, F.lit("null")))
         made = with_members(value, self._json_mask, dict.fromkeys(self._fields, F.lit("null")))
         return Became(
@@ -111,11 +111,11 @@ class MaskField(KeyOrValue):
         )
 
     def nothing(self, records: Records) -> Became | None:
-        """A tombstone fails, as in Connect."""
+        """Fail each tombstone, as Connect does."""
         return fails(only_map(_PURPOSE, F.lit("null")))
 
     def _mask(self, field: Field) -> tuple[Column, str | None]:
-        """The mask of values of this field, or why it has none."""
+        """Return the mask for values of this field, or the reason why there is none."""
         schema, java = field.schema, class_of(field.schema)
         none = literal(None, schema)
         if self._replacement is None:
@@ -137,7 +137,7 @@ class MaskField(KeyOrValue):
         )
 
     def _json_masks(self) -> dict[str, str]:
-        """The JSON of the mask by the class of what is masked."""
+        """Return the mask's JSON by Java class of the masked value."""
         if self._replacement is None:
             return _JAVA_NOTHING
         masks = {"java.lang.String": json_string(self._replacement)}
@@ -175,7 +175,7 @@ def _replaceable(schema: Schema) -> bool:
 
 
 def replacement(text: str, schema: Schema) -> Any:
-    """The replacement as a value of this schema, read as a decimal and cut to it; None where it is none."""
+    """Return the replacement as a value of this schema, parsed as a decimal and cut to it; None if it does not fit."""
     if schema.type is SchemaType.STRING:
         return text
     number = parse_decimal(text)
@@ -192,12 +192,12 @@ def replacement(text: str, schema: Schema) -> Any:
 
 
 class MaskFieldKey(MaskField):
-    """Of keys."""
+    """MaskField of keys."""
 
     is_key = True
 
 
 class MaskFieldValue(MaskField):
-    """Of values."""
+    """MaskField of values."""
 
     is_key = False

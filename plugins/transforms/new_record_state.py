@@ -1,4 +1,4 @@
-"""Debezium's ExtractNewRecordState: the row of a change event, as the change leaves it, in the place of the event."""
+"""Debezium's ExtractNewRecordState: replaces a change event by the row after the change."""
 
 from __future__ import annotations
 
@@ -34,13 +34,13 @@ _REWRITE_WITH_TOMBSTONE: Final = "rewrite-with-tombstone"
 _DELETE_TO_TOMBSTONE: Final = "delete-to-tombstone"
 _MODES: Final = (_DROP, _TOMBSTONE, _REWRITE, _REWRITE_WITH_TOMBSTONE, _DELETE_TO_TOMBSTONE)
 _ENVELOPE: Final = ".Envelope"
-"""The end of the names of the schemas of change events."""
+"""End of the schema names of change events."""
 _PARENTS: Final[Mapping[str, str | None]] = {
     **dict.fromkeys(("op", "ts_ms", "ts_us", "ts_ns")),
     **dict.fromkeys(("id", "total_order", "data_collection_order"), "transaction"),
     "updateDescription": "updateDescription",
 }
-"""Which struct of an event a field is in that is named alone; None: the event itself. All others: source."""
+"""Struct of the event for fields named alone; None: the event itself. All others are in source."""
 _BLANK: Final = r"\A[\x00-\x20]*\z"
 
 
@@ -48,13 +48,13 @@ class _Addition(NamedTuple):
     """A part of the event that becomes a field or a header."""
 
     parent: str | None
-    """The event's struct that it is in; None: the event itself."""
+    """Struct of the event with the field; None: the event itself."""
     field: str
     name: str
 
     @classmethod
     def of(cls, text: str, prefix: str) -> _Addition:
-        """From `field` or `struct.field`, with `:name` after it or not. Errors: ValueError."""
+        """Parse `field` or `struct.field`, optionally with `:name`. Errors: ValueError."""
         parts = split_pair(text)
         if len(parts) > 2:
             raise ValueError(f"Unexpected field name: {text}")
@@ -69,7 +69,7 @@ class _Addition(NamedTuple):
 
 
 class _RefusedError(Exception):
-    """All rows of a schema fail that would become so."""
+    """All rows that would change so fail."""
 
     def __init__(self, message: Column | str) -> None:
         super().__init__()
@@ -77,7 +77,7 @@ class _RefusedError(Exception):
 
 
 class _Row(NamedTuple):
-    """What takes the place of an event."""
+    """Replacement for an event."""
 
     value: Column
     schema: Schema | None
@@ -88,7 +88,7 @@ class _Row(NamedTuple):
 
 @dataclass
 class _Changes:
-    """What was found for all schemas."""
+    """Results for all schemas."""
 
     outcomes: list[Outcome] = field(default_factory=list)
     messages: list[Column] = field(default_factory=list)
@@ -105,14 +105,14 @@ class _Changes:
 
 @dataclass(frozen=True)
 class _Events:
-    """The events of one schema."""
+    """Events of one schema."""
 
     records: Records
     number: int
     schema: Schema
     value: Column
     rows: Column
-    """Those that are not null."""
+    """Rows that are not null."""
 
 
 def _additions(texts: list[str], prefix: str) -> tuple[_Addition, ...]:
@@ -147,13 +147,14 @@ def _setting(name: str, type_: Type, default: Any, width: Width, text: str, vali
 
 
 class ExtractNewRecordState(Transform):
-    """Puts the row of a change event in the place of the event; what is no change event stays as it is.
+    """Replaces a change event by its row; other records stay as they are.
 
-    Decided: `drop.fields.header.name` is refused, because the header of each record would decide its schema, and a
-    plan has its schemas before its records; loses: that setting, and the two beside it.
+    Decided: `drop.fields.header.name` is refused, because each record's header would decide its schema, and a plan has
+    its schemas before its records; loses: that setting, and the two that belong to it.
 
-    Decided: a wrong mode and wrong additions are refused at validation, where Debezium fails the task at its start;
-    loses: nothing. An event without a struct that an addition names is an error of its record, where Debezium crashes.
+    Decided: a wrong mode and wrong additions are refused at validation, because Debezium only fails the task at its
+    start; loses: nothing. An event without a struct that an addition names is an error of its record; Debezium crashes
+    there.
     """
 
     settings: ClassVar[Settings] = Settings(
@@ -216,7 +217,7 @@ class ExtractNewRecordState(Transform):
     version: ClassVar[str] = DEBEZIUM_VERSION
 
     def configure(self, config: Mapping[str, str]) -> None:
-        """Ready. Errors: ConfigError."""
+        """Configure. Errors: ConfigError."""
         parsed = self.settings.parse(config)
         self._mode: str = parsed["delete.tombstone.handling.mode"].lower()
         self._route: str = parsed["route.by.field"]
@@ -232,7 +233,7 @@ class ExtractNewRecordState(Transform):
         self._deleted.configure({**mark, "static.value": "true"})
 
     def apply(self, records: Records) -> Records:
-        """The rows in the place of the events, in other topics where `route.by.field` says so, with more headers."""
+        """Replace events by their rows, in other topics if `route.by.field` is set, and with added headers."""
         changes = _Changes()
         self._tombstones(changes, records)
         for number, schema in enumerate(records.values):
@@ -253,7 +254,7 @@ class ExtractNewRecordState(Transform):
             changes.outcomes.append(Outcome(tombstone, None, {"headers": (appended([one for one, _ in of]), None)}))
 
     def _unwrap(self, changes: _Changes, events: _Events) -> None:
-        """Adds what becomes of these events: deletes first, because what holds for updates is for all of a schema."""
+        """Add the outcomes of these events: deletes first, since that of updates is for all rows of a schema."""
         try:
             headers = self._added_headers(events)
             after, after_schema = _part(self._after, events)
@@ -266,7 +267,7 @@ class ExtractNewRecordState(Transform):
         except _RefusedError as error:
             changes.messages.append(F.when(gone, error.message))
         else:
-            # A truncate has neither.
+            # A truncate has neither `before` nor `after`.
             changes.drops.append(gone if self._mode == _DROP else gone & before.isNull())
             if self._mode != _DROP:
                 deleted = gone & before.isNotNull()
@@ -279,7 +280,7 @@ class ExtractNewRecordState(Transform):
                     whole=False,
                 )
         updated = events.rows & after.isNotNull()
-        # Nulls of an event's schema are tombstones, which may have to stay what they are.
+        # Nulls of an event's schema are tombstones, which may have to stay unchanged.
         whole = not (self._mode == _REWRITE_WITH_TOMBSTONE and events.schema.optional)
         _take(changes, events, updated, headers, lambda: self._update(events, after, after_schema), whole=whole)
 
@@ -307,13 +308,13 @@ class ExtractNewRecordState(Transform):
         return (self._extended(events, row) if rewrites else row)._replace(topic=topic)
 
     def _marked(self, insertion: KeyOrValue, events: _Events, value: Column, schema: Schema) -> _Row:
-        """The row with the field __deleted, if this is a rewrite."""
+        """Add the field __deleted, if this is a rewrite."""
         if self._mode not in (_REWRITE, _REWRITE_WITH_TOMBSTONE) or schema.type is not SchemaType.STRUCT:
             return _Row(value, schema)
         return _Row(*_required(insertion.with_schema(value, schema, events.records)))
 
     def _extended(self, events: _Events, row: _Row) -> _Row:
-        """The row with the parts of the event that `add.fields` names; its schema is required and has no default."""
+        """Add the parts of the event named by `add.fields`; the schema is required and has no default."""
         schema = _require_struct(row.schema, "source field insertion")
         _field(events.schema, "op", SchemaType.STRING)
         new = [(one, *found) for one in self._fields if (found := _found(one, events)) is not None]
@@ -342,7 +343,6 @@ def _take(
     *,
     whole: bool,
 ) -> None:
-    """Adds what these rows become."""
     try:
         row = make()
     except _RefusedError as error:
@@ -359,7 +359,6 @@ def _take(
 
 
 def _part(extraction: KeyOrValue, events: _Events) -> tuple[Column, Schema]:
-    """The event's `before` or `after`."""
     return _required(extraction.with_schema(events.value, events.schema, events.records))
 
 
@@ -388,14 +387,14 @@ def _field(schema: Schema, name: str, type_: SchemaType) -> Field:
 
 
 def _topic(row: Column, schema: Schema | None, name: str) -> Column:
-    """The text of the field; null where it is blank."""
+    """Return the text of the field; null if it is blank."""
     assert schema is not None, "a row of an event has a schema"
     text = row.getField(_field(schema, name, SchemaType.STRING).name)
     return F.when(~text.rlike(_BLANK), text)
 
 
 def _found(one: _Addition, events: _Events) -> tuple[Schema, Column] | None:
-    """The part's schema, which is optional, and its value; None where events have no such part."""
+    """Return the part's schema, made optional, and its value; None if events have no such part."""
     schema, value = events.schema, events.value
     if one.parent is not None:
         parent = schema.field(one.parent)

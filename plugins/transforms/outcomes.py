@@ -1,4 +1,4 @@
-"""The outcome of a transform of whole records: value, key, topic, partition, timestamp and headers at once."""
+"""Outcomes of transforms of whole records: value, key, topic, partition, timestamp and headers at once."""
 
 from __future__ import annotations
 
@@ -16,39 +16,39 @@ from headrace.plugins.schema import Field, Schema, SchemaType, spark_type
 from headrace.plugins.transforms.derived_schema import derived_schema
 
 OWN: Final = ("_topic", "_partition", "_timestamp", "_headers", "_key", "_value")
-"""Names of columns that are not of the new value, but of the record itself; `_value` is the whole value."""
+"""Columns that belong to the record itself, not to its new value; `_value` is the whole value."""
 
 
 class MadeColumn(NamedTuple):
-    """A column that was made."""
+    """A result column."""
 
     name: str
     column: Column
     kind: spark.DataType
     schema: Schema | None
-    """None: schemaless, from a VARIANT; only keys and whole values can be so."""
+    """None: schemaless, from a VARIANT; only for keys and whole values."""
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """The new columns of the rows of one schema."""
+    """New columns for the rows of one schema."""
 
     holds: Column
-    """The rows that it is of."""
+    """Rows of this outcome."""
     of: int | None
-    """The schema of their values; None: they have none, or stay as they are."""
+    """Schema index of their values; None: no schema, or values unchanged."""
     parts: Mapping[str, tuple[Column, Schema | None]]
-    """By `OWN` without its underscore: a column of the frame, and its schema."""
+    """By name in `OWN` without its underscore: a column of the frame, and its schema."""
     whole: bool = True
-    """Whether it is of all rows of that schema which are not null."""
+    """True if it is for all non-null rows of that schema."""
     overrides: bool = True
-    """Whether a null takes the place of a key, a partition, … that the record has."""
+    """True if a null replaces the record's key, partition, …"""
 
 
 def with_outcomes(
     records: Records, outcomes: Sequence[Outcome], message: Column | None = None, drop: Column | None = None
 ) -> Records:
-    """The records with these outcomes; a null topic leaves a record where it is."""
+    """Return the records with these outcomes; a null topic leaves a record's topic unchanged."""
     values, keys = [], []
     columns: dict[str, Column] = {}
     for name in ("topic", "partition", "timestamp", "headers"):
@@ -72,7 +72,7 @@ def with_outcomes(
 
 
 def without_null_values(records: Records) -> Records:
-    """The records with schemaless nulls for what they are: nulls without schema, as tombstones."""
+    """Return the records with schemaless nulls turned into nulls without schema, as tombstones."""
     schemaless = [number for number, schema in enumerate(records.values) if schema is None]
     if not schemaless:
         return records
@@ -83,14 +83,13 @@ def without_null_values(records: Records) -> Records:
 
 
 def parts_of(parts: Sequence[MadeColumn], given: Schema | None, records: Records) -> dict[str, MadeColumn]:
-    """These columns as columns of a record: `value`, `key`, `topic`, … in their Spark types, by name.
+    """Return these columns as columns of a record: `value`, `key`, `topic`, … by name, in their Spark types.
 
-    The columns that are not of the record itself become the members of a struct, which is named as the struct was
-    that they were made of; of two with the same name the last one counts, in the first one's place.
+    Columns that are not the record's own become the members of a struct, which has the name of the struct that they
+    were made from. The last of equal names counts, in the first one's place. A null value stays null under its new
+    schema, which is therefore optional if the given one is.
 
-    A null value stays null under its new schema, which therefore is optional where the one that was given is.
-
-    Errors: ValueError for a column whose type does not suit.
+    Errors: ValueError for a column of an unsuitable type.
     """
     made = {part.name.lower()[1:]: _own(part, records) for part in parts if part.name.lower() in OWN}
     members = list({part.name: part for part in parts if part.name.lower() not in OWN}.values())

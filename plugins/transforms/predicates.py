@@ -1,4 +1,4 @@
-"""Apache's predicates, which say what a transform applies to."""
+"""Apache's predicates, which select the records that a transform applies to."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from headrace.plugins.records import Records
 
 
 class TopicNameMatches(Predicate):
-    """Holds for records whose topic's whole name matches."""
+    """Selects records whose topic's whole name matches."""
 
     settings: ClassVar[Settings] = Settings(
         Setting(
@@ -32,16 +32,16 @@ class TopicNameMatches(Predicate):
     version: ClassVar[str] = CONNECT_VERSION
 
     def configure(self, config: Mapping[str, str]) -> None:
-        """Ready. Errors: ConfigError."""
+        """Configure. Errors: ConfigError."""
         self._pattern: str = self.settings.parse(config)["pattern"]
 
     def test(self, records: Records) -> Column:
-        """By the topic alone. Errors: ConfigError for what Java does not take for a regular expression."""
+        """Test the topic. Errors: ConfigError if Java refuses the regular expression."""
         return F.coalesce(JavaRegex("pattern", self._pattern).matches(F.col("topic")), F.lit(False))
 
 
 class HasHeaderKey(Predicate):
-    """Holds for records with a header of this key."""
+    """Selects records with a header of this key."""
 
     settings: ClassVar[Settings] = Settings(
         Setting("name", Type.STRING, REQUIRED, NonEmpty(), Importance.MEDIUM, "The header's key.")
@@ -49,23 +49,23 @@ class HasHeaderKey(Predicate):
     version: ClassVar[str] = CONNECT_VERSION
 
     def configure(self, config: Mapping[str, str]) -> None:
-        """Ready. Errors: ConfigError."""
+        """Configure. Errors: ConfigError."""
         self._name: str = self.settings.parse(config)["name"]
 
     def test(self, records: Records) -> Column:
-        """Whatever the header's value, null too."""
+        """Test the keys of the headers, including headers with null values."""
         has = F.exists(F.col("headers"), lambda header: header["key"] == self._name)
         return F.coalesce(has, F.lit(False))
 
 
 class RecordIsTombstone(Predicate):
-    """Holds for records whose value is null, with a schema or without."""
+    """Selects records whose value is null, with or without a schema."""
 
     settings: ClassVar[Settings] = Settings()
     version: ClassVar[str] = CONNECT_VERSION
 
     def test(self, records: Records) -> Column:
-        """By the value that the row's own schema names."""
+        """Test the value in the column of the row's own schema."""
         index = F.col("value_schema")
         null = F.when(index.isNull(), F.lit(True))
         for number in range(len(records.values)):

@@ -7,21 +7,21 @@
 
     def score(batch: pa.RecordBatch, settings: dict[str, str]) -> pa.RecordBatch: ...
 
-It gets the values of one schema at a time, a column for each field of a struct, else the column `value` (schemaless:
-JSON text), and of the record's own columns those that `metadata` names, as `_topic` … (`_timestamp` in ms), unless a
-field of that name hides them. It gives a batch of as many rows in the same order; with a second answer, a boolean
-array, the rows to keep. `schema`, or an attribute `schema` of the function (Spark's DDL, a StructType or an Arrow
-schema), says what it gives: columns `_topic`, `_partition`, `_timestamp`, `_headers`, `_key` and `_value` then set the
-record's own. Without both it gives what it got. A function of two parameters gets all other settings, as text.
+The function gets the values of one schema at a time: a column for each field of a struct, else the column `value`
+(schemaless: JSON text). It also gets the record's own columns named by `metadata`, as `_topic` … (`_timestamp` in ms),
+unless a field of that name hides them. A function of two parameters also gets all other settings, as text. It returns a
+batch of as many rows in the same order; or that and a boolean array of the rows to keep. The setting `schema`, or an
+attribute `schema` of the function (Spark's DDL, a StructType or an Arrow schema), declares the columns returned;
+`_topic`, `_partition`, `_timestamp`, `_headers`, `_key` and `_value` then set the record's own. Without either it
+returns the columns that it got.
 
-Null values (tombstones) do not reach it and stay as they are; neither do records that failed or were left out. What it
-raises fails the batch and with it the task; RetriableError has it tried again. A partition, a header … that none can be
-fails its record.
+Null values (tombstones) bypass it unchanged, and so do failed and filtered records. An exception fails the batch and
+with it the task; after a RetriableError the batch is tried again. An impossible partition or header fails its record.
 
 Decided: a function is only called if the worker's `python.transforms.allowed` names its module or a package above it,
-because everyone who may create connectors over REST could otherwise run any installed code; loses: an operator has
-to set it once. It runs in the worker for small batches, in Spark's executors for large ones: it has to be importable
-on both, by pip or `plugin.path`.
+because otherwise anyone who may create connectors over REST could run any installed code; loses: an operator has to set
+it once. It runs in the worker for small batches and in Spark's executors for large ones, so it must be importable on
+both, by pip or `plugin.path`.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ _OWN_TYPES: Final = {
 }
 METADATA: Final = (*_OWN_TYPES, "key")
 _CAN_FAIL: Final = {"partition": "a partition", "headers": "headers"}
-"""The parts of a record that not every value of their type can be."""
+"""Parts of a record whose type has impossible values."""
 _Parts = dict[str, tuple[Column, Schema | None]]
 
 
@@ -115,12 +115,12 @@ class Python(Transform):
     undeclared = ("",)
 
     def validate(self, config: Mapping[str, str]) -> list[Problem]:
-        """Return that the worker does not allow the module, if so."""
+        """Return a problem if the worker does not allow the module."""
         problem = self._objection(config["function"], _module(config["function"]))
         return [] if problem is None else [problem]
 
     def configure(self, config: Mapping[str, str]) -> None:
-        """The function is imported. Errors: ConfigError where it cannot or may not be."""
+        """Configure and import the function. Errors: ConfigError if it cannot or may not be imported."""
         parsed = SETTINGS.parse(config)
         self._reference: str = parsed["function"]
         self._ddl: str | None = parsed["schema"]
@@ -134,11 +134,11 @@ class Python(Transform):
                 f"It cannot be imported: {type(error).__name__}: {error}.",
                 "Install its module on every worker, or put it on plugin.path.",
             ) from error
-        self._refuse_module(home_of(self._function))  # also what the module only imports from another
+        self._refuse_module(home_of(self._function))  # the module may only import it from another one
         self._kept: list[ArrowFunction] = []
 
     def apply(self, records: Records) -> Records:
-        """Errors: ConfigError where the schema that was declared is none."""
+        """Apply the function to each group of rows. Errors: ConfigError if the declared schema is invalid."""
         records = without_null_values(records)
         declared = self._declared()
         groups = list(self._groups(records, declared))
@@ -149,7 +149,7 @@ class Python(Transform):
         made = spark.StructType([*given.schema.fields, *types])
         batches = Batches(self._reference, self._settings, tuple(groups), arrow_schema_of(made))
         function = ArrowFunction(batches)
-        self._kept = [*self._kept[-8:], function]  # found by name as long as somebody has it
+        self._kept = [*self._kept[-8:], function]  # found by name while it is referenced
         done = records.with_frame(given.mapInArrow(function, made))
         outcomes, messages, left_out = [], [F.lit(None).cast("string")], []
         for group in groups:
@@ -183,7 +183,7 @@ class Python(Transform):
         return ConfigError(Problem("function", self._reference, message, remedy))
 
     def _groups(self, records: Records, declared: spark.StructType | None) -> Iterator[RowGroup]:
-        """The rows that the function gets together: of one schema of values and, if it gets keys, one of keys."""
+        """Yield the groups that the function gets: one schema of values and, if it gets keys, one of keys."""
         keys = [*range(len(records.keys)), None] if "key" in self._metadata else [None]
         for number, (value, key) in enumerate((v, k) for v in range(len(records.values)) for k in keys):
             schema = records.values[value]
@@ -223,7 +223,7 @@ class Python(Transform):
         return kind
 
     def _changed(self, group: RowGroup, records: Records, declared: spark.StructType) -> _Parts:
-        """The declared columns. Errors: ConfigError."""
+        """Return the declared columns. Errors: ConfigError."""
         made = F.col(group.column)
         fields = [field for field in declared.fields if field.name != "_offset"]
         try:
@@ -235,7 +235,7 @@ class Python(Transform):
         return {name: (F.when(made.isNotNull(), part.column), part.schema) for name, part in parts.items()}
 
     def _unchanged(self, group: RowGroup, records: Records) -> _Parts:
-        """The function's inputs keep the schemas that they had."""
+        """Return the function's columns under the schemas of its inputs."""
         made = F.col(group.column).getField("row")
         members = [made.getField(name).alias(name) for name in group.fields]
         value = F.struct(*members) if group.is_struct else made.getField("value")
@@ -253,7 +253,7 @@ def _answer(gives: spark.StructType) -> spark.StructType:
 
 
 def _nullable(kind: spark.StructType) -> spark.StructType:
-    """The type with nothing in it that is never null: Spark would believe it, whatever the function gives."""
+    """Make everything nullable: Spark would trust a not-null type, whatever the function returns."""
     text = kind.json()
     for key in ("nullable", "containsNull", "valueContainsNull"):
         text = text.replace(f'"{key}":false', f'"{key}":true')
@@ -267,7 +267,7 @@ def _fields(schema: Schema | None) -> list[spark.StructField]:
 
 
 def _group_of(groups: Sequence[RowGroup], records: Records) -> Column:
-    """The number of each row's group; null for those that the function does not get."""
+    """Return the number of each row's group; null for rows that the function does not get."""
     alive = F.col("error").isNull() & ~F.col("drop")
     alive = alive if records.applies is None else alive & records.applies
     number = F.lit(None).cast("int")

@@ -1,4 +1,4 @@
-"""A user's function where it runs: over the rows of a frame, group by group; everything here is picklable."""
+"""Runs a user's function over the rows of a frame, group by group; everything here is picklable."""
 
 from __future__ import annotations
 
@@ -15,40 +15,40 @@ import pyarrow.compute as pc
 from pyspark.sql import types as spark
 
 GROUP: Final = "_python"
-"""The column that says which group a row is of."""
+"""Column with the number of a row's group."""
 
 
 class RowGroup(NamedTuple):
-    """Rows that the function gets together, and how."""
+    """Rows that the function gets together."""
 
     number: int
     value: int
     key: int | None
     several: bool
-    """Whether it is of one schema of keys only."""
+    """True if the group has only one schema of keys."""
     fields: tuple[str, ...]
     is_struct: bool
     metadata: Mapping[str, str | None]
-    """The frame's column of each of the record's own columns; None: there is none, it is null."""
+    """Frame column of each of the record's own columns; None: there is none, and it is null."""
     gives: spark.StructType
-    """The type of the function's rows."""
+    """Type of the function's rows."""
 
     @property
     def column(self) -> str:
-        """The column of what the function gave: `struct<keep, row>`."""
+        """Column of the function's results: `struct<keep, row>`."""
         return f"{GROUP}_{self.number}"
 
 
 @lru_cache(maxsize=64)
 def loaded(reference: str) -> Callable[..., Any]:
-    """The function. Errors: whatever its import raises; TypeError for what is no function of this very module."""
+    """Import the function. Errors: whatever the import raises; TypeError if it is not a function of this module."""
     module, _, name = reference.partition(":")
     found: Any = importlib.import_module(module)
     for part in name.split("."):
-        if part.startswith("__"):  # from any object they lead to every class of the process
+        if part.startswith("__"):  # from any object such names lead to every class of the process
             raise TypeError(f"{part} is Python's own, and no function of {module}")
         found = getattr(found, part)
-        if isinstance(found, ModuleType):  # what `module` imports is not allowed with it
+        if isinstance(found, ModuleType):  # `module` being allowed does not allow its imports
             raise TypeError(f"{found.__name__} is a module: name it before the colon")
     if not callable(found):
         raise TypeError(f"{reference} is no function")
@@ -56,7 +56,7 @@ def loaded(reference: str) -> Callable[..., Any]:
 
 
 def home_of(function: Callable[..., Any]) -> str:
-    """The module that a function was defined in, whatever module it was found in; a partial's is its function's."""
+    """Return the module that defines a function, wherever it was found; for a partial that of its function."""
     while isinstance(function, partial):
         function = function.func
     return str(getattr(function, "__module__", None) or type(function).__module__)
@@ -64,7 +64,7 @@ def home_of(function: Callable[..., Any]) -> str:
 
 @dataclass(frozen=True)
 class Batches:
-    """The function over the rows of a frame, where it runs; picklable."""
+    """Runs the function over the rows of a frame; picklable."""
 
     reference: str
     settings: Mapping[str, str]
@@ -72,7 +72,7 @@ class Batches:
     gives: pa.Schema
 
     def __call__(self, rows: pa.RecordBatch) -> pa.RecordBatch:
-        """The rows, with what the function gave for each group of them."""
+        """Return the rows with the function's results for each of their groups."""
         numbers = rows[GROUP]
         made = [self._of(group, rows, pc.fill_null(pc.equal(numbers, group.number), False)) for group in self.groups]
         arrays = [*(rows.column(name) for name in self.gives.names[: -len(self.groups)]), *made]
@@ -103,7 +103,7 @@ class Batches:
         try:
             function = loaded(self.reference)
             return function(batch, dict(self.settings)) if _takes_settings(function) else function(batch)
-        except SystemExit as error:  # would end the task's thread without a word
+        except SystemExit as error:  # would end the task's thread silently
             raise RuntimeError(f"{self.reference} wants to end the process: SystemExit: {error}") from error
 
     def _check(self, result: Any, keep: Any, count: int) -> None:
@@ -133,7 +133,6 @@ def _takes_settings(function: Callable[..., Any]) -> bool:
 
 
 def _batch(group: RowGroup, rows: pa.RecordBatch) -> pa.RecordBatch:
-    """The batch that the function gets."""
     value = rows.column(f"value_{group.value}")
     batch = pa.RecordBatch.from_struct_array(value) if group.is_struct else pa.record_batch({"value": value})
     for name, column in group.metadata.items():

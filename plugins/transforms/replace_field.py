@@ -1,4 +1,4 @@
-"""Apache's ReplaceField: leaves fields out and renames them."""
+"""Apache's ReplaceField: removes and renames fields."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def _renames(name: str, value: Any) -> str | None:
 
 
 def split_pair(text: str) -> list[str]:
-    """The parts of `a:b`, without empty ones at the end, as Java splits."""
+    """Split `a:b` into its parts without empty ones at the end, as Java does."""
     parts = text.split(":")
     while parts and not parts[-1]:
         parts.pop()
@@ -50,9 +50,9 @@ def _list(name: str, validator: Any, text: str) -> Setting:
 
 
 class ReplaceField(KeyOrValue):
-    """Keeps the fields that are not in `exclude`, and only those of `include` where it names any; renames them.
+    """Removes the fields in `exclude`, keeps only those in `include` if it names any, and renames fields.
 
-    Decided: a field that bears the new name of a field that is not there keeps its own value, because Connect looks
+    Decided: a field with the same name as the new name of an absent field keeps its own value, because Connect looks
     for the absent one and fails; loses: nothing.
     """
 
@@ -65,14 +65,14 @@ class ReplaceField(KeyOrValue):
     version: ClassVar[str] = CONNECT_VERSION
 
     def configure(self, config: Mapping[str, str]) -> None:
-        """Ready. Errors: ConfigError."""
+        """Configure. Errors: ConfigError."""
         parsed = self.settings.parse(config)
         self._exclude, self._include = frozenset(parsed["exclude"]), frozenset(parsed["include"])
         self._renames: dict[str, str] = dict(map(split_pair, parsed["renames"]))
         self._replace_nulls: bool = parsed["replace.null.with.default"]
 
     def with_schema(self, value: Column, schema: Schema, records: Records) -> Became | None:
-        """A struct of what is kept; its schema is required and has no default, as Connect's."""
+        """Return a struct of the kept fields; its schema is required and has no default, as Connect's."""
         if schema.type is not SchemaType.STRUCT:
             return refused(_PURPOSE, value, schema)
         kept = [field for field in schema.fields if self._keeps(field.name)]
@@ -84,7 +84,7 @@ class ReplaceField(KeyOrValue):
         return Became(made, struct_schema(schema, fields), holds=present(value, schema))
 
     def schemaless(self, value: Column, records: Records) -> Became | None:
-        """An object of what is kept."""
+        """Return an object of the kept members."""
         kept = members(value)
         if self._include:
             kept = F.filter(kept, lambda one: one["name"].isin(*self._include))
@@ -105,12 +105,12 @@ class ReplaceField(KeyOrValue):
 
 
 class ReplaceFieldKey(ReplaceField):
-    """Of keys."""
+    """ReplaceField of keys."""
 
     is_key = True
 
 
 class ReplaceFieldValue(ReplaceField):
-    """Of values."""
+    """ReplaceField of values."""
 
     is_key = False

@@ -1,4 +1,4 @@
-"""Apache's transforms that decide over a record as a whole: where it goes, and whether it goes on."""
+"""Apache's transforms of whole records: routing and filtering."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ _VARIABLE: Final = re.compile(r"(\$\{(?:topic|timestamp)\})")
 
 
 class RegexRouter(Transform):
-    """Renames the topics that match `regex` as a whole: what matches first in them becomes `replacement`.
+    """Renames topics that match `regex` as a whole: their first match becomes `replacement`.
 
-    Errors of records: a replacement that names a group which the expression has not; in Connect's words.
+    Errors of records: a replacement that names a group which the expression lacks; in Connect's words.
     """
 
     settings: ClassVar[Settings] = Settings(
@@ -48,13 +48,13 @@ class RegexRouter(Transform):
     version: ClassVar[str] = CONNECT_VERSION
 
     def configure(self, config: Mapping[str, str]) -> None:
-        """Ready. Errors: ConfigError."""
+        """Configure. Errors: ConfigError."""
         parsed = self.settings.parse(config)
         self._regex: str = parsed["regex"]
         self._replacement: str = parsed["replacement"]
 
     def apply(self, records: Records) -> Records:
-        """Other topics. Errors: ConfigError for what Java does not take for a regular expression."""
+        """Return the records with their new topics. Errors: ConfigError if Java refuses the regular expression."""
         topic, regex = F.col("topic"), JavaRegex("regex", self._regex)
         try:
             return records.changed({"topic": regex.replaced(topic, self._replacement)})
@@ -65,9 +65,9 @@ class RegexRouter(Transform):
 class TimestampRouter(Transform):
     """Renames topics by their name and the record's timestamp.
 
-    Decided: a pattern that is none is refused with the config, which Connect finds out with the first record; loses:
-    nothing. A record without timestamp is named by topic, partition and offset where Connect prints all of it, because
-    an error is no place for data; loses: the rest of it.
+    Decided: an invalid pattern is refused with the config, because Connect only finds it with the first record; loses:
+    nothing. A record without timestamp is reported by topic, partition and offset, because an error is no place for
+    data, though Connect prints the whole record; loses: the rest of it.
     """
 
     settings: ClassVar[Settings] = Settings(
@@ -91,7 +91,7 @@ class TimestampRouter(Transform):
     version: ClassVar[str] = CONNECT_VERSION
 
     def configure(self, config: Mapping[str, str]) -> None:
-        """Ready. Errors: ConfigError."""
+        """Configure. Errors: ConfigError."""
         parsed = self.settings.parse(config)
         self._parts = [part for part in _VARIABLE.split(parsed["topic.format"]) if part]
         self._pattern: str = parsed["timestamp.format"]
@@ -100,7 +100,7 @@ class TimestampRouter(Transform):
             raise ConfigError(Problem("timestamp.format", self._pattern, wrong, remedy))
 
     def apply(self, records: Records) -> Records:
-        """Other topics."""
+        """Return the records with their new topics; a record without timestamp fails."""
         variables = {"${topic}": F.col("topic"), "${timestamp}": formatted(F.col("timestamp"), self._pattern)}
         topic = F.concat(F.lit(""), *(variables.get(part, F.lit(part)) for part in self._parts))
         message = F.when(F.col("timestamp").isNull(), _without_timestamp(records))
@@ -116,11 +116,11 @@ def _without_timestamp(records: Records) -> Column:
 
 
 class Filter(Transform):
-    """Drops every record that it is applied to: give it a predicate."""
+    """Drops every record that it applies to: give it a predicate."""
 
     settings: ClassVar[Settings] = Settings()
     version: ClassVar[str] = CONNECT_VERSION
 
     def apply(self, records: Records) -> Records:
-        """No records."""
+        """Drop all records."""
         return records.changed(drop=F.lit(True))

@@ -1,4 +1,4 @@
-"""Apache's SetSchemaMetadata: gives a schema another name or version."""
+"""Apache's SetSchemaMetadata: changes the name or version of a schema."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ _NO_FIELDS: Final = "Cannot list fields on non-struct type"
 
 
 class SetSchemaMetadata(KeyOrValue):
-    """Values keep what they are, their schema gets `schema.name` and `schema.version`; null values have it too.
+    """Sets `schema.name` and `schema.version` on the schemas, also of null values; values stay the same.
 
-    Decided: any schema can be named, because Connect fails for all but structs although nothing speaks against it;
-    loses: nothing. Where the new name makes or ends a logical type, the value is read as that type or written as its
-    underlying one; only Decimal neither comes nor goes, which fails with Connect's message.
+    Decided: any schema can be renamed, because Connect fails for all but structs without need; loses: nothing. If the
+    new name makes or ends a logical type, the value is read as that type or written as its underlying one. Only Decimal
+    can neither be made nor ended, which fails with Connect's message.
     """
 
     settings: ClassVar[Settings] = Settings(
@@ -38,7 +38,7 @@ class SetSchemaMetadata(KeyOrValue):
     version: ClassVar[str] = CONNECT_VERSION
 
     def configure(self, config: Mapping[str, str]) -> None:
-        """Ready. Errors: ConfigError."""
+        """Configure. Errors: ConfigError."""
         parsed = self.settings.parse(config)
         self._name: str | None = parsed["schema.name"]
         self._version: int | None = parsed["schema.version"]
@@ -48,7 +48,7 @@ class SetSchemaMetadata(KeyOrValue):
             raise ConfigError(Problem("schema.name", None, message, "Set schema.name, schema.version or both."))
 
     def with_schema(self, value: Column, schema: Schema, records: Records) -> Became | None:
-        """The values under the schema with its new name and version."""
+        """Return the values with the renamed schema."""
         name = schema.name if self._name is None else self._name
         new = replace(schema, name=name, version=schema.version if self._version is None else self._version)
         if schema.type is SchemaType.STRUCT:
@@ -63,7 +63,7 @@ class SetSchemaMetadata(KeyOrValue):
         return Became(carried, new, F.when(value.isNotNull() & carried.isNull(), text))
 
     def schemaless(self, value: Column, records: Records) -> Became | None:
-        """Nothing: whatever is not null fails, as in Connect."""
+        """Fail every value that is not null, as Connect does."""
         return fails(F.when(value.isNotNull(), F.lit(f"Schema required for [{_PURPOSE}]")))
 
     def _with_defaults(self, value: Column, schema: Schema) -> Column:
@@ -74,12 +74,12 @@ class SetSchemaMetadata(KeyOrValue):
 
 
 class SetSchemaMetadataKey(SetSchemaMetadata):
-    """Of keys' schemas."""
+    """SetSchemaMetadata of keys."""
 
     is_key = True
 
 
 class SetSchemaMetadataValue(SetSchemaMetadata):
-    """Of values' schemas."""
+    """SetSchemaMetadata of values."""
 
     is_key = False

@@ -3,31 +3,31 @@
     transforms.x.type=headrace.transforms.Sql
     transforms.x.sql=SELECT id, upper(name) AS name, topic FROM records WHERE amount > 0
 
-| it sees | |
+| input | |
 |---|---|
-| the fields of a struct | each a column; `*` means all of them |
-| `value` | the whole value: a struct, a primitive (then `*` means it), a VARIANT where it is schemaless |
+| the fields of a struct | one column each; `*` means all of them |
+| `value` | the whole value: a struct, a primitive (then `*` means it), a VARIANT if schemaless |
 | `topic`, `partition`, `offset` (sinks), `timestamp`, `key`, `headers` | the record's; a field of that name hides it |
-| `record` | a struct of these and `value`, always there (`_record` where there is a field `record`) |
+| `record` | a struct of these and `value`, always present (`_record` if there is a field `record`) |
 
-What is selected is the new value, a struct whose schema follows from Spark's types; what is selected unchanged keeps
-its schema. `_topic`, `_partition`, `_timestamp`, `_headers`, `_key` and `_value` name what is not a member but the
-record's own; without any member and `_value` the value stays as it is, and so it does where it is selected alone.
-Names are compared without their case, unless a struct has two that differ in it alone.
+The selected columns form the new value, a struct whose schema follows from Spark's types; columns selected unchanged
+keep their schemas. `_topic`, `_partition`, `_timestamp`, `_headers`, `_key` and `_value` set the record's own columns
+and are not members. The value stays as it is if it is selected alone, or if there are neither members nor `_value`.
+Names are not case-sensitive, unless a struct has two that only differ in case.
 
-Decided: an expression that fails for a record (a cast, a division by zero) fails that record, as every transform's
-failure does, and so does a value that the SELECT names and Spark cannot hold (JSON too deep for a VARIANT, a
-timestamp of the year 300000); because Spark's other way, a silent null, loses data; `try_cast`, `try_divide` … give
-null. Loses: Spark's message, only the expression is named.
+Decided: an expression that fails for a record (a cast, a division by zero) fails that record, as with every transform.
+So does a value that the SELECT names and Spark cannot hold (JSON too deep for a VARIANT, a timestamp of the year
+300000). This is because a silent null, Spark's alternative, loses data; `try_cast`, `try_divide` … return null. Loses:
+Spark's message; the error only names the expression.
 
-Decided: a null value, a tombstone above all, stays null, but the record's own columns are set and WHERE is evaluated,
-with null for everything that comes from the value: it leaves the record out where WHERE is false for it (`value IS
-NOT NULL`, `topic = 'other'`), not where it is unknown (`amount > 0`); because a tombstone that is lost is a row never
-deleted. There a null among the record's own columns leaves what the record has: a key taken from the value cannot be.
+Decided: a null value, such as a tombstone, stays null, but the record's own columns are set and WHERE is evaluated,
+with null for everything from the value. The record is dropped if WHERE is false (`value IS NOT NULL`, `topic =
+'other'`), but not if it is unknown (`amount > 0`), because a lost tombstone is a row that is never deleted. For such a
+record, a null for one of its own columns leaves that column unchanged, since a key cannot come from the missing value.
 Loses: if an expression cannot be applied to null alone (`tags[0]`), such a record stays as it is.
 
-Decided: the case of a schema without a column that is named is an error of its records, not of the config; because a
-topic may hold other records. What no schema can mend (GROUP BY, joins, `rand()`, the clock) is refused at the start.
+Decided: a schema that lacks a named column is an error of its records, not of the config, because a topic may hold
+other records. What is wrong for every schema (GROUP BY, joins, `rand()`, the clock) is refused at the start.
 """
 
 from __future__ import annotations
@@ -97,14 +97,14 @@ class Sql(Transform):
     settings = SETTINGS
     version = "1.0.0"
     _select: tuple[SparkSession, Select] | None = None
-    """The SELECT as the last session has parsed it."""
+    """The SELECT as parsed by the last session."""
 
     def configure(self, config: Mapping[str, str]) -> None:
-        """Ready; whether the SELECT can be is known when Spark runs. Errors: ConfigError."""
+        """Configure; the SELECT itself is checked when Spark runs. Errors: ConfigError."""
         self._sql: str = SETTINGS.parse(config)["sql"]
 
     def apply(self, records: Records) -> Records:
-        """Errors: ConfigError where the SELECT is no SELECT, or needs more than one record."""
+        """Apply the SELECT. Errors: ConfigError if it is not a SELECT, or needs more than one record."""
         try:
             return self._applied(records)
         except RefusedError as error:
@@ -141,7 +141,7 @@ class Sql(Transform):
         return self._select[1]
 
     def _made(self, records: Records, select: Select, shape: Shape, number: int) -> _SelectedShape | None:
-        """The columns that these rows get; None: the rows stay as they are."""
+        """Return the new columns of these rows; None: the rows stay as they are."""
         schema = None if shape.value is None else records.values[shape.value]
         if shape.value is None:
             inputs, only = inputs_of_nothing(records, shape, select), OWN
@@ -177,7 +177,7 @@ class Sql(Transform):
         return done.with_frame(done.frame.drop(*own, *(one.column for one in made)))
 
     def _why(self, made: _SelectedShape, records: Records) -> Column:
-        """The expression that failed; evaluated only for rows for which one did."""
+        """Return the expression that failed; evaluated only for rows with a failure."""
         session = records.frame.sparkSession
         computed = ((one.column, one.text) for one in made.selection.columns if one.source is None)
         tries = [*made.selection.conditions, *computed]
@@ -190,7 +190,7 @@ class Sql(Transform):
 
 
 def _attempt(made: _SelectedShape, records: Records) -> Column:
-    """`struct<keep, row>` for the rows that it is of; null also where an expression raises."""
+    """Return `struct<keep, row>` for the rows of this shape; null if an expression raises."""
     conditions = [column for column, _ in made.selection.conditions]
     unknown = made.shape.value is None
     keep = F.coalesce(reduce(lambda one, other: one & other, conditions), F.lit(unknown)) if conditions else F.lit(True)
@@ -200,7 +200,7 @@ def _attempt(made: _SelectedShape, records: Records) -> Column:
 
 
 def _columns(columns: Sequence[Selected], schema: Schema | None) -> list[MadeColumn]:
-    """The selected columns, without those that leave the value as it is."""
+    """Return the selected columns, without those that leave the value unchanged."""
     own = [one for one in columns if one.name.lower() in OWN]
     members = [one for one in columns if one.name.lower() not in OWN]
     alone = len(members) == 1 and members[0].source == "value" and not _is_field(schema, "value")

@@ -1,15 +1,15 @@
-"""The functions and options that a SELECT over records may use: all others are refused.
+"""Functions and options that a SELECT over records may use; all others are refused.
 
-Spark's functions read files, make requests and call Java: `from_avro` fetches the schema that its option
-`avroSchemaUrl` names, `from_xml` validates by `rowValidationXSDPath`, `xpath` fetches the DTD that a record names,
-`from_protobuf` reads a descriptor, `reflect` calls any method. Whoever may create a connector must not get what the
-worker's account may see.
+Spark's functions read files, make requests and call Java: `from_avro` fetches the schema named by its option
+`avroSchemaUrl`, `from_xml` validates by `rowValidationXSDPath`, `xpath` fetches the DTD that a record names,
+`from_protobuf` reads a descriptor, `reflect` calls any method. Permission to create a connector must not give access to
+what the worker's account can read.
 
-Decided: lists of names, checked against Spark's registries by a test, because a rule over Spark's classes would let
-in whatever a new version brings; loses: a function of a newer Spark is refused until it is listed here.
+Decided: lists of names, checked against Spark's registries by a test, because a rule over Spark's classes would admit
+whatever a new version adds; loses: a function of a newer Spark is refused until it is listed here.
 
-Decided: only options that are written out as `map('name', 'value', …)` in their place are taken, because only these
-can be judged before Spark evaluates them; loses: options that are computed or given by `options =>`.
+Decided: only options written as literals in `map('name', 'value', …)` are accepted, because only these can be checked
+before Spark evaluates them; loses: computed options, and options given by `options =>`.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ variant_insert variant_set variant_strip_nulls vector_avg vector_cosine_similari
 vector_l2_distance vector_norm vector_normalize vector_sum weekday weekofyear when width_bucket xxhash64 year
 zeroifnull zip_with | ~
 """)
-"""Functions of one record, which touch nothing but their arguments."""
+"""Functions of one record that only use their arguments."""
 
 AGGREGATES: Final = _names("""
 any any_value approx_count_distinct approx_percentile approx_top_k approx_top_k_accumulate approx_top_k_combine
@@ -95,38 +95,38 @@ explode explode_outer inline inline_outer json_tuple lag lead localtime localtim
 nth_value ntile percent_rank posexplode posexplode_outer rand randn random randstr rank row_number session_user
 session_window shuffle spark_partition_id stack uniform user uuid window window_time
 """)
-"""Functions that the analysed SELECT shows to need more than one record, or to be another with each attempt."""
+"""Functions that the analysed SELECT shows to need several records, or to differ with each attempt."""
 
 REFUSED: Final = _names("""
 current_catalog current_database current_path current_schema from_protobuf input_file_block_length
 input_file_block_start input_file_name java_method reflect to_protobuf try_reflect version xpath xpath_boolean
 xpath_double xpath_float xpath_int xpath_long xpath_number xpath_short xpath_string
 """)
-"""Functions that reach files, servers or Java, or that say something of the worker and nothing of the record."""
+"""Functions that reach files, servers or Java, or that return something about the worker and not the record."""
 
 
 _NO_CALLS: Final = re.compile(
     r"""(?isx) (?<!\w)r'[^']*' | (?<!\w)r"[^"]*" | '(?:[^'\\]|\\.)*' | "(?:[^"\\]|\\.)*" | `[^`]*`
     | --[^\n]* | /\*.*?\*/ | \bi?like\s+(?:all|any|some)\b"""
 )
-"""Texts, quoted names and comments; and words that are functions elsewhere."""
+"""Texts, quoted names, comments, and words that are functions elsewhere."""
 _CALL: Final = re.compile(r"\b(\w+)\s*\(")
 _GROUPS: Final = re.compile(r"(?i)\bgroup\s+by\b")
 
 
 def aggregate_in(sql: str) -> str | None:
-    """An aggregate that a SELECT has, found without Spark; some, as a window, only Spark finds."""
+    """Find an aggregate in a SELECT, without Spark; only Spark finds some, such as a window."""
     bare = _NO_CALLS.sub(" '' ", sql)
     called = (name for name in _CALL.findall(bare) if name.lower() in AGGREGATES)
     return next(called, "GROUP BY" if _GROUPS.search(bare) else None)
 
 
 class Options(NamedTuple):
-    """The options of one of Spark's formats."""
+    """Options of one of Spark's formats."""
 
     allowed: frozenset[str]
     refused: frozenset[str] = frozenset()
-    """Those that name a file or a server, or make several rows of one; the test over Spark's own list needs them."""
+    """Options that name a file or a server, or make several rows of one; used by the test over Spark's own list."""
 
 
 JSON: Final = Options(
@@ -178,11 +178,11 @@ OPTIONS: Final[Mapping[str, tuple[Options, int]]] = {
     "from_avro": (AVRO, 2),
     "schema_of_avro": (AVRO, 1),
 }
-"""The functions that take options, the options they take, and which argument has them."""
+"""Functions with options, the options that they accept, and the index of the argument."""
 
 
 def refusals(expression: Any) -> Iterator[str]:
-    """Why this expression of Spark's parser, and those within it, cannot be in a SELECT over records."""
+    """Yield why this expression of Spark's parser, or one within it, cannot be in a SELECT over records."""
     kind = expression.nodeName()
     if kind == "UnresolvedFunction":
         yield from _of_function(
@@ -209,7 +209,7 @@ def _of_function(parts: Sequence[str], arguments: Sequence[Any]) -> Iterator[str
 
 
 def _is_own(parts: Sequence[str]) -> bool:
-    """Whether it is the name of one of Spark's own functions, qualified or not."""
+    """True if it is the name of one of Spark's own functions, qualified or not."""
     return [part.lower() for part in parts[:-1]] in ([], ["builtin"], ["system", "builtin"])
 
 
@@ -228,7 +228,7 @@ def _of_options(name: str, arguments: Sequence[Any]) -> Iterator[str]:
 
 
 def _written_out(argument: Any) -> Sequence[str] | None:
-    """The names of options that are written out."""
+    """Return the names of literal options; None if they are not literals."""
     if argument.nodeName() != "UnresolvedFunction":
         return None
     parts = [str(part) for part in each(argument.nameParts())]
@@ -241,7 +241,7 @@ def _written_out(argument: Any) -> Sequence[str] | None:
 
 
 def drop_others(session: SparkSession) -> None:
-    """Take all functions that are not allowed from this session, however a SELECT may come by their names."""
+    """Remove all functions that are not allowed from this session, however a SELECT may name them."""
     registry = functions_known(session)
     identifiers = registry.listFunction()
     for index, name in enumerate(identifiers.mkString("\n").splitlines()):

@@ -1,4 +1,4 @@
-"""The columns that a SELECT over records sees: the fields of a value, and the record's own columns."""
+"""Input columns of a SELECT over records: the fields of a value, and the record's own columns."""
 
 from __future__ import annotations
 
@@ -17,25 +17,25 @@ from headrace.plugins.transforms.sql_select import RELATION, Input, Select
 from headrace.plugins.transforms.timestamps import of_ms
 
 PARSED: Final = "_sql"
-"""Schemaless keys and values are in columns that begin so, as VARIANT."""
+"""Prefix of columns with parsed schemaless keys and values, as VARIANT."""
 _TIMESTAMP: Final = Schema(SchemaType.INT64, optional=True, name=TIMESTAMP, version=1)
 _PARTITION: Final = Schema(SchemaType.INT32, optional=True)
 _OFFSET: Final = Schema(SchemaType.INT64)
 
 
 class Shape(NamedTuple):
-    """Rows that see the same columns: the schemas of their values and keys."""
+    """Schemas of value and key for rows that see the same columns."""
 
     value: int | None
     """None: no value."""
     key: int | None
-    """None: no key, or any: then the only schema."""
+    """None: no key or the only schema, or any key; negative: no key."""
     key_schema: Schema | None
     key_column: str | None
 
 
 def shapes(records: Records, select: Select) -> Iterator[Shape]:
-    """Each kind of rows; keys of several schemas are distinguished only where the SELECT names them."""
+    """Yield each shape of rows; schemas of keys are only distinguished if the SELECT names the key."""
     looked_at = any("key" in map(str.lower, name) or name[-1].lower() in ("record", "_record") for name in select.names)
     keys: list[tuple[int | None, Schema | None, str | None]] = [(None, None, None)]
     if len(records.keys) == 1:
@@ -49,7 +49,7 @@ def shapes(records: Records, select: Select) -> Iterator[Shape]:
 
 
 def rows_of(records: Records, shape: Shape) -> Column:
-    """The rows of this shape that the transform is to change."""
+    """Return the condition for rows of this shape that the transform is to change."""
     index = F.col("value_schema")
     nothing = index.isNull()
     for number, schema in enumerate(records.values):
@@ -78,7 +78,7 @@ def inputs_of(records: Records, shape: Shape, number: int) -> list[Input]:
 
 
 def inputs_of_nothing(records: Records, shape: Shape, select: Select) -> list[Input]:
-    """Null for every name that must be of the value, in a type that fits the members that are named."""
+    """Return null inputs for every name that must belong to the value, in types that fit the named members."""
     metadata = _metadata(records, shape)
     known = {one.name for one in metadata}
     paths = {_path(name) for name in select.names} | {("value",)}
@@ -90,7 +90,7 @@ def inputs_of_nothing(records: Records, shape: Shape, select: Select) -> list[In
 
 
 def troubles(records: Records, shape: Shape) -> list[Column]:
-    """Why an input raises when it is evaluated: Spark cannot hold it; null where it can."""
+    """Return the errors of inputs that Spark cannot hold; null if it can."""
     found = [of_ms(F.col("timestamp")).beyond()]
     if shape.value is not None and records.values[shape.value] is None:
         found.append(_unparsed(f"value_{shape.value}"))
@@ -113,7 +113,7 @@ def _raising(column: Column, message: Column) -> Column:
 
 
 def _path(name: Sequence[str]) -> tuple[str, ...]:
-    """The path from the record to which a name leads."""
+    """Return the path from the record that a name denotes."""
     parts = tuple(part.lower() for part in name)
     parts = parts[1:] if parts[0] == RELATION and len(parts) > 1 else parts
     return parts[1:] if parts[0] in ("record", "_record") else parts
@@ -122,7 +122,7 @@ def _path(name: Sequence[str]) -> tuple[str, ...]:
 def _kind_of_nothing(
     at: tuple[str, ...], paths: set[tuple[str, ...]], variants: set[tuple[str, ...]]
 ) -> spark.DataType:
-    """The type of a null with all members that are named."""
+    """Return the type of a null with all named members."""
     if at in variants:
         return spark.VariantType()
     depth = len(at)
@@ -153,7 +153,7 @@ def _metadata(records: Records, shape: Shape) -> list[Input]:
 
 
 def _record(members: Sequence[Input], taken: set[str]) -> list[Input]:
-    """The record's own columns that no field hides, and all of them as a struct."""
+    """Return the record's own columns that no field hides, and a struct of all of them."""
     struct = F.struct(*(one.column.alias(one.name) for one in members))
     kind = spark.StructType([spark.StructField(one.name, one.kind, one.optional) for one in members])
     fields = (Field(one.name, one.schema or derived_schema(one.kind, one.optional)) for one in members)

@@ -1,11 +1,11 @@
-"""A SELECT over one record, taken apart: the expressions of its columns and of its condition, over columns of a frame.
+"""Splits a SELECT over one record into expressions of its columns and its condition, over a frame's columns.
 
-Spark's own parser and analyser do the work, in a session of their own where names are compared without their case.
-The analysed plan is a chain of Project and Filter over the record; its expressions are collapsed into one list, and
-their attributes replaced by what stands in the frame. So rows stay in place, and everything runs inline.
+Spark's own parser and analyser do the work, in a separate session in which names are not case-sensitive. The analysed
+plan is a chain of Project and Filter over the record. Its expressions are collapsed into one list, and their attributes
+replaced by the frame's columns. So rows stay in place, and everything runs inline.
 
-The record's own columns (`topic`, …) are hidden columns to Spark, as a file's metadata are: they can be named, and `*`
-leaves them out.
+The record's own columns (`topic`, …) are hidden columns to Spark, like a file's metadata: they can be named, but `*`
+omits them.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _TODAY: Final = re.compile(
     r"""(?ix) (?: \b (?: timestamp (?: _ltz | _ntz )? | date ) \s* \(? | \b (?: try_ )? cast \s* \( )
     \s* ['"] \s* (?: now | today | tomorrow | yesterday ) \b"""
 )
-"""The texts that Spark reads as the present time, where the parser or a cast does so."""
+"""Texts that Spark reads as the present time, in positions where the parser or a cast does so."""
 _CLOCK: Final = "the current time, date or user is another with each attempt; use the record's timestamp"
 
 
@@ -50,27 +50,27 @@ class UnfitError(ValueError):
 
 
 class RefusedError(ValueError):
-    """The SELECT can be applied to no record."""
+    """The SELECT cannot be applied to any record."""
 
 
 class Input(NamedTuple):
-    """A column that the SELECT sees."""
+    """An input column of the SELECT."""
 
     name: str
     column: Column
-    """Its column in the frame."""
+    """Column in the frame."""
     kind: spark.DataType
-    """Its type, with what is never null said to be so."""
+    """Type, with nullability."""
     schema: Schema | None = None
-    """Its Connect schema; None: it has only the type."""
+    """Connect schema; None: it has only the type."""
     optional: bool = True
     shown: bool = False
-    """Whether `*` means it, too."""
+    """True if `*` includes it."""
 
 
 @dataclass(frozen=True)
 class Selected:
-    """One column that the SELECT gives."""
+    """A result column of the SELECT."""
 
     name: str
     column: Column
@@ -78,11 +78,11 @@ class Selected:
     kind: spark.DataType
     optional: bool
     text: str
-    """The expression, for people."""
+    """Expression, for people."""
     source: str | None
-    """The input that it is, unchanged."""
+    """Name of the input, if selected unchanged."""
     schema: Schema | None
-    """Where it is an input, or a member of one, unchanged: its schema."""
+    """Schema of the input or its member, if selected unchanged."""
 
 
 @dataclass(frozen=True)
@@ -91,27 +91,27 @@ class Selection:
 
     columns: tuple[Selected, ...]
     conditions: tuple[tuple[Column, str], ...]
-    """The conditions, the innermost first, each with its text."""
+    """Conditions with their texts, the innermost first."""
 
 
 class Select:
-    """A SELECT that was parsed."""
+    """A parsed SELECT."""
 
     def __init__(self, session: SparkSession, text: str) -> None:
-        """Errors: RefusedError where it is no SELECT, or more than projections and filters."""
+        """Parse the SELECT. Errors: RefusedError if it is not a SELECT, or more than projections and filters."""
         self._session = session.newSession()
         drop_others(self._session)
         self._spark = catalyst(session)
         self._plan = self._parsed(text)
         self.variants: set[tuple[str, ...]] = set()
-        """The names whose JSON members are selected: `name:member`."""
+        """Names whose JSON members are selected: `name:member`."""
         self.names = tuple(self._named(self._plan))
-        """The parts of each name in it."""
+        """Parts of each name in it."""
 
     def over(self, inputs: Sequence[Input], frame: DataFrame, only: Sequence[str] | None = None) -> Selection:
-        """The SELECT over these columns of the frame; `only` leaves all columns but those named so out.
+        """Apply the SELECT to these columns of the frame; `only` omits all result columns except these names.
 
-        Errors: UnfitError where these inputs do not fit; RefusedError.
+        Errors: UnfitError if these inputs do not fit; RefusedError.
         """
         lower_case = [one.name.lower() for one in inputs if one.shown]
         ambiguous = len(set(lower_case)) < len(lower_case)
@@ -179,7 +179,7 @@ class Select:
             yield from self._named(node.child())
 
     def _leaf(self, inputs: Sequence[Input]) -> Any:
-        """An empty relation with these columns."""
+        """Return an empty relation with these columns."""
         fields = [
             spark.StructField(one.name, one.kind, one.optional, None if one.shown else {_HIDDEN: one.name})
             for one in inputs
@@ -200,7 +200,7 @@ class Select:
 
     def _without_others(self, only: Sequence[str]) -> Any:
         if self._plan.child().nodeName() not in ("Filter", "UnresolvedRelation"):
-            return self._plan  # a subquery may follow any of them
+            return self._plan  # a subquery may depend on any of them
         kept = [one for one in each(self._plan.projectList()) if _name(one).lower() in only]
         return self._spark.project(self._spark.seq(kept), self._plan.child())
 
@@ -218,7 +218,7 @@ class Select:
             raise RefusedError(f"{_words(node)} needs more than one record, or makes several of one")
 
     def _collapsed(self, plan: Any, leaf: Any) -> tuple[Any, list[Any]]:
-        """The plan's columns over the leaf's attributes, and its conditions, the innermost first."""
+        """Return the plan's columns over the leaf's attributes, and its conditions, the innermost first."""
         kind = plan.nodeName()
         if kind == "LogicalRDD":
             return leaf.output(), []
@@ -232,7 +232,7 @@ class Select:
 
 
 class _Given:
-    """The attributes of the analysed SELECT as columns of the frame."""
+    """Maps attributes of the analysed SELECT to columns of the frame."""
 
     def __init__(self, classes: Catalyst, leaf: Any, inputs: Sequence[Input], frame: DataFrame) -> None:
         self._spark = classes
@@ -247,7 +247,6 @@ class _Given:
         self._lower = self._spark.seq(lower)
 
     def selected(self, expression: Any, given: spark.StructField) -> Selected:
-        """The column of this expression."""
         bare = _bare(expression)
         source = self._inputs[self._ids.index(bare.exprId().id())] if bare.nodeName() == "AttributeReference" else None
         found = None if isinstance(given.dataType, spark.VariantType) else self._schema(bare)
@@ -255,16 +254,14 @@ class _Given:
         return Selected(given.name, column, given.dataType, given.nullable, text, source and source.name, found)
 
     def column(self, expression: Any) -> Column:
-        """The expression over the frame's columns."""
         named = self._spark.seq([self._spark.named(expression, "column")])
         return self._spark.column(self._spark.inlined(named, self._lower).apply(0).child())
 
     def text(self, expression: Any) -> str:
-        """The expression for people."""
         return str(self._spark.pretty(expression, True))
 
     def _schema(self, expression: Any) -> Schema | None:
-        """The Connect schema of an input, or of a member of one."""
+        """Return the Connect schema of an input or of its member."""
         if expression.nodeName() == "AttributeReference":
             return self._inputs[self._ids.index(expression.exprId().id())].schema
         if expression.nodeName() != "GetStructField":
@@ -285,7 +282,7 @@ def _bare(expression: Any) -> Any:
 
 
 def _name(parsed: Any) -> str:
-    """The name of a column of the parsed SELECT; empty where Spark has to find one."""
+    """Return a column's name in the parsed SELECT; empty if Spark has to find one."""
     return str(parsed.name()) if parsed.nodeName() in ("Alias", "UnresolvedAttribute") else ""
 
 

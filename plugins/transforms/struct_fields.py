@@ -1,4 +1,4 @@
-"""Structs and schemaless objects, field by field, as transforms read them and build them anew."""
+"""Fields of structs and of schemaless objects, as transforms read and rebuild them."""
 
 from __future__ import annotations
 
@@ -25,19 +25,19 @@ REPLACE_NULLS: Final = Setting(
 
 
 def field_value(struct: Column, field: Field, replace_nulls: bool) -> Column:
-    """The field's value; its default in the place of null, where it has one and `replace_nulls` says so."""
+    """Return the field's value; with `replace_nulls` its default, if any, replaces null."""
     value = struct.getField(field.name)
     default = field.schema.default
     return value if default is None or not replace_nulls else F.coalesce(value, literal(default, field.schema))
 
 
 def struct_of(fields: Iterable[tuple[Field, Column]]) -> Column:
-    """A struct of these fields with these values."""
+    """Return a struct of these fields with these values."""
     return F.struct(*(value.alias(field.name) for field, value in fields))
 
 
 def struct_schema(like: Schema, fields: Sequence[Field]) -> Schema:
-    """A struct schema of these fields with name, version, doc and parameters of another: required, without default."""
+    """Return a schema of these fields with another's name, version, doc and parameters: required, no default."""
     return Schema(
         SchemaType.STRUCT,
         name=like.name,
@@ -49,12 +49,12 @@ def struct_schema(like: Schema, fields: Sequence[Field]) -> Schema:
 
 
 def fails(message: Column) -> Became:
-    """The rows that have a message fail, nothing changes."""
+    """Fail rows that have a message; nothing changes."""
     return Became(None, None, message)
 
 
 def twice(fields: Sequence[Field]) -> str | None:
-    """Connect's message for a struct schema that has a name twice; None where all are different."""
+    """Return Connect's message for a struct schema with a duplicate name; None if there is none."""
     seen: set[str] = set()
     for field in fields:
         if field.name in seen:
@@ -64,24 +64,24 @@ def twice(fields: Sequence[Field]) -> str | None:
 
 
 def present(value: Column, schema: Schema) -> Column | None:
-    """Which rows are not null, where this schema allows nulls; None where all are."""
+    """Return the condition for values that are not null, if this schema allows nulls; None: there are no nulls."""
     return value.isNotNull() if schema.optional or schema.default is not None else None
 
 
 def refused(purpose: str, value: Column, schema: Schema) -> Became:
-    """Every value of this schema, which is no struct schema, fails; nulls pass."""
+    """Fail every value of this schema, which is not a struct schema; nulls pass."""
     return fails(F.when(value.isNotNull(), only_struct(purpose, F.lit(class_of(schema)))))
 
 
 def no_object(purpose: str, value: Column) -> Column:
-    """Connect's message for a schemaless value that is no object; null for objects and for null."""
+    """Return Connect's message for a schemaless value that is not an object; null for objects and for null."""
     return F.when(~is_object(value), only_map(purpose, class_of_json(value)))
 
 
 def with_members(value: Column, change: Callable[[Column, Column], Column], absent: Mapping[str, Column]) -> Column:
-    """The schemaless object with the JSON that `change` gives for the name and JSON of a member.
+    """Return the schemaless object whose members have the JSON that `change` makes from their name and JSON.
 
-    Those of `absent` that it does not have come last; one whose JSON is null is left out.
+    Missing members of `absent` are appended, except those whose JSON is null.
     """
     there = F.json_object_keys(value)
     added = F.array(*(F.struct(F.lit(name).alias("name"), json.alias("json")) for name, json in absent.items()))
@@ -94,9 +94,9 @@ def with_members(value: Column, change: Callable[[Column, Column], Column], abse
 
 
 def first_text(value: Column, text: Callable[[Column, Column], Column]) -> Column:
-    """The first text that `text` gives for a member, by its name and JSON; null where it gives none.
+    """Return the first text that `text` makes from a member's name and JSON; null if there is none.
 
-    Null for a value that is no object.
+    Null if the value is not an object.
     """
     texts = F.transform(members(value), lambda one: text(one["name"], one["json"]))
     return F.get(F.filter(texts, lambda one: one.isNotNull()), 0)

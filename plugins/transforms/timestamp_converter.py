@@ -1,4 +1,4 @@
-"""Apache's TimestampConverter: timestamps as text, as a number, or as one of Connect's logical types."""
+"""Apache's TimestampConverter: converts timestamps between text, numbers and Connect's logical types."""
 
 from __future__ import annotations
 
@@ -48,13 +48,13 @@ _TARGETS: Final = {
 
 
 class TimestampConverter(KeyOrValue):
-    """The key or value, or one field of it, in the target's form.
+    """Converts the key or value, or one field of it, to the target type.
 
-    Decided: without schema Date, Time and Timestamp are written as milliseconds since the epoch, because JSON text has
-    no dates, and Apache's JsonConverter refuses such records; loses: a sink sees a number. A text is an error where no
-    `format` says how to read it, because Apache crashes there. So is a time that Spark's timestamps cannot hold (the
-    year 294247), where it becomes a Date or Timestamp. A struct's own default is left out where its field is converted,
-    because Apache would convert that too; loses: it.
+    Decided: without schema, Date, Time and Timestamp become milliseconds since the epoch, because JSON text has no
+    dates, and Apache's JsonConverter refuses such records; loses: a sink sees a number. A text without a `format` to
+    parse it is an error, because Apache crashes there. So is a time that Spark's timestamps cannot hold (the year
+    294247), if the target is Date or Timestamp. A struct loses its own default if its field is converted, because
+    Apache would convert that too; loses: the default.
     """
 
     settings: ClassVar[Settings] = Settings(
@@ -83,7 +83,7 @@ class TimestampConverter(KeyOrValue):
     version: ClassVar[str] = CONNECT_VERSION
 
     def configure(self, config: Mapping[str, str]) -> None:
-        """Ready. Errors: ConfigError."""
+        """Configure. Errors: ConfigError."""
         parsed = self.settings.parse(config)
         self._field: str = parsed["field"]
         self._target: str = parsed["target.type"]
@@ -99,7 +99,7 @@ class TimestampConverter(KeyOrValue):
             raise ConfigError(Problem("format", self._format, f"{message}{self._format}", f"{wrong}."))
 
     def with_schema(self, value: Column, schema: Schema, records: Records) -> Became | None:
-        """The whole, or a struct with the field, in the target's form."""
+        """Return the converted whole, or a struct with the field converted."""
         if not self._field:
             return self._converted(value, schema)
         if schema.type is not SchemaType.STRUCT:
@@ -121,7 +121,7 @@ class TimestampConverter(KeyOrValue):
         return Became(F.when(value.isNotNull(), made), changed, message)
 
     def schemaless(self, value: Column, records: Records) -> Became | None:
-        """The JSON, or the member, in the target's form; a member that is not there becomes a null."""
+        """Return the converted JSON, or an object with the member converted; a missing member becomes null."""
         if not self._field:
             return Became(let(value, self._json), None, let(value, self._trouble_of_json))
         changed = with_members(
@@ -135,7 +135,7 @@ class TimestampConverter(KeyOrValue):
         return Became(changed, None, F.coalesce(no_object(_PURPOSE, value), trouble))
 
     def _converted(self, value: Column, schema: Schema) -> Became:
-        """A value of a schema that says what it is."""
+        """Convert a value whose schema tells its type."""
         kind = schema.name if schema.name in (DATE, TIME, TIMESTAMP) else None
         if kind is not None and logical(schema) != kind:
             expected = kind.rpartition(".")[2]
@@ -162,7 +162,6 @@ class TimestampConverter(KeyOrValue):
         return of_ms(ms)._replace(unread=F.when(ms.isNull(), self._unreadable(text)))
 
     def _unreadable(self, text: Column) -> Column:
-        """Connect's message, where it has one."""
         if not self._has_format:
             return F.lit(f"{_NO_FORMAT}: there is none to read a text by")
         return F.concat(
@@ -182,7 +181,7 @@ class TimestampConverter(KeyOrValue):
         return moment.timestamp
 
     def _json(self, json: Column) -> Column:
-        """The JSON of the target's form; null for a null."""
+        """Return the JSON of the target type; null for a null."""
         return let(self._ms(json), lambda ms: self._json_of(of_ms(ms)))
 
     def _json_of(self, moment: Instant) -> Column:
@@ -197,7 +196,7 @@ class TimestampConverter(KeyOrValue):
         return F.when(json.startswith('"'), text).otherwise(of_unix(long_of(json), self._precision).ms)
 
     def _trouble_of_json(self, json: Column) -> Column:
-        """Why JSON has no target's form; null for null."""
+        """Return why JSON cannot be converted; null for null."""
         other = F.concat(
             F.lit("TimestampConverter does not support class "), class_of_json(json), F.lit(" objects as timestamps")
         )
@@ -210,7 +209,7 @@ class TimestampConverter(KeyOrValue):
         return F.when(json != _JSON_NULL, let(self._ms(json), trouble))
 
     def _trouble(self, value: Column, moment: Instant) -> Column | None:
-        """Why a value has no target's form; null for null."""
+        """Return why a value cannot be converted; null for null."""
         found = [one for one in (moment.unread, self._beyond(moment)) if one is not None]
         return F.when(value.isNotNull(), F.coalesce(*found)) if found else None
 
@@ -219,12 +218,12 @@ class TimestampConverter(KeyOrValue):
 
 
 class TimestampConverterKey(TimestampConverter):
-    """Of keys."""
+    """TimestampConverter of keys."""
 
     is_key = True
 
 
 class TimestampConverterValue(TimestampConverter):
-    """Of values."""
+    """TimestampConverter of values."""
 
     is_key = False

@@ -1,4 +1,4 @@
-"""Points in time on their way from one form to another: milliseconds since the epoch, and Spark's timestamps."""
+"""Points in time as milliseconds since the epoch and as Spark's timestamps, for conversion between forms."""
 
 from __future__ import annotations
 
@@ -13,54 +13,54 @@ _MOST: Final = 2**63 - 1
 
 
 class Instant(NamedTuple):
-    """A point in time; null where there is none."""
+    """A point in time; null if there is none."""
 
     ms: Column
-    """Since the epoch."""
+    """Milliseconds since the epoch."""
     timestamp: Column
-    """The same; null beyond what Spark holds."""
+    """The same time; null if Spark cannot hold it."""
     bounded: bool = False
-    """Whether it is certain to be within that."""
+    """True if Spark can certainly hold it."""
     unread: Column | None = None
-    """Why it could not be read; null where it was."""
+    """Reason why it could not be read; null if it was."""
 
     def beyond(self) -> Column:
-        """A message where Spark cannot hold it; null where it can, and for null."""
+        """Return a message if Spark cannot hold it; null if it can, and for null."""
         message = F.concat(F.lit("The timestamp "), self.ms.cast("string"), F.lit(" ms is beyond the year 294246"))
         return F.when(_micros(self.ms).isNull(), message)
 
 
 def of_timestamp(value: Column) -> Instant:
-    """A Timestamp's."""
+    """Return the instant of a Timestamp."""
     return Instant(F.unix_millis(value), value, bounded=True)
 
 
 def of_date(value: Column) -> Instant:
-    """A Date's midnight."""
+    """Return midnight of a Date."""
     return Instant(F.unix_date(value).cast("long") * DAY_MS, value.cast("timestamp"), bounded=True)
 
 
 def of_ms(ms: Column, *, bounded: bool = False) -> Instant:
-    """Of milliseconds since the epoch."""
+    """Return the instant of milliseconds since the epoch."""
     return Instant(ms, F.timestamp_micros(_micros(ms)), bounded)
 
 
 def of_unix(number: Column, precision: str) -> Instant:
-    """Of what is counted since the epoch: rounded toward zero, as far as a long reaches, as Java's TimeUnit does."""
+    """Return the instant of a count since the epoch: rounded toward zero and clamped as by Java's TimeUnit."""
     if precision == "seconds":
         return of_ms(_times(number, 1000))
     return of_ms(_divided(number, _PER_MS[precision]) if precision in _PER_MS else number)
 
 
 def as_unix(ms: Column, precision: str) -> Column:
-    """The number that `of_unix` reads."""
+    """Return the number that `of_unix` reads."""
     if precision == "seconds":
         return _divided(ms, 1000)
     return _times(ms, _PER_MS[precision]) if precision in _PER_MS else ms
 
 
 def _micros(ms: Column) -> Column:
-    """The microseconds of Spark's timestamps; null where a long cannot hold them."""
+    """Return the microseconds of Spark's timestamps; null if a long cannot hold them."""
     return F.try_multiply(ms, F.lit(1000))
 
 

@@ -1,4 +1,4 @@
-"""Apache's ValueToKey: fields of the value make a new key."""
+"""Apache's ValueToKey: makes a new key of fields of the value."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _PURPOSE: Final = "copying fields from value to key"
 
 
 class ValueToKey(Transform):
-    """The key is a struct, or an object, of the listed fields in their order; a record without value fails."""
+    """Makes the key a struct, or an object, of the listed fields in order; a record without value fails."""
 
     settings: ClassVar[Settings] = Settings(
         Setting("fields", Type.LIST, REQUIRED, ListOf(empty=False), Importance.HIGH, "The fields of the new key."),
@@ -32,13 +32,13 @@ class ValueToKey(Transform):
     version: ClassVar[str] = CONNECT_VERSION
 
     def configure(self, config: Mapping[str, str]) -> None:
-        """Ready. Errors: ConfigError."""
+        """Configure. Errors: ConfigError."""
         parsed = self.settings.parse(config)
         self._fields: list[str] = parsed["fields"]
         self._replace_nulls: bool = parsed["replace.null.with.default"]
 
     def apply(self, records: Records) -> Records:
-        """The keys made anew, the values as they are."""
+        """Return the records with new keys."""
         index = F.col("value_schema")
         cases, messages = [], [F.when(index.isNull(), only_map(_PURPOSE, F.lit("null")))]
         for number, schema in enumerate(records.values):
@@ -70,7 +70,7 @@ class ValueToKey(Transform):
         return Became(made, Schema(SchemaType.STRUCT, fields=tuple(fields)), F.coalesce(nothing, *refused))
 
     def _may_lack(self, schema: Schema) -> bool:
-        """Whether a required field can be null, because its default is not used."""
+        """True if a required field can be null, because its default is not used."""
         return not self._replace_nulls and schema.default is not None and not schema.optional
 
 

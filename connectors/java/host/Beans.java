@@ -25,7 +25,9 @@ public final class Beans {
         most = mostNumbers;
     }
 
-    /** JSON of at most so many numbers: of each the bean's domain and keys, the attribute with names in it, itself. */
+    /**
+     * Returns at most `most` numbers as JSON: the bean's domain and keys, the path from its attribute, and the number.
+     */
     public static String read(int most) throws Exception {
         Beans beans = new Beans(most);
         for (ObjectName name : new TreeSet<>(beans.server.queryNames(null, null))) {
@@ -40,7 +42,7 @@ public final class Beans {
         return Arrays.stream(OF_JAVA).anyMatch(domain::startsWith);
     }
 
-    /** A bean that has just gone, or does not answer, has no numbers. */
+    /** Adds all numbers of a bean; none if it has just gone or does not answer. */
     private void addAll(ObjectName name) {
         try {
             String[] wanted = Arrays.stream(server.getMBeanInfo(name).getAttributes())

@@ -17,7 +17,7 @@ import org.apache.kafka.connect.data.Struct;
 final class Columns {
     static final String LOGICAL = "org.apache.kafka.connect.data.";
 
-    /** Throws IllegalArgumentException where values of the schema cannot be carried. */
+    /** Throws IllegalArgumentException if values of the schema cannot be carried. */
     static void check(Schema schema, int depth) {
         if (depth > 64) {
             throw new IllegalArgumentException("The schema is nested too deeply");
@@ -81,7 +81,7 @@ final class Columns {
     }
 }
 
-/** An Arrow array that grows; its rows can be taken back. */
+/** An Arrow array that grows; its last rows can be removed. */
 abstract class Column {
     int length;
     int nulls;
@@ -95,14 +95,14 @@ abstract class Column {
 
     abstract void writeBuffers(ByteBuffer to);
 
-    /** The bytes of its own buffers and those of its children. */
+    /** Size in bytes of its own buffers and those of its children. */
     abstract int size();
 
     int nodes() {
         return 1;
     }
 
-    /** Notes a row that is not null. */
+    /** Marks the current row as not null and ends it. */
     final void valid() {
         grow();
         validity[length >> 3] |= (byte) (1 << (length & 7));
@@ -129,7 +129,7 @@ abstract class Column {
         }
     }
 
-    /** Forgets the rows from `to` on, also of a row that was appended in part. */
+    /** Removes the rows from `to` on, including a partly appended one. */
     final void truncate(int to) {
         if (to == 0) {
             nulls = 0;
@@ -147,7 +147,7 @@ abstract class Column {
         writeBuffers(to);
     }
 
-    /** A buffer after its length, from an address of eight bytes and to one. */
+    /** Writes a buffer after its length; start and end are aligned to eight bytes. */
     static void put(ByteBuffer to, byte[] bytes, int count) {
         to.putLong(count).put(bytes, 0, count);
         to.position((to.position() + 7) / 8 * 8);
@@ -158,7 +158,7 @@ abstract class Column {
     }
 }
 
-/** Numbers, and what Arrow has as numbers. */
+/** Numbers, and values that Arrow holds as numbers. */
 final class Fixed extends Column {
     static final int INT8 = -1, INT16 = -2, INT32 = -3, INT64 = -4, FLOAT32 = -5, FLOAT64 = -6;
     static final int DATE = -7, TIME = -8, TIMESTAMP = -9;
@@ -167,7 +167,7 @@ final class Fixed extends Column {
     private final int width;
     private ByteBuffer data = ByteBuffer.allocate(1024).order(ByteOrder.LITTLE_ENDIAN);
 
-    /** One of the kinds, or the scale of decimals. */
+    /** `ofKind`: one of the kinds, or the scale of decimals. */
     Fixed(int ofKind) {
         kind = ofKind;
         width = kind >= 0 ? 16 : kind == INT8 ? 1 : kind == INT16 ? 2
@@ -288,7 +288,7 @@ final class Bits extends Column {
     }
 }
 
-/** Where each row of a column of varying size ends. */
+/** The end of each row in a column of varying size. */
 final class Ends {
     private ByteBuffer data = ByteBuffer.allocate(1024).order(ByteOrder.LITTLE_ENDIAN);
 
@@ -324,7 +324,7 @@ final class Bytes extends Column {
             return;
         }
         byte[] bytes;
-        if (value == text) {  // as the topic of most records is that of the one before
+        if (value == text) {  // most records have the topic of the one before
             bytes = encoded;
         } else if (value instanceof String given) {
             text = given;
@@ -401,7 +401,7 @@ final class Items extends Column {
         close();
     }
 
-    /** The items appended since the last row are one row. */
+    /** Makes one row of the items appended since the last row. */
     void close() {
         ends.set(length, items.length);
         valid();

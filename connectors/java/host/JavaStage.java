@@ -27,13 +27,13 @@ import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
 /**
- * The steps that a task's records take in the host, one after the other: transforms, and Java converters. As Connect's
- * TransformationChain, with its retries; for one thread, but for `end`.
+ * The steps of a task's records in the host, in order: transforms, and Java converters. Like Connect's
+ * TransformationChain, with its retries; for one thread, except `end`.
  */
 public final class JavaStage {
     private static final Logger LOG = LoggerFactory.getLogger("headrace.JavaStage");
     private static final long FIRST_DELAY_MS = 300;
-    /** The outcome of a record that nothing was applied to, because one before it has failed. */
+    /** Outcome of a record that was not processed, because one before it failed. */
     static final Object UNTRIED = new Object();
 
     private final List<Step> steps = new ArrayList<>();
@@ -43,36 +43,36 @@ public final class JavaStage {
     private boolean logged;
     private boolean ended;
 
-    /** `ofRetryMs`: how long what fails with a retriable error is tried again; negative: for ever. */
+    /** `ofRetryMs`: how long retriable failures are retried; negative: for ever. */
     public JavaStage(long ofRetryMs, long ofMostDelayMs) {
         retryMs = ofRetryMs;
         mostDelayMs = ofMostDelayMs;
     }
 
-    /** Adds a transform, for records of which the predicate holds (`negate`: does not hold), if there is one. */
+    /** Adds a transform, for records that the predicate, if any, selects (`negate`: does not select). */
     public <R extends ConnectRecord<R>> void transform(Transformation<R> transform, ClassLoader loader,
                                                        Predicate<R> predicate, ClassLoader ofPredicate,
                                                        boolean negate) {
         steps.add(new TransformStep<>(transform, loader, predicate, ofPredicate, negate));
     }
 
-    /** Adds what makes Kafka's bytes of headers and, where there are converters, of keys and values. */
+    /** Adds a step that makes Kafka's bytes of headers and, if there are converters, of keys and values. */
     public void encode(Converter ofKeys, Converter ofValues, HeaderConverter ofHeaders) {
         steps.add(new Encoding(ofKeys, ofValues, ofHeaders, read));
     }
 
-    /** Adds what reads Kafka's bytes, where there are converters; the headers are `RawHeaders`. */
+    /** Adds a step that reads Kafka's bytes, if there are converters; the headers are `RawHeaders`. */
     public void decode(Converter ofKeys, Converter ofValues, HeaderConverter ofHeaders) {
         steps.add(new Decoding(ofKeys, ofValues, ofHeaders, read));
     }
 
-    /** Ends a wait for another try, and lets nobody begin one; any thread may call. */
+    /** Ends a wait for a retry, and prevents further ones; thread-safe. */
     public synchronized void end() {
         ended = true;
         notifyAll();
     }
 
-    /** The record as the steps leave it; null: it is filtered. */
+    /** Returns the record after all steps; null: it is filtered. */
     ConnectRecord<?> apply(ConnectRecord<?> record) throws Failed, InterruptedException {
         ConnectRecord<?> made = record;
         Thread thread = Thread.currentThread();
@@ -88,8 +88,8 @@ public final class JavaStage {
     }
 
     /**
-     * Of each record what the steps make of it: another record, null or what failed. Where failures are not tolerated,
-     * what comes after one in its partition is UNTRIED: these records come again.
+     * Returns each record's outcome: another record, null or its failure. Unless failures are tolerated, records after
+     * one in its partition are UNTRIED: they come again.
      */
     List<Object> applied(List<? extends ConnectRecord<?>> records, boolean tolerates) throws InterruptedException {
         List<Object> outcomes = new ArrayList<>(records.size());
@@ -111,17 +111,17 @@ public final class JavaStage {
         return outcomes;
     }
 
-    /** The partition that a record came from. */
+    /** Returns the partition that a record came from. */
     private static Object origin(ConnectRecord<?> record) {
         return record instanceof SinkRecord came ? origin(came) : ((SourceRecord) record).sourcePartition();
     }
 
-    /** The partition of Kafka that a record came from. */
+    /** Returns the Kafka partition that a record came from. */
     static TopicPartition origin(SinkRecord record) {
         return new TopicPartition(record.originalTopic(), record.originalKafkaPartition());
     }
 
-    /** What the step makes of the record, tried again while it fails with a retriable error. */
+    /** Runs the step on the record, with retries while it fails with a retriable error. */
     private ConnectRecord<?> tried(Step step, ConnectRecord<?> record) throws Failed, InterruptedException {
         long began = System.nanoTime();
         for (int tries = 0; ; tries++) {
@@ -137,7 +137,7 @@ public final class JavaStage {
         }
     }
 
-    /** Waits before another try; whether there is time for one. */
+    /** Waits before a retry; returns false if there is no time for one. */
     synchronized boolean pause(int tries, long leftMs) throws InterruptedException {
         if (retryMs >= 0 && leftMs <= 0) {
             return false;
@@ -157,13 +157,13 @@ public final class JavaStage {
             logged = true;
             LOG.warn("A record failed in " + step.plugin + "; of further ones no trace is shown", why);
         }
-        // Of data errors the worker names the class.
+        // For data errors the worker names the class.
         return new Failed(step.stage, step.plugin,
             why.getClass() == DataException.class ? why.getMessage() : why.toString());
     }
 }
 
-/** Says in which stage and class a record failed, by the names of Connect. */
+/** The stage and class in which a record failed, named as in Connect. */
 final class Failed extends Exception {
     final String stage;
     final String plugin;
@@ -176,13 +176,13 @@ final class Failed extends Exception {
 }
 
 abstract class Step {
-    /** Where it is, for errors. */
+    /** The current stage, for errors. */
     String stage;
     String plugin;
 
     abstract ConnectRecord<?> run(ConnectRecord<?> record) throws Exception;
 
-    /** Enters a plugin, whose class loader is the thread's. */
+    /** Enters a plugin: its class loader becomes the thread's. */
     final void enter(String ofStage, Object entered) {
         stage = ofStage;
         plugin = entered.getClass().getName();
@@ -209,7 +209,7 @@ final class TransformStep<R extends ConnectRecord<R>> extends Step {
     }
 
     @Override
-    @SuppressWarnings("unchecked")  // a stage is of sources' records or of sinks'
+    @SuppressWarnings("unchecked")  // a stage is for sources' records or for sinks'
     ConnectRecord<?> run(ConnectRecord<?> given) {
         R record = (R) given;
         if (predicate != null) {
@@ -224,7 +224,7 @@ final class TransformStep<R extends ConnectRecord<R>> extends Step {
 }
 
 final class Encoding extends Step {
-    /** Of a header's value that is Kafka's bytes. */
+    /** Schema of a header's value that is Kafka's bytes. */
     static final Schema RAW = SchemaBuilder.bytes().optional().name("headrace.raw").build();
 
     private final Converter keys;
@@ -245,7 +245,7 @@ final class Encoding extends Step {
         RecordHeaders raw = new RecordHeaders();  // converters may add to them
         enter("HEADER_CONVERTER", headers);
         for (Header one : record.headers()) {
-            // A Header is immutable, and records are copied with the same ones: this one is as it came.
+            // A Header is immutable, and copied records share it: this one is unchanged.
             raw.add(one.key(), read.containsKey(one) ? read.get(one)
                 : headers.fromConnectHeader(record.topic(), one.key(), one.schema(), one.value()));
         }
@@ -278,7 +278,7 @@ final class Decoding extends Step {
     private final HeaderConverter headers;
     private final Map<Header, byte[]> read;
 
-    /** `ofRead` gets the record's headers, by identity, with their bytes. */
+    /** `ofRead` receives the record's headers, by identity, with their bytes. */
     Decoding(Converter ofKeys, Converter ofValues, HeaderConverter ofHeaders, Map<Header, byte[]> ofRead) {
         keys = ofKeys;
         values = ofValues;
@@ -312,7 +312,7 @@ final class Decoding extends Step {
     }
 }
 
-/** A record's headers as Kafka has them, until they are read. */
+/** A record's headers as in Kafka, until they are read. */
 final class RawHeaders extends ConnectHeaders {
     final RecordHeaders raw = new RecordHeaders();
 }

@@ -15,16 +15,18 @@ import org.apache.kafka.connect.json.JsonConverter;
 import org.apache.kafka.connect.storage.HeaderConverter;
 
 /**
- * Writes a task's records as columns: a batch is the buffers that Arrow arrays have, node by node in depth-first order;
- * `batches.py` is the reader. Schemas are numbered, and told with the first batch that has them.
+ * Writes a task's records as columns: a batch is the buffers of Arrow arrays, node by node in depth-first order;
+ * `batches.py` reads it. Schemas have numbers, and are sent with the first batch that uses them.
  */
 final class RecordColumns {
-    /** A batch that has so much is full: who polls records waits until it is taken. 10,000 rows cost a text 5 % more. */
+    /** Limits of a full batch; polling waits until it is taken. 10,000 rows cost a text 5 % more. */
     static final int MOST_ROWS = 20000;
     static final int MOST_BYTES = 4 << 20;
-    /** So many schemas of keys or values are numbered; then numbers begin anew with the next batch. */
+    /** Maximum number of key or value schemas; once reached, numbers start again with the next batch. */
     static final int MOST_SCHEMAS = 1000;
-    /** A batch of so many rows is one of many: the next one gets its arrays, which a collector would have to copy. */
+    /**
+     * From this size on a batch is one of many: the next reuses its arrays, so that a collector need not copy new ones.
+     */
     static final int MANY_ROWS = 1000;
 
     private final JsonConverter json = new JsonConverter();
@@ -41,7 +43,7 @@ final class RecordColumns {
         json.configure(Map.of("schemas.enable", "false"), false);
     }
 
-    /** A batch without rows; its first one will have this number. */
+    /** Returns an empty batch whose first row will have this number. */
     Rows begin(long first) {
         Rows rows = spare == null ? new Rows() : spare;
         spare = null;
@@ -49,7 +51,7 @@ final class RecordColumns {
         return rows;
     }
 
-    /** Writes the batch that was begun last into `buffer`; what it holds then, as JSON. */
+    /** Writes a batch into `buffer`; returns its head as JSON. */
     String written(Rows rows) {
         String head = rows.head();
         int size = rows.write();
@@ -64,7 +66,7 @@ final class RecordColumns {
         return head;
     }
 
-    /** What was written last; valid until the next time. */
+    /** Returns what was last written; valid until the next write. */
     ByteBuffer buffer() {
         return buffer;
     }
@@ -91,7 +93,7 @@ final class RecordColumns {
             return count >= MOST_ROWS || bytes >= MOST_BYTES;
         }
 
-        /** Adds what became of a record: another one, null where it was filtered, or what failed. */
+        /** Adds a record's outcome: another record, null if it was filtered, or its failure. */
         void add(ConnectRecord<?> given, Object outcome) {
             Failed failed = outcome instanceof Failed thrown ? thrown : null;
             ConnectRecord<?> record = outcome instanceof ConnectRecord<?> made ? made : given;
@@ -194,14 +196,14 @@ final class RecordColumns {
             headers.close();
         }
 
-        /** Forgets all rows, and keeps their arrays. */
+        /** Removes all rows, and keeps their arrays. */
         private void clear() {
             count = 0;
             bytes = 0;
             truncate();
         }
 
-        /** Forgets what was added beyond the rows that are counted. */
+        /** Removes what was added beyond the counted rows. */
         private void truncate() {
             own().forEach(column -> column.truncate(count));
             truncate(failures);
@@ -231,7 +233,7 @@ final class RecordColumns {
             return text.append('}').toString();
         }
 
-        /** The numbers of the schemas that rows of the batch have. */
+        /** Appends the numbers of the schemas used by rows of the batch. */
         private void tell(StringBuilder text, List<Column> columns) {
             List<Integer> numbers = new ArrayList<>();
             for (int i = 0; i < columns.size(); i++) {
@@ -242,7 +244,7 @@ final class RecordColumns {
             text.append(numbers);
         }
 
-        /** Writes all columns into `buffer`; the most bytes that they may have taken. */
+        /** Writes all columns into `buffer`; returns an upper bound of their size in bytes. */
         int write() {
             List<Column> all = new ArrayList<>(own());
             complete(failures, all);
@@ -261,12 +263,12 @@ final class RecordColumns {
             return size;
         }
 
-        /** The columns that each batch has, in the order of `ROUTING`. */
+        /** Returns the columns of every batch, in the order of `ROUTING`. */
         private List<Column> own() {
             return List.of(topics, partitions, timestamps, headers, keySchemas, valueSchemas, drops);
         }
 
-        /** Whether a column is one of this batch, and not of one before that had its arrays. */
+        /** Returns true if a column belongs to this batch, and not only to an earlier one that used its arrays. */
         private boolean hasRows(Column column) {
             return column != null && column.length > 0;
         }
@@ -281,7 +283,7 @@ final class RecordColumns {
         }
     }
 
-    /** The schemas of keys or of values, by their numbers. */
+    /** Schemas of keys or of values, by number. */
     private final class Side {
         private final String name;
         private final Map<Schema, Integer> same = new IdentityHashMap<>();
@@ -294,7 +296,7 @@ final class RecordColumns {
             name = ofRecord;
         }
 
-        /** The number of a record's schema; null for a null without schema. */
+        /** Returns the number of a record's schema; null for a null without schema. */
         Integer number(Schema schema, Object data) {
             if (schema == null) {
                 if (data != null && schemaless == null) {
@@ -337,7 +339,7 @@ final class RecordColumns {
             return schema == null ? new Bytes() : Columns.of(schema);
         }
 
-        /** The schemas that were not told before. */
+        /** Appends the schemas that were not sent before. */
         void tell(StringBuilder text) {
             text.append('[');
             for (int i = told; i < schemas.size(); i++) {

@@ -28,8 +28,8 @@ import org.apache.kafka.connect.source.SourceRecord;
 import org.apache.kafka.connect.storage.HeaderConverter;
 
 /**
- * Makes records of a batch's Arrow arrays, whose buffers `sink_batches.py` writes node by node in depth-first order.
- * Each column's values are made at once, then the records of the columns.
+ * Makes records from a batch's Arrow arrays, whose buffers `sink_batches.py` writes node by node in depth-first order.
+ * First all values of each column are made, then the records.
  */
 public final class RecordReader {
     private final JsonConverter json = new JsonConverter();
@@ -39,14 +39,14 @@ public final class RecordReader {
     private final Map<Integer, Schema> keySchemas = new HashMap<>();
     private final Map<Integer, Schema> valueSchemas = new HashMap<>();
 
-    /** `ofHeaders`: null where the stage reads them. */
+    /** `ofHeaders`: null if the stage reads headers. */
     public RecordReader(HeaderConverter ofHeaders) {
         headerConverter = ofHeaders;
         json.configure(Map.of(JsonConverterConfig.SCHEMAS_ENABLE_CONFIG, "false"), false);
         schemas.configure(Map.of(), false);
     }
 
-    /** Learns the schema of a number, from the JSON that JsonConverter writes for it; "null" is that of schemaless. */
+    /** Sets the schema of a number, from JsonConverter's JSON; "null" means schemaless. */
     public void learn(boolean ofKeys, int number, String description) throws Exception {
         JsonNode node = mapper.readTree(description);
         Schema schema = node == null || node.isNull() ? null : schemas.asConnectSchema(node);
@@ -54,8 +54,8 @@ public final class RecordReader {
     }
 
     /**
-     * The records of a batch; `keys` and `values`: the numbers of its schemas, in the order of their columns. They are a
-     * source's where there is a `sourcePartition`, a JSON text; these have no offsets.
+     * Returns the records of a batch; `keys` and `values`: its schema numbers, in the order of their columns. With a
+     * `sourcePartition`, a JSON text, they are a source's, and have no offsets.
      */
     public List<ConnectRecord<?>> read(ByteBuffer data, int rows, int[] keys, int[] values, String sourcePartition) {
         @SuppressWarnings("unchecked")
@@ -94,7 +94,7 @@ public final class RecordReader {
     private static SinkRecord sinkRecord(String topic, Integer partition, Schema keySchema, Object key,
                                          Schema valueSchema, Object value, Long timestamp, ConnectHeaders headers,
                                          String cameTopic, Integer camePartition, long offset) {
-        // Whether Kafka or the producer gave the timestamp is not carried.
+        // It is not known if Kafka or the producer set the timestamp.
         TimestampType type = timestamp == null ? TimestampType.NO_TIMESTAMP_TYPE : TimestampType.CREATE_TIME;
         int number = partition == null ? camePartition : partition;
         return new SinkRecord(topic, number, keySchema, key, valueSchema, value, offset, timestamp, type, headers,
@@ -148,9 +148,9 @@ public final class RecordReader {
     }
 }
 
-/** Reads an Arrow array as Connect's values. */
+/** Reads an Arrow array as Connect values. */
 abstract class Cells {
-    /** The values of the next node; its children follow it. */
+    /** Returns the values of the next node; its children follow it. */
     final Object[] read(ByteBuffer from) {
         int length = (int) from.getLong();
         boolean hasNulls = from.getLong() > 0;
@@ -165,7 +165,7 @@ abstract class Cells {
         return values;
     }
 
-    /** Reads the node's own buffers and its children; what is null may be anything. */
+    /** Reads the node's own buffers and its children; nulls may get any value. */
     abstract void fill(Object[] values, ByteBuffer from);
 
     static ByteBuffer buffer(ByteBuffer from) {
@@ -204,7 +204,7 @@ abstract class Cells {
     }
 }
 
-/** Numbers, and what Arrow has as numbers; the kinds are those of `Fixed`, or the scale of decimals. */
+/** Numbers, and values that Arrow holds as numbers; kinds are those of `Fixed`, or the scale of decimals. */
 final class Numbers extends Cells {
     private final int kind;
 

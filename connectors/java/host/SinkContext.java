@@ -9,11 +9,11 @@ import org.apache.kafka.connect.runtime.WorkerSinkTaskContext;
 import org.apache.kafka.connect.sink.ErrantRecordReporter;
 import org.apache.kafka.connect.sink.SinkTaskContext;
 
-/** A sink task's context, of Connect's own class, whose private fields plugins know; another one answers. */
+/** A sink task's context, of Connect's own class, whose private fields plugins use; delegates to another context. */
 public final class SinkContext extends WorkerSinkTaskContext {
     private final SinkTaskContext answers;
 
-    /** `consumer`: what a plugin finds where Connect has the task's consumer. */
+    /** `consumer`: stands where Connect has the task's consumer. */
     public SinkContext(SinkTaskContext whoAnswers, Consumer<byte[], byte[]> consumer) {
         super(consumer, null, null);
         answers = whoAnswers;

@@ -10,7 +10,7 @@ import com.fasterxml.jackson.databind.node.ArrayNode;
 import org.apache.kafka.common.TopicPartition;
 import org.apache.kafka.connect.sink.SinkRecord;
 
-/** What a sink task's records pass before `put`. */
+/** Passes a sink task's records through its stage before `put`. */
 public final class SinkRecords {
     private final ObjectMapper mapper = new ObjectMapper();
     private final JavaStage stage;
@@ -18,15 +18,15 @@ public final class SinkRecords {
     private List<Failure> failures = new ArrayList<>();
     private Map<TopicPartition, Integer> filtered = new HashMap<>();
 
-    /** `ofStage`: null: nothing. */
+    /** `ofStage`: null: there is none. */
     public SinkRecords(JavaStage ofStage, boolean doesTolerate) {
         stage = ofStage;
         tolerates = doesTolerate;
     }
 
     /**
-     * The records as the stage leaves them, without those that it filters or that fail in it. Where failures are not
-     * tolerated, nothing after one passes of its partition: these records come again.
+     * Returns the records after the stage, without filtered and failed ones. Unless failures are tolerated, no record
+     * after a failed one in its partition passes: they come again.
      */
     public List<?> passed(List<SinkRecord> records) throws InterruptedException {
         failures = new ArrayList<>();
@@ -49,14 +49,14 @@ public final class SinkRecords {
         return passed;
     }
 
-    /** How many records of each partition were filtered in the last call of `passed`, as JSON. */
+    /** Returns as JSON how many records of each partition the last call of `passed` filtered. */
     public String filtered() throws Exception {
         ArrayNode all = mapper.createArrayNode();
         filtered.forEach((origin, count) -> all.addArray().add(origin.topic()).add(origin.partition()).add(count));
         return mapper.writeValueAsString(all);
     }
 
-    /** The records that failed in the last call of `passed`, as JSON. */
+    /** Returns as JSON the records that failed in the last call of `passed`. */
     public String failures() throws Exception {
         ArrayNode all = mapper.createArrayNode();
         for (Failure one : failures) {

@@ -23,13 +23,13 @@ import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
 /**
- * Polls one source task on a thread of its own, and keeps its records as columns until they are taken.
+ * Polls one source task on its own thread, and keeps its records as columns until they are taken.
  *
- * Their places in the source stay here until the worker says how far Kafka has them (`reached`); the records
- * themselves, too, where the task has a commitRecord of its own.
+ * Source partitions and offsets of records stay here until the worker says how far Kafka has the records (`reached`).
+ * So do the records themselves, if the task has its own commitRecord.
  */
 public final class SourceRecords implements Runnable {
-    /** The bytes that say where a record stands in Kafka. */
+    /** Bytes of a receipt, a record's position in Kafka. */
     static final int RECEIPT = 32;
 
     private static final Logger LOG = LoggerFactory.getLogger("headrace.SourceRecords");
@@ -52,8 +52,8 @@ public final class SourceRecords implements Runnable {
     private Throwable failure;
 
     /**
-     * `ofStage`: what its records pass before they cross; null: nothing. `ofHeaders`: makes the bytes of headers; null:
-     * the stage does. `ofTransactions`: where the task says how its transactions end; null: it does not.
+     * `ofStage`: applied to its records before they are sent; null: none. `ofHeaders`: makes the bytes of headers;
+     * null: the stage does. `ofTransactions`: for a task that decides where its transactions end; else null.
      */
     public SourceRecords(SourceTask polledTask, JavaStage ofStage, HeaderConverter ofHeaders,
                          Transactions ofTransactions, ClassLoader pluginLoader, String name) {
@@ -75,7 +75,7 @@ public final class SourceRecords implements Runnable {
         thread.start();
     }
 
-    /** Asks the polling to end; whether it did within the time. */
+    /** Asks polling to end; returns true if it ended within the time. */
     public boolean end(long waitMs) throws InterruptedException {
         synchronized (this) {
             stopping = true;
@@ -111,7 +111,7 @@ public final class SourceRecords implements Runnable {
                     endWithout();
                 }
                 if (System.nanoTime() - before < 1_000_000L) {
-                    pause(pause);  // a task that does not wait by itself would keep a core busy
+                    pause(pause);  // otherwise a task that does not wait itself would keep a core busy
                     pause = Math.min(100, pause * 2);
                 }
             }
@@ -133,7 +133,7 @@ public final class SourceRecords implements Runnable {
         }
     }
 
-    /** Of each record what the stage makes of it: another record, null or what failed. */
+    /** Returns each record's outcome in the stage: another record, null or its failure. */
     private List<Object> applied(List<SourceRecord> records) throws InterruptedException {
         List<Object> outcomes = new ArrayList<>(records.size());
         for (SourceRecord record : records) {
@@ -175,7 +175,7 @@ public final class SourceRecords implements Runnable {
         notifyAll();
     }
 
-    /** Ends a transaction after a poll without records, if the task wants it. */
+    /** Ends a transaction after a poll without records, if the task asks for it. */
     private synchronized void endWithout() throws InterruptedException {
         String wanted = transactions.afterBatch();
         while (wanted != null && ends != null && !stopping) {
@@ -187,7 +187,10 @@ public final class SourceRecords implements Runnable {
         }
     }
 
-    /** Waits for records; what `buffer` holds then, as JSON, or null where there are none. Throws what ended polling. */
+    /**
+     * Waits for records and writes them to `buffer`; returns their head as JSON, or null if there are none. Throws the
+     * error that ended polling.
+     */
     public synchronized String take(long waitMs) throws Throwable {
         if (hasNone() && failure == null && !stopping) {
             wait(waitMs);
@@ -210,33 +213,34 @@ public final class SourceRecords implements Runnable {
         return batch.count == 0 && ends == null;
     }
 
-    /** How what `take` gave last ends a transaction: `commit`, `abort`, or null where it goes on. */
+    /** Returns how the last batch of `take` ends a transaction: `commit`, `abort`, or null if it goes on. */
     public String ends() {
         return takenEnds;
     }
 
-    /** What `take` wrote; valid until the next call. */
+    /** Returns what `take` wrote; valid until the next call. */
     public ByteBuffer buffer() {
         return columns.buffer();
     }
 
-    /** Whether the task wants to know where its records stand. */
+    /** Returns true if the task wants to know the positions of its records. */
     public boolean wantsReceipts() {
         return wantsReceipts;
     }
 
-    /** Whether a class of tasks has a commitRecord of its own. */
+    /** Returns true if a class of tasks has its own commitRecord. */
     private static boolean hasCommitRecord(Class<?> ofTask) {
         return Arrays.stream(ofTask.getMethods()).anyMatch(
             method -> method.getName().equals("commitRecord") && method.getDeclaringClass() != SourceTask.class);
     }
 
     /**
-     * Tells the task of all records up to this number, which Kafka has; their partitions with the last offset, as JSON.
+     * Tells the task of all records up to this number, which Kafka has; returns their partitions with the last offsets,
+     * as JSON.
      *
-     * `receipts` says of those that were written where they stand, in their order: number, offset, timestamp, the
-     * topic's number in `topics`, partition. The others were filtered or left out. Null: the task wants none. The task
-     * is told of them at once, or, `later`, by `tell`.
+     * `receipts` has the positions of the records that were written, in order: number, offset, timestamp, the topic's
+     * index in `topics`, partition. The other records were filtered or left out. Null: the task wants none. The task is
+     * told at once or, if `later`, by `tell`.
      */
     public String reached(long number, String[] topics, ByteBuffer receipts, boolean later) {
         long first;
@@ -265,7 +269,7 @@ public final class SourceRecords implements Runnable {
         return text.append(']').toString();
     }
 
-    /** Tells the task of the records up to this number that were reached and that it was not told of yet. */
+    /** Tells the task of reached records up to this number that it was not told of yet. */
     public void tell(long number) {
         while (true) {
             Reached one;
@@ -284,7 +288,7 @@ public final class SourceRecords implements Runnable {
         int at = 0;
         for (int i = 0; i < records.size(); i++) {
             RecordMetadata metadata = null;
-            // One that was sent again has several, of which the last counts.
+            // A record that was sent again has several; the last counts.
             for (; at < receipts.limit() && receipts.getLong(at) <= first + i; at += RECEIPT) {
                 TopicPartition made = new TopicPartition(topics[receipts.getInt(at + 24)], receipts.getInt(at + 28));
                 TopicPartition known = partitions.computeIfAbsent(made, same -> same);
@@ -293,7 +297,7 @@ public final class SourceRecords implements Runnable {
             try {
                 task.commitRecord(records.get(i), metadata);
             } catch (Exception failed) {
-                LOG.error("The task failed to commit a record", failed);  // as in Connect that is all
+                LOG.error("The task failed to commit a record", failed);  // as in Connect, only logged
             }
         }
     }
@@ -304,13 +308,13 @@ public final class SourceRecords implements Runnable {
     }
 }
 
-/** Records that Kafka has, from this number on, and where they stand. */
+/** Records in Kafka, from the number `first` on, with their receipts. */
 record Reached(List<SourceRecord> records, long first, long last, String[] topics, ByteBuffer receipts) {
 }
 
 /**
- * What is kept of polled records until Kafka has them: their places in the source, and the whole only for who asks for
- * it. Equal partitions that follow each other are one object: a collector copies all that is kept.
+ * What is kept of polled records until Kafka has them: source partitions and offsets, and the records only if needed.
+ * Equal consecutive partitions share one object, because a collector copies all that is kept.
  */
 final class Polled {
     private static final Map<String, ?> NONE = new HashMap<>();  // a deque takes no null
@@ -340,7 +344,7 @@ final class Polled {
         }
     }
 
-    /** Forgets the first `count`: the last offset of each partition goes to `last`, kept records go to `done`. */
+    /** Removes the first `count`: the last offset of each partition goes to `last`, kept records go to `done`. */
     void remove(int count, Map<Map<String, ?>, Map<String, ?>> last, List<SourceRecord> done) {
         Map<String, ?> of = NONE;
         Map<String, ?> offset = NONE;

@@ -6,7 +6,7 @@ import java.util.Set;
 import org.apache.kafka.connect.source.SourceRecord;
 import org.apache.kafka.connect.source.TransactionContext;
 
-/** Takes a source task's wishes of how its transactions end, and tells them as its records are taken. */
+/** Receives a source task's requests to end transactions, and returns them as its records are taken. */
 public final class Transactions implements TransactionContext {
     private final Set<SourceRecord> committed = new HashSet<>();
     private final Set<SourceRecord> aborted = new HashSet<>();
@@ -33,17 +33,19 @@ public final class Transactions implements TransactionContext {
         aborted.add(Objects.requireNonNull(record, "the last record of a transaction to abort"));
     }
 
-    /** How the transaction ends after this record, the last one polled or not: `commit`, `abort`, or null. */
+    /**
+     * Returns how the transaction ends after this record, which may be the last one polled: `commit`, `abort`, or null.
+     */
     synchronized String after(SourceRecord record, boolean isLast) {
         String ofBatch = isLast ? afterBatch() : null;
-        // A set hashes what it is asked for, all of the record, even where it is empty.
+        // A set hashes the whole record even if the set is empty.
         boolean commit = !committed.isEmpty() && committed.remove(record);
         boolean abort = !aborted.isEmpty() && aborted.remove(record);
         String own = end(commit, abort, record);
         return own == null ? ofBatch : own;
     }
 
-    /** How the transaction ends after all that was polled. */
+    /** Returns how the transaction ends after all polled records. */
     synchronized String afterBatch() {
         String end = end(commits, aborts, null);
         commits = false;
@@ -51,7 +53,7 @@ public final class Transactions implements TransactionContext {
         return end;
     }
 
-    /** `record`: the transaction's last one; null: it is the last that was polled. */
+    /** `record`: the last of the transaction; null: the last one polled. */
     private static String end(boolean commit, boolean abort, SourceRecord record) {
         if (commit && abort) {
             throw new IllegalStateException("The task asked both to commit and to abort " + (record == null

@@ -5,19 +5,19 @@ import java.util.Iterator;
 import java.util.List;
 import org.apache.kafka.connect.connector.ConnectRecord;
 
-/** The records of a task that runs in the worker, on their way through a stage and back: rows out are rows in. */
+/** Passes records of a task in the worker through a stage and back: each row in is a row out. */
 public final class WorkerRecords {
     private final JavaStage stage;
     private final boolean tolerates;
     private final RecordColumns columns = new RecordColumns(null);
 
-    /** `doesTolerate`: as of `JavaStage.applied`. */
+    /** `doesTolerate`: as for `JavaStage.applied`. */
     public WorkerRecords(JavaStage ofStage, boolean doesTolerate) {
         stage = ofStage;
         tolerates = doesTolerate;
     }
 
-    /** Passes records through the stage; what `buffer` holds then, as JSON. */
+    /** Applies the stage; writes the result to `buffer` and returns its head as JSON. */
     public String apply(List<ConnectRecord<?>> records) throws InterruptedException {
         RecordColumns.Rows rows = columns.begin(0);
         Iterator<Object> outcomes = stage.applied(records, tolerates).iterator();
@@ -28,7 +28,7 @@ public final class WorkerRecords {
         return columns.written(rows);
     }
 
-    /** What `apply` wrote; valid until the next call. */
+    /** Returns what `apply` wrote; valid until the next call. */
     public ByteBuffer buffer() {
         return columns.buffer();
     }

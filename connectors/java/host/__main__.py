@@ -1,8 +1,8 @@
-"""The process that Java plugins run in: `python -m headrace.connectors.java.host FD`, started by `process.py`.
+"""The process of Java plugins: `python -m headrace.connectors.java.host FD`, started by `process.py`.
 
-Each request has a thread of its own, so a plugin that never returns keeps nobody else waiting; the limits are the
-worker's. It ends when the connection does, which its worker's death closes. What plugins print goes to its output,
-from where the worker takes it into its log.
+Each request has its own thread, so a plugin that never returns blocks no other; the worker sets the limits. The process
+ends when its connection does, which the worker's death closes. Output of plugins is the process's output, which the
+worker copies to its log.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ OFFSETS_S: Final = 60.0
 
 class _Ends(Protocol):
     def stop(self) -> bool:
-        """End it; whether all its calls ended, too."""
+        """End it; return True if all its calls ended, too."""
 
 
 _T = TypeVar("_T", bound=_Ends)
@@ -83,8 +83,8 @@ class Host:
                 result, data = result
             answer = {"id": number, "result": result}
         except jpype.JVMNotRunning:
-            return  # a plugin has called System.exit; the worker learns it from this process's end
-        except BaseException as error:  # whatever it is, the worker must learn of it
+            return  # a plugin called System.exit; the worker notices this process's end
+        except BaseException as error:  # whatever it is, the worker must get it
             answer = {"id": number, "error": failure(error)}
         try:
             self._wire.send(answer, data)
@@ -92,7 +92,7 @@ class Host:
             os._exit(0)  # the worker is gone
 
     def _called(self, message: Mapping[str, Any]) -> Any:
-        """Make a call in the name of the connector or task that it is for; its metrics go when it ends."""
+        """Make a call on behalf of its connector or task; the metrics of an ended one are removed."""
         name, number = message["call"], message.get("connector", message.get("task"))
         has_ended = name.endswith(".stop")
         try:
@@ -108,7 +108,7 @@ class Host:
     def _call(self, name: str, given: Mapping[str, Any]) -> Any:
         if name == "open":
             self._jvm = Jvm(given["class_path"], given["options"])
-            gc.freeze()  # JPype has Python collect after each of Java's collections
+            gc.freeze()  # JPype makes Python collect after each of Java's collections
             return str(os.getpid())
         if name == "levels":
             return set_levels(given["levels"])
@@ -159,7 +159,7 @@ class Host:
         return task.commit(given["row"])
 
     def _start_task(self, number: int, given: Mapping[str, Any]) -> dict[str, Any]:
-        """Start it; what its worker has to know of it."""
+        """Start a task; return what its worker has to know of it."""
         jvm, ask = self._jvm, partial(self._ask, number)
         assert jvm is not None
 
@@ -172,7 +172,7 @@ class Host:
         return {"wants_receipts": self._started(number, self._tasks, make).wants_receipts}
 
     def _started(self, number: int, known: dict[int, _T], make: Callable[[], _T]) -> _T:
-        """Make what has this number; it ends at once where it was asked to meanwhile."""
+        """Make what has this number; it is stopped at once if it was asked to end meanwhile."""
         self._starting.add(number)
         try:
             made = known[number] = make()
@@ -187,14 +187,14 @@ class Host:
         return made
 
     def _settle(self) -> None:
-        """Freeze what the first task has brought, too: JPype's classes for Java's, which most others share."""
+        """Freeze the objects of the first task, too: JPype's wrappers of Java classes, which most other tasks share."""
         if not self._is_settled:
             self._is_settled = True
-            gc.collect()  # what is garbage by now would stay for ever
+            gc.collect()  # current garbage would otherwise stay for ever
             gc.freeze()
 
     def _ended(self, number: int, known: dict[int, _T]) -> bool:
-        """End what has this number; whether all its calls ended, too."""
+        """End what has this number; return True if all its calls ended, too."""
         try:
             self._starting.remove(number)
         except KeyError:
@@ -267,7 +267,7 @@ class Host:
 
 
 def main() -> None:
-    """Serve the connection that the parent has opened."""
+    """Serve the connection that the parent opened."""
     output = logging.StreamHandler(sys.stdout)
     output.setFormatter(HostFormatter())
     logging.basicConfig(level=logging.INFO, handlers=[output])

@@ -1,6 +1,6 @@
-"""Kafka's private classes that Python names in a host: Connect's loader of plugins, and the metrics of plugins.
+"""Kafka's private classes used from Python in a host: Connect's plugin class loader, and the metrics of plugins.
 
-Seen in Kafka 4.3.1 (`config/jars.py` pins it) and 4.4.0. The Java files of this folder name two more: `RecordHeaders`
+Seen in Kafka 4.3.1 (`config/jars.py` pins it) and 4.4.0. The Java files of this folder use two more: `RecordHeaders`
 and `WorkerSinkTaskContext`. JPype is used by its public names only (`tests/unit/test_private_names.py`).
 """
 
@@ -16,12 +16,12 @@ _METRICS: Final = "org.apache.kafka.common.metrics"
 
 
 def plugin_class_loader(location: Any, jars: Sequence[Any], parent: Any) -> Any:
-    """The loader of the plugin at this URL, of which these are the jars."""
+    """Return the class loader of the plugin at this URL, with these jars."""
     return jpype.JClass(_LOADER)(location, list(jars), parent)
 
 
 def new_plugin_metrics(tags: Mapping[str, str]) -> Any:
-    """Metrics of one plugin, with a registry of their own that JMX shows."""
+    """Return metrics of one plugin, with their own registry, which JMX shows."""
     named, settings = jpype.java.util.LinkedHashMap(), jpype.java.util.HashMap()
     for key, value in tags.items():
         named.put(key, value)

@@ -1,4 +1,4 @@
-"""Connect's contexts as plugins get them, in the host; what they ask and say goes to the worker."""
+"""Connect's contexts that plugins get in the host; their requests and events go to the worker."""
 
 from __future__ import annotations
 
@@ -11,29 +11,29 @@ import jpype
 from headrace.connectors.java.host.metrics import plugin_metrics, task_tags
 
 AskOffsets = Callable[[Sequence[str]], Sequence[str | None]]
-"""The stored offsets of source partitions, both as JSON texts, by a request to the worker."""
+"""Requests the stored offsets of source partitions from the worker; both are JSON texts."""
 
 
 class Texts:
-    """Converts between Java's maps and JSON as Connect's offset topic has it, by Apache's own converter."""
+    """Converts between Java's maps and the JSON of Connect's offset topic, by Apache's own converter."""
 
     def __init__(self) -> None:
         self._json = jpype.JClass("org.apache.kafka.connect.json.JsonConverter")()
         self._json.configure({"schemas.enable": "false"}, False)
 
     def of(self, data: Any) -> str:
-        """The JSON of a map."""
+        """Return the JSON of a map."""
         return "null" if data is None else bytes(self._json.fromConnectData("", None, data)).decode()
 
     def read(self, text: str | None) -> Any:
-        """The map that a JSON text is, None for null."""
+        """Return the map of a JSON text, None for null."""
         if text is None:
             return None
         return self._json.toConnectData("", jpype.JArray(jpype.JByte)(text.encode())).value()
 
 
 def connector_context(name: str, ask: AskOffsets, say: Callable[[Mapping[str, Any]], None]) -> Any:
-    """A connector's; `say` sends an event to the worker."""
+    """Return a connector's context; `say` sends an event to the worker."""
     reader, metrics = _offset_reader(ask), plugin_metrics({"connector": name})
     return jpype.JProxy(
         (
@@ -50,7 +50,7 @@ def connector_context(name: str, ask: AskOffsets, say: Callable[[Mapping[str, An
 
 
 def task_context(name: str, configs: Any, ask: AskOffsets, transactions: Any) -> Any:
-    """A source task's; `transactions` is None, as in Connect, unless the connector defines them."""
+    """Return a source task's context; `transactions` is None, as in Connect, unless the connector defines them."""
     reader, metrics = _offset_reader(ask), plugin_metrics(task_tags(name))
     return jpype.JProxy(
         "org.apache.kafka.connect.source.SourceTaskContext",
@@ -80,7 +80,7 @@ def _offset_reader(ask: AskOffsets) -> Any:
 
 
 def failure(error: BaseException) -> dict[str, Any]:
-    """An error as the worker is told of it: its class, text and trace, and whether a retry may help."""
+    """Return an error in the form sent to the worker: class, message, trace, and kind (may a retry help)."""
     if not isinstance(error, jpype.JException):
         trace = "".join(traceback.format_exception(error))
         return {"class": type(error).__name__, "message": str(error), "trace": trace, "kind": "other"}

@@ -17,16 +17,17 @@ from headrace.connectors.java.host.logs import INHERITED
 _COLLECTOR: Final = re.compile(r"-XX:\+Use\w+GC")
 _HEAP: Final = re.compile(r"-Xm[sx].*|-XX:(Initial|Max)HeapSize=.*")
 _INITIAL_HEAP: Final = "-Xms24m"
-"""Decided: not the JVM's own, a 64th of the machine's memory, because a host that trickles fills much of that before it
-collects (63 MB of 24 GB, where 32 MB of heap took 10); loses: a few early collections. Users who size it do."""
+"""Decided: not the JVM's own default, a 64th of the machine's memory, because a host with little traffic fills much of
+that before it collects (63 MB of 24 GB; with 32 MB of heap 10 MB); loses: a few early collections. Omitted if the user
+sizes the heap."""
 _SMALL_HEAP: Final = ("-XX:NewRatio=1", "-XX:SurvivorRatio=3")
-"""Decided: half of such a heap for new objects, two fifths of it for those that survive, because what is kept of a
-source's records until Kafka has them is 1-3 MB, which the JVM's own sizes promote: FileStreamSource took 0.7
-microseconds of collections a record and takes 0.1; loses: a quarter of what old objects may have."""
+"""Decided: half of such a heap for new objects, and two fifths of that for survivors, because a source's records take
+1-3 MB until Kafka has them, which the JVM's own sizes promote: FileStreamSource took 0.7 microseconds of collections a
+record and takes 0.1; loses: a quarter of the space for old objects."""
 
 
 class Jvm:
-    """The JVM of this process; there can be one only."""
+    """The JVM of this process; there can be only one."""
 
     def __init__(self, class_path: Sequence[str], options: Sequence[str]) -> None:
         self._loaders: dict[tuple[str, ...], Any] = {}
@@ -41,11 +42,11 @@ class Jvm:
         jpype.startJVM(_library(), logging, INHERITED, *defaults, *options, classpath=list(class_path))
 
     def headrace(self, name: str) -> Any:
-        """A class of Headrace's own, by its simple name."""
+        """Return a class of Headrace's own, by its simple name."""
         return jpype.JClass(f"headrace.{name}")
 
     def loader(self, location: str, jars: Sequence[str]) -> Any:
-        """The class loader of a plugin: its own jars come before the host's, but for Connect's and Java's classes.
+        """Return a plugin's class loader: its own jars precede the host's, except for Connect's and Java's classes.
 
         Without jars it is the host's own.
         """
@@ -67,7 +68,7 @@ def _url(path: Path) -> Any:
 
 
 def _library() -> str:
-    """The JVM of the Java that Spark would take: JAVA_HOME's, else the first on PATH."""
+    """Return the JVM of the Java that Spark would take: JAVA_HOME's, else the first on PATH."""
     home = os.environ.get("JAVA_HOME")
     found = os.path.join(home, "bin", "java") if home else shutil.which("java")
     if found is not None:

@@ -1,4 +1,4 @@
-"""Logging inside a host: which connector or task a thread works for, the levels, and lines of Python.
+"""Logging inside a host: the connector or task of each thread, the levels, and lines of Python.
 
 log4j's thread context has the number of the connector or task. Threads that a plugin starts inherit it.
 """
@@ -16,12 +16,12 @@ import jpype
 from headrace.connectors.java.log_lines import Logged, line_of
 
 INHERITED: Final = "-Dlog4j2.isThreadContextMapInheritable=true"
-"""The JVM's option for that."""
+"""JVM option for the inheritance."""
 _NUMBER: Final = "headrace"
 
 
 class HostFormatter(logging.Formatter):
-    """Writes lines of the host's Python as those of its Java."""
+    """Formats lines of the host's Python like those of its Java."""
 
     def format(self, record: logging.LogRecord) -> str:
         number = current_number() if jpype.isJVMStarted() else None
@@ -31,7 +31,7 @@ class HostFormatter(logging.Formatter):
 
 @contextlib.contextmanager
 def logged_as(number: int | None) -> Iterator[None]:
-    """Within it, lines of this thread belong to the connector or task of this number."""
+    """Attribute log lines of this thread to the connector or task of this number."""
     if number is None:
         yield
         return
@@ -43,23 +43,23 @@ def logged_as(number: int | None) -> Iterator[None]:
 
 
 def current_number() -> int | None:
-    """The number of the connector or task that this thread works for, if any."""
+    """Return the number of the connector or task that this thread works for, if any."""
     number = _thread_context().get(_NUMBER)
     return None if number is None else int(str(number))
 
 
 def log_context() -> Any:
-    """What lines of this thread belong to, for `adopt`."""
+    """Return this thread's log context, for `adopt`."""
     return _thread_context().getImmutableContext()
 
 
 def adopt(context: Any) -> None:
-    """From now on, lines of this thread belong to what those of another one do."""
+    """Attribute log lines of this thread to another thread's connector or task."""
     _thread_context().putAll(context)
 
 
 def set_levels(levels: Mapping[str, str]) -> None:
-    """Give loggers these of log4j's levels; the root's name is empty."""
+    """Set log4j levels of loggers; the root's name is empty."""
     level_class, wanted = jpype.JClass("org.apache.logging.log4j.Level"), jpype.java.util.HashMap()
     for name, level in levels.items():
         wanted.put(name, level_class.valueOf(level))

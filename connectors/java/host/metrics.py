@@ -1,4 +1,4 @@
-"""The metrics that plugins have of their own inside a host (`pluginMetrics()`), as beans like Connect's."""
+"""Metrics of plugins inside a host (`pluginMetrics()`), as beans like Connect's."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ _lock: Final = threading.Lock()
 
 
 def plugin_metrics(tags: Mapping[str, str]) -> Any:
-    """Metrics that a plugin may add its own to, until `close_metrics` for what this thread works for.
+    """Return metrics for a plugin, until `close_metrics` of the connector or task that this thread works for.
 
-    Each has a registry of its own: a new task may have a metric of the same name before the old one has ended.
+    Each has its own registry: a new task may have a metric of the same name before the old one has ended.
     """
     made = new_plugin_metrics(tags)
     with _lock:
@@ -25,13 +25,13 @@ def plugin_metrics(tags: Mapping[str, str]) -> Any:
 
 
 def task_tags(name: str) -> dict[str, str]:
-    """Connect's tags for a task, by its name `connector-0`."""
+    """Return Connect's tags for a task, by its name `connector-0`."""
     connector, _, task = name.rpartition("-")
     return {"connector": connector, "task": task}
 
 
 def close_metrics(number: int | None) -> None:
-    """Take away the metrics of a connector or task."""
+    """Remove the metrics of a connector or task."""
     with _lock:
         ended = _made.pop(number, [])
     for one in ended:

@@ -1,4 +1,4 @@
-"""A plugin's class inside a host: what it declares, and what it says of configs and offsets."""
+"""A plugin's class inside a host: its declarations, and its answers about configs and offsets."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Plugin:
 
     @contextlib.contextmanager
     def entered(self) -> Iterator[None]:
-        """Inside, this thread's context class loader is the plugin's, as plugins expect."""
+        """Set this thread's context class loader to the plugin's, as plugins expect."""
         thread = jpype.java.lang.Thread.currentThread()
         before = thread.getContextClassLoader()
         thread.setContextClassLoader(self.loader)
@@ -31,15 +31,15 @@ class Plugin:
             thread.setContextClassLoader(before)
 
     def make(self) -> Any:
-        """A new object of the class."""
+        """Return a new object of the class."""
         return self._new(self.name)
 
     def make_task(self, config: Mapping[str, str]) -> Any:
-        """A new task, of the class that the connector has named in the task's config."""
+        """Return a new task, of the class that the connector named in the task's config."""
         return self._new(config["task.class"])
 
     def describe(self) -> dict[str, Any]:
-        """What the class declares."""
+        """Return the class's version and settings."""
         versioned = jpype.JClass("org.apache.kafka.connect.components.Versioned")
         with self.entered():
             made = self.make()
@@ -49,7 +49,7 @@ class Plugin:
             }
 
     def check(self, name: str, text: str | None) -> str | None:
-        """Why the definition's validator refuses this value of a setting; None where it does not."""
+        """Return why the definition's validator refuses this value of a setting; None if it accepts it."""
         with self.entered():
             definition = self.make().config()
             key = definition.configKeys().get(name)
@@ -60,27 +60,27 @@ class Plugin:
             return None
 
     def validate(self, config: Mapping[str, str]) -> list[dict[str, Any]]:
-        """What the connector's own `validate` says of each setting."""
+        """Return the results of the connector's own `validate` for each setting."""
         with self.entered():
             return [_value(one) for one in self.make().validate(java_map(config)).configValues()]
 
     def offers(self, config: Mapping[str, str]) -> list[dict[str, Any]]:
-        """What the definition's recommenders say of each setting; asks nothing outside."""
+        """Return the answers of the definition's recommenders for each setting; needs no outside system."""
         with self.entered():
             return [_value(one) for one in self.make().config().validate(java_map(config))]
 
     def exactly_once(self, config: Mapping[str, str]) -> bool | None:
-        """Whether the source connector delivers exactly once with this config; None: it does not say."""
+        """True if the source connector delivers exactly once with this config; None: it does not say."""
         with self.entered():
             return _is_supported(self.make().exactlyOnceSupport(java_map(config)))
 
     def defines_transactions(self, config: Mapping[str, str]) -> bool | None:
-        """Whether the source connector defines transactions with this config; None: it does not say."""
+        """True if the source connector defines transactions with this config; None: it does not say."""
         with self.entered():
             return _is_supported(self.make().canDefineTransactionBoundaries(java_map(config)))
 
     def alter_offsets(self, config: Mapping[str, str], offsets: Sequence[Sequence[str | None]]) -> bool:
-        """Whether the connector has checked these offsets."""
+        """True if the connector has checked these offsets."""
         with self.entered():
             texts, altered = Texts(), jpype.java.util.HashMap()
             for partition, offset in offsets:
@@ -88,7 +88,7 @@ class Plugin:
             return bool(self.make().alterOffsets(java_map(config), altered))
 
     def alter_sink_offsets(self, config: Mapping[str, str], offsets: Sequence[Sequence[Any]]) -> bool:
-        """Whether the sink connector has checked these offsets of Kafka's partitions; null: to be forgotten."""
+        """True if the sink connector has checked these offsets of Kafka's partitions; null: to be forgotten."""
         with self.entered():
             altered, partition_class = jpype.java.util.HashMap(), jpype.JClass("org.apache.kafka.common.TopicPartition")
             for topic, number, offset in offsets:
@@ -106,7 +106,7 @@ def _is_supported(answer: Any) -> bool | None:
 
 
 def java_map(texts: Mapping[str, str]) -> Any:
-    """A config as a Java map."""
+    """Return a config as a Java map."""
     made = jpype.java.util.HashMap()
     for key, value in texts.items():
         made.put(key, value)
@@ -134,7 +134,7 @@ def _setting(key: Any) -> dict[str, Any]:
 
 
 def _text(value: Any, of_type: Any = None) -> str | None:
-    """A setting's value as a text that reads back as it, also a password's."""
+    """Return a setting's value as text that parses back to it, also a password's."""
     if value is None:
         return None
     if isinstance(value, jpype.JClass("org.apache.kafka.common.config.types.Password")):

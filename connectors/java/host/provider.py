@@ -1,4 +1,4 @@
-"""The config providers inside a host."""
+"""Config providers inside a host."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from headrace.connectors.java.host.plugin import Plugin, java_map
 
 
 class HostedProvider:
-    """A config provider that is configured."""
+    """A configured config provider."""
 
     def __init__(self, plugin: Plugin, params: Mapping[str, str]) -> None:
         self._plugin = plugin
@@ -20,7 +20,7 @@ class HostedProvider:
             self._provider.configure(java_map(params))
 
     def get(self, path: str, keys: Sequence[str]) -> dict[str, Any]:
-        """Its values of these keys under the path, and how long they hold in milliseconds, None for ever."""
+        """Return the values of these keys under the path, and their life in milliseconds, None for ever."""
         wanted = jpype.java.util.HashSet()
         for key in keys:
             wanted.add(key)
@@ -33,6 +33,6 @@ class HostedProvider:
         return {"values": values, "ttl_ms": None if ttl_ms is None else int(ttl_ms)}
 
     def close(self) -> None:
-        """Close it."""
+        """Close the provider."""
         with self._plugin.entered():
             self._provider.close()

@@ -1,4 +1,4 @@
-"""A sink task inside a host: one thread calls all of its methods, as Connect's contract says."""
+"""A sink task inside a host: one thread calls all of its methods, as Connect's contract requires."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from headrace.connectors.java.host.stage import HostedStage, read_records
 log = logging.getLogger(__name__)
 
 _END_S: Final = 1.5
-"""How long a call may go on when its task has to end, before and after its thread is interrupted."""
+"""How long a call may go on once its task has to end, before and after its thread is interrupted."""
 Work = Callable[[], Any]
 
 
@@ -40,7 +40,7 @@ class HostedSink:
         stage: Mapping[str, Any] | None,
         say: Callable[[Mapping[str, Any]], None],
     ) -> None:
-        """`idle_ms`: how long at most nothing is put before `put` is called without records; `stage`: as told."""
+        """`idle_ms`: how long without records before `put` is called with none; `stage`: the Java stage's config."""
         self._plugin, self._config, self._name = plugin, dict(config), name
         self._context = SinkContext()
         self._given_stage = stage
@@ -65,28 +65,28 @@ class HostedSink:
         self._do(lambda: self._start(jvm, headers))
 
     def open(self, partitions: Sequence[Sequence[Any]], member: Sequence[Any] | None) -> dict[str, Any]:
-        """The task gets these partitions, too, as this member of its group; what it asks for then."""
+        """Add these partitions to the task, as this member of its group; return its requests."""
         return self._asking(lambda: self._open(partitions, member))
 
     def put(self, given: Mapping[str, Any]) -> dict[str, Any]:
-        """Put a batch, or only get the first parts of it ready; what the task asks for then."""
+        """Put a batch, or only prepare its first parts; return the task's requests."""
         return self._asking(lambda: self._put(given))
 
     def commit(self, positions: Sequence[Sequence[Any]]) -> dict[str, Any]:
-        """Ask the task how far it has its records durable, given these next offsets; and what it asks for."""
+        """Ask how far the task's records are durable, given these next offsets; return that and its requests."""
         return self._asking(lambda: {"released": self._pre_commit(positions)})
 
     def close(self, partitions: Sequence[Sequence[Any]]) -> dict[str, Any]:
-        """The task has these partitions no more."""
+        """Take these partitions from the task."""
         return self._asking(lambda: self._close(partitions))
 
     def interrupt(self) -> None:
-        """Interrupt the call that the task's thread is in: the worker waits for it no more."""
+        """Interrupt the current call of the task's thread: the worker no longer waits for it."""
         if self._java_thread is not None:
             self._java_thread.interrupt()
 
     def stop(self) -> bool:
-        """End the task; whether all its calls ended, too. Errors: those of the task's `stop`."""
+        """End the task; return True if all its calls ended, too. Errors: those of the task's `stop`."""
         if self._stage is not None:
             self._stage.end()
         future = self._submit(self._stop)
@@ -120,11 +120,11 @@ class HostedSink:
             jpype.java.lang.Thread.interrupted()  # meant for an earlier call
             try:
                 future.set_result(call())
-            except BaseException as error:  # whatever it is, the worker must learn of it
+            except BaseException as error:  # whatever it is, the worker must get it
                 future.set_exception(error)
 
     def _waits_s(self) -> float | None:
-        """How long to wait for the worker before `put` is called without records."""
+        """Return how long to wait for the worker before `put` is called without records."""
         if not self._is_open or self._failed:
             return None
         timeout_ms = self._context.timeout_ms
@@ -132,7 +132,7 @@ class HostedSink:
         return max(0.0, self._last_put + wait_s - time.monotonic())
 
     def _put_nothing(self) -> None:
-        """Let the task do what is due without records; the worker hears what it asks for, and of an error."""
+        """Call `put` without records, for what is due; send the task's requests, or its error, to the worker."""
         self._context.timeout_ms = None
         try:
             self._task.put(jpype.java.util.ArrayList())

@@ -1,10 +1,10 @@
-"""A sink task's context as the plugin gets it, in the host; what it asks for goes to the worker with the next answer.
+"""A sink task's context for the plugin, in the host; its requests go to the worker with the next answer.
 
-Decided: `timeout` sets when `put` is called without records, and not how soon a batch is tried again, which is the
-worker's back-off; loses: a plugin's own pace of retries.
+Decided: `timeout` sets when `put` is called without records, and not how soon a batch is retried, which is the worker's
+back-off; loses: a plugin's own pace of retries.
 
-Decided: it is of Connect's own class and has what stands for a consumer, because Iceberg's sink, and those made after
-it, take the consumer out of a private field to commit their offsets in a transaction of their own; loses: the rest of a
+Decided: it is of Connect's own class and has a stand-in for a consumer, because Iceberg's sink, and those made after
+it, take the consumer out of a private field to commit their offsets in their own transaction; loses: the rest of a
 consumer, which throws NoSuchMethodError.
 """
 
@@ -24,7 +24,7 @@ _TOPIC_PARTITION: Final = "org.apache.kafka.common.TopicPartition"
 
 
 class SinkContext:
-    """What a plugin asked for since it was last handed on, and the partitions that it has."""
+    """A plugin's requests since they were last taken, and its partitions."""
 
     def __init__(self) -> None:
         self.assigned: set[tuple[str, int]] = set()
@@ -35,7 +35,7 @@ class SinkContext:
         self._lock = threading.Lock()
 
     def take(self) -> dict[str, Any]:
-        """What was asked for since the last call."""
+        """Return the requests since the last call."""
         with self._lock:
             asked, self._asked = self._asked, {}
         return asked
@@ -47,7 +47,7 @@ class SinkContext:
                 self._asked.setdefault("failed", []).extend(records)
 
     def java(self, jvm: Jvm, name: str, config: Mapping[str, str], java_config: Any) -> Any:
-        """The SinkTaskContext of a task with this config."""
+        """Return the SinkTaskContext of a task with this config."""
         return jvm.headrace("SinkContext")(self._answers(name, config, java_config), self._consumer())
 
     def _answers(self, name: str, config: Mapping[str, str], java_config: Any) -> Any:
@@ -74,7 +74,8 @@ class SinkContext:
             dict={
                 "groupMetadata": self._group_metadata,
                 "assignment": self._assignment,
-                # A plugin goes back to them as partitions go. All go at once, and are read from there as they come.
+                # Plugins seek to them as partitions are revoked. All are revoked at once, and read from there when they
+                # return.
                 "committed": lambda *_: jpype.java.util.HashMap(),
                 "seek": self._seek,
             },
@@ -90,11 +91,11 @@ class SinkContext:
         )
 
     def _seek(self, partition: Any, to: Any) -> None:
-        """Both of Java's: to an offset, and to one with metadata."""
+        """Handle both of Java's: an offset, and one with metadata."""
         self._offset(partition, to.offset() if hasattr(to, "offset") else to)
 
     def _offset(self, *given: Any) -> None:
-        """Both of Java's: a map of offsets, or a partition and its offset."""
+        """Handle both of Java's: a map of offsets, or a partition and its offset."""
         pairs = [given] if len(given) == 2 else [(one.getKey(), one.getValue()) for one in given[0].entrySet()]
         with self._lock:
             offsets = self._asked.setdefault("offsets", [])
@@ -127,23 +128,23 @@ class SinkContext:
 
 
 def place_of(partition: Any) -> list[Any]:
-    """A Java TopicPartition as its topic and number."""
+    """Return the topic and number of a Java TopicPartition."""
     return [str(partition.topic()), int(partition.partition())]
 
 
 def java_partition(topic: str, number: int) -> Any:
-    """A Java TopicPartition."""
+    """Return a Java TopicPartition."""
     return jpype.JClass(_TOPIC_PARTITION)(topic, number)
 
 
 def java_partitions(places: Any, collection: Any) -> Any:
-    """The Java collection, with these partitions added."""
+    """Add these partitions to the Java collection, and return it."""
     for topic, number in places:
         collection.add(java_partition(topic, number))
     return collection
 
 
 def _reports(config: Mapping[str, str]) -> bool:
-    """Whether the connector's errors are reported, which in Connect decides over `errantRecordReporter`."""
+    """True if errors are reported, on which `errantRecordReporter` depends in Connect."""
     logs = config.get("errors.log.enable", "false").lower() == "true"
     return logs or bool(config.get("errors.deadletterqueue.topic.name"))

@@ -1,4 +1,4 @@
-"""The connectors and source tasks inside a host; each method is one call of the worker, on a thread of its own."""
+"""Connectors and source tasks inside a host; each method is one call of the worker, on its own thread."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from headrace.connectors.java.host.stage import HostedStage
 log = logging.getLogger(__name__)
 
 POLL_END_MS: Final = 1_500
-"""How long a poll may go on when its task has to end, before and after the task's `stop`."""
+"""How long a poll may go on once its task has to end, before and after the task's `stop`."""
 
 
 class HostedConnector:
-    """A connector that runs."""
+    """A running connector."""
 
     def __init__(
         self,
@@ -39,9 +39,10 @@ class HostedConnector:
             self._connector.start(java_map(config))
 
     def task_configs(self, most: int, bound: int) -> list[dict[str, str]]:
-        """The configs of its tasks, with their class, which a connector need not know before it has started.
+        """Return the task configs, with the task class, which a connector need not know before it has started.
 
-        `most`: the tasks that it may make; `bound`: the most tasks that are accepted if it makes more.
+        `most`: maximum number of tasks to ask for; `bound`: maximum number accepted if the connector makes more.
+
         Errors: ValueError.
         """
         with self._plugin.entered():
@@ -52,7 +53,7 @@ class HostedConnector:
             return [{str(key): str(one[key]) for key in one if one[key] is not None} | named for one in found]
 
     def stop(self) -> None:
-        """End it."""
+        """Stop the connector."""
         with self._plugin.entered():
             self._connector.stop()
 
@@ -72,10 +73,10 @@ class HostedTask:
         in_transactions: bool,
         bounds_transactions: bool,
     ) -> None:
-        """`headers` makes the bytes of headers where the stage does not.
+        """`headers` makes the bytes of headers if the stage does not.
 
-        `in_transactions`: the task is told of records once their offsets are stored, too. `bounds_transactions`: it
-        says where they end.
+        `in_transactions`: the task is told of records only once their offsets are stored. `bounds_transactions`: the
+        task decides where transactions end.
         """
         self._in_transactions = in_transactions
         self._plugin = plugin
@@ -98,7 +99,7 @@ class HostedTask:
         self._records.start()
 
     def take(self, wait_ms: int) -> tuple[dict[str, Any] | None, memoryview]:
-        """The records polled since the last call, waited for; what ended polling is raised."""
+        """Wait for records polled since the last call; raises the error that ended polling."""
         taken = self._records.take(wait_ms)
         if taken is None:
             return None, memoryview(b"")
@@ -110,13 +111,14 @@ class HostedTask:
 
     @property
     def wants_receipts(self) -> bool:
-        """Whether the task asks where its records stand in Kafka."""
+        """True if the task asks for its records' positions in Kafka."""
         return bool(self._records.wantsReceipts())
 
     def reached(self, number: int, topics: Sequence[str] | None, receipts: bytearray | None) -> list[list[Any]]:
-        """Tell the task that Kafka has its records up to this number, in transactions later; the offsets to store.
+        """Tell the task that Kafka has its records up to `number` (in transactions later); return offsets to store.
 
-        `receipts` say where they stand, as `receipts.py` writes them, in these topics; without topics it wants none.
+        `receipts` are the records' positions, as written by `receipts.py`, in these topics; without topics it wants
+        none.
         """
         buffer = None
         if topics is not None:
@@ -129,9 +131,10 @@ class HostedTask:
             return found
 
     def commit(self, number: int | None) -> None:
-        """Tell the task that offsets were stored; not while it is still being told.
+        """Tell the task that offsets were stored; skipped while an earlier call of its `commit` runs.
 
-        `number`: in transactions, that of the last record whose offset is; the task is told of these records first.
+        `number`: in transactions, the last record whose offset is stored; the task is told of the records up to it
+        first.
         """
         if number is not None:
             with self._plugin.entered():
@@ -146,7 +149,7 @@ class HostedTask:
                 self._committing.release()
 
     def stop(self) -> bool:
-        """End it; whether its poll ended, too."""
+        """End the task; return True if its poll ended, too."""
         with self._plugin.entered():
             ended = bool(self._records.end(POLL_END_MS))
             self._task.stop()

@@ -1,7 +1,8 @@
-"""The Java stage inside a host: the transforms and converters that a task's records pass there.
+"""The Java stage inside a host: the transforms and converters for a task's records.
 
-Decided: batches of a task in the worker come on the host's own threads, one at a time, and not on one of the task:
-nothing in Connect ties a transform or a converter to a thread. Loses: plugins that keep something by thread.
+Decided: batches of a task in the worker are processed on the host's own threads, one at a time, and not on one of the
+task's, because nothing in Connect ties a transform or a converter to a thread. Loses: plugins that keep something by
+thread.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from headrace.connectors.java.host.plugin import Plugin, java_map
 log = logging.getLogger(__name__)
 
 _END_S: Final = 1.5
-"""How long a call may go on when its task has to end, before and after its thread is interrupted."""
+"""How long a call may go on once its task has to end, before and after its thread is interrupted."""
 _USUAL_HEADERS: Final = {
     "plugin": {"class": "org.apache.kafka.connect.storage.SimpleHeaderConverter", "location": "", "jars": []},
     "config": {},
@@ -32,17 +33,17 @@ class HostedStage:
     """The stage of one task; `java` applies it."""
 
     def __init__(self, jvm: Jvm, given: Mapping[str, Any] | None, is_source: bool, comes_back: bool = False) -> None:
-        """Make and configure all of it; `given` is what `told_stage` told. Errors: those of the plugins.
+        """Make and configure all plugins; `given` comes from `told_stage`. Errors: those of the plugins.
 
-        `comes_back`: records come from the worker and go back to it, their headers as Kafka's bytes.
+        `comes_back`: records come from the worker and return to it, with headers as Kafka's bytes.
         """
         self._jvm = jvm
         self._made: list[tuple[Plugin, Any]] = []
         self.java: Any = None
-        """The object of `JavaStage.java`; None: nothing is done."""
+        """The `JavaStage.java` object; None: nothing to do."""
         self.tolerates = given is None or bool(given["tolerate"])
         self.converts = given is not None and bool(given["converters"])
-        """Whether it reads, or makes, Kafka's bytes."""
+        """True if it reads or makes Kafka's bytes."""
         if given is None:
             return
         self.java = jvm.headrace("JavaStage")(given["retry_ms"], given["most_delay_ms"])
@@ -60,16 +61,16 @@ class HostedStage:
             raise
 
     def headers(self, given: Mapping[str, Any] | None) -> Any:
-        """The converter of headers, as told or the usual one; None if the stage converts them."""
+        """Return the header converter, configured or default; None if the stage converts headers."""
         return None if self.converts else self._configured(given or _USUAL_HEADERS)[1]
 
     def end(self) -> None:
-        """End a wait for another try."""
+        """End a wait for a retry."""
         if self.java is not None:
             self.java.end()
 
     def close(self) -> None:
-        """Close all that was made; errors are logged."""
+        """Close all plugins; errors are logged."""
         for plugin, made in self._made:
             try:
                 with plugin.entered():
@@ -87,7 +88,6 @@ class HostedStage:
         self.java.transform(transform, plugin.loader, test, loader, step["negate"])
 
     def _configured(self, given: Mapping[str, Any], *more: Any) -> tuple[Plugin, Any]:
-        """The plugin, and an object of it that is configured."""
         plugin = Plugin(self._jvm, given["plugin"])
         with plugin.entered():
             made = plugin.make()
@@ -96,17 +96,17 @@ class HostedStage:
         return plugin, made
 
     def _converters(self, given: Mapping[str, Any]) -> tuple[Any, Any, Any]:
-        """Those of keys, values and headers; of headers there is one in any case."""
+        """Return the converters of keys, values and headers; headers always have one."""
         sides = {side: given.get(side) for side in ("key", "value")}
         made = [None if one is None else self._configured(one, side == "key")[1] for side, one in sides.items()]
         return made[0], made[1], self._configured(given.get("header", _USUAL_HEADERS))[1]
 
 
 class CrossedStage:
-    """The stage of a task that runs in the worker: a batch comes, and goes back at once."""
+    """The stage of a task that runs in the worker: a batch arrives and returns at once."""
 
     def __init__(self, jvm: Jvm, given: Mapping[str, Any], is_source: bool) -> None:
-        """Make and configure all of it; `given` is what `told_stage` told. Errors: those of the plugins."""
+        """Make and configure all plugins; `given` comes from `told_stage`. Errors: those of the plugins."""
         self._stage = HostedStage(jvm, given, is_source, comes_back=True)
         self._reader = jvm.headrace("RecordReader")(None)
         self._java = jvm.headrace("WorkerRecords")(self._stage.java, self._stage.tolerates)
@@ -115,9 +115,9 @@ class CrossedStage:
         self._interrupting = threading.Lock()
 
     def apply(self, given: Mapping[str, Any]) -> tuple[dict[str, Any], memoryview]:
-        """What becomes of each record of a batch; the bytes are valid until the next call."""
+        """Apply the stage to a batch; return a result for each record. The bytes are valid until the next call."""
         with self._applying:
-            jpype.java.lang.Thread.interrupted()  # left by a plugin that was called on this thread before
+            jpype.java.lang.Thread.interrupted()  # left by a plugin called earlier on this thread
             self._java_thread = jpype.java.lang.Thread.currentThread()
             try:
                 head = json.loads(str(self._java.apply(read_records(self._reader, given))))
@@ -129,18 +129,18 @@ class CrossedStage:
             return head, memoryview(buffer)[: int(buffer.limit())]
 
     def interrupt(self) -> None:
-        """End a wait for another try, and interrupt the call that goes on: the worker waits for it no more."""
+        """End a wait for a retry, and interrupt the current call: the worker no longer waits for it."""
         self.end_waits()
         with self._interrupting:
             if self._java_thread is not None:
                 self._java_thread.interrupt()
 
     def end_waits(self) -> None:
-        """End a wait for another try, and let none begin; the call that goes on is left alone."""
+        """End a wait for a retry, and prevent further ones; the current call continues."""
         self._stage.end()
 
     def stop(self) -> bool:
-        """Close all plugins; whether no call goes on in them."""
+        """Close all plugins; return True if none is in a call."""
         self.end_waits()
         if not self._applying.acquire(timeout=_END_S):
             self.interrupt()
@@ -151,7 +151,7 @@ class CrossedStage:
 
 
 def read_records(reader: Any, given: Mapping[str, Any]) -> Any:
-    """The Java records of the columns that a worker sent; `partition`: where a source has them from, as JSON."""
+    """Return the Java records of columns that a worker sent; `partition`: their source partition, as JSON."""
     for side, is_keys in (("keys", True), ("values", False)):
         for number, description in given["schemas"][side]:
             reader.learn(is_keys, number, json.dumps(description))
