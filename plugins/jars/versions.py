@@ -39,7 +39,9 @@ def _by_maven(archive: Archive) -> str | None:
 
 
 def _by_manifest(archive: Archive) -> str | None:
-    return _pairs(archive.read(_MANIFEST) or b"", ":").get("Implementation-Version")
+    main, _, _ = re.sub(rb"\r\n?", b"\n", archive.read(_MANIFEST) or b"").partition(b"\n\n")
+    whole_lines = main.replace(b"\n ", b"")  # they are wrapped after 72 bytes
+    return _pairs(whole_lines, ":").get("Implementation-Version")
 
 
 def _by_confluent(location: Path) -> str | None:

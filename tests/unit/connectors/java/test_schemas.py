@@ -56,6 +56,9 @@ def test_defaults_are_those_of_our_schemas() -> None:
 
     digits = base64.b64encode((-150).to_bytes(2, "big", signed=True)).decode()
     assert default(type="bytes", name=DECIMAL, version=1, parameters={"scale": "2"}, default=digits) == Decimal("-1.50")
+    long = base64.b64encode((10**37 + 1).to_bytes(16, "big", signed=True)).decode()
+    exact = Decimal((0, (1, *[0] * 36, 1), -2))
+    assert default(type="bytes", name=DECIMAL, version=1, parameters={"scale": "2"}, default=long) == exact
     assert default(type="bytes", default="AQI=") == b"\x01\x02"
     assert default(type="double", default=1) == 1.0
     assert default(type="array", items={"type": "bytes", "optional": False}, default=["AQ=="]) == [b"\x01"]

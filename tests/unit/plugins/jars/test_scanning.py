@@ -156,6 +156,11 @@ def test_a_manifest_of_what_is_not_there_is_told(tmp_path: Path, caplog: pytest.
             {"META-INF/MANIFEST.MF": "Manifest-Version: 1.0\r\nImplementation-Version: 4.5.Final\r\n"},
             "4.5.Final",
         ),
+        (
+            "any",
+            {"META-INF/MANIFEST.MF": "Implementation-Version: 1.0-wra\n pped\n\nName: a\nImplementation-Version: 9"},
+            "1.0-wrapped",
+        ),
         ("connect-file-4.3.1", {}, "4.3.1"),
         ("plain", {}, None),
     ],
