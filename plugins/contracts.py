@@ -248,7 +248,7 @@ class GroupMember(NamedTuple):
 
 @dataclass(frozen=True)
 class TaskContext:
-    """What a task gets from its worker."""
+    """A task's view of its worker."""
 
     connector: str
     task: int
@@ -305,9 +305,9 @@ class Split:
 
     partition: SourcePartition
     after: SourceOffset | None
-    """Where the reader begins; None: at the beginning. Only the reader uses it."""
+    """The reader's begin; None: at the beginning. Only the reader uses it."""
     upto: SourceOffset | None
-    """Where the reader ends; None if the outside system cannot say, and only the rows tell.
+    """The reader's end; None if the outside system cannot say, and only the rows tell.
 
     Only the reader uses it: the stored offset is that of the last row written (Invariant 5).
     """
@@ -327,7 +327,7 @@ class Plan:
     bytes: int
     """Estimate, for the choice between inline and job."""
     ends_transaction: TransactionEnd | None = None
-    """How the open transaction ends once all of this plan is sent; the plan belongs to that transaction.
+    """The end of the open transaction once all of this plan is sent; the plan belongs to that transaction.
 
     Read only for a task that `bounds_transactions`; such a plan may have no splits.
     """

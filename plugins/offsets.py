@@ -44,7 +44,7 @@ class Stop(StrEnum):
 
 
 class TransactionEnd(StrEnum):
-    """How a source that bounds its own transactions ends one."""
+    """The ways in which a source that bounds its own transactions ends one."""
 
     COMMIT = "commit"
     ABORT = "abort"

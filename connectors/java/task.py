@@ -55,7 +55,7 @@ class _Polled(NamedTuple):
     shape: str
     rows: pa.RecordBatch
     ends: TransactionEnd | None
-    """How it ends the open transaction; without rows if nothing else was polled."""
+    """The end of the open transaction; without rows if nothing else was polled."""
 
     @property
     def plan(self) -> Plan:

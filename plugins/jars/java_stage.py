@@ -36,7 +36,7 @@ class JavaStage:
     tolerate: bool = False
     """True if failed records are left out; otherwise nothing after them is written."""
     retry_timeout_ms: int = 0
-    """How long retriable failures are retried; -1: for ever."""
+    """The time for which retriable failures are retried; -1: for ever."""
     retry_delay_max_ms: int = 60_000
 
     def __bool__(self) -> bool:

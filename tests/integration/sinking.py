@@ -180,7 +180,7 @@ class Sinking:
         return gate.reached()
 
     def compiled(self) -> bool:
-        """Whether what was needed last runs inline without a Spark job."""
+        """True if what was needed last runs inline without a Spark job."""
         return isinstance(self.pipeline.decoding.usual_program(), Program)
 
     def restarted(self) -> None:

@@ -58,7 +58,7 @@ def applied(
     keys: Sequence[Schema | None] = (),
     in_job: bool = True,
 ) -> list[Became]:
-    """What `apply` makes of these records of a sink; the same inline and, if `in_job`, in a job."""
+    """The outcome of `apply` for these records of a sink; the same inline and, if `in_job`, in a job."""
     made: list[Records] = []
 
     def build(frame: DataFrame) -> DataFrame:

@@ -100,7 +100,7 @@ class _OneSession:
 def compiled(
     spark: SparkSession, schema: StructType, build: Callable[[DataFrame], DataFrame], rows: Sequence[Mapping[str, Any]]
 ) -> list[dict[str, Any]]:
-    """What `build` gives for these rows inline, without a Spark job."""
+    """The answer of `build` for these rows inline, without a Spark job."""
     pool = ProjectionPool(_OneSession(spark), lanes=1)  # type: ignore[arg-type]
     try:
         batch = pa.RecordBatch.from_pylist([dict(row) for row in rows], schema=to_arrow_schema(schema, timezone="UTC"))

@@ -479,5 +479,5 @@ def test_every_option_of_this_spark_is_known(spark: SparkSession) -> None:
 
 
 def _newer(spark: SparkSession, names: frozenset[str]) -> frozenset[str]:
-    """Those of these names of Spark 4.3 that this Spark does not have."""
+    """The names among these that only Spark 4.3 has."""
     return names if spark.version.startswith("4.2.") else frozenset()

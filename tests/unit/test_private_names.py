@@ -92,7 +92,7 @@ def defined(nodes: Iterable[ast.AST]) -> set[str]:
 
 
 def breaches(path: str, text: str, nodes: Iterable[ast.AST], here: Set[str], ours: Set[str]) -> Iterator[str]:
-    """What a module names and should not; `here`: the names that it defines, `ours`: those that any of ours does."""
+    """The names that a module should not use; `here`: those that it defines; `ours`: those that any of ours does."""
     others = ELSEWHERE.get(path, set())
     for node in nodes:
         for name, is_own in _private(node):

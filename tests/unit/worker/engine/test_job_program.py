@@ -36,7 +36,7 @@ class Group:
 
 
 def run(monkeypatch: pytest.MonkeyPatch, has_place: bool) -> pa.RecordBatch:
-    """What a batch becomes whose job ends once it was looked at often enough."""
+    """The outcome of a batch whose job ends once it was looked at often enough."""
     looked = threading.Event()
 
     def table(*_: object) -> pa.Table:
