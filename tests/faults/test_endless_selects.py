@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from headrace.worker.engine.given_up import MOST
-from headrace.worker.pipeline.placement import THERE_ROWS
+from headrace.worker.pipeline.placement import JOB_ROWS
 from tests.faults.growing_file import Growing, last_in
 from tests.integration.worker_process import SINK, SOURCE, Topic, WorkerProcess, connector_file, eventually
 
@@ -97,11 +97,11 @@ def test_others_go_on_and_the_driver_is_replaced(pipe: Pipe) -> None:
 def test_large_batches_that_do_not_end_are_given_up_and_leave_their_places(pipe: Pipe) -> None:
     former = pipe.worker.jvm()
     for name in ("large-1", "large-2"):  # as many as there are places for tasks of jobs
-        pipe.attack(name, NESTED, lines=THERE_ROWS)
+        pipe.attack(name, NESTED, lines=JOB_ROWS)
     pipe.moves()
     for name in ("large-1", "large-2"):
         pipe.assert_failed_alone(name)
     eventually(lambda: not former.is_running(), 60, pipe.worker.log)
     for name in ("large-1", "large-2"):
         pipe.worker.request("DELETE", f"/connectors/{name}")
-    pipe.moves_at_once(THERE_ROWS)  # by jobs, which need these places
+    pipe.moves_at_once(JOB_ROWS)  # by jobs, which need these places
