@@ -26,6 +26,7 @@ class SplitProgress(Progress):
         self._last: pa.Scalar | None = None
         self._met: tuple[Stop, str] | None = None
         self._sure: tuple[int, pa.Scalar | None, pa.Scalar | None, Stop | None, str | None] = 0, None, None, None, None
+        self._sure_left_out = 0, 0
         self.topics: set[str] = set()
         self.last_sent: pa.Scalar | None = None
         """`source_offset` of the last row noted by `note_places`."""
@@ -67,6 +68,7 @@ class SplitProgress(Progress):
     def mark(self) -> None:
         """Settle all rows sent so far."""
         self._sure = self.written, self._before, self._last, self.stop, self.reason
+        self._sure_left_out = self.dropped, self.bad
 
     def restart(self) -> None:
         """Go back to the mark: later rows may not have arrived, and are sent again one by one."""
@@ -92,7 +94,9 @@ class SplitProgress(Progress):
                 self.stop, self.reason = self._met
 
     def retry(self, why: str) -> None:
+        """End the split at the mark: all later rows come again, and so do those that were left out."""
         self.restart()
+        self.dropped, self.bad = self._sure_left_out
         self.stop, self.reason = Stop.RETRY, why
 
     def end(self, why: str) -> None:

@@ -70,6 +70,16 @@ def test_what_is_tried_again_begins_behind_a_whole_group() -> None:
     assert upto(progress) == 1
 
 
+def test_rows_that_come_again_are_not_counted_as_left_out_before() -> None:
+    progress = SplitProgress()
+    progress.take(rows(1, 2, bad=0), tolerate=True)
+    progress.mark()
+    progress.take(rows(3, 4, bad=0), tolerate=True)
+    progress.retry("away")
+    reached = progress.reached()
+    assert (reached.written, reached.bad, upto(progress)) == (1, 1, 2)
+
+
 def test_one_by_one_too() -> None:
     progress = SplitProgress(rows_share_offsets=True)
     batch = rows(1, 2, 2, 3)
