@@ -30,8 +30,8 @@ _WITHOUT_EFFECT: Final = {
 """Settings of Apache's worker without effect here, with the actual behaviour."""
 
 _OBSERVERS: Final = {
-    "interceptor.classes": "records pass without interceptors, because Java classes are not loaded",
-    "metric.reporters": "Java classes are not loaded; GET /metrics has the metrics",
+    "interceptor.classes": "records pass without interceptors, because this worker's Kafka clients run no Java",
+    "metric.reporters": "this worker's Kafka clients run no Java; GET /metrics has the metrics",
 }
 """Settings that name observers of a worker's clients; a client works without them."""
 
@@ -47,7 +47,7 @@ _VARIABLES: Final = {
     "KAFKA_JMX_HOSTNAME": "GET /metrics has the metrics",
     "JMX_PORT": "GET /metrics has the metrics",
     "KAFKA_LOG4J_OPTS": "set levels with PUT /admin/loggers or with CONNECT_LOG4J_ variables",
-    "CLASSPATH": "put plugins into a folder of plugin.path; jars are not loaded",
+    "CLASSPATH": "put plugins, jars too, into a folder of plugin.path",
     "EXTRA_ARGS": "its arguments are those of Apache's start script",
 }
 """Variables of Apache's start scripts, with advice."""
