@@ -42,8 +42,8 @@ def _value(given: Any, schema: Schema | None) -> Any:
     if schema.type is SchemaType.BYTES:
         data = base64.b64decode(given)
         if logical(schema) == DECIMAL:
-            unscaled = Decimal(int.from_bytes(data, "big", signed=True)).as_tuple()
-            return Decimal(unscaled._replace(exponent=-scale(schema)))  # `scaleb` would round to 28 digits
+            sign, digits, _ = Decimal(int.from_bytes(data, "big", signed=True)).as_tuple()
+            return Decimal((sign, digits, -scale(schema)))  # `scaleb` would round to 28 digits
         return data
     if schema.type is SchemaType.ARRAY:
         return [_value(one, schema.value_schema) for one in given]
