@@ -201,7 +201,6 @@ def test_a_group_with_members_there_is_left_alone_until_they_are_gone(
     assert worker.log().count(left_alone) == 1
 
 
-@pytest.mark.long
 def test_new_groups_are_found_and_old_ones_not_repeated(
     worker: ClusterWorker, east: Cluster, west: Cluster, checkpoints: str
 ) -> None:
@@ -224,7 +223,6 @@ def test_new_groups_are_found_and_old_ones_not_repeated(
     assert west.checkpoints("others") == west.checkpoints("readers-of-nothing") == []
 
 
-@pytest.mark.long
 def test_a_group_that_goes_back_in_the_source_cluster_goes_back_in_its_checkpoint(
     worker: ClusterWorker, east: Cluster, west: Cluster, checkpoints: str
 ) -> None:
@@ -239,7 +237,6 @@ def test_a_group_that_goes_back_in_the_source_cluster_goes_back_in_its_checkpoin
     assert west.committed("readers-back") == {"east.orders": 80 + SHIFT}
 
 
-@pytest.mark.long
 def test_a_group_goes_back_to_the_topic_whose_copy_it_read(
     worker: ClusterWorker, east: Cluster, west: Cluster, checkpoints: str
 ) -> None:
