@@ -8,9 +8,9 @@ from typing import Final
 _CONNECT: Final = "org.apache.kafka.connect"
 _CONSUMER: Final = (
     "worker.tasks.sink_consumer",
-    "worker.tasks.membership",
-    "worker.tasks.assignment",
-    "worker.tasks.group_offsets",
+    "worker.tasks.consumer_membership",
+    "worker.tasks.consumer_partitions",
+    "worker.tasks.committed_offsets",
 )
 _SINK: Final = (
     "worker.tasks.sink",

@@ -12,7 +12,7 @@ Key = TypeVar("Key", bound=Hashable)
 
 
 @dataclass
-class Progress:
+class Counts:
     """The counts of one partition or split while its batch runs."""
 
     written: int = 0

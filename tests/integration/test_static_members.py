@@ -22,7 +22,7 @@ from headrace.plugins.offsets import TopicPartition
 from headrace.plugins.stopping import StopToken
 from headrace.worker.kafka.group_member import expel
 from headrace.worker.kafka.topic_ids import AskedIds, TopicIds
-from headrace.worker.tasks import membership
+from headrace.worker.tasks import consumer_membership
 from headrace.worker.tasks.positions import Positions
 from headrace.worker.tasks.sink_consumer import SinkConsumer
 from headrace.worker.tasks.static_member import LEAVE_S, Fenced, named_by_topics
@@ -325,7 +325,7 @@ def _done(answer: object) -> Future[object]:
 @pytest.mark.parametrize("times", [2, 5])
 def test_a_consumer_whose_request_for_metadata_fails_joins_soon(monkeypatch: pytest.MonkeyPatch, times: int) -> None:
     """By itself librdkafka asks again after 5 minutes."""
-    monkeypatch.setattr(membership, "_JOINS_S", 1.0)
+    monkeypatch.setattr(consumer_membership, "_JOINS_S", 1.0)
     monkeypatch.setattr(sys.modules[__name__], "TopicIds", SameIds)
     mock = MockCluster()
     mock.create("t")

@@ -9,12 +9,12 @@ import pyarrow.compute as pc
 
 from headrace.plugins.offsets import PartitionResult, Stop
 from headrace.worker.kafka.distinct import distinct
-from headrace.worker.outcome import Progress
+from headrace.worker.outcome import Counts
 
 log = logging.getLogger(__name__)
 
 
-class SplitProgress(Progress):
+class SplitProgress(Counts):
     """Progress of one split, by the `source_offset` of its rows."""
 
     def __init__(self, rows_share_offsets: bool = False) -> None:

@@ -30,7 +30,7 @@ from headrace.worker.deadletters.failed_records import (
     refused_records,
 )
 from headrace.worker.kafka.distinct import is_uniform
-from headrace.worker.outcome import Outcome, Progress
+from headrace.worker.outcome import Counts, Outcome
 
 CONTROL = ("_topic", "_partition", "_offset", "_stop", "_drop")
 """`_stop`: null for a good row, else JSON (see `stop_of`)."""
@@ -40,7 +40,7 @@ _OWN = (*CONTROL, _ROW)
 
 
 @dataclass
-class PartitionState(Progress):
+class PartitionState(Counts):
     """The progress of one partition."""
 
     upto: int | None = None

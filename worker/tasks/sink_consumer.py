@@ -2,9 +2,9 @@
 
 Its parts, each for the task's own thread:
 
-    membership.py     joins the group; partitions come, are revoked or lost, in callbacks; leaves
-    assignment.py     the partitions that it has: held, resting, sought
-    group_offsets.py  the group's committed offsets, of topics that are still the same
+    consumer_membership.py  joins the group; partitions come, are revoked or lost, in callbacks; leaves
+    consumer_partitions.py  the partitions that it has: held, resting, sought
+    committed_offsets.py    the group's committed offsets, of topics that are still the same
 
 This module fetches records, and judges errors that come in their place.
 """
@@ -26,12 +26,12 @@ from headrace.worker.kafka.consumer_news import ConsumerNews
 from headrace.worker.kafka.errors import NO_TOPIC
 from headrace.worker.kafka.rights import said
 from headrace.worker.kafka.topic_ids import TopicIds
-from headrace.worker.tasks.assignment import Assignment
+from headrace.worker.tasks.committed_offsets import CommittedOffsets, StableOffsets, passes
+from headrace.worker.tasks.consumer_membership import ConsumerMembership
+from headrace.worker.tasks.consumer_partitions import ConsumerPartitions
 from headrace.worker.tasks.consumer_task import ConsumerTask, Listener
 from headrace.worker.tasks.fetched import Sizes, cut, sizes, undecodable
-from headrace.worker.tasks.group_offsets import GroupOffsets, StableOffsets, passes
 from headrace.worker.tasks.host import TaskHost
-from headrace.worker.tasks.membership import Membership
 from headrace.worker.tasks.missing_topics import MissingTopics
 from headrace.worker.tasks.positions import Positions
 from headrace.worker.tasks.static_member import is_fenced
@@ -63,7 +63,7 @@ class SinkConsumer:
         largest_record: int,
         stable_offsets: StableOffsets | None = None,
     ) -> None:
-        """`largest_record`: the most bytes of a record; `stable_offsets`: as for `GroupOffsets`."""
+        """`largest_record`: the most bytes of a record; `stable_offsets`: as for `CommittedOffsets`."""
         self._group: str = config.get("group.id", "")
         self._positions = positions
         self._task = task
@@ -77,9 +77,9 @@ class SinkConsumer:
         self._statistics.watch(self._client)
         self.news = ConsumerNews.of(self._client)
         """Signals messages; None if only polling shows them."""
-        self.partitions = Assignment(self._client, config, positions, lambda: self.membership.fencing())
+        self.partitions = ConsumerPartitions(self._client, config, positions, lambda: self.membership.fencing())
         shared = self._client, self.partitions, task, listener
-        self.offsets: GroupOffsets = GroupOffsets(
+        self.offsets: CommittedOffsets = CommittedOffsets(
             *shared,
             lambda partitions: self.membership.open(partitions),
             self._group,
@@ -89,7 +89,7 @@ class SinkConsumer:
             stable_offsets,
         )
         missing = MissingTopics(topic_ids)
-        self.membership: Membership = Membership(
+        self.membership: ConsumerMembership = ConsumerMembership(
             *shared, self.offsets, config, subscription, missing, failures, host.stop
         )
 

@@ -12,7 +12,7 @@ from typing import Any
 from headrace.plugins.contracts import GroupMember
 from headrace.worker.kafka.topic_ids import TopicIds
 from headrace.worker.model import TaskId
-from headrace.worker.tasks.group_offsets import StableOffsets
+from headrace.worker.tasks.committed_offsets import StableOffsets
 from headrace.worker.tasks.positions import Positions
 from headrace.worker.tasks.subscription import TopicSubscription
 

@@ -16,9 +16,9 @@ from headrace.config.kafka.client_failures import ClientFailures
 from headrace.plugins.contracts import RetriableError, TopicPartition
 from headrace.plugins.stopping import StopToken
 from headrace.worker.kafka.errors import CertificateRefused
-from headrace.worker.tasks import membership, sink_consumer, static_member
+from headrace.worker.tasks import consumer_membership, sink_consumer, static_member
+from headrace.worker.tasks.committed_offsets import StableOffsets
 from headrace.worker.tasks.fetched import TooLarge
-from headrace.worker.tasks.group_offsets import StableOffsets
 from headrace.worker.tasks.missing_topics import MissingTopics
 from headrace.worker.tasks.positions import Positions
 from headrace.worker.tasks.sink_consumer import SinkConsumer
@@ -831,7 +831,7 @@ def test_a_consumer_that_does_not_join_looks_for_its_topics(monkeypatch: pytest.
 
     looks: Any = SimpleNamespace(ask=ask)
     monkeypatch.setattr(sink_consumer, "MissingTopics", lambda _: MissingTopics(looks, lambda: now))
-    monkeypatch.setattr(membership, "time", SimpleNamespace(monotonic=lambda: now))
+    monkeypatch.setattr(consumer_membership, "time", SimpleNamespace(monotonic=lambda: now))
     rig = Rig(monkeypatch)
     rig.fetch()
     now += 60

@@ -18,7 +18,7 @@ from headrace.plugins.kafka.group_offsets import GroupOffset
 from headrace.plugins.offsets import TopicPartition
 from headrace.worker.kafka.errors import CONSUMER_RETRIABLE
 from headrace.worker.kafka.topic_ids import AskedIds, TopicIds
-from headrace.worker.tasks.assignment import Assignment
+from headrace.worker.tasks.consumer_partitions import ConsumerPartitions
 from headrace.worker.tasks.consumer_task import ConsumerTask, Listener
 from headrace.worker.tasks.metrics import TaskMetrics
 from headrace.worker.tasks.positions import Positions
@@ -42,13 +42,13 @@ class _Commit(NamedTuple):
     """The assignment's, when it began."""
 
 
-class GroupOffsets:
+class CommittedOffsets:
     """The offsets of one consumer's group; for its task's own thread."""
 
     def __init__(
         self,
         client: Any,
-        partitions: Assignment,
+        partitions: ConsumerPartitions,
         task: ConsumerTask,
         listener: Listener,
         open_anew: Callable[[Sequence[TopicPartition]], object],

@@ -33,9 +33,9 @@ from headrace.plugins.offsets import TopicPartition
 from headrace.plugins.stopping import StopToken
 from headrace.worker.kafka.errors import refused
 from headrace.worker.kafka.group_member import member_of
-from headrace.worker.tasks.assignment import Assignment
+from headrace.worker.tasks.committed_offsets import CommittedOffsets, partitions_of
+from headrace.worker.tasks.consumer_partitions import ConsumerPartitions
 from headrace.worker.tasks.consumer_task import ConsumerTask, Listener
-from headrace.worker.tasks.group_offsets import GroupOffsets, partitions_of
 from headrace.worker.tasks.missing_topics import MissingTopics
 from headrace.worker.tasks.static_member import Fenced, is_fenced, leave
 from headrace.worker.tasks.subscription import TopicSubscription
@@ -47,16 +47,16 @@ _JOINS_S: Final = 10.0
 """The time in which a consumer should join its group; after that it looks for its topics itself."""
 
 
-class Membership:
+class ConsumerMembership:
     """The place of one consumer in its group; for its task's own thread, except `joined_as`."""
 
     def __init__(
         self,
         client: Any,
-        partitions: Assignment,
+        partitions: ConsumerPartitions,
         task: ConsumerTask,
         listener: Listener,
-        offsets: GroupOffsets,
+        offsets: CommittedOffsets,
         config: Mapping[str, Any],
         subscription: TopicSubscription,
         missing: MissingTopics,

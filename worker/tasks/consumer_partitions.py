@@ -20,7 +20,7 @@ log = logging.getLogger(__name__)
 _WATERMARKS_TIMEOUT_S: Final = 10.0
 
 
-class Assignment:
+class ConsumerPartitions:
     """The partitions of one consumer, read from its `positions` on; for its task's own thread."""
 
     def __init__(
