@@ -55,10 +55,11 @@ class AddedHeaders:
 def _rule(rule: str) -> Callable[[MutableHeaders], None]:
     action, _, pair = rule.strip().partition(" ")
     name, _, value = (part.strip() for part in pair.partition(":"))
+    # Dates are milliseconds from now, as in Jetty's HeaderFilter.
+    after_s = int(value) / 1000 if action.endswith("Date") else None
 
     def apply(headers: MutableHeaders) -> None:
-        # Dates are milliseconds from now, as in Jetty's HeaderFilter.
-        text = formatdate(time.time() + int(value) / 1000, usegmt=True) if action.endswith("Date") else value
+        text = value if after_s is None else formatdate(time.time() + after_s, usegmt=True)
         if action.startswith("set"):
             headers[name] = text
         else:

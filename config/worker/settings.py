@@ -18,7 +18,7 @@ from headrace.config.validators import (
     Range,
     Validator,
 )
-from headrace.config.values import invalid, shown
+from headrace.config.values import invalid, read, shown
 from headrace.config.worker.allowed_hosts import ALLOWED_HOSTS, hosts_problem
 from headrace.config.worker.audit import AUDIT, AUDIT_FILE
 from headrace.config.worker.java_host import JAVA_HOST
@@ -55,18 +55,10 @@ def header_rules(text: str) -> list[str]:
     return [rule.strip() for rule in [*rules, current]] if text.strip() else []
 
 
-def _is_integer(text: str) -> bool:
-    try:
-        int(text)
-    except ValueError:
-        return False
-    return True
-
-
 def _headers(name: str, value: Any) -> str | None:
     for rule in header_rules(value):
         action, _, pair = rule.partition(" ")
-        header, colon, value_text = pair.partition(":")
+        header, colon, text = pair.partition(":")
         if not pair:
             return f"Invalid format of header config '{rule}'. Expected: '[action] [header name]:[header value]'"
         if action not in _HEADER_ACTIONS:
@@ -76,8 +68,11 @@ def _headers(name: str, value: Any) -> str | None:
             return f"Invalid format of header name and header value pair '{pair}'. {expected}"
         if not header.strip() or len(header.split()) != 1:
             return f"Invalid header name '{header}'. The '[header name]' cannot contain whitespace"
-        if action.endswith("Date") and not _is_integer(value_text):
-            return f"Invalid header value '{value_text.strip()}'. {action} expects milliseconds from now, an integer"
+        if action.endswith("Date"):
+            try:
+                read(name, Type.LONG, text)
+            except ValueError:
+                return f"Invalid header value '{text.strip()}'. {action} expects milliseconds from now, an integer"
     return None
 
 
