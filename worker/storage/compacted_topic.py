@@ -174,13 +174,12 @@ class CompactedTopic:
         """Wait for sent records, or give them up after `timeout_s`; then stop reading and writing."""
         until = time.monotonic() + timeout_s
         with self._sending:
-            sent, producer = set(self._pending), self._producer
+            sent = set(self._pending)
         wait_for(sent, timeout_s)
         self._stopping.set()
         with self._moved:
             self._moved.notify_all()
-        if producer is not None:
-            producer.purge()
+        self.withdraw()
         for thread in (self._follower, self._heard):
             if thread is not None and thread is not threading.current_thread():
                 thread.join(max(1.0, until - time.monotonic()))
