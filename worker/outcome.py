@@ -1,4 +1,4 @@
-"""The outcome of a batch, wherever it ran: one type for all of a batch, and one merge of its parts' results."""
+"""The outcome of a batch, inline or of a job: one type for all of a batch, and one merge of its parts' results."""
 
 from __future__ import annotations
 

@@ -81,7 +81,7 @@ class Redaction:
         shown: Mapping[str, str | None] | None = None,
         provided: Iterable[str] = (),
     ) -> Self:
-        """Collect the secrets of a given config, of which `shown` hides some, and values `provided` for it."""
+        """Collect the secrets of a given config, those that `shown` hides, and values `provided` for it."""
         secret = {key for key in config if looks_secret(key) or (shown is not None and shown.get(key) == HIDDEN)}
         plain = [value for key, value in config.items() if key not in secret and _NAME_LIST.fullmatch(value)]
         return cls([*secrets_of(config, shown), *provided], plain, {key for key in secret if not looks_secret(key)})

@@ -124,7 +124,7 @@ class RepeatedLines(logging.Filter):
                 self._emit(summary)
 
     def _counts(self, key: int, most: int, now: float) -> _Seen | None:
-        """Count a line; return the kind of which it was left out, None if it is written."""
+        """Count a line; return its kind if it is left out, None if it is written."""
         seen = self._seen.get(key)
         if seen is None:
             seen = self._seen[key] = _Seen(now, now)

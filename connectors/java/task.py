@@ -1,8 +1,8 @@
 """A source task that runs in the Java host: its records arrive in whole batches, and leave as `Records`.
 
 A polled batch is kept until Kafka has all of it, because Java's `poll` returns no record twice; what a failed attempt
-left of it is planned again. Rows have numbers as offsets: the host keeps the records, and says which offsets of which
-source partitions to store once a row is reached (Invariant 5).
+left of it is planned again. Rows have numbers as offsets: the host keeps the records, and names the source partitions
+and offsets to store once a row is reached (Invariant 5).
 """
 
 from __future__ import annotations

@@ -24,7 +24,7 @@ _ADVICE: Final = (
 
 
 class NamePattern:
-    """The expressions of a setting, one of which has to match a whole name; none matches nothing."""
+    """The expressions of a setting: one has to match a whole name; none matches nothing."""
 
     def __init__(self, setting: str, expressions: Sequence[str]) -> None:
         """Errors: ConfigError that names the setting."""

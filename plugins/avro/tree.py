@@ -1,7 +1,7 @@
 """Avro schemas as trees, and the settings that apply to them.
 
 A *tree* is an Avro schema in JSON's types. Every named type has its full name (`a.b.C`, no `namespace`) and is written
-out wherever it is used. `schema_text` returns the usual form, with members in the order of Java's Avro library, because
+out at each use. `schema_text` returns the usual form, with members in the order of Java's Avro library, because
 a registry takes another order of properties for another schema.
 
 Decided: two types with the same name and different shapes are an error (`Can't redefine: …`), as in Java, because a

@@ -1,7 +1,7 @@
 """Connect's values to Avro's unions; Column expressions.
 
-A struct that represents a union has a field for each branch, of which at most one is set. Any other value goes to the
-first branch of its own type, or else to the first branch that can hold it.
+A struct that represents a union has a field for each branch; at most one is set. Any other value goes to the first
+branch of its own type, or else to the first branch that can hold it.
 """
 
 from __future__ import annotations

@@ -56,7 +56,7 @@ def loaded(reference: str) -> Callable[..., Any]:
 
 
 def home_of(function: Callable[..., Any]) -> str:
-    """Return the module that defines a function, wherever it was found; for a partial that of its function."""
+    """Return the module that defines a function, not the one that imports it; for a partial its function's."""
     while isinstance(function, partial):
         function = function.func
     return str(getattr(function, "__module__", None) or type(function).__module__)

@@ -6,8 +6,8 @@ worker signed the request; it writes the line all the same, because otherwise a 
 things unseen.
 
 Decided: off by default, because an unconfigured worker logs each change already (`rest.access.log`), and Apache's has
-no such log; loses: whoever must account for changes has to switch it on.
-Decided: log levels do not silence it, because whoever may set levels could change things unseen; loses: only
+no such log; loses: operators who must account for changes have to switch it on.
+Decided: log levels do not silence it, because users who may set levels could change things unseen; loses: only
 `rest.audit.log=none` and a restart switch it off.
 Decided: failed requests are written, too, with the requested difference, because a request that timed out may still
 take effect; loses: the status must be read with the line.

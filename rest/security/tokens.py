@@ -15,7 +15,7 @@ from headrace.rest.security.principal import Principal
 from headrace.rest.security.refusals import Refused
 
 _ALGORITHMS: Final = ("RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA")
-"""Algorithms with public keys: with others, such as HS256, whoever can check tokens can make them."""
+"""Algorithms with public keys: with others, such as HS256, a worker that checks tokens could make them."""
 _LONGEST: Final = 16 << 10
 
 

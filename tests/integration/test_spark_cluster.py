@@ -331,7 +331,7 @@ def test_executors_come_and_go_by_dynamic_allocation(
 def test_executors_that_cannot_start_are_told_of_with_the_reason(
     cluster: SparkCluster, broker_process: Broker, tmp_path: Path
 ) -> None:
-    """The master removes such an application, of which Spark's errors say only that it is stopped."""
+    """The master removes such an application; Spark's errors say only that it is stopped."""
     settings = {**cluster.settings(), "spark.ui.enabled": "false", "spark.executorEnv.JAVA_HOME": "/nonexistent"}
     why = 'Cannot run program "/nonexistent/bin/java": error=2, No such file or directory'
     with WorkerProcess(tmp_path, broker_process.bootstrap_servers, settings=settings) as worker:

@@ -37,7 +37,7 @@ SHIPPED = Plugins.shipped()
 
 
 class Lines(FileStreamSourceTask):
-    """Lines, of whose task nothing but the topic is known."""
+    """Lines of a task with nothing but a topic."""
 
     def __init__(self, topic: str) -> None:
         self._topic = topic

@@ -42,7 +42,7 @@ ELSEWHERE: Final[Mapping[str, Set[str]]] = {
     "connectors/jdbc/dialects/mariadb/dialect.py": {"_sock"},
     "plugins/gated_http.py": {"_network_backend", "_pool"},
 }
-"""Of packages of which only one module knows a private name: hdfs, PyMySQL, httpcore."""
+"""Packages with private names in one module only: hdfs, PyMySQL, httpcore."""
 
 INTERNAL: Final[Mapping[str, tuple[str, ...]]] = {
     "pyspark.errors.exceptions": SPARK,

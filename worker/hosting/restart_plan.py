@@ -14,7 +14,7 @@ from headrace.worker.storage.statuses import StatusStore
 def restart_plan(
     statuses: StatusStore, name: str, tasks: Iterable[TaskId], include_tasks: bool, only_failed: bool
 ) -> ConnectorsAndTasks:
-    """The connector and the tasks to restart, wherever they run."""
+    """The connector and the tasks to restart, on any worker."""
     connector = statuses.get(name)
     restart = not only_failed or (connector is not None and connector.state is State.FAILED)
     known = statuses.tasks(name) if include_tasks else {}

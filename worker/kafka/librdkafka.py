@@ -351,7 +351,7 @@ class Producer:
         _c["oauthbearer_set_token_failure"](self._client, why.encode())
 
     def _note_deliveries(self, event: int) -> None:
-        """Note one event: records of one partition sent together, all of which arrived or none.
+        """Note one event: records of one partition sent together; all arrived, or none.
 
         librdkafka counts their offsets up from the broker's for the first, even if the broker gave none.
         """

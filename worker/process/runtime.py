@@ -1,4 +1,4 @@
-"""The parts of which a process has one, for the one or several workers that it runs."""
+"""The parts that a process has once, shared by its one or several workers."""
 
 from __future__ import annotations
 

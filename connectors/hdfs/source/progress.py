@@ -131,7 +131,7 @@ class Progress:
         return {piece.bounds for _, piece in self.of(file)}
 
     def unfinished(self) -> list[str]:
-        """The files of several pieces, some of which are in no slot yet."""
+        """The files of several pieces with some pieces in no slot yet."""
         return [file for file, found in self._by_file.items() if len(found) < found[0][1].pieces and self._counts(file)]
 
     def free(self) -> list[int]:

@@ -119,7 +119,7 @@ def _bounded(batches: Iterator[pa.RecordBatch], piece: Piece) -> Iterator[pa.Rec
 
 
 def _rows(batch: pa.RecordBatch, after: Piece, schema: Schema | None) -> pa.RecordBatch:
-    """The rows with their offsets, the last of which is `after`."""
+    """The rows with their offsets; the last row's is `after`."""
     count = batch.num_rows
     offsets = [_same(value, count) for value in after.stored().values()]
     offsets[1] = pa.array(np.arange(after.rows - count + 1, after.rows + 1))

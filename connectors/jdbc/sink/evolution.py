@@ -253,7 +253,7 @@ class Tables:
 
 
 def _check_names(table: Table, names: Sequence[str], members: Sequence[str]) -> None:
-    """Refuses two fields of one column, only one of which could be written; a key is a member's own value."""
+    """Refuses two fields of one column, since only one could be written; a key is a member's own value."""
     taken: dict[str, str] = {}
     for number, name in enumerate((*names, *members)):
         column = table.column(name)

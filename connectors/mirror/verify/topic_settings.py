@@ -19,7 +19,7 @@ def differing(source: Entries, target: Entries, properties: ConfigPropertyFilter
 
 
 def value(settings: Entries, name: str) -> str:
-    """The value of a topic's setting, whoever has set it; empty if unknown."""
+    """The value of a topic's setting, its own or the broker's; empty if unknown."""
     return (settings[name].value or "") if name in settings else ""
 
 
