@@ -34,7 +34,7 @@ _SUN_KEY_PROTECTOR: Final = bytes.fromhex("060a2b060104012a02110101")
 _KEY: Final = re.compile(r"-----BEGIN ([A-Z0-9 ]*)PRIVATE KEY-----.*?-----END \1PRIVATE KEY-----\n?", re.DOTALL)
 
 
-class StoreError(ValueError):
+class KeyStoreError(ValueError):
     """A store that cannot be read; its text is the reason."""
 
 
@@ -76,7 +76,7 @@ def trusted(data: bytes, password: str | None) -> str:
         store = _pkcs12(data, password)
         found = [each.certificate for each in (store.cert, *store.additional_certs) if each is not None]
     if not found:
-        raise StoreError("there is no certificate in it")
+        raise KeyStoreError("there is no certificate in it")
     return _certificates(found)
 
 
@@ -88,7 +88,7 @@ def identity(data: bytes, password: str | None, key_password: str | None = None)
     else:
         store = _pkcs12(data, password)
         if store.key is None or store.cert is None:
-            raise StoreError("it has no key with a certificate")
+            raise KeyStoreError("it has no key with a certificate")
         key, chain = store.key, [store.cert.certificate, *(each.certificate for each in store.additional_certs)]
     text = key.private_bytes(_PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
     return Identity(text.decode(), _certificates(chain))
@@ -107,7 +107,7 @@ def load_identity(context: ssl.SSLContext, text: str, password: str | None) -> N
             # Without a password OpenSSL would prompt on the terminal.
             context.load_cert_chain(file.name, password=password or "")
         except (ssl.SSLError, ValueError, OSError):
-            raise StoreError("the key cannot be read, or does not fit its certificate") from None
+            raise KeyStoreError("the key cannot be read, or does not fit its certificate") from None
 
 
 def _encrypted(text: str, key: str) -> tuple[str, str]:
@@ -117,7 +117,7 @@ def _encrypted(text: str, key: str) -> tuple[str, str]:
     try:
         made = serialization.load_pem_private_key(key.encode(), None)
     except (ValueError, TypeError):
-        raise StoreError("the key cannot be read") from None
+        raise KeyStoreError("the key cannot be read") from None
     return text.replace(key, made.private_bytes(_PEM, serialization.PrivateFormat.PKCS8, locked).decode()), once
 
 
@@ -139,7 +139,7 @@ def _pkcs12(data: bytes, password: str | None) -> pkcs12.PKCS12KeyAndCertificate
     try:
         return pkcs12.load_pkcs12(data, password.encode() if password else None)
     except ValueError:
-        raise StoreError("its password is wrong, or the file is not complete") from None
+        raise KeyStoreError("its password is wrong, or the file is not complete") from None
 
 
 def _jks_entries(data: bytes, password: str | None) -> Iterator[tuple[bytes | None, list[x509.Certificate]]]:
@@ -147,7 +147,7 @@ def _jks_entries(data: bytes, password: str | None) -> Iterator[tuple[bytes | No
     body, checksum = data[:-_DIGEST_BYTES], data[-_DIGEST_BYTES:]
     # As in Java a trust store may be read without its password, and is then not checked.
     if password and _sha1(_utf16(password), _WHITENER, body) != checksum:
-        raise StoreError("its password is wrong, or the file is not complete")
+        raise KeyStoreError("its password is wrong, or the file is not complete")
     try:
         _, version, count = _JKS_START.unpack_from(body)
         fields = _Fields(body, _JKS_START.size)
@@ -163,20 +163,22 @@ def _jks_entries(data: bytes, password: str | None) -> Iterator[tuple[bytes | No
                 chain.append(x509.load_der_x509_certificate(fields.sized(4)))
             yield key, chain
     except (struct.error, ValueError):
-        raise StoreError("the file is not complete, or has entries other than keys and certificates") from None
+        raise KeyStoreError("the file is not complete, or has entries other than keys and certificates") from None
 
 
 def _jks_key(data: bytes, password: str | None, key_password: str) -> tuple[PrivateKeyTypes, list[x509.Certificate]]:
     found = next(((key, chain) for key, chain in _jks_entries(data, password) if key is not None), None)
     if found is None:
-        raise StoreError("it has no key with a certificate")
+        raise KeyStoreError("it has no key with a certificate")
     encrypted, chain = found
     if _SUN_KEY_PROTECTOR not in encrypted[:32]:
-        raise StoreError("its key is encrypted as in JCEKS stores: convert it to PKCS12 with keytool -importkeystore")
+        raise KeyStoreError(
+            "its key is encrypted as in JCEKS stores: convert it to PKCS12 with keytool -importkeystore"
+        )
     try:
         return serialization.load_der_private_key(_decrypted(encrypted, key_password), None), chain
     except (ValueError, TypeError):
-        raise StoreError("the password of its key is wrong: set ssl.key.password") from None
+        raise KeyStoreError("the password of its key is wrong: set ssl.key.password") from None
 
 
 def _decrypted(encrypted: bytes, password: str) -> bytes:

@@ -1,7 +1,7 @@
 """Config providers, the sources of variables' values: their contract and Apache's three.
 
-Providers are plugins, found by class name. `variables.py` explains variables; `plugins/discovery.py` explains how a
-third party declares a provider.
+Providers are plugins, found by class name. `variables.py` explains variables; `plugins/interop/discovery.py`
+explains how a third party declares a provider.
 """
 
 from __future__ import annotations

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, Final, NoReturn, Self
 
 from headrace.config.files import read_file
-from headrace.config.key_stores import StoreError, StoreFormat, identity, load_identity, pem, store_format, trusted
+from headrace.config.key_stores import KeyStoreError, StoreFormat, identity, load_identity, pem, store_format, trusted
 from headrace.config.problems import ConfigError, Problem
 from headrace.config.settings import Password
 
@@ -154,7 +154,7 @@ class TlsSettings:
         data = self._read("ssl.truststore.location", location)
         try:
             return trusted(data, self._secret("ssl.truststore.password"))
-        except StoreError as error:
+        except KeyStoreError as error:
             self._refuse_store("ssl.truststore", error, location)
 
     def _own(self) -> tuple[str, str, str | None] | None:
@@ -171,14 +171,14 @@ class TlsSettings:
             return "ssl.keystore.location", data.decode("utf-8", "replace"), password
         try:
             found = identity(data, self._secret("ssl.keystore.password"), password)
-        except StoreError as error:
+        except KeyStoreError as error:
             self._refuse_store("ssl.keystore", error, location)
         return "ssl.keystore.location", found.key + found.chain, None
 
     def _load(self, context: ssl.SSLContext, key: str, text: str, password: str | None) -> None:
         try:
             load_identity(context, text, password)
-        except StoreError as error:
+        except KeyStoreError as error:
             remedy = f"Check that it is a private key with its certificate, and {self._prefix}ssl.key.password."
             self._refuse(key, f"It cannot be taken: {error}.", remedy)
 
@@ -192,7 +192,7 @@ class TlsSettings:
             self._refuse(key, "Its format is not known.", "Name a PEM, PKCS12 or JKS store.", location)
         return data
 
-    def _refuse_store(self, store: str, error: StoreError, location: str) -> NoReturn:
+    def _refuse_store(self, store: str, error: KeyStoreError, location: str) -> NoReturn:
         remedy = f"Check {self._prefix}{store}.password, and that the file is complete."
         self._refuse(f"{store}.location", f"The store cannot be opened: {error}.", remedy, location)
 

@@ -45,7 +45,7 @@ def variables_in(value: str) -> Iterator[Variable]:
 
 
 @dataclass(frozen=True)
-class Found:
+class FoundValues:
     """The values of a config's variables."""
 
     values: Mapping[str, str] = field(default_factory=dict, repr=False)
@@ -102,7 +102,7 @@ class Variables:
         """The config for plugins; variables of unknown providers and keys stay. Errors: UnresolvedError."""
         return self.look_up(config).into(config)
 
-    def look_up(self, config: Mapping[str, str]) -> Found:
+    def look_up(self, config: Mapping[str, str]) -> FoundValues:
         """The present values of a config's variables; one call per provider and path. Errors: UnresolvedError."""
         asked: dict[tuple[str, str], list[Variable]] = defaultdict(list)
         for value in config.values():
@@ -117,11 +117,11 @@ class Variables:
         if values:
             self._heard(values.values())
             self._remember(values)
-        return Found(values, min(times, default=None))
+        return FoundValues(values, min(times, default=None))
 
     def last(self, config: Mapping[str, str]) -> dict[str, str]:
         """The config with the values found last; calls no provider, so variables not seen before stay."""
-        return Found(self._last).into(config) if self._last else dict(config)
+        return FoundValues(self._last).into(config) if self._last else dict(config)
 
     def found_last(self, config: Mapping[str, str]) -> list[str]:
         """The values found last for the variables in the config."""

@@ -11,7 +11,7 @@ from headrace import CONNECT_VERSION
 from headrace.config.settings import Settings
 from headrace.converters.settings import CONVERTER_TYPE
 from headrace.plugins.contracts import Converter, Decoded
-from headrace.plugins.java.class_names import class_of_json
+from headrace.plugins.interop.java.class_names import class_of_json
 from headrace.plugins.schema import OPTIONAL_BYTES, Schema, SchemaType
 
 _OBJECTS: Final = "ByteArrayConverter is not compatible with objects of type class "

@@ -13,7 +13,7 @@ from pyspark.sql import functions as F
 from headrace import CONNECT_VERSION
 from headrace.config.settings import Settings
 from headrace.plugins.contracts import Decoded, HeaderConverter
-from headrace.plugins.java.values import values_text
+from headrace.plugins.interop.java.values import values_text
 from headrace.plugins.schema import Schema
 
 

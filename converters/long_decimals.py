@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from headrace.plugins.avro.tree import PRECISION
+from headrace.plugins.interop.avro.tree import PRECISION
 from headrace.plugins.schema import DECIMAL, MOST_DIGITS, Schema, SchemaType, logical, scale
 
 _SHOWN: Final = 5

@@ -17,7 +17,7 @@ from headrace import CONNECT_VERSION
 from headrace.config.settings import Settings
 from headrace.converters.settings import CONVERTER_TYPE
 from headrace.plugins.contracts import Converter, Decoded
-from headrace.plugins.java.class_names import class_of, class_of_json
+from headrace.plugins.interop.java.class_names import class_of, class_of_json
 from headrace.plugins.schema import Schema, SchemaType, logical, spark_type
 
 

@@ -13,7 +13,7 @@ from headrace.config.problems import ConfigError
 from headrace.config.settings import Importance, Problem, Setting, Settings, Type, Width
 from headrace.converters.settings import CONVERTER_TYPE
 from headrace.plugins.contracts import Converter, Decoded
-from headrace.plugins.java.text import java_text
+from headrace.plugins.java_text import java_text
 from headrace.plugins.schema import OPTIONAL_STRING, Schema
 
 _ENCODINGS: Final = {

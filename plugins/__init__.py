@@ -1,5 +1,5 @@
 """The door for plugin authors: begin with `contracts`, then `records` and `schema`; test a plugin with `testkit`.
 
-`discovery` finds plugins. `transforms/` has the built-in ones, `conversion/` applies converters to batches, and `java/`
-and `catalyst/` serve the built-in ones.
+The file connectors (`connectors/file/`) are made of this and of settings alone. `transforms/` has the built-in
+transforms, `interop/` what the worker and the shipped plugins share.
 """

@@ -36,6 +36,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
 from headrace.config.kafka.client_config import ClientConfig
+from headrace.config.plugin_path import NO_JAVA_STAGE, JavaStage
 from headrace.config.providers import ConfigProvider, Provided
 from headrace.config.settings import Problem, Settings
 from headrace.plugins.errors import (
@@ -46,7 +47,6 @@ from headrace.plugins.errors import (
     RetriableError,
     StoppedError,
 )
-from headrace.plugins.jars import NO_JAVA_STAGE, JavaStage
 from headrace.plugins.offsets import (
     Deliveries,
     Delivery,

@@ -12,17 +12,19 @@ from starlette.types import ASGIApp
 from headrace import CONNECT_VERSION
 from headrace.config.worker.login_settings import PRINCIPAL_SECRET
 from headrace.config.worker.settings import BODY_BOUND, KAFKA_AWAY, header_rules
-from headrace.rest import admin, connectors, documents, errors, forwarding, plugins, worker
-from headrace.rest import metrics as metrics_routes
-from headrace.rest.guard import Guard, own_hosts
-from headrace.rest.layers import AccessLog, AddedHeaders, RawPaths
-from headrace.rest.masking import Masking
-from headrace.rest.request_bodies import BoundedBodies
+from headrace.rest import forwarding
+from headrace.rest.http import errors
+from headrace.rest.http.guard import Guard, own_hosts
+from headrace.rest.http.layers import AccessLog, AddedHeaders, RawPaths
+from headrace.rest.http.masking import Masking
+from headrace.rest.http.request_bodies import BoundedBodies
+from headrace.rest.routes import admin, connectors, documents, plugins, worker
+from headrace.rest.routes import metrics as metrics_routes
 from headrace.rest.security.access import ADMIN_UNLESS_DECLARED
 from headrace.rest.security.audit import AuditLayer, AuditLog
-from headrace.rest.security.entrance import OPEN, Entrance
+from headrace.rest.security.auth_layer import OPEN, AuthLayer
 from headrace.rest.security.forwarded import FindKey, bound, is_from_worker
-from headrace.rest.security.login import Login, is_internal
+from headrace.rest.security.login import LoginLayer, is_internal
 from headrace.rest.security.rights import rights_of
 from headrace.worker.herder.api import Herder
 from headrace.worker.herder.metrics import WorkerMetrics
@@ -38,7 +40,7 @@ def app(
     metrics: WorkerMetrics,
     settings: Mapping[str, Any],
     client: RestClient | None = None,
-    entrance: Entrance = OPEN,
+    auth_layer: AuthLayer = OPEN,
 ) -> ASGIApp:
     """The API of this herder; `settings` are the worker's, parsed.
 
@@ -46,8 +48,8 @@ def app(
     `admin.listeners` is set, which gives it its own listeners or, if empty, switches it off.
     """
     shared = settings.get("admin.listeners") is None
-    routers = (*_ROUTERS, *([admin.router] if shared else []), *entrance.added.routers)
-    return _app(herder, metrics, settings, routers, client, entrance)
+    routers = (*_ROUTERS, *([admin.router] if shared else []), *auth_layer.added.routers)
+    return _app(herder, metrics, settings, routers, client, auth_layer)
 
 
 def admin_app(
@@ -55,10 +57,10 @@ def admin_app(
     metrics: WorkerMetrics,
     settings: Mapping[str, Any],
     client: RestClient | None = None,
-    entrance: Entrance = OPEN,
+    auth_layer: AuthLayer = OPEN,
 ) -> ASGIApp:
     """The API on `admin.listeners`: /admin, /metrics and the OpenAPI document."""
-    return _app(herder, metrics, settings, (admin.router, metrics_routes.router, documents.router), client, entrance)
+    return _app(herder, metrics, settings, (admin.router, metrics_routes.router, documents.router), client, auth_layer)
 
 
 def _app(
@@ -67,7 +69,7 @@ def _app(
     settings: Mapping[str, Any],
     routers: Sequence[APIRouter],
     client: RestClient | None,
-    entrance: Entrance,
+    auth_layer: AuthLayer,
 ) -> ASGIApp:
     # Handlers are plain functions, run in a thread pool: one that waits for the herder blocks no other.
     api = FastAPI(
@@ -80,7 +82,7 @@ def _app(
     api.state.metrics = metrics
     api.state.kafka_away_s = settings.get(KAFKA_AWAY.name, KAFKA_AWAY.default) / 1000
     api.state.masking = Masking(herder, bool(settings.get("rest.mask.secrets")))
-    return assembled(api, routers, settings, client, entrance, lambda: herder.session_key)
+    return assembled(api, routers, settings, client, auth_layer, lambda: herder.session_key)
 
 
 def assembled(
@@ -88,7 +90,7 @@ def assembled(
     routers: Sequence[APIRouter],
     settings: Mapping[str, Any],
     client: RestClient | None,
-    entrance: Entrance = OPEN,
+    auth_layer: AuthLayer = OPEN,
     find_key: FindKey = lambda: None,
 ) -> ASGIApp:
     """The API with these routes, Connect's errors, and the layers for these settings; `client` forwards.
@@ -106,12 +108,12 @@ def assembled(
     around: ASGIApp = BoundedBodies(
         RawPaths(api),
         settings.get(BODY_BOUND.name, BODY_BOUND.default),
-        all_bodies=entrance.bodies,
+        all_bodies=auth_layer.bodies,
         is_known=lambda scope: not is_internal(scope) or is_from_worker(scope, find_key),
     )
-    if entrance.ways is not None:
-        around = Login(around, entrance.ways, of_principals)
-    for layer in entrance.added.layers:
+    if auth_layer.authenticators is not None:
+        around = LoginLayer(around, auth_layer.authenticators, of_principals)
+    for layer in auth_layer.added.layers:
         around = layer(around)
     origins = _split(settings.get("access.control.allow.origin") or "")
     if origins:

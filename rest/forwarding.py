@@ -14,11 +14,11 @@ from fastapi import FastAPI, Request
 from fastapi.responses import Response
 from starlette.concurrency import run_in_threadpool
 
-from headrace.rest import errors
-from headrace.rest.requests import own_url
+from headrace.rest.http import errors
+from headrace.rest.http.requests import own_url
+from headrace.rest.routes.unknown_settings import UNREAD_HEADER
 from headrace.rest.security.forwarded import FindKey, headers_for, key_to_sign
 from headrace.rest.security.principal import ANONYMOUS, principal_of
-from headrace.rest.unread import UNREAD_HEADER
 from headrace.worker.errors import ConnectError, Elsewhere
 
 if TYPE_CHECKING:

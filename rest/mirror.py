@@ -15,16 +15,16 @@ from starlette.types import ASGIApp
 
 from headrace.config.worker.listeners import Listener
 from headrace.config.worker.mirror_maker import MirrorMakerConfig
-from headrace.rest import documented
-from headrace.rest import metrics as metrics_routes
 from headrace.rest.app import assembled
-from headrace.rest.bodies import FlowsHealth, UnhealthyTask, WorkerHealth, json_answer
 from headrace.rest.connections import ConnectionLimits
-from headrace.rest.requests import SignedRequest, speaks_json, task_configs_of
+from headrace.rest.http import documented
+from headrace.rest.http.bodies import FlowsHealth, WorkerHealth, json_answer
+from headrace.rest.http.requests import SignedRequest, speaks_json, task_configs_of
+from headrace.rest.routes import metrics as metrics_routes
+from headrace.rest.routes.worker import HEALTH_STATUS, unhealthy_tasks
 from headrace.rest.security.access import NEEDS_NOTHING, AccessOf
-from headrace.rest.security.entrance import OPEN, Entrance
+from headrace.rest.security.auth_layer import OPEN, AuthLayer
 from headrace.rest.server import HttpServer
-from headrace.rest.worker import HEALTH_STATUS
 from headrace.worker.herder.api import Herder
 from headrace.worker.herder.flows import Flows
 from headrace.worker.herder.rest_client import RestClient
@@ -63,7 +63,7 @@ def health(flows: FlowsOf, access: AccessOf) -> Response:
         flow: WorkerHealth(
             status=one.status,
             message=one.message,
-            unhealthy_tasks=UnhealthyTask.visible(metrics[flow].stuck(), access),
+            unhealthy_tasks=unhealthy_tasks(metrics[flow], access),
         )
         for flow, one in flows.health().items()
     }
@@ -84,12 +84,12 @@ def fence_zombies(name: str, request: SignedRequest, herder: HerderOfFlow) -> Re
     return Response(status_code=204)
 
 
-def app(flows: Flows, settings: Mapping[str, Any], client: RestClient | None, entrance: Entrance = OPEN) -> ASGIApp:
+def app(flows: Flows, settings: Mapping[str, Any], client: RestClient | None, auth_layer: AuthLayer = OPEN) -> ASGIApp:
     """The API of a process; with `client`, which forwards requests, it answers other processes, too."""
     api = FastAPI(title="Headrace: a MirrorMaker process", openapi_url=None, redirect_slashes=False)
     api.state.flows = api.state.metrics = flows
-    routers = [_health, metrics_routes.router, *([_internal] if client is not None else []), *entrance.added.routers]
-    return assembled(api, routers, settings, client, entrance)
+    routers = [_health, metrics_routes.router, *([_internal] if client is not None else []), *auth_layer.added.routers]
+    return assembled(api, routers, settings, client, auth_layer)
 
 
 class MirrorService:
@@ -98,7 +98,7 @@ class MirrorService:
     def __init__(self, config: MirrorMakerConfig) -> None:
         """Binds all listeners. Errors: ConfigError if one cannot be bound."""
         self._settings = config.values
-        self._entrance = Entrance.of(config.values, config.originals, os.environ)
+        self._entrance = AuthLayer.of(config.values, config.originals, os.environ)
         limits = ConnectionLimits(config["rest.max.connections"])
         self._server = HttpServer(config.listeners(), limits=limits, tls=config.listeners_tls())
 

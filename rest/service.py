@@ -16,7 +16,7 @@ from headrace.config.worker.config import WorkerConfig
 from headrace.config.worker.listeners import Listener
 from headrace.config.worker.rest_tls import ADMIN_LISTENERS, LISTENERS, tls_settings
 from headrace.rest.connections import ConnectionLimits
-from headrace.rest.security.entrance import Entrance
+from headrace.rest.security.auth_layer import AuthLayer
 from headrace.rest.server import HttpServer
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ class RestService:
     def __init__(self, config: WorkerConfig) -> None:
         """Binds all listeners. Errors: ConfigError if one cannot be bound, or if the login cannot be set up."""
         self._settings = config.values
-        self._entrance = Entrance.of(config.values, config.originals, os.environ)
+        self._entrance = AuthLayer.of(config.values, config.originals, os.environ)
         limits = ConnectionLimits(config["rest.max.connections"])
         tls, admin_tls = config.listeners_tls(), config.listeners_tls(ADMIN_LISTENERS)
         self._server = HttpServer(config.listeners(), limits=limits, tls=tls)

@@ -81,12 +81,12 @@ def engine() -> Iterator[Spark]:
 @pytest.fixture
 def shared(engine: Spark) -> Iterator[Engine]:
     """What tasks of a worker share; one test's programs."""
-    from headrace.worker.engine.admission import Admission
     from headrace.worker.engine.inline import ProjectionPool
     from headrace.worker.engine.programs import Engine
+    from headrace.worker.engine.quota import Quota
 
     pool = ProjectionPool(engine, lanes=1)
-    yield Engine(pool, Admission(1), Admission(1 << 20))
+    yield Engine(pool, Quota(1), Quota(1 << 20))
     pool.stop()
 
 

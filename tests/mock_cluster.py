@@ -8,7 +8,7 @@ from typing import Final
 
 from confluent_kafka import Consumer, cimpl
 
-from headrace.plugins.kafka.librdkafka_internals import handle_of
+from headrace.plugins.interop.kafka.librdkafka_internals import handle_of
 
 _library: Final = ctypes.CDLL(cimpl.__file__)
 _library.rd_kafka_handle_mock_cluster.restype = ctypes.c_void_p

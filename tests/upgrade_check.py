@@ -26,7 +26,12 @@ ROOT: Final = Path(__file__).parents[1]
 HOME: Final = jars.cache_dir() / "upgrade-check"
 PACKAGES: Final = ("pyspark", "confluent-kafka", "kafka-python", "jpype1")
 TESTS: Final = (
-    *("tests/unit/worker/engine", "tests/unit/worker/group", "tests/unit/worker/kafka", "tests/unit/plugins/kafka"),
+    *(
+        "tests/unit/worker/engine",
+        "tests/unit/worker/group",
+        "tests/unit/worker/kafka",
+        "tests/unit/plugins/interop/kafka",
+    ),
     *("tests/unit/connectors/java", "tests/unit/connectors/mirror", "tests/spark"),
     *("tests/integration/test_group.py", "tests/integration/test_mirror_topics.py"),
     *("tests/integration/test_java_sources.py", "tests/integration/test_java_sinks.py"),

@@ -1,6 +1,6 @@
 """The worker, which runs connectors, from the floor up.
 
-machine, kafka, engine, group, embedded → storage, deadletters → pipeline, hosting → tasks → herder → cli → process.
-Begin with a batch at `pipeline/source.py` and `pipeline/sink.py`, with a decision at `herder/api.py`, with a start at
-`process/`. The modules beside the rooms hold the words that every room speaks.
+logging, machine, kafka, engine, group, embedded → storage, deadletters → pipeline, hosting → tasks → herder → cli →
+process. Begin with a batch at `pipeline/source.py` and `pipeline/sink.py`, with a decision at `herder/api.py`, with
+a start at `process/`. The modules beside the rooms hold the words that every room speaks.
 """

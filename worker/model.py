@@ -8,7 +8,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 
 if TYPE_CHECKING:
-    from headrace.config.connector.unread import Unread
+    from headrace.config.connector.unknown_settings import UnknownSetting
 
 Config = Mapping[str, str | None]
 """A connector's configuration as an operator gave it; a null value counts as absent."""
@@ -74,7 +74,7 @@ class ConnectorInfo:
     tasks: Sequence[TaskId]
     type: str
     """`source`, `sink`, or `unknown` if this worker does not know its class."""
-    unread: Sequence[Unread] = ()
+    unread: Sequence[UnknownSetting] = ()
     """The settings that nothing reads; empty unless the config was just given."""
 
 

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from headrace.config.connector.config import framework_settings
 from headrace.config.connector.enrichment import PluginClass
-from headrace.config.connector.unread import Unread
+from headrace.config.connector.unknown_settings import UnknownSetting
 from headrace.config.problems import Problem
 from headrace.config.settings import Settings, SettingValue
 
@@ -18,7 +18,7 @@ _TAIL: Final = (
 
 
 @dataclass
-class Part:
+class ValidatedSide:
     """The settings of one part (framework and connector, a converter, overrides), and its values by name."""
 
     settings: Settings
@@ -41,8 +41,8 @@ class Validation:
     """The result of a validation."""
 
     name: str
-    parts: Sequence[Part] = field(repr=False)
-    unread: Sequence[Unread] = ()
+    parts: Sequence[ValidatedSide] = field(repr=False)
+    unread: Sequence[UnknownSetting] = ()
     """The first settings that nothing reads."""
 
     @property
@@ -83,7 +83,7 @@ class Validation:
         return {"name": self.name, "error_count": self.error_count, "groups": list(groups), "configs": configs}
 
 
-def _entries(part: Part) -> list[tuple[str, SettingValue]]:
+def _entries(part: ValidatedSide) -> list[tuple[str, SettingValue]]:
     """The part's values; for framework and connector undeclared ones come first, else last."""
     defined = [(setting.name, part.values[setting.name]) for setting in part.settings if setting.name in part.values]
     rest = [(name, value) for name, value in part.values.items() if name not in part.settings]

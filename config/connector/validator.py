@@ -28,8 +28,8 @@ from headrace.config.connector.java_stage import split_chain
 from headrace.config.connector.plugin_versions import of_version
 from headrace.config.connector.removed_settings import removed_settings
 from headrace.config.connector.settings import CONNECTOR
-from headrace.config.connector.unread import unread
-from headrace.config.connector.validation import Part, Validation
+from headrace.config.connector.unknown_settings import unknown_settings
+from headrace.config.connector.validation import ValidatedSide, Validation
 from headrace.config.kafka.client_config import SETTINGS
 from headrace.config.problems import ConfigError, Problem
 from headrace.config.settings import Settings, SettingValue, Type
@@ -76,10 +76,10 @@ class ConnectorValidator:
             return Validation(name, [self._wrong_version(latest, config)])
         return _Check(self._plugins, self._worker, self._exactly_once, config, latest, plugin).outcome()
 
-    def _wrong_version(self, latest: PluginClass, config: Mapping[str, str | None]) -> Part:
+    def _wrong_version(self, latest: PluginClass, config: Mapping[str, str | None]) -> ValidatedSide:
         objection = version_objection(self._plugins, latest, config.get("connector.plugin.version"))
         settings = with_version(CONNECTOR, latest)
-        part = Part(settings, settings.validate(config, self._plugins.full_name), counts_messages=True)
+        part = ValidatedSide(settings, settings.validate(config, self._plugins.full_name), counts_messages=True)
         for key in ("connector.class", "connector.plugin.version"):
             part.add(key, config.get(key), objection or "")
         return part
@@ -121,10 +121,10 @@ class _Check:
             part = next((one for one in parts if problem.key in one.values), main)
             part.add(problem.key, self._config[problem.key], f"{problem.message} {problem.remedy}")
         declared = {setting.name: setting for part in parts for setting in part.settings}
-        useless = unread(self._plugin.kind, self._config, declared, removed, self._class_of)
+        useless = unknown_settings(self._plugin.kind, self._config, declared, removed, self._class_of)
         return Validation(self._config["connector.class"] or "", parts, list(islice(useless, _MOST_UNREAD)))
 
-    def _of_transforms(self, main: Part) -> Iterator[Problem]:
+    def _of_transforms(self, main: ValidatedSide) -> Iterator[Problem]:
         """Problems that transforms report, if each of their settings is right and the worker's are known."""
         if self._worker is None:
             return
@@ -151,7 +151,7 @@ class _Check:
         except ConfigError:
             return None
 
-    def _main(self) -> Part:
+    def _main(self) -> ValidatedSide:
         """The part of framework and connector; if both declare a name, the connector's counts."""
         worker = {} if self._worker is None else self._worker.originals
         framework = enriched(framework_settings(self._plugin.kind), self._config, self._plugins, worker, self._latest)
@@ -166,7 +166,7 @@ class _Check:
         else:
             self._check_exactly_once(values, connector)
         own: Settings = connector.settings
-        part = Part(
+        part = ValidatedSide(
             framework + own, values | own.validate(self._config, self._all_plugins.full_name), counts_messages=True
         )
         self._check_tasks_max(part.values["tasks.max"])
@@ -185,7 +185,7 @@ class _Check:
             part.add(problem.key, problem.value, problem.message)
         return part
 
-    def _refused_hosts(self, parts: Sequence[Part]) -> Iterable[Problem]:
+    def _refused_hosts(self, parts: Sequence[ValidatedSide]) -> Iterable[Problem]:
         """Hosts that `connector.allowed.hosts` refuses; resolves no names."""
         # A connector that tried to connect has reported its host already.
         said = {
@@ -224,7 +224,7 @@ class _Check:
             if text is not None:
                 boundary.errors.append(text)
 
-    def _overrides(self, main: Part) -> list[Part]:
+    def _overrides(self, main: ValidatedSide) -> list[ValidatedSide]:
         if self._plugin.kind == "sink":
             dead_letters = bool(main.values["errors.deadletterqueue.topic.name"].value)
             dead_letters = dead_letters or bool(self._config.get(RETRY_TOPIC))
@@ -237,17 +237,17 @@ class _Check:
         parts = [(used, self._override(kind)) for kind, used in kinds.items() if used or kind == "admin"]
         return [part for used, part in parts if used or part.error_count]
 
-    def _override(self, kind: str) -> Part:
+    def _override(self, kind: str) -> ValidatedSide:
         given, prefix = overrides(kind, self._config), PREFIXES[kind]
         settings = Settings(*(setting for setting in SETTINGS[kind] if setting.name in given)).prefixed(prefix)
         values = {prefix + key: SettingValue(prefix + key, value) for key, value in given.items()}
         judged = settings.validate({prefix + key: value for key, value in given.items()})
-        part = Part(settings, values | {key: SettingValue(key, value.value) for key, value in judged.items()})
+        part = ValidatedSide(settings, values | {key: SettingValue(key, value.value) for key, value in judged.items()})
         for problem in override_problems(kind, self._config, self._worker, self._opens_files):
             part.add(problem.key, None, problem.message)
         return part
 
-    def _converters(self, main: Part) -> list[Part]:
+    def _converters(self, main: ValidatedSide) -> list[ValidatedSide]:
         parts = []
         for kind in ("header", "key", "value"):
             key = f"{kind}.converter"
@@ -265,17 +265,17 @@ class _Check:
             parts.append(self._converter(kind, chosen, main))
         return parts
 
-    def _converter(self, kind: str, plugin: PluginClass, main: Part) -> Part:
+    def _converter(self, kind: str, plugin: PluginClass, main: ValidatedSide) -> ValidatedSide:
         prefix = f"{kind}.converter."
         try:
             loaded = plugin.load()
         except ConfigError as e:
             main.values[f"{kind}.converter"].errors.append(e.problems[0].message)
-            return Part(Settings(), {})
+            return ValidatedSide(Settings(), {})
         settings: Settings = loaded.settings
         props = {key.removeprefix(prefix): value for key, value in self._config.items() if key.startswith(prefix)}
         props.setdefault("converter.type", kind)
-        part = Part(settings, settings.validate(props, self._all_plugins.full_name))
+        part = ValidatedSide(settings, settings.validate(props, self._all_plugins.full_name))
         if self._opens_files and not part.error_count:
             for problem in self._asked(loaded, {key: value for key, value in props.items() if value is not None}):
                 text = invalid(prefix + problem.key, problem.value, f"{problem.message} {problem.remedy}")
@@ -283,7 +283,7 @@ class _Check:
         values = {prefix + name: value for name, value in part.values.items()}
         for name, value in values.items():
             value.name = name
-        return Part(settings.prefixed(prefix), values)
+        return ValidatedSide(settings.prefixed(prefix), values)
 
     def _asked(self, converter: type[Any], props: Mapping[str, str]) -> Sequence[Problem]:
         """Problems of a converter's config, reported by the converter or the server that it needs."""

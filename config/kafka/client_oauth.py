@@ -15,7 +15,7 @@ from typing import Any, Final
 from urllib.parse import quote_plus, urlsplit
 
 from headrace.config.files import is_readable, read_file
-from headrace.config.key_stores import StoreError, pem, trusted
+from headrace.config.key_stores import KeyStoreError, pem, trusted
 from headrace.config.problems import Problem
 from headrace.config.values import HIDDEN
 
@@ -185,7 +185,7 @@ def _authorities(options: Mapping[str, str], problems: list[Problem]) -> str | N
         return None
     try:
         return trusted(read_file(location), options.get("ssl.truststore.password"))
-    except (OSError, StoreError) as error:
+    except (OSError, KeyStoreError) as error:
         what = f"Its ssl.truststore.location {location} cannot be read: {error}."
         problems.append(Problem(_JAAS, HIDDEN, what, "Check the name of the store, and its password."))
         return None

@@ -15,7 +15,7 @@ from typing import Any, Final, NamedTuple
 from headrace.config.files import read_file
 from headrace.config.kafka import msk_iam
 from headrace.config.kafka.client_oauth import LOGIN_MODULE, OAuth, oauth
-from headrace.config.key_stores import StoreError, StoreFormat, identity, load_identity, pem, store_format, trusted
+from headrace.config.key_stores import KeyStoreError, StoreFormat, identity, load_identity, pem, store_format, trusted
 from headrace.config.problems import Problem
 from headrace.config.values import HIDDEN
 
@@ -97,7 +97,7 @@ class Login:
         return {"sasl.mechanism": self.mechanism, "sasl.username": self.username, "sasl.password": self.password}
 
     def kafka_python(self) -> dict[str, Any]:
-        """Keyword arguments of kafka-python; `plugins/kafka/tokens.py` adds the source of tokens."""
+        """Keyword arguments of kafka-python; `plugins/interop/kafka/tokens.py` adds the source of tokens."""
         if self.mechanism is None or self.is_by_token:
             return {} if self.mechanism is None else {"sasl_mechanism": self.mechanism}
         return {
@@ -265,7 +265,7 @@ def _store(
         types[f"ssl.{kind}.type"] = form
     try:
         taken(_Store(location, data, form, java.get(f"ssl.{kind}.password"), java.get("ssl.key.password")), keys)
-    except StoreError as e:
+    except KeyStoreError as e:
         remedy = f"Check ssl.{kind}.password, and that the file is complete."
         problems.append(Problem(key, location, f"The store cannot be opened: {e}.", remedy))
 

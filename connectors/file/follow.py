@@ -15,12 +15,13 @@ import time
 from collections.abc import Iterator
 from typing import Final
 
+from headrace.connectors.file.errors import FileError
 from headrace.connectors.file.lines import last_line_end
 from headrace.connectors.file.offsets import HEAD_BYTES, FileOffset, head_of, same_head
-from headrace.connectors.file.paths import FileError, open_allowed
 from headrace.connectors.file.reader import MAX_LINE_BYTES, OpenedFile, too_long
 from headrace.connectors.file.watch import FileWatch
 from headrace.plugins.contracts import Limit, RetriableError
+from headrace.plugins.path_bounds import open_allowed
 
 ROTATION_QUIET_S: Final = 1.0
 """A renamed file is left once it stood still for so long: its writer may reopen later than it was renamed."""

@@ -18,7 +18,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from headrace.connectors.file.paths import FileError
+from headrace.connectors.file.errors import FileError
 from headrace.plugins.contracts import SourceOffset
 
 FILENAME: Final = "filename"

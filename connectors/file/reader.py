@@ -11,10 +11,11 @@ from typing import Final
 import numpy as np
 import pyarrow as pa
 
+from headrace.connectors.file.errors import FileError
 from headrace.connectors.file.lines import Lines, split_lines
 from headrace.connectors.file.offsets import HEAD_BYTES, FileOffset, head_of, same_head
-from headrace.connectors.file.paths import FileError, open_allowed
 from headrace.plugins.contracts import RetriableError
+from headrace.plugins.path_bounds import open_allowed
 
 CHUNK_BYTES: Final = 1 << 20
 

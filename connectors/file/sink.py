@@ -12,7 +12,6 @@ from pyspark.sql import Column
 from pyspark.sql import functions as F
 
 from headrace.config.settings import Importance, Setting, Settings, Type
-from headrace.connectors.file.paths import allowed_paths
 from headrace.connectors.file.staging import StagedLines, StagingFolder
 from headrace.connectors.file.writer import Appender, LineWriter, StandardOutputWriter, keep
 from headrace.plugins.contracts import (
@@ -24,7 +23,8 @@ from headrace.plugins.contracts import (
     TaskContext,
     TopicPartition,
 )
-from headrace.plugins.java.text import java_text
+from headrace.plugins.java_text import java_text
+from headrace.plugins.path_bounds import allowed_paths
 from headrace.plugins.records import Records
 
 SETTINGS: Final = Settings(

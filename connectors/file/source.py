@@ -14,7 +14,6 @@ from headrace.config.settings import Importance, Setting, Settings, Type
 from headrace.config.validators import NonEmpty
 from headrace.connectors.file.follow import FollowedFile
 from headrace.connectors.file.offsets import FILENAME, FileOffset, check_offsets
-from headrace.connectors.file.paths import allowed_paths, check_allowed
 from headrace.connectors.file.reader import FileReader
 from headrace.connectors.file.standard_input import STANDARD_INPUT, StandardInput, StandardInputReader
 from headrace.connectors.file.watch import FileWatch
@@ -33,6 +32,7 @@ from headrace.plugins.contracts import (
     Split,
     TaskContext,
 )
+from headrace.plugins.path_bounds import allowed_paths, check_allowed
 from headrace.plugins.records import Records, source_records
 from headrace.plugins.schema import STRING
 

@@ -17,7 +17,7 @@ from hashlib import sha256
 
 import pyarrow as pa
 
-from headrace.connectors.file.paths import FileError
+from headrace.connectors.file.errors import FileError
 from headrace.connectors.file.writer import Appender, joined
 
 

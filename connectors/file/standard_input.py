@@ -16,8 +16,8 @@ from typing import Final
 import numpy as np
 import pyarrow as pa
 
+from headrace.connectors.file.errors import FileError
 from headrace.connectors.file.lines import Lines, last_line_end, split_lines
-from headrace.connectors.file.paths import FileError
 from headrace.connectors.file.reader import OFFSET, SCHEMA
 
 BUFFER_BYTES: Final = 8 << 20

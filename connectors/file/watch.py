@@ -22,7 +22,7 @@ import time
 from collections.abc import Callable
 from typing import Any, Final, NamedTuple
 
-from headrace.plugins.idle_pause import idle_pause_s
+from headrace.plugins.backoff import idle_pause_s
 
 _EVENTS: Final = 0x00000002 | 0x00000004 | 0x00000400 | 0x00000800
 """IN_MODIFY, IN_ATTRIB, IN_DELETE_SELF and IN_MOVE_SELF."""

@@ -22,8 +22,9 @@ from weakref import WeakValueDictionary
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from headrace.connectors.file.paths import FileError, open_allowed
+from headrace.connectors.file.errors import FileError
 from headrace.plugins.contracts import RetriableError
+from headrace.plugins.path_bounds import open_allowed
 
 _PASSING: Final = (errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EAGAIN, errno.EINTR, errno.EMFILE, errno.ENFILE)
 _NO_LOCKS: Final = (errno.ENOTSUP, errno.ENOLCK, errno.EINVAL, errno.ENOSYS)

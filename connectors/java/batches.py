@@ -20,8 +20,8 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as spark
 
 from headrace.connectors.java.schemas import schema_of
-from headrace.plugins.catalyst.spark_internals import arrow_type_of
-from headrace.plugins.conversion.decode import VALUE_STAGE
+from headrace.plugins.arrow_types import arrow_type_of
+from headrace.plugins.interop.conversion.decode import VALUE_STAGE
 from headrace.plugins.records import ERROR, HEADERS, Records, error
 from headrace.plugins.schema import Schema, spark_type
 

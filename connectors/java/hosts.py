@@ -16,7 +16,7 @@ from headrace.connectors.java import beans, log_lines
 from headrace.connectors.java.class_path import class_path
 from headrace.connectors.java.errors import HostLost, HostTimeout, JavaError, JvmRefused
 from headrace.connectors.java.process import Answer, JavaHost
-from headrace.plugins.java_hosts import JAVA_HOSTS
+from headrace.plugins.interop.java_hosts import JAVA_HOSTS
 from headrace.plugins.samples import Sample
 
 log = logging.getLogger(__name__)

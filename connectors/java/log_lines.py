@@ -13,7 +13,7 @@ import re
 from collections.abc import Iterator
 from typing import Final, NamedTuple
 
-from headrace.plugins.log_levels import LEVELS
+from headrace.config.log_levels import LEVELS
 
 _BEGIN: Final = "\x1e"
 _BETWEEN: Final = "\x1f"

@@ -1,6 +1,6 @@
 """Classes that represent Java plugins: one for each Java class, made when a config first names it.
 
-They are found as an entry point of the group `headrace.jar_plugin` (`plugins/discovery.py`).
+They are found as an entry point of the group `headrace.jar_plugin` (`plugins/interop/discovery.py`).
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import threading
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
+from headrace.config.plugin_path import JarPlugin
 from headrace.connectors.java.connector import VALIDATION_S, JavaConnector, JavaSinkConnector, JavaSourceConnector
 from headrace.connectors.java.definition import Offers, settings_of
 from headrace.connectors.java.hosts import running_host
@@ -18,7 +19,6 @@ from headrace.connectors.java.sink_task import JavaSinkTask
 from headrace.connectors.java.stage import named
 from headrace.connectors.java.stand_ins import STAND_INS
 from headrace.connectors.java.task import JavaSourceTask
-from headrace.plugins.jars import JarPlugin
 
 log = logging.getLogger(__name__)
 

@@ -17,13 +17,13 @@ import pyarrow as pa
 from pyspark.sql import Column, DataFrame
 from pyspark.sql.types import StructType
 
+from headrace.config.plugin_path import ConfiguredJar, JarPlugin, JavaStage
 from headrace.connectors.java.batches import ToldShapes, batch_of
 from headrace.connectors.java.errors import HostLost
 from headrace.connectors.java.hosts import running_host
 from headrace.connectors.java.process import JavaHost
 from headrace.connectors.java.sink_batches import NumberedSchemas, bytes_of
 from headrace.plugins.contracts import SourcePartition, TaskContext
-from headrace.plugins.jars import ConfiguredJar, JarPlugin, JavaStage
 from headrace.plugins.records import Records
 from headrace.plugins.stopping import StopToken
 

@@ -9,10 +9,10 @@ from typing import Any, ClassVar, NoReturn
 
 from pyspark.sql import Column
 
+from headrace.config.plugin_path import JarPlugin
 from headrace.config.problems import ConfigError, Problem
 from headrace.plugins.contracts import Converter, Decoded, Predicate, Transform
 from headrace.plugins.errors import DataError
-from headrace.plugins.jars import JarPlugin
 from headrace.plugins.records import Records
 from headrace.plugins.schema import Schema
 

@@ -11,7 +11,9 @@ import logging
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, ClassVar, Final, NamedTuple
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyspark.sql import DataFrame
 from pyspark.sql.types import StructType
 
@@ -20,7 +22,6 @@ from headrace.connectors.java.connector import stored_texts
 from headrace.connectors.java.errors import HostLost
 from headrace.connectors.java.hosts import running_host
 from headrace.connectors.java.process import JavaHost
-from headrace.connectors.java.receipts import receipts_of
 from headrace.connectors.java.stage import headers_of, told_stage
 from headrace.plugins.contracts import (
     ArrowReader,
@@ -38,6 +39,24 @@ from headrace.plugins.contracts import (
     TransactionEnd,
 )
 from headrace.plugins.records import Records
+
+_RECEIPT: Final = np.dtype(
+    [("row", "<i8"), ("offset", "<i8"), ("timestamp", "<i8"), ("topic", "<i4"), ("partition", "<i4")]
+)
+"""Layout that `connectors/java/host/SourceRecords.java` reads for each record."""
+
+
+def receipts_of(rows: pa.RecordBatch | None, upto: int) -> tuple[list[str], bytes]:
+    """Return the topics, and a receipt for each acknowledged row up to `upto`."""
+    if rows is None:
+        return [], b""
+    rows = rows.filter(pc.less_equal(rows["source_offset"].field("row"), upto))
+    topics, made = rows["topic"].dictionary_encode(), np.zeros(len(rows), _RECEIPT)
+    made["row"], made["topic"] = rows["source_offset"].field("row").to_numpy(), topics.indices.to_numpy()
+    for name in ("offset", "timestamp", "partition"):
+        made[name] = rows[name].to_numpy()
+    return topics.dictionary.to_pylist(), np.sort(made, order="row", kind="stable").tobytes()
+
 
 log = logging.getLogger(__name__)
 

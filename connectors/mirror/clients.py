@@ -21,9 +21,9 @@ from headrace.config.kafka.client_config import SETTINGS, ClientConfig, reset_ag
 from headrace.config.kafka.client_settings import SASL, SSL
 from headrace.config.problems import ConfigError, Problem
 from headrace.connectors.mirror.settings import TASK_INDEX
-from headrace.plugins.kafka import admin_clients
-from headrace.plugins.kafka.certificates import with_reason
-from headrace.plugins.kafka.group_offsets import GroupOffsets, kept_client
+from headrace.plugins.interop.kafka import admin_clients
+from headrace.plugins.interop.kafka.certificates import with_reason
+from headrace.plugins.interop.kafka.group_offsets import GroupOffsets, kept_client
 from headrace.plugins.stopping import StopToken
 
 _OF_CLUSTER: Final = frozenset(

@@ -23,7 +23,7 @@ _ADVICE: Final = (
 )
 
 
-class NamePattern:
+class NameExpressions:
     """The expressions of a setting: one has to match a whole name; none matches nothing."""
 
     def __init__(self, setting: str, expressions: Sequence[str]) -> None:
@@ -43,8 +43,8 @@ class NamePattern:
 class NameFilter(NamedTuple):
     """Passes names that are included and not excluded."""
 
-    included: NamePattern
-    excluded: NamePattern
+    included: NameExpressions
+    excluded: NameExpressions
 
     def passes(self, name: str) -> bool:
         """True if it is replicated."""
@@ -54,7 +54,7 @@ class NameFilter(NamedTuple):
 class ConfigPropertyFilter(NamedTuple):
     """Chooses the settings of a topic that are copied to the other cluster."""
 
-    excluded: NamePattern
+    excluded: NameExpressions
     defaults_from_source: bool
     """True if a setting that is unset at the source gets the source's default, not the target's."""
 
@@ -83,9 +83,9 @@ def config_property_filter(config: Mapping[str, str]) -> ConfigPropertyFilter:
     return ConfigPropertyFilter(excluded, config.get("use.defaults.from", "target").strip() == "source")
 
 
-def _pattern(config: Mapping[str, str], setting: str) -> NamePattern:
+def _pattern(config: Mapping[str, str], setting: str) -> NameExpressions:
     declared = (CHECKPOINT if setting.startswith("groups") else SOURCE)[setting]
-    return NamePattern(setting, declared.judge(config).value)
+    return NameExpressions(setting, declared.judge(config).value)
 
 
 def _only_ours(config: Mapping[str, str], setting: str, known: str, instead: str) -> None:

@@ -13,8 +13,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from typing import Final
 
-from headrace.plugins.samples import Sample
-from headrace.plugins.windows import Window
+from headrace.plugins.samples import Sample, Window
 
 _SAMPLE_S: Final = 30.0
 _SAMPLES: Final = 2

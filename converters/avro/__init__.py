@@ -1,4 +1,5 @@
 """Confluent's AvroConverter. Begin with `converter.py`; `reading.py` reads values.
 
-`plugins/avro` converts schemas in both directions and writes values. Begin there with `plugins/avro/tree.py`.
+`plugins/interop/avro` converts schemas in both directions and writes values. Begin there with
+`plugins/interop/avro/tree.py`.
 """

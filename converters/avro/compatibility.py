@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, Final
 
-from headrace.plugins.avro.parsing import kind_of
-from headrace.plugins.avro.tree import Tree
+from headrace.plugins.interop.avro.parsing import kind_of
+from headrace.plugins.interop.avro.tree import Tree
 
 _WIDER: Final = {
     ("int", "long"),

@@ -32,15 +32,15 @@ from headrace.converters.avro.references import standing_alone
 from headrace.converters.avro.settings import AVRO_SETTINGS, avro_options, metadata, refuse_unserved, strategy
 from headrace.converters.long_decimals import or_too_long
 from headrace.converters.registry.client import CHANGE_NAMES, SchemaRegistry
-from headrace.plugins.avro.carrier import AvroEncoding, Carriers
-from headrace.plugins.avro.from_connect import avro_tree
-from headrace.plugins.avro.parsing import branches, kind_of, parsed
-from headrace.plugins.avro.to_connect import connect_schema
-from headrace.plugins.avro.tree import NameNotAllowed, Tree, schema_text
-from headrace.plugins.avro.writing import encoded, encoding
 from headrace.plugins.contracts import Converter, DataError, Decoded, Encoded, RetriableError, TopicEncoding
-from headrace.plugins.conversion.decode import reason_of
-from headrace.plugins.conversion.quick import Parts, QuickDecoding, Step
+from headrace.plugins.interop.avro.carrier import AvroEncoding, Carriers
+from headrace.plugins.interop.avro.from_connect import avro_tree
+from headrace.plugins.interop.avro.parsing import branches, kind_of, parsed
+from headrace.plugins.interop.avro.to_connect import connect_schema
+from headrace.plugins.interop.avro.tree import NameNotAllowed, Tree, schema_text
+from headrace.plugins.interop.avro.writing import encoded, encoding
+from headrace.plugins.interop.conversion.decode import reason_of
+from headrace.plugins.quick_decoding import Parts, QuickDecoding, Step
 from headrace.plugins.schema import Schema, uncarried
 
 log = logging.getLogger(__name__)

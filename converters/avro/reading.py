@@ -26,11 +26,11 @@ from pyspark.sql import Column
 from pyspark.sql import functions as F
 from pyspark.sql.avro.functions import from_avro
 
-from headrace.plugins.avro.carrier import Carriers, carrier_type
-from headrace.plugins.avro.parsing import branches, kind_of
-from headrace.plugins.avro.shapes import struct_of, unfit, unfit_record, value_of
-from headrace.plugins.avro.tree import ANYTHING, AvroOptions, Tree
-from headrace.plugins.catalyst.let import let
+from headrace.plugins.interop.avro.carrier import Carriers, carrier_type
+from headrace.plugins.interop.avro.parsing import branches, kind_of
+from headrace.plugins.interop.avro.shapes import struct_of, unfit, unfit_record, value_of
+from headrace.plugins.interop.avro.tree import ANYTHING, AvroOptions, Tree
+from headrace.plugins.interop.catalyst.let import let
 from headrace.plugins.schema import DECIMAL, Schema, SchemaType, logical, spark_type
 
 OPTIONS: Final = {"mode": "PERMISSIVE", "datetimeRebaseMode": "CORRECTED"}

@@ -9,7 +9,7 @@ from headrace.config.problems import ConfigError
 from headrace.config.settings import Importance, Problem, Setting, Settings, Type
 from headrace.converters.registry.client import CLIENT_SETTINGS
 from headrace.converters.settings import CONVERTER_TYPE
-from headrace.plugins.avro.tree import AvroOptions
+from headrace.plugins.interop.avro.tree import AvroOptions
 
 _STRATEGIES: Final = ("TopicNameStrategy", "RecordNameStrategy", "TopicRecordNameStrategy", "AssociatedNameStrategy")
 _STRATEGY_PACKAGE: Final = "io.confluent.kafka.serializers.subject."

@@ -25,8 +25,8 @@ from headrace.converters.json.schema import (
 )
 from headrace.converters.settings import CONVERTER_TYPE
 from headrace.plugins.contracts import Converter, DataError, Decoded
-from headrace.plugins.conversion.quick import Parts, QuickDecoding, Step
-from headrace.plugins.json.writing import NULL_REFUSED, JsonWriter
+from headrace.plugins.interop.json.writing import NULL_REFUSED, JsonWriter
+from headrace.plugins.quick_decoding import Parts, QuickDecoding, Step
 from headrace.plugins.schema import Schema
 
 _BLANK: Final = r"[ \t\r\n]*"

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from headrace.converters.long_decimals import DECIMAL_TOO_LONG
 from headrace.plugins.contracts import DataError
-from headrace.plugins.java.numbers import low_bits, of_scale, of_unscaled, single
+from headrace.plugins.interop.java.numbers import low_bits, of_scale, of_unscaled, single
 from headrace.plugins.schema import (
     DECIMAL,
     INTEGER_BITS,

@@ -20,7 +20,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import StringType, StructField, StructType
 
 from headrace.converters.json.numbers import NUMBER
-from headrace.plugins.java.distinct_keys import distinct_keys
+from headrace.plugins.interop.java.distinct_keys import distinct_keys
 
 OPTIONS: Final = {
     "allowSingleQuotes": "false",

@@ -19,8 +19,8 @@ from pyspark.sql import functions as F
 from headrace.converters.json import marking
 from headrace.converters.json.defaults import CONTAINERS
 from headrace.converters.json.scalars import node_of, scalar, scalar_kind
-from headrace.plugins.catalyst.let import let
-from headrace.plugins.java.distinct_keys import distinct_keys
+from headrace.plugins.interop.catalyst.let import let
+from headrace.plugins.interop.java.distinct_keys import distinct_keys
 from headrace.plugins.schema import Field, Schema, SchemaType, literal
 from headrace.plugins.schema import spark_type as carrier
 

@@ -11,8 +11,8 @@ from pyspark.sql import Column
 from pyspark.sql import functions as F
 from pyspark.sql.types import DecimalType
 
-from headrace.plugins.catalyst.let import let
-from headrace.plugins.java.int64_bits import low_long, two_to_64
+from headrace.plugins.interop.catalyst.let import let
+from headrace.plugins.interop.java.int64_bits import low_long, two_to_64
 from headrace.plugins.schema import MOST_DIGITS, Schema, SchemaType, spark_type
 
 NUMBER: Final = r"-?[0-9]++(?:\.[0-9]++)?(?:[eE][-+]?[0-9]{1,9}+)?"

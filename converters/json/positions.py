@@ -18,9 +18,9 @@ from pyspark.sql import functions as F
 from headrace.converters.json import numbers
 from headrace.converters.json.defaults import CONTAINERS
 from headrace.converters.json.nodes import null_value
-from headrace.plugins.catalyst.java_calls import is_utf8, place_of_byte
-from headrace.plugins.conversion.quick import Parts, Step
-from headrace.plugins.java.jackson import json_string
+from headrace.plugins.interop.catalyst.java_calls import is_utf8, place_of_byte
+from headrace.plugins.interop.java.jackson import json_string
+from headrace.plugins.quick_decoding import Parts, Step
 from headrace.plugins.schema import (
     DATE,
     DECIMAL,

@@ -25,12 +25,12 @@ from headrace.converters.json import marking, numbers, parsing, positions
 from headrace.converters.json.defaults import CONTAINERS
 from headrace.converters.json.marking import OPTIONS
 from headrace.converters.json.nodes import node, null_fault, null_value
-from headrace.plugins.catalyst.java_calls import is_utf8, place_of_byte
-from headrace.plugins.catalyst.let import let
 from headrace.plugins.contracts import Decoded
-from headrace.plugins.conversion.quick import Parts, Step
-from headrace.plugins.java.int64_bits import low_bits
-from headrace.plugins.java.json_text import quoted
+from headrace.plugins.interop.catalyst.java_calls import is_utf8, place_of_byte
+from headrace.plugins.interop.catalyst.let import let
+from headrace.plugins.interop.java.int64_bits import low_bits
+from headrace.plugins.interop.java.json_text import quoted
+from headrace.plugins.quick_decoding import Parts, Step
 from headrace.plugins.schema import DECIMAL, INTEGER_BITS, Schema, SchemaType, logical, spark_type
 
 NOT_JSON: Final = "Converting byte[] to Kafka Connect data failed due to serialization error: "

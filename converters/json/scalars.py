@@ -12,8 +12,8 @@ from headrace.converters.json import marking, numbers
 from headrace.converters.json.defaults import TIMESTAMP_TOO_FAR
 from headrace.converters.json.marking import content
 from headrace.converters.long_decimals import DECIMAL_TOO_LONG
-from headrace.plugins.catalyst.let import let
-from headrace.plugins.java.int64_bits import low_bits
+from headrace.plugins.interop.catalyst.let import let
+from headrace.plugins.interop.java.int64_bits import low_bits
 from headrace.plugins.schema import (
     DATE,
     DECIMAL,

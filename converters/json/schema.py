@@ -14,9 +14,9 @@ from typing import Any, Final, NoReturn
 
 from headrace.converters.json.defaults import read_value, refuse_invalid
 from headrace.plugins.contracts import DataError
-from headrace.plugins.java.jackson import json_string
-from headrace.plugins.java.numbers import parse_decimal
-from headrace.plugins.json.values import value_text
+from headrace.plugins.interop.java.jackson import json_string
+from headrace.plugins.interop.java.numbers import parse_decimal
+from headrace.plugins.interop.json.values import value_text
 from headrace.plugins.schema import Field, Schema, SchemaType, sendable, uncarried
 
 MOST_DEPTH: Final = 16

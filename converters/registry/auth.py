@@ -91,7 +91,7 @@ def _bearer(source: str, values: Mapping[str, Any], fetch: Fetch) -> Authorizati
     raise ConfigError(Problem(_BEARER, source, "It is not served.", "Set it to STATIC_TOKEN or OAUTHBEARER."))
 
 
-def _tokens(values: Mapping[str, Any], fetch: Fetch) -> Tokens:
+def _tokens(values: Mapping[str, Any], fetch: Fetch) -> OAuthTokens:
     missing = [
         key
         for key in ("bearer.auth.issuer.endpoint.url", "bearer.auth.client.id", "bearer.auth.client.secret")
@@ -103,7 +103,7 @@ def _tokens(values: Mapping[str, Any], fetch: Fetch) -> Tokens:
     if urlsplit(issuer).scheme not in ("http", "https"):
         what = "It must be an http or https URL."
         raise ConfigError(Problem("bearer.auth.issuer.endpoint.url", masked(issuer), what))
-    return Tokens(
+    return OAuthTokens(
         fetch,
         issuer,
         (values["bearer.auth.client.id"], _plain(values["bearer.auth.client.secret"])),
@@ -113,7 +113,7 @@ def _tokens(values: Mapping[str, Any], fetch: Fetch) -> Tokens:
 
 
 @dataclass
-class Tokens:
+class OAuthTokens:
     """Tokens of the OAuth client credentials grant, each used until shortly before it expires."""
 
     fetch: Fetch

@@ -39,10 +39,10 @@ from typing import Any, Final, Generic, TypeVar
 from urllib.parse import quote, urlencode
 
 from headrace.config.worker.allowed_hosts import AllowedHosts
-from headrace.converters.registry.http import LONGEST_S, Forbidden, RegistryError, RegistryHttp
+from headrace.converters.registry.http import LONGEST_S, RegistryError, RegistryForbids, RegistryHttp
 from headrace.converters.registry.settings import CLIENT_SETTINGS
-from headrace.plugins.avro.tree import valid_name
 from headrace.plugins.contracts import DataError, RetriableError
+from headrace.plugins.interop.avro.tree import valid_name
 
 __all__ = ["CLIENT_SETTINGS", "RegistryError", "SchemaRegistry"]
 
@@ -98,7 +98,7 @@ class SchemaRegistry:
         try:
             answer = self._http.get(f"/schemas/ids/{_NO_ID}?fetchMaxId=false", time.monotonic() + _CHECK_S, retries=0)
             self._member(answer, "schema", str)
-        except (RegistryError, Forbidden):
+        except (RegistryError, RegistryForbids):
             pass  # it is a registry
         except RetriableError as error:
             log.info("The schema registry could not be asked whether it is one: %s", error)

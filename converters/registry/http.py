@@ -24,13 +24,13 @@ from typing import Any, Final, NamedTuple
 import httpx
 
 from headrace.config.settings import ConfigError, Problem
+from headrace.config.tls import TlsSettings
 from headrace.config.worker.allowed_hosts import AllowedHosts, HostUnknown
 from headrace.converters.registry.auth import HttpAnswer, ServerUnavailable, authorization, user_info
-from headrace.converters.registry.settings import HEADER_PREFIX, masked
-from headrace.converters.registry.tls import tls_context
+from headrace.converters.registry.gated_http import GatedTransport
+from headrace.converters.registry.settings import HEADER_PREFIX, PREFIX, masked
 from headrace.plugins.backoff import Backoff
 from headrace.plugins.contracts import DataError, RetriableError
-from headrace.plugins.gated_http import GatedTransport
 
 log = logging.getLogger(__name__)
 
@@ -66,7 +66,7 @@ class RegistryError(DataError):
         self.code = code
 
 
-class Forbidden(ConfigError):
+class RegistryForbids(ConfigError):
     """The registry forbids this request to this login; it may allow others."""
 
 
@@ -205,7 +205,7 @@ class RegistryHttp:
         code = own.get("error_code")
         if isinstance(code, int) and code in _REFUSALS.get(answer.status, ()):
             raise RegistryError(message, answer.status, code)
-        kind = Forbidden if answer.status == 403 else ConfigError
+        kind = RegistryForbids if answer.status == 403 else ConfigError
         what, remedy = _fault_of_config(answer.status, code, f"{method} {path}", message)
         raise kind(Problem("schema.registry.url", self._nodes[place].url, what, remedy))
 
@@ -290,3 +290,12 @@ def _untrusted(error: BaseException) -> ssl.SSLCertVerificationError | None:
     while cause is not None and not isinstance(cause, ssl.SSLCertVerificationError):
         cause = cause.__cause__ or cause.__context__
     return cause
+
+
+def tls_context(values: Mapping[str, Any]) -> ssl.SSLContext:
+    """The context for `schema.registry.ssl.*`; without a trust store it trusts the system's certificates.
+
+    Errors: ConfigError.
+    """
+    own = {key.removeprefix(PREFIX): value for key, value in values.items() if key.startswith(f"{PREFIX}ssl.")}
+    return TlsSettings(own, PREFIX).client_context()

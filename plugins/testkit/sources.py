@@ -15,10 +15,10 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from headrace.plugins.catalyst.spark_internals import arrow_schema_of
+from headrace.plugins.arrow_types import arrow_schema_of
 from headrace.plugins.contracts import ArrowReader, Connector, FrameReader, Limit, Place, Plan, SourceTask
-from headrace.plugins.conversion.source_rows import numbered_type, reader_type, records_of
 from headrace.plugins.offsets import SourceOffset
+from headrace.plugins.source_rows import numbered_type, reader_type, records_of
 from headrace.plugins.testkit.driving import HOSTILE, LARGE, PLAIN, SMALL, start_task
 
 

@@ -24,10 +24,10 @@ from typing import Final, NamedTuple
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 
-from headrace.plugins.catalyst.let import let
-from headrace.plugins.java.json_members import boolean_of, double_of, double_text, long_of, string_of
-from headrace.plugins.java.json_text import quoted
-from headrace.plugins.java.values import values_text
+from headrace.plugins.interop.catalyst.let import let
+from headrace.plugins.interop.java.json_members import boolean_of, double_of, double_text, long_of, string_of
+from headrace.plugins.interop.java.json_text import quoted
+from headrace.plugins.interop.java.values import values_text
 from headrace.plugins.schema import DECIMAL, NUMBERS, Schema, SchemaType, logical, spark_type
 from headrace.plugins.transforms.logical_values import encoded
 

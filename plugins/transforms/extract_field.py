@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import ClassVar, Final
 
@@ -12,12 +13,11 @@ from headrace import CONNECT_VERSION
 from headrace.config.problems import ConfigError, Problem
 from headrace.config.settings import REQUIRED, Importance, Setting, Settings, Type
 from headrace.config.validators import OneOfIgnoringCase
-from headrace.plugins.catalyst.let import let
-from headrace.plugins.java.class_names import class_of, class_of_json
-from headrace.plugins.java.json_members import is_object, member
+from headrace.plugins.interop.catalyst.let import let
+from headrace.plugins.interop.java.class_names import class_of, class_of_json
+from headrace.plugins.interop.java.json_members import is_object, member
 from headrace.plugins.records import Records
 from headrace.plugins.schema import Field, Schema, SchemaType
-from headrace.plugins.transforms.field_path import steps
 from headrace.plugins.transforms.key_or_value import Became, KeyOrValue, only_map, only_struct
 from headrace.plugins.transforms.struct_fields import REPLACE_NULLS, fails, field_value
 
@@ -104,3 +104,40 @@ class ExtractFieldValue(ExtractField):
     """ExtractField of values."""
 
     is_key = False
+
+
+_CLOSING: Final = re.compile(r"(\\?)`(?=\.|\Z)")
+"""A backtick that ends a step, unless a backslash precedes it; any other is literal."""
+
+
+def steps(path: str) -> tuple[str, ...]:
+    """Split a path in Connect's syntax V2 into steps; none for an empty path.
+
+    Errors: ValueError, in Connect's words, for an unclosed backtick.
+    """
+    found: list[str] = []
+    at = 0
+    while at < len(path):
+        step, at = _quoted(path, at) if path[at] == "`" else _plain(path, at)
+        found.append(step)
+    return (*found, "") if path.endswith(".") else tuple(found)
+
+
+def _plain(path: str, at: int) -> tuple[str, int]:
+    step, _, _ = path[at:].partition(".")
+    return step, at + len(step) + 1
+
+
+def _quoted(path: str, at: int) -> tuple[str, int]:
+    """Return the step in backticks that begins at `at`, and the start of the next one."""
+    step, begin = "", at + 1
+    for closing in _CLOSING.finditer(path, begin):
+        if not closing[1]:
+            return step + path[begin : closing.start()], closing.end() + 1
+        if closing.end() == len(path):
+            break
+        step, begin = step + path[begin : closing.start()] + "`", closing.end()
+    raise ValueError(
+        f"Incomplete backtick pair in path: [{path}], consider adding a backslash before backtick at position {at} "
+        "to escape it"
+    )

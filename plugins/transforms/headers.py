@@ -14,9 +14,9 @@ from headrace.config.settings import REQUIRED, Importance, Problem, Setting, Set
 from headrace.config.validators import Check, ListOf, OneOf
 from headrace.config.values import invalid
 from headrace.plugins.contracts import Transform
-from headrace.plugins.java.class_names import class_of, class_of_json
-from headrace.plugins.java.json_members import is_object, member, members, object_text
-from headrace.plugins.java.literals import parse_literal
+from headrace.plugins.interop.java.class_names import class_of, class_of_json
+from headrace.plugins.interop.java.json_members import is_object, member, members, object_text
+from headrace.plugins.interop.java.literals import parse_literal
 from headrace.plugins.records import HEADERS, Case, Records
 from headrace.plugins.schema import Schema, SchemaType, literal
 from headrace.plugins.transforms.key_or_value import only_map, only_struct

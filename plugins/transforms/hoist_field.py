@@ -10,7 +10,7 @@ from pyspark.sql import functions as F
 
 from headrace import CONNECT_VERSION
 from headrace.config.settings import REQUIRED, Importance, Setting, Settings, Type
-from headrace.plugins.java.json_members import object_of
+from headrace.plugins.interop.java.json_members import object_of
 from headrace.plugins.records import Records
 from headrace.plugins.schema import Field, Schema, SchemaType
 from headrace.plugins.transforms.key_or_value import Became, KeyOrValue

@@ -14,8 +14,8 @@ from headrace import CONNECT_VERSION
 from headrace.config.problems import ConfigError
 from headrace.config.settings import Importance, Problem, Setting, Settings, Type
 from headrace.config.values import invalid
-from headrace.plugins.java.jackson import json_string
-from headrace.plugins.java.json_text import quoted
+from headrace.plugins.interop.java.jackson import json_string
+from headrace.plugins.interop.java.json_text import quoted
 from headrace.plugins.records import Records
 from headrace.plugins.schema import STRING, TIMESTAMP, Field, Schema, SchemaType
 from headrace.plugins.transforms.key_or_value import Became, KeyOrValue

@@ -13,10 +13,10 @@ from pyspark.sql import functions as F
 from headrace import CONNECT_VERSION
 from headrace.config.settings import Importance, Setting, Settings, Type
 from headrace.config.validators import ListOf, NonEmpty
-from headrace.plugins.catalyst.let import let
-from headrace.plugins.java.class_names import class_of, class_of_json
-from headrace.plugins.java.jackson import json_number, json_string
-from headrace.plugins.java.numbers import low_bits, parse_decimal
+from headrace.plugins.interop.catalyst.let import let
+from headrace.plugins.interop.java.class_names import class_of, class_of_json
+from headrace.plugins.interop.java.jackson import json_number, json_string
+from headrace.plugins.interop.java.numbers import low_bits, parse_decimal
 from headrace.plugins.records import Records
 from headrace.plugins.schema import DECIMAL, MOST_DIGITS, Field, Schema, SchemaType, literal, logical, scale
 from headrace.plugins.transforms.key_or_value import Became, KeyOrValue, only_map, only_struct

@@ -13,7 +13,7 @@ from headrace.config.settings import Importance, Setting, Settings, Type, Width
 from headrace.config.validators import Check
 from headrace.config.values import invalid, trimmed
 from headrace.plugins.contracts import Transform
-from headrace.plugins.java.class_names import class_of
+from headrace.plugins.interop.java.class_names import class_of
 from headrace.plugins.records import Records
 from headrace.plugins.schema import STRING, Field, Schema, SchemaType, literal
 from headrace.plugins.transforms.extract_field import ExtractFieldValue

@@ -12,7 +12,7 @@ from headrace import CONNECT_VERSION
 from headrace.config.settings import REQUIRED, Importance, Setting, Settings, Type
 from headrace.config.validators import All, Check, NonEmpty
 from headrace.plugins.contracts import Predicate
-from headrace.plugins.java.regex import JavaRegex, regex_problem
+from headrace.plugins.interop.java.regex import JavaRegex, regex_problem
 from headrace.plugins.records import Records
 
 

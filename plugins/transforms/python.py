@@ -38,9 +38,10 @@ from pyspark.sql import types as spark
 from headrace.config.problems import ConfigError, Problem
 from headrace.config.settings import Importance, Setting, Settings, Type
 from headrace.config.validators import Check
-from headrace.plugins.catalyst.arrow_functions import ArrowFunction
-from headrace.plugins.catalyst.spark_internals import arrow_schema_of, attempted, struct_of
+from headrace.plugins.arrow_types import arrow_schema_of, struct_of
 from headrace.plugins.contracts import Transform
+from headrace.plugins.interop.catalyst.arrow_functions import ArrowFunction
+from headrace.plugins.interop.catalyst.spark_internals import attempted
 from headrace.plugins.records import HEADERS, Records
 from headrace.plugins.schema import Schema, SchemaType, spark_type
 from headrace.plugins.transforms.derived_schema import derived_field

@@ -12,8 +12,8 @@ from headrace import CONNECT_VERSION
 from headrace.config.settings import Importance, Setting, Settings, Type
 from headrace.config.validators import Check, ListOf
 from headrace.config.values import invalid
-from headrace.plugins.java.distinct_keys import distinct_keys
-from headrace.plugins.java.json_members import members, object_text
+from headrace.plugins.interop.java.distinct_keys import distinct_keys
+from headrace.plugins.interop.java.json_members import members, object_text
 from headrace.plugins.records import Records
 from headrace.plugins.schema import Field, Schema, SchemaType
 from headrace.plugins.transforms.key_or_value import Became, KeyOrValue

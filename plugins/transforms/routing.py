@@ -14,8 +14,8 @@ from headrace.config.problems import ConfigError
 from headrace.config.settings import REQUIRED, Importance, Problem, Setting, Settings, Type
 from headrace.config.validators import Check
 from headrace.plugins.contracts import Transform
-from headrace.plugins.java.dates import formatted, pattern_problem
-from headrace.plugins.java.regex import JavaRegex, regex_problem
+from headrace.plugins.interop.java.dates import formatted, pattern_problem
+from headrace.plugins.interop.java.regex import JavaRegex, regex_problem
 from headrace.plugins.records import Records
 
 _VARIABLE: Final = re.compile(r"(\$\{(?:topic|timestamp)\})")

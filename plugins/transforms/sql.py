@@ -44,8 +44,8 @@ from pyspark.sql import types as spark
 from headrace.config.problems import ConfigError, Problem
 from headrace.config.settings import Importance, Setting, Settings, Type
 from headrace.config.validators import All, Check, NonEmpty
-from headrace.plugins.catalyst.spark_internals import attempted
 from headrace.plugins.contracts import Transform
+from headrace.plugins.interop.catalyst.spark_internals import attempted
 from headrace.plugins.records import Records
 from headrace.plugins.schema import OPTIONAL_STRING, Schema
 from headrace.plugins.transforms.derived_schema import derived_schema

@@ -20,7 +20,7 @@ from typing import Any, Final, NamedTuple
 
 from pyspark.sql import SparkSession
 
-from headrace.plugins.catalyst.spark_internals import each, functions_known
+from headrace.plugins.interop.catalyst.spark_internals import each, functions_known
 
 
 def _names(text: str) -> frozenset[str]:

@@ -21,7 +21,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import types as spark
 
-from headrace.plugins.catalyst.spark_internals import (
+from headrace.plugins.interop.catalyst.spark_internals import (
     Catalyst,
     analyzed,
     catalyst,

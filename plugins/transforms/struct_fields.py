@@ -9,8 +9,8 @@ from pyspark.sql import Column
 from pyspark.sql import functions as F
 
 from headrace.config.settings import Importance, Setting, Type
-from headrace.plugins.java.class_names import class_of, class_of_json
-from headrace.plugins.java.json_members import is_object, members, object_text
+from headrace.plugins.interop.java.class_names import class_of, class_of_json
+from headrace.plugins.interop.java.json_members import is_object, members, object_text
 from headrace.plugins.schema import Field, Schema, SchemaType, literal
 from headrace.plugins.transforms.key_or_value import Became, only_map, only_struct
 

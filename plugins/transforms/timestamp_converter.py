@@ -14,11 +14,11 @@ from headrace.config.problems import ConfigError, Problem
 from headrace.config.settings import REQUIRED, Importance, Setting, Settings, Type
 from headrace.config.validators import OneOf
 from headrace.config.values import trimmed
-from headrace.plugins.catalyst.let import let
-from headrace.plugins.java.class_names import class_of, class_of_json
-from headrace.plugins.java.dates import formatted, parsed_ms, pattern_problem
-from headrace.plugins.java.json_members import long_of, member, string_of
-from headrace.plugins.java.json_text import quoted
+from headrace.plugins.interop.catalyst.let import let
+from headrace.plugins.interop.java.class_names import class_of, class_of_json
+from headrace.plugins.interop.java.dates import formatted, parsed_ms, pattern_problem
+from headrace.plugins.interop.java.json_members import long_of, member, string_of
+from headrace.plugins.interop.java.json_text import quoted
 from headrace.plugins.records import Records
 from headrace.plugins.schema import DATE, TIME, TIMESTAMP, Field, Schema, SchemaType, logical, spark_type
 from headrace.plugins.transforms.key_or_value import Became, KeyOrValue

@@ -12,8 +12,8 @@ from headrace import CONNECT_VERSION
 from headrace.config.settings import REQUIRED, Importance, Setting, Settings, Type
 from headrace.config.validators import ListOf
 from headrace.plugins.contracts import Transform
-from headrace.plugins.java.class_names import class_of
-from headrace.plugins.java.json_members import member, object_of
+from headrace.plugins.interop.java.class_names import class_of
+from headrace.plugins.interop.java.json_members import member, object_of
 from headrace.plugins.records import Case, Records
 from headrace.plugins.schema import Field, Schema, SchemaType
 from headrace.plugins.transforms.key_or_value import Became, only_map, only_struct

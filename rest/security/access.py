@@ -14,7 +14,7 @@ from typing import Annotated, Any, Final
 from fastapi import Depends, Request
 
 from headrace.config.worker.rights import Right
-from headrace.rest.layers import SAFE_METHODS
+from headrace.rest.http.layers import SAFE_METHODS
 from headrace.rest.security.audit import note_of
 from headrace.rest.security.principal import principal_of
 from headrace.rest.security.rights import Access, RightsFile

@@ -31,15 +31,15 @@ from fastapi import Depends, Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from headrace.config.worker.audit import AUDIT, AUDIT_FILE, private
-from headrace.rest.layers import SAFE_METHODS
-from headrace.rest.masking import Masking, MaskingOf
-from headrace.rest.requests import HerderOf
+from headrace.rest.http.layers import SAFE_METHODS
+from headrace.rest.http.masking import Masking, MaskingOf
+from headrace.rest.http.requests import HerderOf
 from headrace.rest.security.principal import is_forwarded, principal_of
 from headrace.worker.errors import ConnectError, NotFound
 from headrace.worker.herder.api import Herder
-from headrace.worker.logs import AUDIT_LOGGER, inert
+from headrace.worker.logging.logs import AUDIT_LOGGER, inert
+from headrace.worker.logging.redaction import VARIABLE, Redaction, hide_in_line, secrets_of
 from headrace.worker.model import Config
-from headrace.worker.redaction import VARIABLE, Redaction, hide_in_line, secrets_of
 
 _log = logging.getLogger(__name__)
 
@@ -116,7 +116,7 @@ class AuditLayer:
                 self._audit.write(_line(scope, note, status))
 
 
-class Change:
+class AuditedChange:
     """Notes a request's change to a connector; does nothing without an audit log."""
 
     def __init__(self, note: Note | None, herder: Herder, masking: Masking) -> None:
@@ -168,11 +168,11 @@ class Change:
             _log.exception("The audit log lacks a difference; the change goes on")
 
 
-async def _change(request: Request, herder: HerderOf, masking: MaskingOf) -> Change:
-    return Change(note_of(request.scope), herder, masking)
+async def _change(request: Request, herder: HerderOf, masking: MaskingOf) -> AuditedChange:
+    return AuditedChange(note_of(request.scope), herder, masking)
 
 
-ChangeOf = Annotated[Change, Depends(_change)]
+ChangeOf = Annotated[AuditedChange, Depends(_change)]
 """Notes the request's change."""
 
 

@@ -26,7 +26,7 @@ from headrace.config.worker.login_settings import PRINCIPAL_SECRET
 from headrace.rest.security.principal import Principal
 from headrace.rest.security.refusals import Unchecked
 from headrace.worker.errors import ConnectError
-from headrace.worker.signing import HEAD_HEADER, SIGNATURE_HEADER, SessionKey
+from headrace.worker.storage.signing import HEAD_HEADER, SIGNATURE_HEADER, SessionKey
 
 PRINCIPAL_HEADER: Final = "X-Headrace-Principal"
 _SIGNATURE: Final = "X-Headrace-Principal-Signature"

@@ -22,8 +22,9 @@ from typing import Final
 from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from headrace.rest.errors import error
-from headrace.rest.layers import SAFE_METHODS
+from headrace.rest.http.errors import error
+from headrace.rest.http.layers import SAFE_METHODS
+from headrace.rest.security.authenticators import Authenticators
 from headrace.rest.security.forwarded import FindKey, forwarded_principal
 from headrace.rest.security.principal import (
     ANONYMOUS,
@@ -33,8 +34,7 @@ from headrace.rest.security.principal import (
     set_forwarded,
     set_principal,
 )
-from headrace.rest.security.refusals import NO_ACCESS, Refused, Unchecked
-from headrace.rest.security.ways import Ways
+from headrace.rest.security.refusals import NO_ACCESS, LoginRefused, Unchecked
 
 log = logging.getLogger(__name__)
 
@@ -53,12 +53,12 @@ def is_internal(scope: Scope) -> bool:
     return pattern is not None and pattern.fullmatch(_path(scope)) is not None
 
 
-class Login:
+class LoginLayer:
     """Sets the principal of a request, or refuses the request."""
 
-    def __init__(self, app: ASGIApp, ways: Ways, find_key: FindKey) -> None:
+    def __init__(self, app: ASGIApp, authenticators: Authenticators, find_key: FindKey) -> None:
         self._app = app
-        self._ways = ways
+        self._authenticators = authenticators
         self._find_key = find_key
         self._failures = FailedLogins()
 
@@ -66,7 +66,7 @@ class Login:
         if scope["type"] == "http" and not (is_internal(scope) or self._is_open(scope)):
             try:
                 principal = await self._principal(scope)
-            except Refused as refused:
+            except LoginRefused as refused:
                 self._failures.tell(scope, str(refused))
                 await self._refuse(401, NO_ACCESS, {}, scope, receive, send)
                 return
@@ -93,18 +93,18 @@ class Login:
             set_forwarded(scope)
             return said
         client = scope["client"][0] if scope.get("client") else "-"
-        found = await self._ways.principal(authorization, certificate_of(scope), client)
+        found = await self._authenticators.principal(authorization, certificate_of(scope), client)
         if found is None:
-            raise Refused("")
+            raise LoginRefused("")
         return found
 
     def _is_open(self, scope: Scope) -> bool:
-        return scope["method"] in SAFE_METHODS and _path(scope) in self._ways.open_paths
+        return scope["method"] in SAFE_METHODS and _path(scope) in self._authenticators.open_paths
 
     async def _refuse(
         self, status: int, message: str, headers: dict[str, str], scope: Scope, receive: Receive, send: Send
     ) -> None:
-        if status == 401 and (challenge := self._ways.challenge) is not None:
+        if status == 401 and (challenge := self._authenticators.challenge) is not None:
             headers["WWW-Authenticate"] = challenge
         if scope["method"] not in SAFE_METHODS:
             headers["Connection"] = "close"  # its body is not read

@@ -19,7 +19,7 @@ from pyspark.sql import functions as F
 
 from headrace.converters.avro.converter import AvroConverter
 from headrace.converters.bytes import ByteArrayConverter
-from headrace.plugins.conversion.decode import ConverterBinding, to_records
+from headrace.plugins.interop.conversion.decode import ConverterBinding, to_records
 from headrace.worker.engine.driver import Spark
 from headrace.worker.engine.driver_jars import driver_jars
 from tests.bench import sides

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 
-from headrace.plugins.kafka.client_statistics import ClientStatistics
+from headrace.plugins.interop.kafka.client_statistics import ClientStatistics
 from headrace.plugins.offsets import PartitionResult
 from headrace.worker.model import State, Status, TaskId
 from tests.unit.worker.herder.test_metrics import HERE, worker

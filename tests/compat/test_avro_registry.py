@@ -21,10 +21,10 @@ from pyspark.sql.types import StructField, StructType
 
 from headrace.converters.avro.converter import AvroConverter
 from headrace.converters.bytes import ByteArrayConverter
-from headrace.plugins.avro.from_connect import avro_tree
-from headrace.plugins.avro.tree import AvroOptions, schema_text
-from headrace.plugins.conversion.decode import ConverterBinding
-from headrace.plugins.conversion.encode import UNKNOWN_TOPIC, learn_topics, to_bytes
+from headrace.plugins.interop.avro.from_connect import avro_tree
+from headrace.plugins.interop.avro.tree import AvroOptions, schema_text
+from headrace.plugins.interop.conversion.decode import ConverterBinding
+from headrace.plugins.interop.conversion.encode import UNKNOWN_TOPIC, learn_topics, to_bytes
 from headrace.plugins.schema import DECIMAL as CONNECT_DECIMAL
 from headrace.plugins.schema import OPTIONAL_STRING, STRING, TIMESTAMP, Field, SchemaType, spark_type
 from headrace.plugins.schema import Schema as Connect

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from headrace.plugins.java.jackson import java_json
+from headrace.plugins.interop.java.jackson import java_json
 from headrace.worker.model import TargetState
-from headrace.worker.signing import SessionKey
-from headrace.worker.storage.compacted_topic import CompactedTopic, Record, TopicSettings
+from headrace.worker.storage.compacted_topic import CompactedTopic, TopicRecord, TopicSettings
 from headrace.worker.storage.config_topic import ConfigTopic
+from headrace.worker.storage.signing import SessionKey
 from tests.compat.apache_worker import ApacheWorker
 from tests.integration.test_compacted_topic import worker
 from tests.integration.worker_process import SOURCE, eventually
@@ -60,7 +60,7 @@ def _we_read_what_java_wrote(ours: ConfigTopic, java: ApacheWorker, config: dict
 
 
 def _what_java_wrote_is_what_we_write(broker: str, group: str) -> None:
-    records: list[Record] = []
+    records: list[TopicRecord] = []
     topic = CompactedTopic(TopicSettings.of(worker(broker, group), "config"), records.append)
     topic.start(SOON_S)
     topic.stop()

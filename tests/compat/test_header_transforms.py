@@ -9,7 +9,7 @@ from typing import Any, Final
 import pytest
 
 from headrace.config.problems import ConfigError
-from headrace.plugins.java.literals import parse_literal
+from headrace.plugins.interop.java.literals import parse_literal
 from headrace.plugins.schema import Schema, SchemaType
 from tests.compat.transform_oracle import JSON, SCHEMALESS, Chain, Chains, Converting, Link, Record
 

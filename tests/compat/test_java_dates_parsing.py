@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
-from headrace.plugins.java.dates import parsed_ms
+from headrace.plugins.interop.java.dates import parsed_ms
 from tests.compat.transform_oracle import TEXT, Chain, Chains, Link, Record
 
 pytestmark = pytest.mark.spark

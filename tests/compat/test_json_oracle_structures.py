@@ -15,9 +15,9 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 from headrace.converters.json.converter import JsonConverter
-from headrace.plugins.conversion.decode import ConverterBinding, to_records
-from headrace.plugins.conversion.encode import to_bytes
-from headrace.plugins.java.text import java_text
+from headrace.plugins.interop.conversion.decode import ConverterBinding, to_records
+from headrace.plugins.interop.conversion.encode import to_bytes
+from headrace.plugins.java_text import java_text
 from tests.compat.advice import without_advice
 from tests.compat.json_documents import CONNECT, ODD, Node, schemas, text
 from tests.compat.json_oracle import Apache, JavaJsonConverter

@@ -12,7 +12,7 @@ from headrace.worker.embedded.kafka_broker import Broker
 from headrace.worker.errors import ConnectError
 from headrace.worker.herder.rest_client import RestClient
 from headrace.worker.herder.rest_paths import flow_path
-from headrace.worker.signing import SessionKey
+from headrace.worker.storage.signing import SessionKey
 from tests.compat.apache_mirror_maker import ApacheMirrorMaker
 from tests.held_ports import held_port
 from tests.integration.mirror_process import MirrorProcess, last_values, two_clusters

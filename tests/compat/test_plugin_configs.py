@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from headrace.config.connector.validation import plugin_config
-from headrace.plugins.discovery import PluginEntry, Plugins
+from headrace.plugins.interop.discovery import PluginEntry, Plugins
 from tests.compat.apache_plugins import recorded
 
 APACHE = recorded("plugin_configs.json")

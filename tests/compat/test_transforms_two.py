@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from headrace.config.problems import ConfigError
-from headrace.plugins.transforms.field_path import steps
+from headrace.plugins.transforms.extract_field import steps
 from tests.compat.transform_oracle import SCHEMALESS, Chain, Chains, Converting, Link, Record
 
 pytestmark = pytest.mark.spark

@@ -30,9 +30,9 @@ from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
 from headrace.plugins.contracts import Converter
-from headrace.plugins.conversion.decode import ConverterBinding, to_records
-from headrace.plugins.conversion.encode import to_bytes
-from headrace.plugins.discovery import Plugins
+from headrace.plugins.interop.conversion.decode import ConverterBinding, to_records
+from headrace.plugins.interop.conversion.encode import to_bytes
+from headrace.plugins.interop.discovery import Plugins
 from headrace.worker.engine.driver import Spark
 from headrace.worker.engine.inline import ProjectionPool
 from headrace.worker.pipeline.transforms import Transforms

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from headrace.config.kafka.client_config import ClientConfig
-from headrace.connectors.mirror.copy.fetching import FetchLimits, Lane
-from headrace.connectors.mirror.copy.link import Copied, Link, Range
+from headrace.connectors.mirror.copy.fetching import FetchLimits, PartitionFetch
+from headrace.connectors.mirror.copy.link import CopyProgress, CopyRange, Link
 from headrace.plugins.errors import RetriableError
 from headrace.plugins.offsets import TopicPartition
 from headrace.plugins.stopping import StopToken
@@ -36,7 +36,7 @@ def two_brokers(tmp_path: Path) -> Iterator[tuple[Broker, BrokerApart]]:
     first.kill()  # its orderly stop waits for the other one
 
 
-def begun(copy: Callable[[], list[Copied]]) -> tuple[list[Copied], float]:
+def begun(copy: Callable[[], list[CopyProgress]]) -> tuple[list[CopyProgress], float]:
     """The first copy that has a producer id, and how long it took: the broker that says nothing may be asked for it."""
     while True:
         began = time.monotonic()
@@ -57,18 +57,18 @@ def test_what_live_brokers_lead_is_copied_while_another_says_nothing(
     for number in range(2):
         write(broker, topic, records, number)
     partitions = [TopicPartition(topic, number) for number in range(2)]
-    lanes = {one: Lane(one, 0) for one in partitions}
+    fetches = {one: PartitionFetch(one, 0) for one in partitions}
     servers = first.bootstrap_servers
     link = Link(ClientConfig("consumer", {"bootstrap.servers": broker}), "source (A)", "target (B)", FetchLimits())
 
-    def copy() -> list[Copied]:
-        ranges = [Range(one, one, -1, 19) for one in partitions]
-        return link.copy(ranges, lanes, ClientConfig("producer", {"bootstrap.servers": servers}), StopToken())
+    def copy() -> list[CopyProgress]:
+        ranges = [CopyRange(one, one, -1, 19) for one in partitions]
+        return link.copy(ranges, fetches, ClientConfig("producer", {"bootstrap.servers": servers}), StopToken())
 
     process = second.process.pid
     os.kill(process, signal.SIGSTOP)
     try:
-        link.poll(lanes, 10, StopToken())
+        link.poll(fetches, 10, StopToken())
         copied, took_s = begun(copy)
         assert took_s < 10, "it waits for no time limit of a connection or request"
         (live,) = [one for one, result in zip(partitions, copied, strict=True) if result.upto == 19]

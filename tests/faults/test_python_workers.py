@@ -12,7 +12,7 @@ import pytest
 from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql.types import LongType, StringType, StructType
 
-from headrace.plugins.conversion.source_rows import DeclaredRows
+from headrace.plugins.source_rows import DeclaredRows
 from headrace.worker.pipeline.executors import ReadFrom, WriteTo
 from headrace.worker.pipeline.job_answer import ANSWER
 from headrace.worker.pipeline.partition_gate import CONTROL

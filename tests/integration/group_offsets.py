@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from confluent_kafka import KafkaException
 
-from headrace.plugins.kafka.group_offsets import GroupOffset, kept_client
+from headrace.plugins.interop.kafka.group_offsets import GroupOffset, kept_client
 from headrace.worker.kafka.consumer_groups import NO_COORDINATOR_YET
 from tests.integration.worker_process import eventually
 

@@ -12,7 +12,7 @@ from typing import Final, Self
 from confluent_kafka import Producer
 
 from headrace.connectors.mirror.formats import Checkpoint, Heartbeat, OffsetSync
-from headrace.plugins.kafka.group_offsets import GroupOffset
+from headrace.plugins.interop.kafka.group_offsets import GroupOffset
 from tests.integration import group_offsets
 from tests.integration.mirror_process import records
 from tests.integration.partitions import messages

@@ -17,14 +17,14 @@ from headrace.connectors.jdbc.sink.connector import JdbcSinkConnector
 from headrace.connectors.jdbc.sink.task import JdbcSinkTask
 from headrace.converters.json.converter import JsonConverter
 from headrace.plugins.contracts import Converter, PartitionResult, Stop, TaskContext, TopicPartition
-from headrace.plugins.conversion.decode import ConverterBinding
-from headrace.plugins.conversion.kafka_rows import KAFKA_ROW
+from headrace.plugins.interop.conversion.decode import ConverterBinding
+from headrace.plugins.interop.conversion.kafka_rows import KAFKA_ROW
 from headrace.plugins.stopping import StopToken
 from headrace.worker.deadletters.failed_records import FailureReport
-from headrace.worker.engine.admission import Admission
 from headrace.worker.engine.driver import Spark
 from headrace.worker.engine.inline import Program, ProjectionPool
 from headrace.worker.engine.programs import Engine
+from headrace.worker.engine.quota import Quota
 from headrace.worker.outcome import Outcome
 from headrace.worker.pipeline.decoding import Decoding
 from headrace.worker.pipeline.executor import PolledRows
@@ -202,5 +202,5 @@ class Sinking:
 def shared(engine: Spark) -> Iterator[Engine]:
     """What tasks of a worker share."""
     pool = ProjectionPool(engine, lanes=1)
-    yield Engine(pool, Admission(1), Admission(64 << 20))
+    yield Engine(pool, Quota(1), Quota(64 << 20))
     pool.stop()

@@ -13,7 +13,7 @@ from confluent_kafka.admin import NewTopic
 
 from headrace.config.worker.config import WorkerConfig
 from headrace.plugins.contracts import TopicPartition
-from headrace.plugins.kafka.admin_clients import admin_client
+from headrace.plugins.interop.kafka.admin_clients import admin_client
 from headrace.worker.embedded.kafka_broker import Broker
 from headrace.worker.errors import ConnectError
 from headrace.worker.kafka.consumer_groups import SinkGroup

@@ -15,10 +15,10 @@ from confluent_kafka.admin import ConfigResource, NewTopic
 from headrace.config.problems import ConfigError
 from headrace.config.worker.config import WorkerConfig
 from headrace.plugins.errors import StoppedError
-from headrace.plugins.kafka.admin_clients import admin_client
+from headrace.plugins.interop.kafka.admin_clients import admin_client
 from headrace.worker.embedded.kafka_broker import Broker
 from headrace.worker.errors import ConnectError, TimedOut
-from headrace.worker.storage.compacted_topic import CompactedTopic, Record, TopicSettings
+from headrace.worker.storage.compacted_topic import CompactedTopic, TopicRecord, TopicSettings
 
 _numbers = count()
 Kind = Literal["config", "offset", "status"]
@@ -29,7 +29,7 @@ class Followed(CompactedTopic):
     """A topic that remembers what it was given."""
 
     def __init__(self, settings: TopicSettings) -> None:
-        self.records: list[Record] = []
+        self.records: list[TopicRecord] = []
         super().__init__(settings, self.records.append)
 
     def pairs(self) -> list[tuple[bytes | None, bytes | None]]:
@@ -115,7 +115,7 @@ def test_a_record_that_cannot_be_taken_in_is_passed_over(
 ) -> None:
     seen = []
 
-    def fail_once(record: Record) -> None:
+    def fail_once(record: TopicRecord) -> None:
         if record.key == b"bad":
             raise ValueError("as it should")
         seen.append(record.key)
@@ -162,7 +162,7 @@ def test_markers_of_transactions_are_counted_and_open_ones_awaited(broker: str, 
             topic.read_to_end(0.3)
         finish(30)
         topic.read_to_end(30)
-    assert topic.records == [Record(b"k", b"1", 0, 0)]
+    assert topic.records == [TopicRecord(b"k", b"1", 0, 0)]
     assert open_topic("config", **{"isolation.level": "read_committed"}).records == topic.records
 
 

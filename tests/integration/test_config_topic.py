@@ -11,7 +11,6 @@ import pytest
 from headrace.worker.embedded.kafka_broker import Broker
 from headrace.worker.errors import ConnectError, NotFound, TooLarge
 from headrace.worker.model import TargetState, TaskId
-from headrace.worker.signing import SessionKey
 from headrace.worker.storage import config_topic
 from headrace.worker.storage.cluster_config import (
     ConnectorChanged,
@@ -22,8 +21,9 @@ from headrace.worker.storage.cluster_config import (
     TargetChanged,
     TasksChanged,
 )
-from headrace.worker.storage.compacted_topic import CompactedTopic, Record, TopicSettings
+from headrace.worker.storage.compacted_topic import CompactedTopic, TopicRecord, TopicSettings
 from headrace.worker.storage.config_topic import ConfigTopic
+from headrace.worker.storage.signing import SessionKey
 from tests.integration.test_compacted_topic import worker
 
 _numbers = count()
@@ -53,7 +53,7 @@ def open_topic(broker: str, name: str) -> Iterator[Open]:
 @pytest.fixture
 def written(broker: str, name: str) -> Iterator[Callable[[], list[tuple[str, str | None]]]]:
     """All that was written since it was asked last."""
-    records: list[Record] = []
+    records: list[TopicRecord] = []
     raw = CompactedTopic(TopicSettings.of(worker(broker, name), "config"), records.append)
     raw.start(60)
 

@@ -9,8 +9,8 @@ import pytest
 
 from headrace.config.problems import ConfigError
 from headrace.connectors.java import hosts
-from headrace.plugins.discovery import BrokenPluginError, Plugins
-from headrace.plugins.java_hosts import JAVA_HOSTS
+from headrace.plugins.interop.discovery import BrokenPluginError, Plugins
+from headrace.plugins.interop.java_hosts import JAVA_HOSTS
 from headrace.worker.machine.jars import fetch
 from tests.integration.java_plugins import FILE_SOURCE
 

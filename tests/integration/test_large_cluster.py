@@ -23,7 +23,7 @@ import pytest
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from headrace.plugins.java.jackson import java_json
+from headrace.plugins.interop.java.jackson import java_json
 from tests.integration.cluster_worker import ClusterWorker, cluster_settings, new_cluster
 from tests.integration.worker_process import eventually
 

@@ -13,7 +13,7 @@ from confluent_kafka import Consumer, Producer
 from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic, ResourceType
 
 from headrace.connectors.mirror.formats import Checkpoint, Heartbeat, OffsetSync
-from headrace.plugins.kafka.group_offsets import GroupOffset
+from headrace.plugins.interop.kafka.group_offsets import GroupOffset
 from headrace.worker.embedded.kafka_broker import Broker
 from tests.compat.mirror_oracle import MirrorOracle
 from tests.integration import group_offsets

@@ -16,9 +16,9 @@ from confluent_kafka import KafkaException
 from headrace.config.kafka.client_config import ClientConfig
 from headrace.config.worker.config import WorkerConfig
 from headrace.connectors.mirror.copy.batches import batches_in
-from headrace.connectors.mirror.copy.fetching import FetchLimits, Lane
-from headrace.connectors.mirror.copy.link import Copied, Link, Range
-from headrace.connectors.mirror.source.cluster import Cluster
+from headrace.connectors.mirror.copy.fetching import FetchLimits, PartitionFetch
+from headrace.connectors.mirror.copy.link import CopyProgress, CopyRange, Link
+from headrace.connectors.mirror.source.cluster import ClusterAdmin
 from headrace.plugins.errors import RetriableError
 from headrace.plugins.offsets import TopicPartition
 from headrace.plugins.stopping import StopToken
@@ -136,7 +136,7 @@ class Copying:
         self.topic = create(secured.source.bootstrap_servers, new_name("copying"))
         create(secured.target.bootstrap_servers, self.topic)
         self.partition = TopicPartition(self.topic, 0)
-        self.lanes = {self.partition: Lane(self.partition, 0)}
+        self.fetches = {self.partition: PartitionFetch(self.partition, 0)}
         login = of_client(secured.stores.of("PEM"), SCRAM_512)
         consumer = {"bootstrap.servers": source_servers or secured.source.link_servers, **login, **source}
         self._target = ClientConfig("producer", {"bootstrap.servers": secured.target.link_servers, **login})
@@ -150,13 +150,13 @@ class Copying:
 
     def poll(self, wait_s: float = 10) -> bool:
         """Whether there is something to copy."""
-        self.link.poll(self.lanes, wait_s, StopToken())
-        return bool(self.lanes[self.partition].waiting)
+        self.link.poll(self.fetches, wait_s, StopToken())
+        return bool(self.fetches[self.partition].waiting)
 
-    def copy(self, after: int, upto: int) -> Copied:
+    def copy(self, after: int, upto: int) -> CopyProgress:
         """Copy these offsets."""
-        planned = Range(self.partition, self.partition, after, upto)
-        (copied,) = self.link.copy([planned], self.lanes, self._target, StopToken())
+        planned = CopyRange(self.partition, self.partition, after, upto)
+        (copied,) = self.link.copy([planned], self.fetches, self._target, StopToken())
         return copied
 
 
@@ -177,12 +177,12 @@ def test_admin_clients_tell_refusals_from_brokers_that_are_away(
     servers = {"bootstrap.servers": secured.source.link_servers}
     wrong = of_client(secured.stores.of("PEM"), PLAIN, "no-such-password")
     with pytest.raises(KafkaException, match=f"login of user {USER} by PLAIN is refused.*sasl.jaas.config"):
-        Cluster("A", ClientConfig("admin", {**servers, **wrong}), 2, StopToken()).listed()
+        ClusterAdmin("A", ClientConfig("admin", {**servers, **wrong}), 2, StopToken()).listed()
     other = tmp_path / "other.pem"
     other.write_text(identity("other").certificate_pem)
     untrusting = {**of_client(secured.stores.of("PEM"), PLAIN), "ssl.truststore.location": str(other)}
     with pytest.raises(KafkaException, match=r"TLS cannot begin.*certificate.*look at"):
-        Cluster("A", ClientConfig("admin", {**servers, **untrusting}), 2, StopToken()).listed()
+        ClusterAdmin("A", ClientConfig("admin", {**servers, **untrusting}), 2, StopToken()).listed()
     converters = dict.fromkeys(("key.converter", "value.converter"), "org.apache.kafka.connect.json.JsonConverter")
     files = {"offset.storage.file.filename": str(tmp_path / "offsets")}
     worker = WorkerConfig.standalone({**converters, **files, **servers, **wrong})
@@ -259,7 +259,7 @@ def test_brokers_that_moved_are_found_by_the_bootstrap_servers(secured: Secured)
         write(source.bootstrap_servers, copying.topic, [numbered(1)])
 
         def found() -> bool:
-            copying.lanes[copying.partition].clear(1)
+            copying.fetches[copying.partition].clear(1)
             with contextlib.suppress(RetriableError):
                 return copying.poll(0.5)
             return False

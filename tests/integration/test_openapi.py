@@ -20,7 +20,7 @@ from hypothesis import HealthCheck, given, settings
 from schemathesis.checks import not_a_server_error
 from schemathesis.specs.openapi.checks import content_type_conformance, response_schema_conformance
 
-from headrace.worker.signing import SessionKey, verify
+from headrace.worker.storage.signing import SessionKey, verify
 from tests.unit.rest.conftest import Worker
 
 pytestmark = pytest.mark.long

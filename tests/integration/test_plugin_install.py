@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from headrace.plugins.jars import DiscoveryMode, scan
+from headrace.config.plugin_path import DiscoveryMode, scan
 from headrace.worker.cli.plugin_install import install
 from headrace.worker.cli.plugin_path import run
 from headrace.worker.machine.plugin_archives import Coordinates, UnknownArtifactError

@@ -19,7 +19,7 @@ from confluent_kafka import Producer
 
 from headrace.rest.security.forwarded import headers_for
 from headrace.rest.security.principal import Principal
-from headrace.worker.signing import SessionKey
+from headrace.worker.storage.signing import SessionKey
 from tests.integration.cluster_worker import ClusterWorker, new_cluster
 from tests.integration.partitions import messages
 from tests.integration.worker_process import SINK, SOURCE, Topic, eventually, lines_of

@@ -8,7 +8,7 @@ import random
 from decimal import Decimal
 from typing import Any, Final
 
-from headrace.plugins.avro.tree import ENUM, UNION
+from headrace.plugins.interop.avro.tree import ENUM, UNION
 from headrace.plugins.schema import DATE, DECIMAL, TIME, TIMESTAMP, Field, Schema, SchemaType, logical, scale
 
 T = SchemaType

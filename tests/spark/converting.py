@@ -13,7 +13,7 @@ from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
 from headrace.plugins.contracts import Converter
-from headrace.plugins.conversion.decode import ConverterBinding, to_records
+from headrace.plugins.interop.conversion.decode import ConverterBinding, to_records
 from headrace.plugins.records import HEADERS, Records
 from headrace.plugins.schema import Schema
 from headrace.worker.engine.inline import ProjectionPool

@@ -17,9 +17,9 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import BinaryType, IntegerType, StringType, StructField, StructType
 
 from headrace.converters.avro.converter import AvroConverter
-from headrace.plugins.avro.parsing import MOST_DEPTH
-from headrace.plugins.avro.tree import ENUM, FIXED_SIZE, UNION
-from headrace.plugins.conversion.decode import ConverterBinding, to_records
+from headrace.plugins.interop.avro.parsing import MOST_DEPTH
+from headrace.plugins.interop.avro.tree import ENUM, FIXED_SIZE, UNION
+from headrace.plugins.interop.conversion.decode import ConverterBinding, to_records
 from headrace.plugins.schema import (
     DATE,
     DECIMAL,

@@ -11,8 +11,8 @@ from pyspark.sql.types import StructType
 
 from headrace.converters.json.converter import JsonConverter
 from headrace.converters.string import StringConverter
-from headrace.plugins.conversion.decode import ConverterBinding, Hopeless, to_records
-from headrace.plugins.conversion.encode import to_bytes
+from headrace.plugins.interop.conversion.decode import ConverterBinding, Hopeless, to_records
+from headrace.plugins.interop.conversion.encode import to_bytes
 from headrace.plugins.records import Records, source_records
 from headrace.plugins.schema import OPTIONAL_STRING, STRING, Schema, SchemaType
 from tests.spark.converting import KAFKA_ROW, compiled, configured, kafka_rows, learned

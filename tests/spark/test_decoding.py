@@ -15,8 +15,8 @@ from pyspark.sql.pandas.types import to_arrow_schema
 from headrace.converters.json.converter import JsonConverter
 from headrace.converters.string import StringConverter
 from headrace.plugins.contracts import DataError, PartitionResult, RetriableError, Stop, TopicPartition
-from headrace.plugins.conversion.decode import ConverterBinding
-from headrace.plugins.conversion.quick import QuickDecoding
+from headrace.plugins.interop.conversion.decode import ConverterBinding
+from headrace.plugins.quick_decoding import QuickDecoding
 from headrace.plugins.records import Records
 from headrace.plugins.schema import STRING, Schema
 from headrace.worker.engine.programs import Engine
@@ -236,7 +236,7 @@ def test_what_was_hopeless_is_asked_for_again(shared: Engine, monkeypatch: pytes
 
 
 def test_garbage_without_end_compiles_few_programs(shared: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("headrace.plugins.conversion.decode.MOST_HOPELESS", SCHEMAS)
+    monkeypatch.setattr("headrace.plugins.interop.conversion.decode.MOST_HOPELESS", SCHEMAS)
     converter, made, _ = registry(shared, monkeypatch)
     converter.known.add(b"aaa")
     garbage = [b"%03d" % n for n in range(5 * SCHEMAS)]

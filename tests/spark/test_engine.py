@@ -15,11 +15,11 @@ from pyspark.sql.types import IntegerType, StringType, StructType
 
 from headrace.plugins.errors import StoppedError
 from headrace.plugins.stopping import StopToken
-from headrace.worker.engine.admission import Admission
 from headrace.worker.engine.bounds import Bounds
 from headrace.worker.engine.driver import Spark
 from headrace.worker.engine.inline import Program, ProjectionPool
 from headrace.worker.engine.programs import Engine, JobProgram
+from headrace.worker.engine.quota import Quota
 
 pytestmark = pytest.mark.spark
 
@@ -29,7 +29,7 @@ INPUT = StructType().add("n", IntegerType()).add("v", StringType())
 @pytest.fixture
 def shared(engine: Spark) -> Iterator[Engine]:
     pool = ProjectionPool(engine, lanes=1)
-    yield Engine(pool, Admission(1), Admission(1 << 20))
+    yield Engine(pool, Quota(1), Quota(1 << 20))
     pool.stop()
 
 

@@ -14,8 +14,8 @@ from pyspark.sql.types import IntegerType, LongType, StringType, StructType
 from headrace.config.connector.error_handling import ErrorHandling
 from headrace.converters.json.converter import JsonConverter
 from headrace.converters.string import StringConverter
-from headrace.plugins.conversion.decode import ConverterBinding
-from headrace.plugins.conversion.encode import to_bytes
+from headrace.plugins.interop.conversion.decode import ConverterBinding
+from headrace.plugins.interop.conversion.encode import to_bytes
 from headrace.plugins.records import Case, Records, source_records
 from headrace.plugins.schema import STRING
 from headrace.worker.deadletters.failed_records import FAILED

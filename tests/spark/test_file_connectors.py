@@ -16,7 +16,7 @@ from pyspark.sql.types import DataType, StringType
 from headrace.connectors.file import FileStreamSinkConnector, FileStreamSourceConnector
 from headrace.connectors.file.lines import repair
 from headrace.plugins.contracts import Connector
-from headrace.plugins.java.text import java_text
+from headrace.plugins.java_text import java_text
 from headrace.plugins.records import ERROR, Records
 from headrace.plugins.schema import OPTIONAL_STRING, STRING, Field, Schema, SchemaType, spark_type
 from headrace.plugins.testkit import HOSTILE, SinkOnSparkContract, SinkRig, SourceOnSparkContract, SourceRig

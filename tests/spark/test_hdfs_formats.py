@@ -24,8 +24,8 @@ from headrace.connectors.hdfs.formats.avro_schema import file_schema, required
 from headrace.connectors.hdfs.formats.format import VALUE, Format, arrow_type
 from headrace.connectors.hdfs.formats.lines import BytesFormat, JsonFormat, TextFormat
 from headrace.connectors.hdfs.formats.parquet import ParquetFormat
-from headrace.plugins.avro.tree import UNION, AvroOptions
 from headrace.plugins.errors import DataError
+from headrace.plugins.interop.avro.tree import UNION, AvroOptions
 from headrace.plugins.schema import DATE, DECIMAL, STRING, TIME, TIMESTAMP, Field, Schema, spark_type
 from tests.spark.avro_values import Generator, T, datum, in_order, spelled
 

@@ -27,8 +27,8 @@ from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import ArrayType, IntegerType, StringType, StructType
 
-from headrace.plugins.catalyst.spark_internals import each
 from headrace.plugins.contracts import RetriableError
+from headrace.plugins.interop.catalyst.spark_internals import each
 from headrace.worker.engine import lane
 from headrace.worker.engine.compiled import NotProjectable
 from headrace.worker.engine.driver import EngineLost, Spark

@@ -8,7 +8,7 @@ import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
-from headrace.plugins.catalyst.java_calls import is_utf8, place_of_byte
+from headrace.plugins.interop.catalyst.java_calls import is_utf8, place_of_byte
 
 pytestmark = pytest.mark.long
 

@@ -13,7 +13,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import LongType, StructField, StructType
 
-from headrace.plugins.java.dates import LETTERS, formatted, parsed_ms, pattern_problem
+from headrace.plugins.interop.java.dates import LETTERS, formatted, parsed_ms, pattern_problem
 from headrace.worker.engine.driver import Spark
 from headrace.worker.engine.inline import ProjectionPool
 from tests.spark.java import java_object

@@ -10,7 +10,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 from headrace.config.problems import ConfigError
-from headrace.plugins.java.regex import JavaRegex, regex_problem
+from headrace.plugins.interop.java.regex import JavaRegex, regex_problem
 from tests.spark.java import java_object
 
 pytestmark = pytest.mark.spark

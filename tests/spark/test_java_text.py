@@ -8,7 +8,7 @@ import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
-from headrace.plugins.java.text import decimal_text, java_text
+from headrace.plugins.java_text import decimal_text, java_text
 from headrace.plugins.schema import Field, Schema, SchemaType, spark_type
 
 pytestmark = pytest.mark.long

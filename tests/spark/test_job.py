@@ -13,12 +13,12 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from headrace.plugins.contracts import Plan, Split
-from headrace.worker import logs
-from headrace.worker.engine.admission import Admission
 from headrace.worker.engine.driver import Spark
 from headrace.worker.engine.inline import ProjectionPool
 from headrace.worker.engine.plan_cache import CachedPlan
 from headrace.worker.engine.programs import Engine
+from headrace.worker.engine.quota import Quota
+from headrace.worker.logging import logs
 from headrace.worker.pipeline import executors
 from headrace.worker.pipeline.job import Job, JobCancelled
 from headrace.worker.pipeline.scope import TaskScope
@@ -53,7 +53,7 @@ class Sleeps(Job):
 @pytest.fixture
 def scope(engine: Spark) -> Iterator[TaskScope]:
     pool = ProjectionPool(engine, lanes=1)
-    yield task_scope(Engine(pool, Admission(1), Admission(1 << 20)))
+    yield task_scope(Engine(pool, Quota(1), Quota(1 << 20)))
     pool.stop()
 
 

@@ -11,9 +11,9 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from headrace.converters.json.converter import JsonConverter
-from headrace.plugins.conversion.decode import ConverterBinding, to_records
-from headrace.plugins.conversion.encode import to_bytes
-from headrace.plugins.java.json_text import quoted
+from headrace.plugins.interop.conversion.decode import ConverterBinding, to_records
+from headrace.plugins.interop.conversion.encode import to_bytes
+from headrace.plugins.interop.java.json_text import quoted
 from tests.spark.converting import KAFKA_ROW, compiled, configured, kafka_rows, read
 
 pytestmark = [pytest.mark.spark, pytest.mark.long]

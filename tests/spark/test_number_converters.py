@@ -24,7 +24,7 @@ from headrace.converters.numbers import (
     ShortConverter,
 )
 from headrace.plugins.contracts import Converter, Decoded
-from headrace.plugins.conversion.decode import ConverterBinding, to_records, with_headers_read
+from headrace.plugins.interop.conversion.decode import ConverterBinding, to_records, with_headers_read
 from headrace.plugins.schema import DATE, DECIMAL, STRING, Schema, SchemaType, spark_type
 from tests.spark.converting import KAFKA_ROW, compiled, configured
 

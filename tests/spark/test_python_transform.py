@@ -15,7 +15,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import IntegerType, StringType, StructType
 
 from headrace.config.problems import ConfigError
-from headrace.plugins.catalyst.arrow_functions import ArrowFunction
+from headrace.plugins.interop.catalyst.arrow_functions import ArrowFunction
 from headrace.plugins.records import Records
 from headrace.plugins.schema import OPTIONAL_STRING, STRING, Field, Schema, SchemaType
 from headrace.plugins.transforms.python import Python

@@ -13,8 +13,8 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import IntegerType, StringType, StructType
 
-from headrace.plugins.catalyst.arrow_functions import ArrowFunction
 from headrace.plugins.errors import StoppedError
+from headrace.plugins.interop.catalyst.arrow_functions import ArrowFunction
 from headrace.plugins.stopping import StopToken
 from headrace.worker.engine import inline
 from headrace.worker.engine.bounds import Bounds, TooSlow

@@ -14,12 +14,12 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from headrace.worker.engine import job_watch
-from headrace.worker.engine.admission import Admission
 from headrace.worker.engine.bounds import Bounds, TooSlow
 from headrace.worker.engine.driver import Spark
 from headrace.worker.engine.inline import ProjectionPool
 from headrace.worker.engine.job_group import JobGroup
 from headrace.worker.engine.programs import Engine
+from headrace.worker.engine.quota import Quota
 from headrace.worker.pipeline.job import Job
 from headrace.worker.pipeline.scope import TaskScope
 from tests.task_scope import task_scope
@@ -91,7 +91,7 @@ def scope(engine: Spark, monkeypatch: pytest.MonkeyPatch) -> Iterator[TaskScope]
     monkeypatch.setattr(job_watch, "EVERY", 1)
     monkeypatch.setattr(job_watch, "LEAST_S", 1.0)
     pool = ProjectionPool(engine, lanes=1)
-    yield task_scope(Engine(pool, Admission(1), Admission(1 << 20)), bounds=Bounds(limit_s=3, steps=STEPS))
+    yield task_scope(Engine(pool, Quota(1), Quota(1 << 20)), bounds=Bounds(limit_s=3, steps=STEPS))
     pool.stop()
 
 

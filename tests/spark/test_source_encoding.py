@@ -16,8 +16,8 @@ from headrace.connectors.file.source import FileStreamSourceTask
 from headrace.converters.json.converter import JsonConverter
 from headrace.converters.string import StringConverter
 from headrace.plugins.contracts import Converter
-from headrace.plugins.conversion.decode import ConverterBinding
-from headrace.plugins.discovery import Plugins
+from headrace.plugins.interop.conversion.decode import ConverterBinding
+from headrace.plugins.interop.discovery import Plugins
 from headrace.plugins.records import Records, source_records
 from headrace.plugins.schema import STRING
 from headrace.worker.deadletters.source_records import KeptRecords

@@ -14,7 +14,7 @@ from pyspark.sql import Column, SparkSession
 from pyspark.sql import functions as F
 
 from headrace.config.problems import ConfigError
-from headrace.plugins.catalyst.spark_internals import functions_known, scala_object
+from headrace.plugins.interop.catalyst.spark_internals import functions_known, scala_object
 from headrace.plugins.records import Records
 from headrace.plugins.schema import DECIMAL, OPTIONAL_STRING, STRING, TIMESTAMP, Field, Schema, SchemaType
 from headrace.plugins.transforms import sql_functions

@@ -20,9 +20,13 @@ from tests import upgrade_check
 ROOT: Final = Path(__file__).parents[2]
 ROOMS: Final = ("config", "plugins", "connectors", "converters", "worker", "rest")
 
-SPARK: Final = ("plugins/catalyst/spark_internals.py", "worker/engine/spark_internals.py")
-LIBRDKAFKA: Final = ("plugins/kafka/librdkafka_internals.py",)
-KAFKA_PYTHON: Final = ("plugins/kafka/kafka_python_internals.py",)
+SPARK: Final = (
+    "plugins/arrow_types.py",
+    "plugins/interop/catalyst/spark_internals.py",
+    "worker/engine/spark_internals.py",
+)
+LIBRDKAFKA: Final = ("plugins/interop/kafka/librdkafka_internals.py",)
+KAFKA_PYTHON: Final = ("plugins/interop/kafka/kafka_python_internals.py",)
 CONNECT: Final = ("connectors/java/host/connect_internals.py",)
 HOMES: Final = (*SPARK, *LIBRDKAFKA, *KAFKA_PYTHON, *CONNECT)
 
@@ -40,7 +44,7 @@ ELSEWHERE: Final[Mapping[str, Set[str]]] = {
     ),
     "connectors/jdbc/dialects/mariadb/columns.py": {"_result"},
     "connectors/jdbc/dialects/mariadb/dialect.py": {"_sock"},
-    "plugins/gated_http.py": {"_network_backend", "_pool"},
+    "converters/registry/gated_http.py": {"_network_backend", "_pool"},
 }
 """Packages with private names in one module only: hdfs, PyMySQL, httpcore."""
 

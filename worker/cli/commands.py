@@ -141,7 +141,7 @@ def quickstart(
 @app.command()
 def settings() -> None:
     """Print a reference of all settings of workers, connectors and shipped plugins, in Markdown."""
-    from headrace.plugins.discovery import Plugins
+    from headrace.plugins.interop.discovery import Plugins
     from headrace.worker.cli.settings_page import page
 
     typer.echo(page(Plugins.shipped()), nl=False)

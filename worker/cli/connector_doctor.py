@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING
 from headrace.config.problems import ConfigError
 from headrace.config.properties import read_connector, read_properties
 from headrace.config.worker.config import WorkerConfig
-from headrace.plugins.discovery import Plugins
-from headrace.worker.cli.doctor import Check, Verdict
+from headrace.plugins.interop.discovery import Plugins
+from headrace.worker.cli.doctor import ReportLine, Verdict
 from headrace.worker.errors import BadRequest, ConnectError
 from headrace.worker.herder.plugins import InstalledPlugins, worker_config
-from headrace.worker.redaction import WORKER, secrets_of
+from headrace.worker.logging.redaction import WORKER, secrets_of
 
 if TYPE_CHECKING:
     from headrace.plugins.contracts import Connector
@@ -21,13 +21,13 @@ if TYPE_CHECKING:
 _STATES = {True: Verdict.OK, None: Verdict.WARN, False: Verdict.FAIL}
 
 
-def examine(connector_file: Path, worker_file: Path | None) -> Iterator[Check]:
+def examine(connector_file: Path, worker_file: Path | None) -> Iterator[ReportLine]:
     """Check a file's connector, for the worker of another file."""
     try:
         given = read_connector(connector_file)
         config = None if worker_file is None else _worker(worker_file)
     except ConfigError as error:
-        yield Check("connector", Verdict.FAIL, str(error))
+        yield ReportLine("connector", Verdict.FAIL, str(error))
         return
     found = Plugins.of_worker(config.values) if config else Plugins.discover()
     installed = InstalledPlugins(found, config)
@@ -37,26 +37,26 @@ def examine(connector_file: Path, worker_file: Path | None) -> Iterator[Check]:
         made = installed.connector(given.config["connector.class"], given.config.get("connector.plugin.version"))()
         resolved = installed.variables.resolve(given.config)
     except (BadRequest, ConnectError, ConfigError, KeyError) as error:
-        yield Check("connector", Verdict.FAIL, WORKER.hide(str(error)))
+        yield ReportLine("connector", Verdict.FAIL, WORKER.hide(str(error)))
         return
     # For a value that cannot be read Connect also reports that it is null.
     first = {problem.key: problem for problem in reversed(validation.problems)}
     for problem in first.values():
-        yield Check(problem.key, Verdict.FAIL, WORKER.hide(problem.message), problem.remedy)
+        yield ReportLine(problem.key, Verdict.FAIL, WORKER.hide(problem.message), problem.remedy)
     for key, advice in validation.unread:
-        yield Check(key, Verdict.WARN, "nothing reads this setting", WORKER.hide(advice))
+        yield ReportLine(key, Verdict.WARN, "nothing reads this setting", WORKER.hide(advice))
     if not validation.error_count:
-        yield Check("config", Verdict.OK, f"{given.config['connector.class']}: nothing is wrong with its settings")
+        yield ReportLine("config", Verdict.OK, f"{given.config['connector.class']}: nothing is wrong with its settings")
         made.worker = installed.worker
         yield from _found(made, resolved)
 
 
-def _found(made: Connector, config: dict[str, str]) -> Iterator[Check]:
+def _found(made: Connector, config: dict[str, str]) -> Iterator[ReportLine]:
     try:
         for finding in made.diagnose(config):
-            yield Check(finding.what, _STATES[finding.good], WORKER.hide(finding.found), finding.advice)
+            yield ReportLine(finding.what, _STATES[finding.good], WORKER.hide(finding.found), finding.advice)
     except Exception as error:  # a plugin's
-        yield Check("connector", Verdict.FAIL, WORKER.hide(f"{type(error).__name__}: {error}"))
+        yield ReportLine("connector", Verdict.FAIL, WORKER.hide(f"{type(error).__name__}: {error}"))
 
 
 def _worker(path: Path) -> WorkerConfig:

@@ -27,8 +27,8 @@ from rich.text import Text
 from headrace.config.connector.config import converter_config
 from headrace.config.problems import ConfigError
 from headrace.plugins.contracts import Converter
-from headrace.plugins.discovery import Plugins
 from headrace.plugins.errors import DataError, RetriableError
+from headrace.plugins.interop.discovery import Plugins
 from headrace.worker.cli.dlq_topic import TIMEOUT_S, DeadLetters, DlqError, context, own_headers
 
 log = logging.getLogger(__name__)

@@ -39,7 +39,7 @@ class Verdict(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Check:
+class ReportLine:
     """One line of the report; `advice` is empty if there is nothing to do."""
 
     name: str
@@ -48,12 +48,12 @@ class Check:
     advice: str = ""
 
 
-def run(bootstrap_servers: str, of_worker: Iterable[Check] = (), *, as_json: bool) -> int:
+def run(bootstrap_servers: str, of_worker: Iterable[ReportLine] = (), *, as_json: bool) -> int:
     """Print the report, at its end the checks of a worker; returns 0, or 3 if something needed is missing."""
     return report([*examine(bootstrap_servers), *of_worker], "Headrace", as_json=as_json)
 
 
-def report(found: Iterable[Check], who: str, *, as_json: bool) -> int:
+def report(found: Iterable[ReportLine], who: str, *, as_json: bool) -> int:
     """Print the checks and the verdict on `who`; returns 0, or 3 if something needed is missing."""
     checks = list(found)
     ok = all(check.state is not Verdict.FAIL for check in checks)
@@ -64,7 +64,7 @@ def report(found: Iterable[Check], who: str, *, as_json: bool) -> int:
     return 0 if ok else 3
 
 
-def examine(bootstrap_servers: str) -> Iterator[Check]:
+def examine(bootstrap_servers: str) -> Iterator[ReportLine]:
     """Yield all checks, in the order in which an operator would mend things."""
     yield _python()
     yield _java()
@@ -80,7 +80,7 @@ def examine(bootstrap_servers: str) -> Iterator[Check]:
     yield _broker(bootstrap_servers)
 
 
-def _show(checks: Sequence[Check], who: str, ok: bool) -> None:
+def _show(checks: Sequence[ReportLine], who: str, ok: bool) -> None:
     from rich.console import Console
     from rich.text import Text
 
@@ -95,108 +95,114 @@ def _show(checks: Sequence[Check], who: str, ok: bool) -> None:
     console.print(f"{who} can run here" if ok else f"{who} cannot run here yet: see the lines marked fail")
 
 
-def _python() -> Check:
+def _python() -> ReportLine:
     found = ".".join(map(str, sys.version_info[:3]))
     if sys.version_info[:2] < MINIMUM_PYTHON:
         needed = ".".join(map(str, MINIMUM_PYTHON))
-        return Check(
+        return ReportLine(
             "Python", Verdict.FAIL, found, f"install Python {needed} or newer and make the environment with it"
         )
-    return Check("Python", Verdict.OK, f"{found} at {sys.executable}")
+    return ReportLine("Python", Verdict.OK, f"{found} at {sys.executable}")
 
 
-def _java() -> Check:
+def _java() -> ReportLine:
     try:
         java = find_java()
     except Unavailable as error:
-        return Check("Java", Verdict.FAIL, str(error), "see above")
-    return Check("Java", Verdict.OK, f"{java.version} at {java.path}")
+        return ReportLine("Java", Verdict.FAIL, str(error), "see above")
+    return ReportLine("Java", Verdict.OK, f"{java.version} at {java.path}")
 
 
-def _wheel(name: str) -> Check:
+def _wheel(name: str) -> ReportLine:
     try:
-        return Check(name, Verdict.OK, metadata.version(name))
+        return ReportLine(name, Verdict.OK, metadata.version(name))
     except metadata.PackageNotFoundError:
-        return Check(name, Verdict.FAIL, "not installed", f"run `{Path(sys.executable).name} -m pip install headrace`")
+        return ReportLine(
+            name, Verdict.FAIL, "not installed", f"run `{Path(sys.executable).name} -m pip install headrace`"
+        )
 
 
-def _cache() -> Check:
+def _cache() -> ReportLine:
     folder = cache_dir()
     existing = _nearest(folder)
     if not os.access(existing, os.W_OK | os.X_OK):
-        return Check("cache", Verdict.FAIL, f"{existing} cannot be written", "make it writable or set HEADRACE_CACHE")
-    return Check("cache", Verdict.OK, str(folder))
+        return ReportLine(
+            "cache", Verdict.FAIL, f"{existing} cannot be written", "make it writable or set HEADRACE_CACHE"
+        )
+    return ReportLine("cache", Verdict.OK, str(folder))
 
 
-def _jars(jar_set: str) -> Check:
+def _jars(jar_set: str) -> ReportLine:
     name, total = f"{jar_set} jars", len(pinned(jar_set))
     try:
         lacking = unverified(jar_set)
     except Unavailable as error:
-        return Check(name, Verdict.FAIL, str(error))
+        return ReportLine(name, Verdict.FAIL, str(error))
     if not lacking:
-        return Check(name, Verdict.OK, f"{total} of {total} in the cache and verified")
+        return ReportLine(name, Verdict.OK, f"{total} of {total} in the cache and verified")
     advice = "they are fetched on first use; to do it now run `python -m headrace.worker.machine.jars`"
-    return Check(name, Verdict.WARN, f"{len(lacking)} of {total} missing or not verified", advice)
+    return ReportLine(name, Verdict.WARN, f"{len(lacking)} of {total} missing or not verified", advice)
 
 
-def _registry() -> Check:
+def _registry() -> ReportLine:
     """At most a warning: only `headrace registry start` needs it."""
     name = "registry"
     try:
         java, is_lacking = find_newer_java(MINIMUM_JAVA, PURPOSE), bool(unverified("registry"))
     except Unavailable as error:
-        return Check(name, Verdict.WARN, str(error), "needed for `headrace registry start` only")
+        return ReportLine(name, Verdict.WARN, str(error), "needed for `headrace registry start` only")
     if is_lacking:
         advice = "it is fetched (159 MB) by the first `headrace registry start`"
-        return Check(name, Verdict.WARN, f"Java {java.version} at {java.path}; the program is not in the cache", advice)
-    return Check(name, Verdict.OK, f"Java {java.version} at {java.path}; the program is in the cache and verified")
+        return ReportLine(
+            name, Verdict.WARN, f"Java {java.version} at {java.path}; the program is not in the cache", advice
+        )
+    return ReportLine(name, Verdict.OK, f"Java {java.version} at {java.path}; the program is in the cache and verified")
 
 
-def _disk(name: str, path: Path) -> Check:
+def _disk(name: str, path: Path) -> ReportLine:
     free = shutil.disk_usage(_nearest(path)).free
     found = f"{free / (1 << 30):.1f} GiB free for {path}"
     if free < _NEEDED_BYTES:
-        return Check(name, Verdict.FAIL, found, "free some space; broker data and jars need at least 0.25 GiB")
+        return ReportLine(name, Verdict.FAIL, found, "free some space; broker data and jars need at least 0.25 GiB")
     if free < _ENOUGH_BYTES:
-        return Check(name, Verdict.WARN, found, "broker data will fill this soon; free some space")
-    return Check(name, Verdict.OK, found)
+        return ReportLine(name, Verdict.WARN, found, "broker data will fill this soon; free some space")
+    return ReportLine(name, Verdict.OK, found)
 
 
-def _rest_port() -> Check:
+def _rest_port() -> ReportLine:
     name = f"port {_REST_PORT}"
     if processes.is_free(_REST_PORT):
-        return Check(name, Verdict.OK, "free for REST")
+        return ReportLine(name, Verdict.OK, "free for REST")
     import httpx
 
     try:
         answer = httpx.get(f"http://127.0.0.1:{_REST_PORT}/", timeout=2, trust_env=False).json()
-        return Check(
+        return ReportLine(
             name, Verdict.WARN, f"a Connect worker answers there, version {answer['version']}", _OTHER_LISTENER
         )
     except (httpx.HTTPError, ValueError, KeyError, TypeError):
-        return Check(name, Verdict.WARN, f"taken{port_owner(_REST_PORT)}", _OTHER_LISTENER)
+        return ReportLine(name, Verdict.WARN, f"taken{port_owner(_REST_PORT)}", _OTHER_LISTENER)
 
 
 _OTHER_LISTENER: Final = "give another worker another port: listeners=http://127.0.0.1:8084"
 
 
-def _broker_port() -> Check:
+def _broker_port() -> ReportLine:
     name = f"port {_BROKER_PORT}"
     if processes.is_free(_BROKER_PORT):
-        return Check(name, Verdict.OK, "free for `headrace kafka start`")
+        return ReportLine(name, Verdict.OK, "free for `headrace kafka start`")
     if cluster_id(f"127.0.0.1:{_BROKER_PORT}", timeout_s=2):
-        return Check(name, Verdict.OK, f"Kafka answers there{port_owner(_BROKER_PORT)}")
+        return ReportLine(name, Verdict.OK, f"Kafka answers there{port_owner(_BROKER_PORT)}")
     advice = "stop that, or run `headrace kafka start --port N` and set bootstrap.servers to it"
-    return Check(name, Verdict.WARN, f"taken{port_owner(_BROKER_PORT)}, and it does not answer as Kafka", advice)
+    return ReportLine(name, Verdict.WARN, f"taken{port_owner(_BROKER_PORT)}, and it does not answer as Kafka", advice)
 
 
-def _broker(bootstrap_servers: str) -> Check:
+def _broker(bootstrap_servers: str) -> ReportLine:
     cluster = cluster_id(bootstrap_servers, timeout_s=3)
     if cluster is None:
         advice = "`headrace kafka start --daemon` gives one; --bootstrap-servers looks for another"
-        return Check("broker", Verdict.WARN, f"nothing answers as Kafka at {bootstrap_servers}", advice)
-    return Check("broker", Verdict.OK, f"{bootstrap_servers} answers, cluster {cluster}")
+        return ReportLine("broker", Verdict.WARN, f"nothing answers as Kafka at {bootstrap_servers}", advice)
+    return ReportLine("broker", Verdict.OK, f"{bootstrap_servers} answers, cluster {cluster}")
 
 
 def _nearest(path: Path) -> Path:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
-from headrace.plugins.jars.locations import UNFINISHED
+from headrace.config.plugin_path.locations import UNFINISHED
 from headrace.worker.machine.plugin_archives import Coordinates, fetch_into
 
 RECORD: Final = "headrace-plugin.json"

@@ -16,13 +16,13 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Final, NoReturn
 
+from headrace.config.plugin_path.archives import BrokenArchiveError
+from headrace.config.plugin_path.locations import locations_in
+from headrace.config.plugin_path.scanning import DiscoveryMode, LocationScan, scan_location
+from headrace.config.plugin_path.sync import ManifestChange, NotWritableError, changes, write
 from headrace.config.problems import ConfigError
 from headrace.config.properties import read_properties
-from headrace.plugins.discovery import KINDS, BrokenPluginError, Plugins
-from headrace.plugins.jars.archives import BrokenArchiveError
-from headrace.plugins.jars.locations import locations_in
-from headrace.plugins.jars.scanning import DiscoveryMode, LocationScan, scan_location
-from headrace.plugins.jars.sync import Change, NotWritableError, changes, write
+from headrace.plugins.interop.discovery import KINDS, BrokenPluginError, Plugins
 
 _COLUMNS: Final = (
     *("pluginName", "firstAlias", "secondAlias", "pluginVersion", "pluginType", "isLoadable", "hasManifest"),
@@ -192,7 +192,7 @@ def _sync(locations: Sequence[Path], *, dry_run: bool, keep_not_found: bool) -> 
         print("All loadable plugins have accurate ServiceLoader manifests.")
 
 
-def _tell(change: Change, *, dry_run: bool) -> None:
+def _tell(change: ManifestChange, *, dry_run: bool) -> None:
     heading = f"{'Dry Run ' if dry_run else ''}Sync\t{change.path}"
     print(f"{heading} Add {len(change.added)} Remove {len(change.removed)}")
     for word, names in (("Add", change.added), ("Remove", change.removed)):
@@ -200,7 +200,7 @@ def _tell(change: Change, *, dry_run: bool) -> None:
             print(f"\t{word}\t{name}")
 
 
-def _write(planned: Sequence[Change]) -> None:
+def _write(planned: Sequence[ManifestChange]) -> None:
     for change in planned:
         try:
             write(change)

@@ -92,7 +92,7 @@ def _chosen(plugin_path: Path | None) -> Path:
 
 
 def _tell_classes(folder: Path) -> None:
-    from headrace.plugins.jars import scan_location
+    from headrace.config.plugin_path import scan_location
 
     found = scan_location(folder)
     for plugin in found.plugins if found else ():

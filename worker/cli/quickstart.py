@@ -151,7 +151,7 @@ def properties(
     }
 
 
-class Worker:
+class QuickstartWorker:
     """A `connect-standalone` process; as a context manager it runs inside and is stopped at the end."""
 
     def __init__(self, folder: Path, settings: dict[str, dict[str, str]]) -> None:
@@ -209,7 +209,7 @@ class Pipe:
             port = processes.free_port(self._options.rest_port)
             settings = properties(self._folder, broker.bootstrap_servers, port, self._source.path, self._sink.path)
             self._started_s = self._ended_s = time.monotonic()
-            with Worker(self._folder, settings) as worker:
+            with QuickstartWorker(self._folder, settings) as worker:
                 watch = PipeWatch(f"http://127.0.0.1:{port}", broker.bootstrap_servers, TOPIC, (SOURCE, SINK))
                 watch.start()
                 try:
@@ -239,7 +239,7 @@ class Pipe:
             soft_wrap=True,
         )
 
-    def _introduce(self, worker: Worker, watch: PipeWatch, port: int) -> None:
+    def _introduce(self, worker: QuickstartWorker, watch: PipeWatch, port: int) -> None:
         self._console.print("starting the worker …")
         deadline = time.monotonic() + _REST_START_S
         while not watch.answers.wait(0.1):
@@ -256,7 +256,7 @@ class Pipe:
             self._console.print(f"{name:<6} {value}", soft_wrap=True)
         self._console.print("Ctrl-C ends all of it" if not self._options.once else "waiting for every line to arrive")
 
-    def _look(self, worker: Worker, watch: PipeWatch, expected: int) -> None:
+    def _look(self, worker: QuickstartWorker, watch: PipeWatch, expected: int) -> None:
         delays = Delays(backlog_lines=expected)
         terminal = self._console.is_terminal
         shown_s = 0.0

@@ -27,10 +27,10 @@ from headrace.plugins.errors import RetriableError, StoppedError
 from headrace.plugins.offsets import Stop
 from headrace.plugins.stopping import StopToken
 from headrace.worker.deadletters.failed_records import FailureReport, context, line
+from headrace.worker.kafka.delivery_wait import STOP_S
 from headrace.worker.kafka.librdkafka import ROWS
-from headrace.worker.kafka.patience import STOP_S
 from headrace.worker.kafka.writer import KafkaWriter, ProduceError, discard_producer, kept_producer
-from headrace.worker.redaction import Redaction
+from headrace.worker.logging.redaction import Redaction
 
 log = logging.getLogger(__name__)
 

@@ -54,7 +54,7 @@ class ServerProcess(ABC):
         self.port = port
         self.log_file = self.data_dir / "logs" / "server.log"
         self._output = self.data_dir / "logs" / f"{self.what}.out"
-        self._may_move = port is None
+        self._membership_ok = port is None
         self._detached = detached
         self._process: subprocess.Popen[bytes] | None = None
 
@@ -210,7 +210,7 @@ class ServerProcess(ABC):
         found = self.running_on(self.data_dir)
         if found is not None:
             raise Unavailable(f"a {self.what} (pid {found.pid}, port {found.port}) already runs on {self.data_dir}")
-        if self.port is None or (self._may_move and not processes.is_free(self.port)):
+        if self.port is None or (self._membership_ok and not processes.is_free(self.port)):
             self.port = processes.free_port()
         if not processes.is_free(self.port):
             raise Unavailable(

@@ -30,7 +30,7 @@ from typing import TYPE_CHECKING, Final
 from py4j.protocol import Py4JError
 
 from headrace.plugins.backoff import Backoff
-from headrace.worker.engine.executor_archives import Archive, packages_archive, product_archive, versions_needed
+from headrace.worker.engine.executor_archives import ExecutorArchive, packages_archive, product_archive, versions_needed
 from headrace.worker.engine.executor_probe import Look, differences, look
 from headrace.worker.engine.spark_internals import scala_context
 
@@ -103,7 +103,7 @@ class _Checked:
     """The number of times that a job's failure had them checked again."""
 
 
-class Cluster:
+class SparkCluster:
     """The executors of the worker's sessions, one session after the other."""
 
     def __init__(self, plugin_paths: Sequence[str], home: Path) -> None:
@@ -240,7 +240,7 @@ class Cluster:
             log.info("Spark's executors on %s have %s and run Headrace's jobs", hosts, own.python)
         return "; ".join([*found.others, *missing])
 
-    def _send(self, session: SparkSession, archive: Archive, paths: Sequence[str]) -> None:
+    def _send(self, session: SparkSession, archive: ExecutorArchive, paths: Sequence[str]) -> None:
         """Send executors this archive, and put these folders of it on their next Python processes' path."""
         context = session.sparkContext
         kept = self._home / archive.path.name
@@ -250,7 +250,7 @@ class Cluster:
             except OSError:
                 with tempfile.TemporaryDirectory(dir=self._home) as folder:  # half a copy never has this name
                     os.replace(shutil.copyfile(archive.path, Path(folder, kept.name)), kept)
-        context.addArchive(Archive(kept, archive.folder).uri)
+        context.addArchive(ExecutorArchive(kept, archive.folder).uri)
         given = context.getConf().get("spark.executorEnv.PYTHONPATH")
         context.environment["PYTHONPATH"] = os.pathsep.join([*paths, *filter(None, [given])])
 

@@ -17,8 +17,9 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
-from headrace.plugins.catalyst.arrow_functions import ArrowFunction, function_named
-from headrace.plugins.catalyst.spark_internals import Catalyst, analyzed, arrow_schema_of, catalyst, each
+from headrace.plugins.arrow_types import arrow_schema_of
+from headrace.plugins.interop.catalyst.arrow_functions import ArrowFunction, function_named
+from headrace.plugins.interop.catalyst.spark_internals import Catalyst, analyzed, catalyst, each
 
 _numbers: Final = itertools.count(1)
 

@@ -26,15 +26,15 @@ import psutil
 from py4j.protocol import Py4JError, Py4JNetworkError
 
 from headrace.plugins.backoff import Backoff
-from headrace.plugins.catalyst import liveness
 from headrace.plugins.errors import RetriableError
+from headrace.plugins.interop.catalyst import liveness
 from headrace.plugins.scratch import scratch_folder
 from headrace.worker.engine import class_archive
-from headrace.worker.engine.cluster import Cluster, is_local, python_for_executors, with_jars
+from headrace.worker.engine.cluster import SparkCluster, is_local, python_for_executors, with_jars
 from headrace.worker.engine.gateway import installed_spark
 from headrace.worker.engine.gateway import opened as opened_gateway
+from headrace.worker.engine.hang_detection import HangDetector
 from headrace.worker.engine.python_workers import LOOK_SECONDS, PythonWorkers
-from headrace.worker.engine.silence import Silence
 from headrace.worker.engine.spark_internals import (
     accumulator_server,
     end_jvm,
@@ -42,8 +42,8 @@ from headrace.worker.engine.spark_internals import (
     new_context,
     scala_context,
 )
-from headrace.worker.redaction import passed_on
-from headrace.worker.vital_threads import VitalThread
+from headrace.worker.logging.redaction import passed_on
+from headrace.worker.machine.vital_threads import VitalThread
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -149,7 +149,7 @@ class Spark:
         self._leaving = False
         self._home = scratch_folder("spark")
         self._executors_python = python_for_executors(self._conf)
-        self._cluster = None if self.is_local else Cluster(self._python_path, Path(self._home.name))
+        self._cluster = None if self.is_local else SparkCluster(self._python_path, Path(self._home.name))
         self._signs = scratch_folder("signs", shared_memory=True)
         self._session: SparkSession | None = None
         self._process: subprocess.Popen[bytes] | None = None
@@ -353,7 +353,7 @@ class Spark:
         process = self._process
         assert process is not None
         workers = PythonWorkers(process.pid, Path(self._signs.name))
-        silence = Silence(psutil.Process(process.pid))
+        silence = HangDetector(psutil.Process(process.pid))
         look_at = time.monotonic() + LOOK_SECONDS
         while self._leaving or not self._stopping.is_set():
             if process.poll() is not None:

@@ -37,7 +37,7 @@ _MOMENT: Final = (1980, 1, 1, 0, 0, 0)
 _KEPT: Final = 6
 
 
-class Archive(NamedTuple):
+class ExecutorArchive(NamedTuple):
     """A zip file, and the folder into which executors unpack it."""
 
     path: Path
@@ -49,7 +49,7 @@ class Archive(NamedTuple):
         return f"{self.path.as_uri()}#{self.folder}"
 
 
-def product_archive(plugin_paths: Sequence[str]) -> tuple[Archive, list[str]]:
+def product_archive(plugin_paths: Sequence[str]) -> tuple[ExecutorArchive, list[str]]:
     """Archive Headrace and its plugins; return also the folders for `PYTHONPATH`. Errors: OSError."""
     files = dict(_package())
     inner = [""]
@@ -66,17 +66,17 @@ def product_archive(plugin_paths: Sequence[str]) -> tuple[Archive, list[str]]:
         digest.update(f"{name}\0{path.stat().st_size}\0".encode())
         digest.update(path.read_bytes())
     folder = f"headrace-{digest.hexdigest()[:16]}"
-    return Archive(_built(folder, files), folder), [folder + one for one in inner]
+    return ExecutorArchive(_built(folder, files), folder), [folder + one for one in inner]
 
 
-def packages_archive(names: Iterable[str]) -> Archive:
+def packages_archive(names: Iterable[str]) -> ExecutorArchive:
     """Archive these installed distributions. Errors: OSError, PackageNotFoundError."""
     found = {name: distribution(name) for name in sorted(names)}
     said = [platform.machine(), sys.version, *(f"{name}=={one.version}" for name, one in found.items())]
     digest = hashlib.sha256("\n".join(said).encode()).hexdigest()[:16]
     files = {name: path for one in found.values() for name, path in _files_of(one)}
     folder = f"packages-{digest}"
-    return Archive(_built(folder, files), folder)
+    return ExecutorArchive(_built(folder, files), folder)
 
 
 def versions_needed() -> dict[str, str]:

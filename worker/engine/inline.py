@@ -48,11 +48,10 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
-from headrace.plugins.catalyst.arrow_functions import ArrowFunction
-from headrace.plugins.catalyst.spark_internals import empty_frame, frame_of, optimized
 from headrace.plugins.errors import StoppedError
+from headrace.plugins.interop.catalyst.arrow_functions import ArrowFunction
+from headrace.plugins.interop.catalyst.spark_internals import empty_frame, frame_of, optimized
 from headrace.plugins.scratch import scratch_folder
-from headrace.worker.engine.admission import Admission
 from headrace.worker.engine.bounds import LOOK_S, Bounds, TooSlow
 from headrace.worker.engine.compiled import (
     Compiled,
@@ -64,6 +63,7 @@ from headrace.worker.engine.compiled import (
 from headrace.worker.engine.driver import EngineLost, Spark
 from headrace.worker.engine.given_up import GivenUp
 from headrace.worker.engine.lane import Lane
+from headrace.worker.engine.quota import Quota
 from headrace.worker.engine.shared import shared
 
 MOST_SLOW: Final = 2
@@ -92,7 +92,7 @@ class Program:
         self.generation = pool.spark.generation
         self.is_slow = False
         """True if its last batch was slow."""
-        self.slow_turns = Admission(MOST_SLOW)
+        self.slow_turns = Quota(MOST_SLOW)
 
     @property
     def names(self) -> list[str]:
@@ -193,7 +193,7 @@ class ProjectionPool:
         self._names = itertools.count()
         self._free = [self._place() for _ in range(lanes)]
         self._apart = 0
-        self._slow_turns = Admission(MOST_APART)
+        self._slow_turns = Quota(MOST_APART)
         self.given_up = GivenUp(spark)
         self._stopped = False
 

@@ -19,7 +19,7 @@ from typing import Final
 
 from pyspark.sql import SparkSession
 
-from headrace.plugins.catalyst.spark_internals import jvm_of
+from headrace.plugins.interop.catalyst.spark_internals import jvm_of
 from headrace.plugins.samples import Sample
 from headrace.worker.engine.driver import EngineLost, Spark
 

@@ -40,7 +40,7 @@ import pyarrow as pa
 from py4j.protocol import Py4JError
 from pyspark.sql import SparkSession
 
-from headrace.plugins.catalyst.spark_internals import java_session, jvm_of
+from headrace.plugins.interop.catalyst.spark_internals import java_session, jvm_of
 from headrace.worker.engine.bounds import LOOK_S
 from headrace.worker.engine.compiled import Compiled
 from headrace.worker.engine.driver import EngineLost

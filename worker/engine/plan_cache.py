@@ -16,7 +16,8 @@ from typing import Any, Final, NamedTuple
 import pyarrow as pa
 from pyspark.sql import DataFrame
 
-from headrace.plugins.catalyst.spark_internals import analyzed, arrow_schema_of, catalyst, each, frame_of, optimized
+from headrace.plugins.arrow_types import arrow_schema_of
+from headrace.plugins.interop.catalyst.spark_internals import analyzed, catalyst, each, frame_of, optimized
 
 
 @dataclass(frozen=True)

@@ -14,11 +14,11 @@ from pyspark.sql.types import StructType
 
 from headrace.plugins.contracts import Place
 from headrace.plugins.offsets import PartitionResult
-from headrace.worker.engine.admission import Admission
 from headrace.worker.engine.bounds import Bounds
 from headrace.worker.engine.compiled import NotProjectable
 from headrace.worker.engine.inline import UNBOUND, Program, ProjectionPool, batch_of
 from headrace.worker.engine.job_group import JobGroup
+from headrace.worker.engine.quota import Quota
 
 log = logging.getLogger(__name__)
 
@@ -28,8 +28,8 @@ class Engine:
     """Runs expressions for all tasks of a process, and bounds the share of each."""
 
     projections: ProjectionPool
-    jobs: Admission
-    memory: Admission
+    jobs: Quota
+    memory: Quota
     """Bytes of batches in memory at once."""
     rows_by_jobs: int = 0
     """Rows moved by jobs; `projections.rows` are the inline ones. A test checks that together they are all."""

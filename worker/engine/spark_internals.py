@@ -1,7 +1,7 @@
 """Spark's private names that only the engine needs: pyspark's start of its JVM, and its state of a session.
 
 Seen in pyspark 4.2.1 and 4.3.0. Importing this module imports no pyspark, because the JVM is launched first
-(`gateway`). Names for expressions and plans are in `headrace.plugins.catalyst.spark_internals`.
+(`gateway`). Names for expressions and plans are in `headrace.plugins.interop.catalyst.spark_internals`.
 """
 
 from __future__ import annotations

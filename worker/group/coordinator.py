@@ -14,7 +14,7 @@ from typing import Any, Final, Protocol
 from kafka.errors import KafkaError
 from kafka.structs import MemberState
 
-from headrace.plugins.kafka.kafka_python_internals import GroupClient, GroupCoordinator
+from headrace.plugins.interop.kafka.kafka_python_internals import GroupClient, GroupCoordinator
 from headrace.worker.group.session import Timing
 
 log = logging.getLogger(__name__)
@@ -118,7 +118,7 @@ class Coordinator(GroupCoordinator):
         self._callbacks.wake()
 
 
-class Connection:
+class GroupConnection:
     """A Kafka client for one group; `close()` ends its thread and frees its sockets."""
 
     def __init__(
@@ -184,7 +184,7 @@ def leave(settings: Mapping[str, Any], group_id: str, timing: Timing, member_id:
     """
     until = time.monotonic() + timeout_s
     try:
-        connection = Connection(settings, group_id, timing, _Nobody(), member_id, max(1, int(timeout_s * 1000)))
+        connection = GroupConnection(settings, group_id, timing, _Nobody(), member_id, max(1, int(timeout_s * 1000)))
     except KafkaError as error:
         log.warning("The group %s could not be notified that this worker leaves: %s", group_id, error)
         return

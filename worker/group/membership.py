@@ -33,14 +33,14 @@ from kafka.errors import GroupAuthorizationFailedError, InconsistentGroupProtoco
 
 from headrace.config.connector import clients
 from headrace.config.worker.config import WorkerConfig
-from headrace.plugins.kafka.tokens import kafka_python
+from headrace.plugins.interop.kafka.tokens import kafka_python
 from headrace.worker.group import coordinator as group_coordinator
 from headrace.worker.group.assignor import Item
-from headrace.worker.group.coordinator import Connection, CoordinatorAway, JoinInterrupted
+from headrace.worker.group.coordinator import CoordinatorAway, GroupConnection, JoinInterrupted
 from headrace.worker.group.leading import ClusterView, LeaderAssignment
 from headrace.worker.group.protocol import SESSIONED, Assignment, Subscription
 from headrace.worker.group.session import GroupPlace, MemberSession, Timing
-from headrace.worker.vital_threads import VitalThread
+from headrace.worker.machine.vital_threads import VitalThread
 
 log = logging.getLogger(__name__)
 
@@ -88,7 +88,7 @@ class Membership:
         self._client, self._group_id, self._url, self._timing = dict(client), group_id, url, timing
         self._leader_assignment = LeaderAssignment(url, cluster, max_delay_ms)
         self._changed = threading.Condition()
-        self._connection: Connection | None = None
+        self._connection: GroupConnection | None = None
         self._last_id = ""
         self._stopping = False
         self._wanted = True
@@ -251,9 +251,9 @@ class Membership:
             self.trouble = None
             self._tell(news)
 
-    def _connected(self) -> Connection:
+    def _connected(self) -> GroupConnection:
         if self._connection is None:
-            connection = Connection(self._client, self._group_id, self._timing, self, self._last_id)
+            connection = GroupConnection(self._client, self._group_id, self._timing, self, self._last_id)
             with self._changed:
                 self._connection, self._wanted = connection, True
                 self._session.coordinator(known=True)  # it is looked up anew

@@ -22,7 +22,7 @@ from headrace.worker.model import (
     TaskId,
     TaskInfo,
 )
-from headrace.worker.signing import SessionKey
+from headrace.worker.storage.signing import SessionKey
 
 
 class Herder(ABC):

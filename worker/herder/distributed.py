@@ -25,12 +25,12 @@ from headrace.worker.hosting.connector import STOP_SECONDS
 from headrace.worker.hosting.connectors import LocalConnectors
 from headrace.worker.hosting.definition import ConnectorDefinition, patched, validated
 from headrace.worker.hosting.herder_loop import REQUEST_SECONDS, HerderLoop
+from headrace.worker.hosting.measures import RebalanceTimes
 from headrace.worker.hosting.own_groups import check_own_group
 from headrace.worker.hosting.restart_plan import restart_plan, shown
 from headrace.worker.hosting.task_restarts import TaskRestarts
 from headrace.worker.hosting.tasks import LocalTasks
 from headrace.worker.hosting.work import LocalWork
-from headrace.worker.measures import Rebalances
 from headrace.worker.model import (
     Config,
     ConnectorInfo,
@@ -42,9 +42,9 @@ from headrace.worker.model import (
     TaskId,
     TaskInfo,
 )
-from headrace.worker.signing import SessionKey, verify
 from headrace.worker.storage.cluster_config import ClusterConfig
 from headrace.worker.storage.config_topic import ConfigTopic
+from headrace.worker.storage.signing import SessionKey, verify
 
 T = TypeVar("T")
 
@@ -103,7 +103,7 @@ class DistributedHerder(StatusAnswers):
         return self._config.snapshot().session_key
 
     @property
-    def rebalances(self) -> Rebalances:
+    def rebalances(self) -> RebalanceTimes:
         """Rebalances of the worker's group."""
         return self._member.rebalances
 

@@ -11,8 +11,8 @@ from typing import Final
 from headrace.plugins.backoff import Backoff
 from headrace.worker.errors import BadRequest, ConnectError, Elsewhere, NotFound
 from headrace.worker.herder.api import Herder
+from headrace.worker.logging.redaction import log_text
 from headrace.worker.model import Config
-from headrace.worker.redaction import log_text
 
 log = logging.getLogger(__name__)
 

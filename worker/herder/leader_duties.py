@@ -9,9 +9,9 @@ from typing import Any
 
 from headrace.worker.errors import ConnectError
 from headrace.worker.model import TaskId
-from headrace.worker.signing import SessionKey
 from headrace.worker.storage.cluster_config import ClusterConfig
 from headrace.worker.storage.config_topic import ConfigTopic
+from headrace.worker.storage.signing import SessionKey
 from headrace.worker.storage.statuses import StatusStore
 
 log = logging.getLogger(__name__)

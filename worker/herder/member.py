@@ -19,7 +19,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from headrace.worker import logs
 from headrace.worker.errors import ConnectError
 from headrace.worker.group.membership import Assigned, Lost, Membership
 from headrace.worker.group.protocol import Assignment
@@ -28,9 +27,10 @@ from headrace.worker.herder.rebalance_budget import RebalanceBudget
 from headrace.worker.herder.rebalance_gate import RebalanceGate
 from headrace.worker.hosting.connectors_and_tasks import ConnectorsAndTasks
 from headrace.worker.hosting.herder_loop import HerderLoop, note_errors
+from headrace.worker.hosting.measures import RebalanceTimes
 from headrace.worker.hosting.restart_plan import restart_plan
 from headrace.worker.hosting.work import LocalWork
-from headrace.worker.measures import Rebalances
+from headrace.worker.logging import logs
 from headrace.worker.model import TargetState
 from headrace.worker.storage.cluster_config import (
     ClusterConfig,
@@ -102,7 +102,7 @@ class Member:
         self._leads: bool | None = None
         self.on_role: Callable[[bool], None] = lambda _leads: None
         """Called in a stable group when this worker begins to lead it (True) or to follow (False)."""
-        self.rebalances = Rebalances()
+        self.rebalances = RebalanceTimes()
         self.joined = threading.Event()
         """Set once the worker has its first assignment."""
 

@@ -19,7 +19,7 @@ from headrace.plugins.samples import Sample
 from headrace.worker.herder.exposition import Exposition, labels_text
 
 
-class Name(NamedTuple):
+class MetricName(NamedTuple):
     """A sample's name and labels."""
 
     name: str
@@ -44,35 +44,35 @@ def _bean(group: str) -> str:
     return f"{group if group in _CLIENTS else 'connect'}_{bean}".replace("-", "_")
 
 
-def _strimzi_jmx(group: str, attribute: str, labels: Mapping[str, str]) -> Name:
+def _strimzi_jmx(group: str, attribute: str, labels: Mapping[str, str]) -> MetricName:
     if group in _CLIENTS:
-        return Name(f"kafka_{group.replace('-', '_')}_{attribute}", {"clientid": labels["client_id"]})
-    return Name(f"kafka_connect_{group.replace('-', '_')}_{attribute}", labels)
+        return MetricName(f"kafka_{group.replace('-', '_')}_{attribute}", {"clientid": labels["client_id"]})
+    return MetricName(f"kafka_connect_{group.replace('-', '_')}_{attribute}", labels)
 
 
-def _strimzi_reporter(group: str, attribute: str, labels: Mapping[str, str]) -> Name:
+def _strimzi_reporter(group: str, attribute: str, labels: Mapping[str, str]) -> MetricName:
     # A text attribute is the label of a sample of its own; Prometheus' client reserves the suffix `_total`.
     shown = f"{attribute}_info" if attribute in labels else attribute.removesuffix("_total")
-    return Name(f"kafka_{_bean(group)}_{shown}", labels)
+    return MetricName(f"kafka_{_bean(group)}_{shown}", labels)
 
 
-def _confluent(group: str, attribute: str, labels: Mapping[str, str]) -> Name:
+def _confluent(group: str, attribute: str, labels: Mapping[str, str]) -> MetricName:
     if group == "version":
-        return Name("kafka_connect_app_info", labels)
+        return MetricName("kafka_connect_app_info", labels)
     if group == "connector":
-        return Name("kafka_connect_connector_metrics", labels)
+        return MetricName("kafka_connect_connector_metrics", labels)
     more = {"connector": "aggregate"} if group == "worker" and "connector" not in labels else {}
     if group in _CLIENTS:
         more = {"client_type": group.removesuffix("-client")}
-    return Name(f"kafka_{_bean(group)}_{attribute}", {**labels, **more})
+    return MetricName(f"kafka_{_bean(group)}_{attribute}", {**labels, **more})
 
 
-_SCHEMES: Final[Mapping[str, Callable[[str, str, Mapping[str, str]], Name]]] = dict(
+_SCHEMES: Final[Mapping[str, Callable[[str, str, Mapping[str, str]], MetricName]]] = dict(
     zip(METRIC_NAMES, (_strimzi_jmx, _strimzi_reporter, _confluent), strict=True)
 )
 
 
-def named(scheme: str, group: str, attribute: str, labels: Mapping[str, str]) -> Name:
+def named(scheme: str, group: str, attribute: str, labels: Mapping[str, str]) -> MetricName:
     """Return the name and labels of a group's attribute in a scheme, one of `METRIC_NAMES`."""
     return _SCHEMES[scheme](group, attribute, labels)
 

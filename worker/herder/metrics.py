@@ -23,7 +23,7 @@ from headrace.worker.herder.api import Herder
 from headrace.worker.herder.exposition import Exposition
 from headrace.worker.herder.metric_names import NamedSamples
 from headrace.worker.herder.process_metrics import ProcessMetrics
-from headrace.worker.measures import Rebalances, StartupCounter
+from headrace.worker.hosting.measures import RebalanceTimes, StartupCounter
 from headrace.worker.model import ConnectorState, State, Status, TaskId
 from headrace.worker.tasks.metrics import ATTRIBUTES, Stuck, TaskMetrics, TasksMetrics
 
@@ -58,7 +58,7 @@ class WorkerMetrics:
     connector_starts: StartupCounter
     group: GroupView | None = None
     """None for a standalone worker."""
-    rebalances: Rebalances | None = None
+    rebalances: RebalanceTimes | None = None
     labels: Mapping[str, str] = field(default_factory=dict)
     """Labels of every sample: the flow, in a process of several workers."""
     names: Sequence[str] = METRIC_NAMES[:1]
@@ -191,7 +191,7 @@ def _counts(state: ConnectorState) -> list[float]:
 
 
 def _of_group(
-    samples: NamedSamples, group: GroupView, rebalances: Rebalances, own: list[tuple[ConnectorState, bool]]
+    samples: NamedSamples, group: GroupView, rebalances: RebalanceTimes, own: list[tuple[ConnectorState, bool]]
 ) -> None:
     protocol = _PROTOCOLS.get(group.protocol_version, str(group.protocol_version))
     samples.add("worker-rebalance", "connect_protocol", 1, {"connect_protocol": protocol})

@@ -13,7 +13,7 @@ from typing import Any, Final, Literal, Protocol
 from headrace.config.problems import ConfigError
 from headrace.config.worker.config import WorkerConfig
 from headrace.plugins.errors import RetriableError
-from headrace.plugins.java.jackson import java_json
+from headrace.plugins.interop.java.jackson import java_json
 from headrace.plugins.offsets import SourceOffset, SourcePartition, TopicPartition
 from headrace.worker.errors import BadRequest, ConnectError, TimedOut
 from headrace.worker.hosting.definition import ConnectorDefinition

@@ -9,18 +9,18 @@ from headrace.config.connector.enrichment import version_objection
 from headrace.config.connector.plugin_versions import of_version
 from headrace.config.connector.validation import Validation, plugin_config
 from headrace.config.connector.validator import ConnectorValidator
+from headrace.config.plugin_path import DiscoveryMode
 from headrace.config.problems import ConfigError
 from headrace.config.values import Type, read
 from headrace.config.variables import NO_VARIABLES, UnresolvedError, Variables
 from headrace.config.worker.java_host import JAVA_HOST, jvm_of
-from headrace.plugins import discovery
-from headrace.plugins.jars import DiscoveryMode
-from headrace.plugins.java_hosts import JAVA_HOSTS
+from headrace.plugins.interop import discovery
+from headrace.plugins.interop.java_hosts import JAVA_HOSTS
 from headrace.worker.errors import BadRequest, ConnectError, NotFound
-from headrace.worker.herder.echo import Echo
-from headrace.worker.logs import connector_context
+from headrace.worker.herder.validation_redaction import ValidationRedaction
+from headrace.worker.logging.logs import connector_context
+from headrace.worker.logging.redaction import WORKER, Redaction, learn, secrets_of
 from headrace.worker.model import Config, Kind, PluginInfo
-from headrace.worker.redaction import WORKER, Redaction, learn, secrets_of
 
 if TYPE_CHECKING:
     from headrace.config.worker.config import WorkerConfig
@@ -77,7 +77,7 @@ class InstalledPlugins:
                 resolved = self.variables.resolve(raw)
             except UnresolvedError as error:
                 raise ConnectError(_text(error)) from error
-            echo = Echo(raw, resolved, redaction)
+            echo = ValidationRedaction(raw, resolved, redaction)
             try:
                 validation = self._validator({**config, **resolved})
             except ConfigError as error:

@@ -7,12 +7,12 @@ from typing import Protocol
 
 from prometheus_client import ProcessCollector
 
-from headrace.plugins.kafka.client_statistics import KINDS, traffic
+from headrace.plugins.interop.kafka.client_statistics import KINDS, traffic
 from headrace.plugins.samples import Sample
 from headrace.worker.herder.metric_names import NamedSamples
 
 
-class Jvm(Protocol):
+class MeasuredJvm(Protocol):
     """A JVM beside the worker: Spark's driver, or that of Java plugins."""
 
     @property
@@ -26,7 +26,7 @@ class Jvm(Protocol):
 class ProcessMetrics:
     """Metrics of this process."""
 
-    def __init__(self, executors_trouble: Callable[[], str | None] = lambda: None, **jvms: Jvm) -> None:
+    def __init__(self, executors_trouble: Callable[[], str | None] = lambda: None, **jvms: MeasuredJvm) -> None:
         """`jvms`: the JVMs beside it, by the label of their process metrics.
 
         `executors_trouble` returns what keeps Spark's executors from running jobs; None if nothing is known.

@@ -17,7 +17,7 @@ from headrace.config.worker.rest_tls import workers_tls
 from headrace.worker.errors import ConnectError
 from headrace.worker.herder.rest_paths import connector_path
 from headrace.worker.model import Config
-from headrace.worker.signing import SessionKey
+from headrace.worker.storage.signing import SessionKey
 
 _CONNECT_SECONDS: Final = 5.0
 _ANSWER_SECONDS: Final = 95.0

@@ -7,15 +7,15 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
 from headrace.worker.herder.topic_tracking import TopicTracking
+from headrace.worker.hosting.measures import StartupCounter
 from headrace.worker.hosting.ports import PluginCatalog, Tasks
-from headrace.worker.measures import StartupCounter
 from headrace.worker.storage.statuses import StatusStore
 
 if TYPE_CHECKING:  # it needs Kafka's client
     from headrace.worker.herder.offset_changes import OffsetChanges
 
 
-class ClusterView(Protocol):
+class KafkaCluster(Protocol):
     """The worker's Kafka cluster."""
 
     @property
@@ -33,7 +33,7 @@ class HerderServices:
     worker_id: str
     settings: Mapping[str, Any]
     """The worker's, parsed."""
-    cluster: ClusterView
+    cluster: KafkaCluster
     plugins: PluginCatalog
     tasks: Tasks
     statuses: StatusStore

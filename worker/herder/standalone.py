@@ -12,7 +12,6 @@ from concurrent.futures import Future
 from dataclasses import replace
 from typing import TypeVar
 
-from headrace.worker import logs
 from headrace.worker.errors import AlreadyExists, Conflict, ConnectError, NotFound, TimedOut
 from headrace.worker.herder.answers import StatusAnswers
 from headrace.worker.herder.services import HerderServices
@@ -24,6 +23,7 @@ from headrace.worker.hosting.own_groups import check_own_group
 from headrace.worker.hosting.restart_plan import restart_plan, shown
 from headrace.worker.hosting.task_restarts import TaskRestarts
 from headrace.worker.hosting.tasks import LocalTasks
+from headrace.worker.logging import logs
 from headrace.worker.model import (
     Config,
     ConnectorInfo,

@@ -30,8 +30,8 @@ from headrace.worker.errors import ConnectError
 from headrace.worker.group.membership import Membership
 from headrace.worker.herder.rest_client import RestClient
 from headrace.worker.model import Config, TaskId
-from headrace.worker.signing import SessionKey
 from headrace.worker.storage.config_topic import ConfigTopic
+from headrace.worker.storage.signing import SessionKey
 
 _AT_ONCE: Final = 8
 """Producers fenced at the same time."""

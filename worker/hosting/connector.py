@@ -20,11 +20,11 @@ from typing import TYPE_CHECKING, Final
 from headrace.plugins.errors import LoginRefused
 from headrace.plugins.offsets import SourceOffset, SourcePartition
 from headrace.worker.errors import ConnectError, Overtaken
+from headrace.worker.hosting.measures import StartupCounter
 from headrace.worker.hosting.ports import Report
-from headrace.worker.logs import connector_context
-from headrace.worker.measures import StartupCounter
+from headrace.worker.logging.logs import connector_context
+from headrace.worker.logging.redaction import Redaction, take_along, trace_of
 from headrace.worker.model import State, TargetState
-from headrace.worker.redaction import Redaction, take_along, trace_of
 
 if TYPE_CHECKING:
     from headrace.plugins.contracts import Connector

@@ -10,9 +10,9 @@ from functools import partial
 from headrace.plugins.offsets import SourceOffset, SourcePartition
 from headrace.worker.hosting.connector import STOP_SECONDS, WorkerConnector
 from headrace.worker.hosting.definition import ConnectorDefinition
-from headrace.worker.measures import StartupCounter
+from headrace.worker.hosting.measures import StartupCounter
+from headrace.worker.logging.redaction import Redaction, trace_of
 from headrace.worker.model import State, Status, TargetState
-from headrace.worker.redaction import Redaction, trace_of
 from headrace.worker.storage.statuses import StatusStore
 
 

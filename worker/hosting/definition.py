@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from headrace.config.connector.unread import Unread
+from headrace.config.connector.unknown_settings import UnknownSetting
 from headrace.config.variables import Variables
 from headrace.config.worker.allowed_files import check_files
 from headrace.config.worker.allowed_hosts import check_hosts
@@ -15,8 +15,8 @@ from headrace.config.worker.internal_topics import check_internal_topics
 from headrace.config.worker.settings import TASKS_BOUND
 from headrace.worker.errors import BadRequest, ConnectError
 from headrace.worker.hosting.ports import PluginCatalog
+from headrace.worker.logging.redaction import Redaction, running, secrets_of
 from headrace.worker.model import Config, Kind, TargetState
-from headrace.worker.redaction import Redaction, running, secrets_of
 
 if TYPE_CHECKING:
     from headrace.plugins.contracts import Connector
@@ -41,7 +41,7 @@ class ConnectorDefinition:
     variables: Variables = field(kw_only=True)
     worker: Mapping[str, Any] = field(kw_only=True, default_factory=dict)
     """Parsed worker settings that plugins may read."""
-    unread: Sequence[Unread] = field(kw_only=True, default=())
+    unread: Sequence[UnknownSetting] = field(kw_only=True, default=())
     """The settings that nothing reads; empty unless the config was just validated."""
 
     @classmethod

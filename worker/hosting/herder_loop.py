@@ -14,9 +14,9 @@ from queue import SimpleQueue
 from typing import Any, Final, TypeVar
 
 from headrace.worker.errors import ConnectError, Overtaken, TimedOut
+from headrace.worker.logging.redaction import log_text
+from headrace.worker.machine.vital_threads import VitalThread, dead_threads
 from headrace.worker.model import Health
-from headrace.worker.redaction import log_text
-from headrace.worker.vital_threads import VitalThread, dead_threads
 
 log = logging.getLogger(__name__)
 

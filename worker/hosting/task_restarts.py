@@ -56,7 +56,7 @@ class RestartPolicy:
 
 
 @dataclass(frozen=True)
-class Attempt:
+class NextStart:
     """The next start of a failed task."""
 
     number: int
@@ -85,7 +85,7 @@ class RestartPlan:
         self._since = now
         return self._made
 
-    def failed(self, now: float, least_s: float = 0.0) -> Attempt | None:
+    def failed(self, now: float, least_s: float = 0.0) -> NextStart | None:
         """The task's next start, None for none; after `least_s` or the longest pause at the earliest."""
         if self._since is not None and now - self._since >= self.policy.backoff_max_s:
             self._made = 0
@@ -95,7 +95,7 @@ class RestartPlan:
         self._made += 1
         pause_s = Backoff(self.policy.backoff_s, self.policy.backoff_max_s, _SPREAD).pause(self._made, self.chance)
         pause_s = max(pause_s, min(least_s, self.policy.backoff_max_s))
-        return Attempt(self._made, self.policy.max_attempts, now + pause_s)
+        return NextStart(self._made, self.policy.max_attempts, now + pause_s)
 
 
 class Alarms(Protocol):

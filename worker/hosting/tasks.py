@@ -13,9 +13,9 @@ from headrace.worker.hosting.definition import ConnectorDefinition
 from headrace.worker.hosting.ports import Tasks
 from headrace.worker.hosting.task_restarts import TaskRestarts
 from headrace.worker.kafka.errors import restart_after
-from headrace.worker.logs import connector_context
+from headrace.worker.logging.logs import connector_context
+from headrace.worker.logging.redaction import trace_of
 from headrace.worker.model import AutoRestart, State, Status, TargetState, TaskId
-from headrace.worker.redaction import trace_of
 from headrace.worker.storage.statuses import StatusStore
 
 log = logging.getLogger(__name__)

@@ -14,8 +14,8 @@ from headrace.worker.hosting.definition import ConnectorDefinition
 from headrace.worker.hosting.herder_loop import note_errors
 from headrace.worker.hosting.ports import PluginCatalog
 from headrace.worker.hosting.tasks import LocalTasks
+from headrace.worker.logging.redaction import Redaction, trace_of
 from headrace.worker.model import State, Status, TargetState, TaskId
-from headrace.worker.redaction import Redaction, trace_of
 from headrace.worker.storage.cluster_config import ClusterConfig
 from headrace.worker.storage.statuses import StatusStore
 

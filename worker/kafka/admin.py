@@ -1,4 +1,4 @@
-"""Waits for answers of Kafka's admin clients (`plugins/kafka/admin_clients.py`)."""
+"""Waits for answers of Kafka's admin clients (`plugins/interop/kafka/admin_clients.py`)."""
 
 from __future__ import annotations
 

@@ -13,8 +13,8 @@ from confluent_kafka import KafkaException
 
 from headrace.config.connector import clients
 from headrace.config.worker.config import WorkerConfig
-from headrace.plugins.kafka.admin_clients import admin_client, kept_client
-from headrace.plugins.kafka.certificates import with_reason
+from headrace.plugins.interop.kafka.admin_clients import admin_client, kept_client
+from headrace.plugins.interop.kafka.certificates import with_reason
 from headrace.plugins.stopping import StopToken
 
 log = logging.getLogger(__name__)

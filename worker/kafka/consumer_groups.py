@@ -14,7 +14,7 @@ from confluent_kafka.admin import AdminClient
 from headrace.config.connector import clients
 from headrace.config.worker.config import WorkerConfig
 from headrace.plugins.errors import RetriableError
-from headrace.plugins.kafka.group_offsets import Answer, GroupOffset, kept_client, without_errors
+from headrace.plugins.interop.kafka.group_offsets import Answer, GroupOffset, kept_client, without_errors
 from headrace.plugins.offsets import TopicPartition
 from headrace.worker.errors import ConnectError
 from headrace.worker.kafka.errors import is_retriable

@@ -11,7 +11,7 @@ from confluent_kafka import KafkaError, KafkaException
 from headrace.config.kafka.client_failures import ClientFailures
 from headrace.config.problems import ConfigError
 from headrace.plugins.errors import DataError, LoginRefused, RetriableError
-from headrace.plugins.kafka.certificates import with_reason
+from headrace.plugins.interop.kafka.certificates import with_reason
 from headrace.worker.model import AutoRestart
 
 RETRIABLE: Final = frozenset(

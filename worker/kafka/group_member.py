@@ -35,7 +35,7 @@ def expel(admin: ClientConfig, member: GroupMember) -> None:
     # kafka-python takes half a second to import; a standalone worker needs it only here.
     from kafka.admin import KafkaAdminClient, MemberToRemove
 
-    from headrace.plugins.kafka.tokens import kafka_python
+    from headrace.plugins.interop.kafka.tokens import kafka_python
 
     if not member.member:
         return

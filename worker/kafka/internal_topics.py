@@ -18,7 +18,7 @@ from headrace.config.problems import ConfigError, Problem
 from headrace.config.worker.config import WorkerConfig
 from headrace.plugins.backoff import Backoff
 from headrace.plugins.errors import StoppedError
-from headrace.plugins.kafka.admin_clients import admin_client
+from headrace.plugins.interop.kafka.admin_clients import admin_client
 from headrace.plugins.stopping import StopToken
 from headrace.worker.errors import ConnectError, TimedOut
 from headrace.worker.kafka.admin import REQUEST_TIMEOUT_S, answered

@@ -30,9 +30,9 @@ import pyarrow as pa
 from confluent_kafka import KafkaError, KafkaException
 
 from headrace.config.kafka.client_failures import ClientFailures
-from headrace.plugins.kafka.client_statistics import INTERVAL_MS, ClientStatistics
-from headrace.plugins.kafka.known_brokers import KnownBrokers
-from headrace.plugins.kafka.librdkafka_internals import (
+from headrace.plugins.interop.kafka.client_statistics import INTERVAL_MS, ClientStatistics
+from headrace.plugins.interop.kafka.known_brokers import KnownBrokers
+from headrace.plugins.interop.kafka.librdkafka_internals import (
     Numbers,
     error_of,
     functions,

@@ -16,7 +16,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from headrace.plugins.kafka.librdkafka_internals import (
+from headrace.plugins.interop.kafka.librdkafka_internals import (
     ARGUMENT_BYTES,
     Argument,
     Numbers,

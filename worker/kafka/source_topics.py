@@ -17,7 +17,7 @@ from confluent_kafka.admin import ConfigResource, NewTopic
 from headrace.config.connector.topic_creation import TopicCreation, TopicGroup
 from headrace.config.worker.internal_topics import InternalTopics
 from headrace.plugins.errors import RetriableError
-from headrace.plugins.kafka.admin_clients import admin_client
+from headrace.plugins.interop.kafka.admin_clients import admin_client
 from headrace.plugins.stopping import StopToken
 from headrace.worker.kafka.admin import REQUEST_TIMEOUT_S, answered
 from headrace.worker.kafka.errors import RETRIABLE

@@ -12,7 +12,7 @@ from confluent_kafka import KafkaError, KafkaException, TopicCollection
 from confluent_kafka.admin import NewTopic
 
 from headrace.plugins.errors import RetriableError
-from headrace.plugins.kafka.admin_clients import kept_client
+from headrace.plugins.interop.kafka.admin_clients import kept_client
 from headrace.plugins.stopping import StopToken
 from headrace.worker.kafka.admin import REQUEST_TIMEOUT_S, answered
 from headrace.worker.kafka.errors import RETRIABLE, refused

@@ -15,7 +15,7 @@ from typing import Any
 from confluent_kafka import KafkaException, TopicCollection
 
 from headrace.plugins.errors import RetriableError
-from headrace.plugins.kafka.admin_clients import admin_client
+from headrace.plugins.interop.kafka.admin_clients import admin_client
 from headrace.worker.kafka.admin import REQUEST_TIMEOUT_S
 from headrace.worker.kafka.errors import NO_TOPIC, NOT_FOR_THIS_CLIENT
 

@@ -5,9 +5,9 @@
     transactions.commit(offsets)     # the records, and these rows of the offsets topic
     transactions.abort()             # after a failure: none of it becomes visible
 
-A producer is opened between two checks. `Admission.fence` has the producers of the connector's former tasks fenced.
-`Admission.check` then refuses a task that was assigned elsewhere meanwhile. Its opening may have fenced the new owner,
-which starts again; without the check, two writers would go on.
+A producer is opened between two checks. `FencingCheck.fence` has the producers of the connector's former tasks fenced.
+`FencingCheck.check` then refuses a task that was assigned elsewhere meanwhile. Its opening may have fenced the new
+owner, which starts again; without the check, two writers would go on.
 
 Decided: a transaction that can be neither committed nor aborted ends the task, which starts again at its stored
 offsets, because only a start makes both checks; loses: if Kafka is away for longer than a transaction may last, such
@@ -26,12 +26,12 @@ import pyarrow as pa
 from confluent_kafka import KafkaError, KafkaException
 
 from headrace.plugins.errors import RetriableError
-from headrace.plugins.kafka.client_statistics import ClientStatistics
+from headrace.plugins.interop.kafka.client_statistics import ClientStatistics
 from headrace.plugins.offsets import Deliveries
 from headrace.plugins.stopping import StopToken
 from headrace.worker.errors import ConnectError
+from headrace.worker.kafka.delivery_wait import DeliveryWait
 from headrace.worker.kafka.librdkafka import Producer
-from headrace.worker.kafka.patience import Patience
 from headrace.worker.kafka.writer import open_producer
 
 _PIECE_S: Final = 0.2
@@ -50,7 +50,7 @@ _LATE: Final = frozenset(
 """Codes for a producer that was replaced, or whose transaction lasted too long."""
 
 
-class Admission(Protocol):
+class FencingCheck(Protocol):
     """One task's checks with the cluster's leader and configuration."""
 
     def fence(self) -> None:
@@ -67,7 +67,7 @@ class TransactionLost(ConnectError):
 class Transactions:
     """Transactions of one task, for its thread only."""
 
-    def __init__(self, about: str, admission: Admission, stop: StopToken) -> None:
+    def __init__(self, about: str, admission: FencingCheck, stop: StopToken) -> None:
         """`about`: the task's name in errors."""
         self._about = about
         self._admission = admission
@@ -182,8 +182,8 @@ class Transactions:
             producer.poll(0)
             patience.wait_on()
 
-    def _patience(self, producer: Producer) -> Patience:
-        return Patience(producer, self._stop, "a transaction is not finished")
+    def _patience(self, producer: Producer) -> DeliveryWait:
+        return DeliveryWait(producer, self._stop, "a transaction is not finished")
 
     @contextlib.contextmanager
     def _or_lost(self) -> Iterator[None]:

@@ -35,16 +35,16 @@ import pyarrow.compute as pc
 from confluent_kafka import KafkaError, KafkaException
 
 from headrace.config.worker.internal_topics import InternalTopics
-from headrace.plugins.conversion.encode import UNKNOWN_TOPIC
 from headrace.plugins.errors import RetriableError
-from headrace.plugins.kafka.certificates import stores_of
-from headrace.plugins.kafka.client_statistics import ClientStatistics
+from headrace.plugins.interop.conversion.encode import UNKNOWN_TOPIC
+from headrace.plugins.interop.kafka.certificates import stores_of
+from headrace.plugins.interop.kafka.client_statistics import ClientStatistics
 from headrace.plugins.offsets import Deliveries, Delivery, PartitionResult
 from headrace.plugins.stopping import StopToken
+from headrace.worker.kafka.delivery_wait import DeliveryWait
 from headrace.worker.kafka.distinct import is_uniform
 from headrace.worker.kafka.errors import NO_TOPIC
 from headrace.worker.kafka.librdkafka import Producer
-from headrace.worker.kafka.patience import Patience
 from headrace.worker.kafka.rights import missing_acl
 from headrace.worker.kafka.split_progress import SplitProgress
 from headrace.worker.kafka.topic_names import refusal as refusal_of_names
@@ -151,7 +151,7 @@ class KafkaWriter:
         self._progress: dict[int, SplitProgress] = {}
         self._kept: list[pa.RecordBatch] = []
         self._kept_bytes = 0
-        self._patience = Patience(producer, stop or StopToken(), "records are still unacknowledged")
+        self._patience = DeliveryWait(producer, stop or StopToken(), "records are still unacknowledged")
         self._resent = False
         self._left = 0
         producer.refusals.clear()
@@ -317,7 +317,7 @@ class KafkaWriter:
             self._wait_no_longer(left)
 
     def _wait_no_longer(self, left: int) -> None:
-        """Check that waiting for `left` records may go on. Errors: as `Patience.wait_on`."""
+        """Check that waiting for `left` records may go on. Errors: as `DeliveryWait.wait_on`."""
         if left < self._left:  # some broker takes them
             self._producer.failures.clear()
         self._left = left

@@ -23,9 +23,9 @@ from typing import NamedTuple
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from headrace.plugins.conversion.decode import LOOK, ConverterBinding
-from headrace.plugins.conversion.kafka_rows import KAFKA_ROW
 from headrace.plugins.errors import RetriableError
+from headrace.plugins.interop.conversion.decode import LOOK, ConverterBinding
+from headrace.plugins.interop.conversion.kafka_rows import KAFKA_ROW
 from headrace.plugins.offsets import PartitionResult, Stop
 from headrace.worker.engine.inline import Program
 from headrace.worker.engine.plan_cache import CachedPlan

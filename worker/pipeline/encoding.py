@@ -18,10 +18,10 @@ import pyarrow.compute as pc
 from pyspark.sql import DataFrame
 from pyspark.sql.types import StringType, StructType
 
-from headrace.plugins.conversion.encode import UNKNOWN_TOPIC, learn_topics, refresh_topics
-from headrace.plugins.conversion.source_rows import DeclaredRows, numbered_type, topic_of
+from headrace.plugins.interop.conversion.encode import UNKNOWN_TOPIC, learn_topics, refresh_topics
 from headrace.plugins.offsets import SourcePartition
 from headrace.plugins.records import Records
+from headrace.plugins.source_rows import DeclaredRows, numbered_type, topic_of
 from headrace.worker.engine.bounds import Bounds
 from headrace.worker.engine.compiled import NotProjectable
 from headrace.worker.engine.inline import Program

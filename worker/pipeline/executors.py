@@ -15,11 +15,11 @@ import pyarrow as pa
 from pyspark import TaskContext
 
 from headrace.config.worker.internal_topics import ALL_OPEN, InternalTopics
-from headrace.plugins.catalyst.liveness import report_liveness
 from headrace.plugins.contracts import ArrowReader, ArrowWriter
-from headrace.plugins.conversion.source_rows import DeclaredRows
 from headrace.plugins.errors import RecordsFailed, RetriableError
+from headrace.plugins.interop.catalyst.liveness import report_liveness
 from headrace.plugins.offsets import Deliveries, PartitionResult, SourcePartition, Stop
+from headrace.plugins.source_rows import DeclaredRows
 from headrace.worker.deadletters.reporting import DeadLetterError, Reporter, Reporting
 from headrace.worker.deadletters.source_records import report_rows
 from headrace.worker.engine.plan_cache import NOTHING_LEFT_OUT, Whole
@@ -31,8 +31,8 @@ from headrace.worker.kafka.writer import (
     discard_producer,
     kept_producer,
 )
-from headrace.worker.kept_memory import keep_freed_memory
-from headrace.worker.logs import set_up_child
+from headrace.worker.logging.logs import set_up_child
+from headrace.worker.machine.kept_memory import keep_freed_memory
 from headrace.worker.pipeline.job_answer import answer
 from headrace.worker.pipeline.partition_gate import PartitionGate, Reports
 

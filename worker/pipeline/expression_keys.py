@@ -17,7 +17,7 @@ from types import MappingProxyType
 from typing import Any, Final
 
 from headrace.plugins.contracts import Plugin
-from headrace.plugins.conversion.decode import ConverterBinding
+from headrace.plugins.interop.conversion.decode import ConverterBinding
 
 _PLAIN: Final = (bool, int, float, str, bytes, Enum, type(None))
 

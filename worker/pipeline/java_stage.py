@@ -24,11 +24,11 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql import types as spark
 
+from headrace.config.plugin_path import JavaStage
 from headrace.plugins.contracts import SinkTask, SourceTask, TaskContext
-from headrace.plugins.conversion.source_rows import numbered_type, records_of
-from headrace.plugins.jars import JavaStage
 from headrace.plugins.offsets import SourcePartition
 from headrace.plugins.records import Records
+from headrace.plugins.source_rows import numbered_type, records_of
 from headrace.worker.deadletters.source_records import KeptRecords, unkept
 from headrace.worker.pipeline.partition_gate import CONTROL, stop_of
 from headrace.worker.pipeline.scope import TaskScope

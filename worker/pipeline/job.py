@@ -23,7 +23,7 @@ from headrace.worker.deadletters.failed_records import FailureReport
 from headrace.worker.engine.bounds import TooSlow
 from headrace.worker.engine.job_group import JobGroup
 from headrace.worker.engine.job_watch import JobWatch
-from headrace.worker.logs import context
+from headrace.worker.logging.logs import context
 from headrace.worker.pipeline.executors import LOGS_OF
 from headrace.worker.pipeline.scope import TaskScope
 

@@ -9,7 +9,7 @@ from typing import Final, Protocol
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from headrace.plugins.conversion.decode import ConverterBinding, to_records
+from headrace.plugins.interop.conversion.decode import ConverterBinding, to_records
 from headrace.plugins.records import Records
 from headrace.worker.engine.shared import shared
 from headrace.worker.pipeline.expression_keys import key_of_function, key_of_side, together

@@ -10,10 +10,10 @@ from pyspark.sql import DataFrame
 from pyspark.sql.types import StructType
 
 from headrace.plugins.contracts import RowsOfSeveralTypes, SourceTask, TopicEncoding
-from headrace.plugins.conversion.decode import ConverterBinding
-from headrace.plugins.conversion.encode import to_bytes
-from headrace.plugins.conversion.source_rows import DeclaredRows, numbered_type, records_of
+from headrace.plugins.interop.conversion.decode import ConverterBinding
+from headrace.plugins.interop.conversion.encode import to_bytes
 from headrace.plugins.records import Records
+from headrace.plugins.source_rows import DeclaredRows, numbered_type, records_of
 from headrace.worker.deadletters.source_records import KeptRecords, unkept
 from headrace.worker.pipeline.expression_keys import key_of_function, key_of_side, together
 from headrace.worker.pipeline.java_stage import SourceStage

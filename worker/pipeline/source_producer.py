@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping
 from typing import Any, NamedTuple
 
 from headrace.config.kafka.client_config import ClientConfig
-from headrace.plugins.kafka.client_statistics import ClientStatistics
+from headrace.plugins.interop.kafka.client_statistics import ClientStatistics
 from headrace.plugins.offsets import Deliveries, PartitionResult, Stop
 from headrace.worker.kafka.librdkafka import Producer
 from headrace.worker.kafka.source_topics import SourceTopics

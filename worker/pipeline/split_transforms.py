@@ -10,11 +10,11 @@ from headrace.config.connector.config import converter_config
 from headrace.config.connector.enrichment import APPLIES, PluginClass, PluginLookup
 from headrace.config.connector.error_handling import ErrorHandling
 from headrace.config.connector.java_stage import ChainStep, converter_lookup, split_chain
+from headrace.config.plugin_path import ConfiguredJar, JarPlugin, JavaStage, JavaStep
 from headrace.config.problems import ConfigError
 from headrace.config.settings import Type
 from headrace.config.values import read
-from headrace.plugins.discovery import PluginEntry, Plugins
-from headrace.plugins.jars import ConfiguredJar, JarPlugin, JavaStage, JavaStep
+from headrace.plugins.interop.discovery import PluginEntry, Plugins
 
 log = logging.getLogger(__name__)
 

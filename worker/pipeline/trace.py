@@ -8,7 +8,7 @@ from typing import Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from headrace.worker.logs import LEVELS
+from headrace.worker.logging.logs import LEVELS
 
 _PLACE: Final = ("topic", "partition", "offset", "source_offset", "timestamp")
 

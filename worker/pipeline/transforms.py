@@ -14,7 +14,7 @@ from headrace.config.problems import ConfigError, Problem
 from headrace.config.settings import Type
 from headrace.config.values import read
 from headrace.plugins.contracts import Decoded, Predicate, Transform
-from headrace.plugins.discovery import Plugins
+from headrace.plugins.interop.discovery import Plugins
 from headrace.plugins.records import Records
 from headrace.plugins.schema import Schema
 from headrace.worker.pipeline.expression_keys import key_of, together

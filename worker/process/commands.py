@@ -13,7 +13,7 @@ from pathlib import Path
 
 from headrace.config.properties import read_connector
 from headrace.config.worker.config import WorkerConfig
-from headrace.plugins.discovery import Plugins
+from headrace.plugins.interop.discovery import Plugins
 from headrace.plugins.stopping import StopToken
 from headrace.worker.engine.driver import Spark
 from headrace.worker.engine.driver_jars import driver_jars

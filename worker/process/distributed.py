@@ -13,7 +13,7 @@ from headrace.config.connector import clients
 from headrace.config.problems import ConfigError
 from headrace.config.worker.config import WorkerConfig
 from headrace.plugins.errors import StoppedError
-from headrace.plugins.kafka.admin_clients import admin_client
+from headrace.plugins.interop.kafka.admin_clients import admin_client
 from headrace.worker.group.membership import Membership
 from headrace.worker.herder.distributed import DistributedHerder
 from headrace.worker.herder.join_checks import obstacles
@@ -24,9 +24,9 @@ from headrace.worker.herder.rest_client import RestClient
 from headrace.worker.herder.services import HerderServices
 from headrace.worker.herder.topic_tracking import TopicTracking
 from headrace.worker.herder.zombie_fencing import TaskAdmissions, ZombieFencing, producer_fencing
+from headrace.worker.hosting.measures import StartupCounter
 from headrace.worker.kafka.cluster import KafkaCluster
 from headrace.worker.kafka.consumer_groups import members
-from headrace.worker.measures import StartupCounter
 from headrace.worker.model import TargetState
 from headrace.worker.process.runtime import Address, Runtime
 from headrace.worker.process.worker import Worker

@@ -20,7 +20,7 @@ from headrace.config.worker.config import WorkerConfig
 from headrace.config.worker.mirror_maker import CONNECTOR_CLASSES, Flow, MirrorMakerConfig, plugin_path
 from headrace.config.worker.settings import DISTRIBUTED
 from headrace.plugins.backoff import Backoff
-from headrace.plugins.discovery import Plugins
+from headrace.plugins.interop.discovery import Plugins
 from headrace.plugins.stopping import StopToken
 from headrace.worker.errors import ConnectError
 from headrace.worker.herder.flows import Flows, FlowView
@@ -28,13 +28,13 @@ from headrace.worker.herder.kept_connectors import KeptConnectors
 from headrace.worker.herder.plugins import InstalledPlugins, variables_of, worker_config
 from headrace.worker.herder.rest_client import RestClient
 from headrace.worker.herder.rest_paths import flow_path
-from headrace.worker.logs import worker_context
+from headrace.worker.logging.logs import worker_context
+from headrace.worker.logging.redaction import WORKER, log_text, secrets_of
 from headrace.worker.process.commands import launched
 from headrace.worker.process.distributed import DistributedWorker
 from headrace.worker.process.process import Process, Server, run_process
 from headrace.worker.process.runtime import Address, Runtime
 from headrace.worker.process.worker import Worker
-from headrace.worker.redaction import WORKER, log_text, secrets_of
 
 log = logging.getLogger(__name__)
 

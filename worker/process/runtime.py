@@ -8,16 +8,16 @@ from typing import Final, Self
 from apscheduler.schedulers.background import BackgroundScheduler
 
 from headrace.config.worker.listeners import Listener, advertised_url, worker_id
-from headrace.plugins.discovery import Plugins
-from headrace.plugins.java_hosts import JAVA_HOSTS
-from headrace.plugins.kafka import admin_clients, group_offsets
-from headrace.plugins.kafka.known_brokers import CHECK_EVERY_S
+from headrace.plugins.interop.discovery import Plugins
+from headrace.plugins.interop.java_hosts import JAVA_HOSTS
+from headrace.plugins.interop.kafka import admin_clients, group_offsets
+from headrace.plugins.interop.kafka.known_brokers import CHECK_EVERY_S
 from headrace.plugins.stopping import StopToken
-from headrace.worker.engine.admission import Admission
 from headrace.worker.engine.driver import Spark
 from headrace.worker.engine.inline import ProjectionPool
 from headrace.worker.engine.jvm_metrics import JvmMetrics
 from headrace.worker.engine.programs import Engine
+from headrace.worker.engine.quota import Quota
 from headrace.worker.herder.process_metrics import ProcessMetrics
 from headrace.worker.tasks.poll_interval import PollInterval
 
@@ -52,8 +52,8 @@ class Runtime:
         self.stopping = stopping
         self.plugins = plugins
         self.spark = spark
-        jobs = Admission(JOBS if self.spark.is_local else JOBS_ON_CLUSTER)
-        self.engine = Engine(ProjectionPool(self.spark), jobs, Admission(BATCH_BYTES))
+        jobs = Quota(JOBS if self.spark.is_local else JOBS_ON_CLUSTER)
+        self.engine = Engine(ProjectionPool(self.spark), jobs, Quota(BATCH_BYTES))
         self.poll_interval = PollInterval()
         self.scheduler = BackgroundScheduler(timezone="UTC")
         self.metrics = ProcessMetrics(

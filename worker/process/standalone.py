@@ -15,8 +15,8 @@ from headrace.worker.herder.plugins import InstalledPlugins
 from headrace.worker.herder.services import HerderServices
 from headrace.worker.herder.standalone import StandaloneHerder
 from headrace.worker.herder.topic_tracking import TopicTracking
+from headrace.worker.hosting.measures import StartupCounter
 from headrace.worker.kafka.cluster import KafkaCluster
-from headrace.worker.measures import StartupCounter
 from headrace.worker.model import INITIAL_STATES
 from headrace.worker.process.runtime import Address, Runtime
 from headrace.worker.process.worker import FailedStart, Worker

@@ -44,8 +44,8 @@ from typing import Any, Final, TypeAlias
 
 from headrace.config.worker.settings import TASKS_BOUND
 from headrace.worker.model import Config, TargetState, TaskId
-from headrace.worker.signing import SessionKey
-from headrace.worker.storage.compacted_topic import Record
+from headrace.worker.storage.compacted_topic import TopicRecord
+from headrace.worker.storage.signing import SessionKey
 
 log = logging.getLogger(__name__)
 
@@ -196,7 +196,7 @@ class ClusterConfig:
         """Connectors whose last commit lacks task configs."""
         return frozenset(name for name in self.connectors if self.entries[name].inconsistent)
 
-    def fold(self, record: Record) -> tuple[ClusterConfig, Event | None]:
+    def fold(self, record: TopicRecord) -> tuple[ClusterConfig, Event | None]:
         """Return the configuration with this record, and the event; an invalid record is logged and ignored."""
         try:
             value = None if record.value is None else json.loads(record.value)

@@ -7,10 +7,10 @@
     topic.read_to_end(timeout_s=3)            # on_record was called with everything that is in it now
     topic.stop()
 
-`on_record` is called with every `Record` in the order of its partition, also during `start`, always on the topic's own
-thread. An error in it is logged with the record's key, and the next record follows. It must not wait for this topic
-(`read_to_end`, `send_all`, `send(…).result()`): that would never end. Callbacks of a future of `send` run on the thread
-that receives the brokers' answers and must not wait either.
+`on_record` is called with every `TopicRecord` in the order of its partition, also during `start`, always on the
+topic's own thread. An error in it is logged with the record's key, and the next record follows. It must not wait for
+this topic (`read_to_end`, `send_all`, `send(…).result()`): that would never end. Callbacks of a future of `send` run
+on the thread that receives the brokers' answers and must not wait either.
 
 A value of None is a tombstone. Keys go to the partitions that Java's producer chooses. When a broker goes away, reading
 and writing go on once it is back; only callers that wait have a budget.
@@ -47,17 +47,17 @@ from confluent_kafka import (
 from confluent_kafka.admin import OffsetSpec
 
 from headrace.plugins.errors import RetriableError
-from headrace.plugins.kafka.admin_clients import admin_client
-from headrace.plugins.kafka.client_statistics import ClientStatistics
+from headrace.plugins.interop.kafka.admin_clients import admin_client
+from headrace.plugins.interop.kafka.client_statistics import ClientStatistics
 from headrace.plugins.stopping import StopToken
 from headrace.worker.errors import ConnectError, TooLarge
 from headrace.worker.kafka.admin import REQUEST_TIMEOUT_S
 from headrace.worker.kafka.errors import RETRIABLE
 from headrace.worker.kafka.internal_topics import Budget, TopicSettings, asked, prepare
 from headrace.worker.kafka.rights import said
-from headrace.worker.vital_threads import VitalThread
+from headrace.worker.machine.vital_threads import VitalThread
 
-__all__ = ["CompactedTopic", "Record", "TopicSettings"]
+__all__ = ["CompactedTopic", "TopicRecord", "TopicSettings"]
 
 log = logging.getLogger(__name__)
 
@@ -68,7 +68,7 @@ _LOOK_UP_S: Final = 0.25
 _SAY_EVERY_S: Final = 10.0
 
 
-class Record(NamedTuple):
+class TopicRecord(NamedTuple):
     """A record of the topic."""
 
     key: bytes | None
@@ -81,7 +81,7 @@ class Record(NamedTuple):
 class CompactedTopic:
     """A topic with the last value of each key, followed from its beginning. Any thread may call it."""
 
-    def __init__(self, settings: TopicSettings, on_record: Callable[[Record], None]) -> None:
+    def __init__(self, settings: TopicSettings, on_record: Callable[[TopicRecord], None]) -> None:
         self.settings = settings
         self.partitions: tuple[int, ...] = ()
         """The partitions' numbers; empty before `start`."""
@@ -225,7 +225,7 @@ class CompactedTopic:
                 self._say(error)
                 return
         elif partition is not None and offset is not None:
-            record = Record(message.key(), message.value(), partition, offset)
+            record = TopicRecord(message.key(), message.value(), partition, offset)
             try:
                 self._on_record(record)
             except Exception:
@@ -300,5 +300,5 @@ def too_large(topic: str) -> TooLarge:
     )
 
 
-MakeTopic = Callable[[TopicSettings, Callable[[Record], None]], CompactedTopic]
+MakeTopic = Callable[[TopicSettings, Callable[[TopicRecord], None]], CompactedTopic]
 """Makes a store's topic."""

@@ -24,13 +24,13 @@ from headrace.config.connector import clients
 from headrace.config.worker.config import WorkerConfig
 from headrace.config.worker.settings import TASKS_BOUND
 from headrace.plugins.errors import StoppedError
-from headrace.plugins.java.jackson import java_json
+from headrace.plugins.interop.java.jackson import java_json
 from headrace.worker.errors import BadRequest, Conflict, ConnectError, NotFound, TooLarge
 from headrace.worker.model import Config, TargetState
-from headrace.worker.signing import SessionKey
 from headrace.worker.storage.cluster_config import ClusterConfig, Event
-from headrace.worker.storage.compacted_topic import CompactedTopic, Record, TopicSettings
+from headrace.worker.storage.compacted_topic import CompactedTopic, TopicRecord, TopicSettings
 from headrace.worker.storage.leader_writer import LeaderWriter, NotWritten
+from headrace.worker.storage.signing import SessionKey
 
 log = logging.getLogger(__name__)
 
@@ -196,7 +196,7 @@ class ConfigTopic:
                 raise
             raise ConnectError(write.failed) from error
 
-    def _take(self, record: Record) -> None:
+    def _take(self, record: TopicRecord) -> None:
         self._state, event = self._state.fold(record)
         # Requests made before this worker's start are not for it.
         if event is not None and self._started and self._follower is not None:

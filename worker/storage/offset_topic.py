@@ -25,10 +25,10 @@ from typing import Any, Final, NamedTuple
 
 from headrace.config.worker.config import WorkerConfig
 from headrace.plugins.errors import RetriableError
-from headrace.plugins.java.jackson import java_json
+from headrace.plugins.interop.java.jackson import java_json
 from headrace.plugins.offsets import SourceOffset, SourcePartition
 from headrace.worker.errors import ConnectError, TimedOut
-from headrace.worker.storage.compacted_topic import CompactedTopic, MakeTopic, Record, TopicSettings
+from headrace.worker.storage.compacted_topic import CompactedTopic, MakeTopic, TopicRecord, TopicSettings
 from headrace.worker.storage.offset_file import SourceOffsets, partition_name
 
 log = logging.getLogger(__name__)
@@ -226,7 +226,7 @@ class OffsetTopic(SourceOffsets):
         log.error("The offset of %s of connector %s could not be stored: %s", place.partition, place.connector, error)
         return True
 
-    def _on_record(self, record: Record) -> None:
+    def _on_record(self, record: TopicRecord) -> None:
         found = _place_of(record.key)
         if found is None or record.key is None:
             return

@@ -36,11 +36,11 @@ from typing import Any, Final, Protocol
 from headrace.config.worker.config import WorkerConfig
 from headrace.plugins.backoff import Backoff
 from headrace.plugins.errors import RetriableError
-from headrace.plugins.java.jackson import java_json
+from headrace.plugins.interop.java.jackson import java_json
+from headrace.worker.machine.vital_threads import VitalThread
 from headrace.worker.model import State, Status, TaskId
-from headrace.worker.storage.compacted_topic import CompactedTopic, MakeTopic, Record, TopicSettings
+from headrace.worker.storage.compacted_topic import CompactedTopic, MakeTopic, TopicRecord, TopicSettings
 from headrace.worker.storage.statuses import MemoryStatusStore, StatusStore, may_replace
-from headrace.worker.vital_threads import VitalThread
 
 log = logging.getLogger(__name__)
 
@@ -222,7 +222,7 @@ class KafkaStatusStore(StatusStore):
 
     # Called on the topic's thread.
 
-    def _on_record(self, record: Record) -> None:
+    def _on_record(self, record: TopicRecord) -> None:
         key = "" if record.key is None else record.key.decode()
         if key.startswith(_CONNECTOR):
             self._take(key.removeprefix(_CONNECTOR), record.value)

@@ -24,9 +24,9 @@ from headrace.config.worker.allowed_hosts import ALLOWED_HOSTS, EVERYWHERE, Host
 from headrace.config.worker.config import WorkerConfig
 from headrace.config.worker.internal_topics import InternalTopics
 from headrace.plugins.contracts import BufferingSink, Converter, HeaderConverter, Place, SinkTask, SourceTask
-from headrace.plugins.conversion.decode import ConverterBinding, with_headers_read
-from headrace.plugins.discovery import Plugins
 from headrace.plugins.errors import RetriableError, StoppedError
+from headrace.plugins.interop.conversion.decode import ConverterBinding, with_headers_read
+from headrace.plugins.interop.discovery import Plugins
 from headrace.worker.deadletters.reporting import Reporting
 from headrace.worker.deadletters.retry_topic import RetryTopic
 from headrace.worker.deadletters.source_records import KeptRecords

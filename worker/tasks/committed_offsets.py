@@ -14,7 +14,7 @@ from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka import TopicPartition as Position
 
 from headrace.plugins.errors import RetriableError
-from headrace.plugins.kafka.group_offsets import GroupOffset
+from headrace.plugins.interop.kafka.group_offsets import GroupOffset
 from headrace.plugins.offsets import TopicPartition
 from headrace.worker.kafka.errors import CONSUMER_RETRIABLE
 from headrace.worker.kafka.topic_ids import AskedIds, TopicIds

@@ -12,8 +12,8 @@ from headrace.worker.deadletters.converter_retry import RetryBudget
 from headrace.worker.deadletters.failed_records import FailureReport
 from headrace.worker.engine.driver import Spark
 from headrace.worker.hosting.ports import TaskReport
+from headrace.worker.logging.redaction import Redaction
 from headrace.worker.model import TaskId
-from headrace.worker.redaction import Redaction
 from headrace.worker.tasks.interrupts import Interrupts
 from headrace.worker.tasks.metrics import TaskMetrics
 
@@ -61,7 +61,7 @@ class TaskHost:
     metrics: TaskMetrics
     topic_used: Callable[[TaskId, str], None]
     """Called with each topic that the task uses, with every batch."""
-    may_move: Callable[[], bool]
+    membership_ok: Callable[[], bool]
     """Called before each batch: a worker that its cluster may count as dead begins none."""
     interrupts: Interrupts
     retry_budget: RetryBudget

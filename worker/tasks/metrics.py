@@ -16,10 +16,9 @@ from typing import Final
 
 from headrace.plugins.errors import RetriableError
 from headrace.plugins.offsets import PartitionResult, Stop
-from headrace.plugins.samples import Sample
-from headrace.plugins.windows import Window
+from headrace.plugins.samples import Sample, Window
 from headrace.worker.deadletters.failed_records import FailureReport
-from headrace.worker.measures import StartupCounter
+from headrace.worker.hosting.measures import StartupCounter
 from headrace.worker.model import Kind, State, TaskId
 
 _OF_TASK: Final = (

@@ -19,7 +19,7 @@ import time
 from collections.abc import Iterator
 from typing import Final
 
-from headrace.plugins.idle_pause import idle_pause_s
+from headrace.plugins.backoff import idle_pause_s
 
 FIRST_S: Final = 0.005
 """The pause after a batch; each that follows without one is twice as long."""

@@ -33,7 +33,7 @@ from enum import Enum, auto
 from typing import Final, NamedTuple
 
 from headrace.plugins.contracts import SinkTask
-from headrace.worker.kafka.consumer_news import ConsumerNews
+from headrace.worker.kafka.consumer_wakeup import ConsumerWakeup
 from headrace.worker.model import TaskId
 
 log = logging.getLogger(__name__)
@@ -86,7 +86,7 @@ class _Lent:
     """The steps of one task."""
 
     step: Step
-    news: ConsumerNews | None
+    news: ConsumerWakeup | None
     context: Context
     """The context of the task's thread: log lines name its connector."""
     due: float = 0.0
@@ -121,7 +121,7 @@ class SharedThread:
         with self._lock:
             self._pace -= self._paces.pop(task, 0.0)
 
-    def lend(self, step: Step, news: ConsumerNews | None) -> None:
+    def lend(self, step: Step, news: ConsumerWakeup | None) -> None:
         """Have the shared thread call `step` over and over, until it returns OWN or others' steps are blocked.
 
         `news`: of the task's consumer; without it a step is taken with each turn.

@@ -23,8 +23,8 @@ from typing import NamedTuple
 import pyarrow as pa
 
 from headrace.plugins.contracts import SinkTask
-from headrace.plugins.conversion.kafka_rows import to_arrow
 from headrace.plugins.errors import RetriableError
+from headrace.plugins.interop.conversion.kafka_rows import to_arrow
 from headrace.plugins.offsets import Stop, TopicPartition
 from headrace.worker.deadletters.converter_retry import ConverterAway
 from headrace.worker.engine.driver import EngineLost
@@ -141,7 +141,7 @@ class SinkTaskRunner(Task):
                 self._set(State.PAUSED)
                 self._parts.inline.run(None)  # as in Kafka Connect, the clock of a sink's held rows goes on
                 self._consumer.stay(POLL_S)
-            elif not self._host.may_move():
+            elif not self._host.membership_ok():
                 self.stay(0.2)
             else:
                 self._set(State.RUNNING)
@@ -259,7 +259,7 @@ class SinkTaskRunner(Task):
 
     def may_take(self) -> bool:
         """True if records may be taken now."""
-        return not (self.is_paused or self._host.stop.is_set()) and self._host.may_move()
+        return not (self.is_paused or self._host.stop.is_set()) and self._host.membership_ok()
 
     def measure(self) -> None:
         """Measure partitions, uncommitted records and lag, if that is due."""

@@ -20,9 +20,9 @@ from confluent_kafka import Consumer, KafkaError, KafkaException
 
 from headrace.config.kafka.client_failures import ClientFailures
 from headrace.plugins.errors import RetriableError
-from headrace.plugins.kafka.client_statistics import ClientStatistics
+from headrace.plugins.interop.kafka.client_statistics import ClientStatistics
 from headrace.plugins.offsets import TopicPartition
-from headrace.worker.kafka.consumer_news import ConsumerNews
+from headrace.worker.kafka.consumer_wakeup import ConsumerWakeup
 from headrace.worker.kafka.errors import NO_TOPIC
 from headrace.worker.kafka.rights import said
 from headrace.worker.kafka.topic_ids import TopicIds
@@ -75,7 +75,7 @@ class SinkConsumer:
         client = {**config, **_OWN, **callbacks, **self._statistics.settings()}
         self._client: Any = Consumer(client, logger=logging.getLogger(f"{__name__}.client"))
         self._statistics.watch(self._client)
-        self.news = ConsumerNews.of(self._client)
+        self.news = ConsumerWakeup.of(self._client)
         """Signals messages; None if only polling shows them."""
         self.partitions = ConsumerPartitions(self._client, config, positions, lambda: self.membership.fencing())
         shared = self._client, self.partitions, task, listener

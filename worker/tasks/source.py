@@ -113,7 +113,7 @@ class SourceTaskRunner(Task):
                 self.wait(1.0)
                 continue
             self._set(State.RUNNING)
-            if not self._host.may_move():
+            if not self._host.membership_ok():
                 self.wait(0.2)
                 continue
             try:

@@ -48,7 +48,7 @@ def end_fenced(error: Fenced, host: TaskHost) -> None:
     """Wait for the end while another worker runs this task. Errors: RetriableError once this worker may."""
     said = False
     while not host.stop.wait(FENCED_WAIT_S):
-        if host.may_move():
+        if host.membership_ok():
             raise RetriableError(str(error)) from error  # a new consumer takes the place back
         if not said:
             log.warning("The task was taken over by another worker, and writes nothing any more")

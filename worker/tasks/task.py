@@ -16,10 +16,10 @@ from headrace.plugins.backoff import Backoff
 from headrace.plugins.errors import RetriableError, StoppedError
 from headrace.plugins.offsets import PartitionResult
 from headrace.worker.kafka.errors import restart_after
-from headrace.worker.logs import connector_context
+from headrace.worker.logging.logs import connector_context
+from headrace.worker.logging.redaction import trace_of
 from headrace.worker.model import AutoRestart, State
 from headrace.worker.outcome import Outcome
-from headrace.worker.redaction import trace_of
 from headrace.worker.tasks.host import TaskHost
 
 log = logging.getLogger(__name__)

@@ -22,7 +22,7 @@ import pyarrow as pa
 from headrace.config.connector.config import framework_settings
 from headrace.config.worker.config import WorkerConfig
 from headrace.plugins.errors import RetriableError
-from headrace.plugins.java.jackson import java_json
+from headrace.plugins.interop.java.jackson import java_json
 from headrace.plugins.offsets import SourceOffset, SourcePartition, TransactionEnd
 from headrace.worker.kafka.librdkafka import ROWS
 from headrace.worker.kafka.transactions import TransactionLost, Transactions

@@ -14,13 +14,13 @@ from headrace.config.connector.config import framework_settings, unserved
 from headrace.config.connector.error_handling import ErrorHandling, error_problems
 from headrace.config.connector.removed_settings import check_removed
 from headrace.config.connector.sink_members import instance_id
+from headrace.config.plugin_path import JavaStage
 from headrace.config.problems import ConfigError
 from headrace.config.worker.config import WorkerConfig
 from headrace.config.worker.internal_topics import InternalTopics, check_internal_topics
 from headrace.plugins.contracts import SinkTask, SourceTask, TaskContext
-from headrace.plugins.discovery import Plugins
-from headrace.plugins.jars import JavaStage
-from headrace.plugins.kafka.admin_clients import admin_client
+from headrace.plugins.interop.discovery import Plugins
+from headrace.plugins.interop.kafka.admin_clients import admin_client
 from headrace.plugins.stopping import StopToken
 from headrace.worker.deadletters.converter_retry import RetryBudget
 from headrace.worker.engine.programs import Engine
@@ -28,11 +28,11 @@ from headrace.worker.hosting.ports import TaskReport
 from headrace.worker.kafka.consumer_groups import stable_offsets
 from headrace.worker.kafka.group_member import expel
 from headrace.worker.kafka.topic_ids import TopicIds
-from headrace.worker.kafka.transactions import Admission, Transactions
+from headrace.worker.kafka.transactions import FencingCheck, Transactions
 from headrace.worker.kafka.writer import CLIENT_BYTES
+from headrace.worker.logging.redaction import Redaction, current
 from headrace.worker.model import Kind, TaskId
 from headrace.worker.pipeline.split_transforms import SplitTransforms
-from headrace.worker.redaction import Redaction, current
 from headrace.worker.storage.offset_file import SourceOffsets
 from headrace.worker.storage.offset_topic import OffsetTopic
 from headrace.worker.tasks.builder import PipelineBuilder, SourceOutput
@@ -59,7 +59,7 @@ class ExactlyOnce:
     """A worker's means for sources that send their records and offsets in transactions."""
 
     offsets: OffsetTopic
-    admission: Callable[[TaskId, int | None], Admission]
+    admission: Callable[[TaskId, int | None], FencingCheck]
     """Makes that of a task's start, with the generation of its task configs."""
 
 
@@ -75,12 +75,12 @@ class WorkerTasks:
         offsets: SourceOffsets,
         topic_used: Callable[[TaskId, str], None],
         owner: str,
-        may_move: Callable[[], bool] = lambda: True,
+        membership_ok: Callable[[], bool] = lambda: True,
         exactly_once: ExactlyOnce | None = None,
     ) -> None:
         """`exactly_once`: None if sources are not; engine and poll interval are the process's.
 
-        `topic_used` is called with each topic that a task uses, with every batch; `may_move` before each batch.
+        `topic_used` is called with each topic that a task uses, with every batch; `membership_ok` before each batch.
 
         `owner`: the owner of sink tasks' group members, as of `instance_id`.
         """
@@ -90,7 +90,7 @@ class WorkerTasks:
         self._offsets = offsets
         self._topic_used = topic_used
         self._owner = owner
-        self._may_move = may_move
+        self._membership_ok = membership_ok
         self._exactly_once = exactly_once
         self.metrics = TasksMetrics(config["metrics.sample.window.ms"] / 1000, config["metrics.num.samples"])
         self._engine = engine
@@ -134,7 +134,7 @@ class WorkerTasks:
                 report=report,
                 metrics=self.metrics.begin(task, kind, plugin.samples),
                 topic_used=self._topic_used,
-                may_move=self._may_move,
+                membership_ok=self._membership_ok,
                 interrupts=interrupts,
                 retry_budget=RetryBudget(handling.retry_timeout_ms, handling.retry_delay_max_ms),
                 redaction=current() or Redaction.of(connector_config, connector.settings.mask(connector_config)),

@@ -28,9 +28,9 @@ from headrace.connectors.hdfs.formats.avro_reading import read_values
 from headrace.connectors.hdfs.formats.avro_schema import connect_schema_of, file_schema, refusal_of_avro
 from headrace.connectors.hdfs.formats.format import FileWriter, Format
 from headrace.connectors.hdfs.formats.projection import project_avro
-from headrace.plugins.avro.carrier import AvroEncoding
-from headrace.plugins.avro.tree import AvroOptions
-from headrace.plugins.avro.writing import datum, encoding
+from headrace.plugins.interop.avro.carrier import AvroEncoding
+from headrace.plugins.interop.avro.tree import AvroOptions
+from headrace.plugins.interop.avro.writing import datum, encoding
 from headrace.plugins.schema import Schema
 
 BLOCK_BYTES: Final = 64 << 10

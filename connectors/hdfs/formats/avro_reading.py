@@ -20,8 +20,8 @@ import pyarrow as pa
 from headrace.connectors.hdfs.formats.arrow_types import conform
 from headrace.connectors.hdfs.formats.avro_container import Block, blocks, encoded_long, opened
 from headrace.connectors.hdfs.formats.format import VALUE, arrow_type
-from headrace.plugins.avro.tree import AvroOptions, is_union
 from headrace.plugins.errors import DataError
+from headrace.plugins.interop.avro.tree import AvroOptions, is_union
 from headrace.plugins.schema import DATE, DECIMAL, TIMESTAMP, Schema, SchemaType, logical
 
 _BATCH_BYTES: Final = 1 << 20

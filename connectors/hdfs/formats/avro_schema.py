@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
-from headrace.plugins.avro.from_connect import avro_tree
-from headrace.plugins.avro.parsing import parsed
-from headrace.plugins.avro.to_connect import connect_schema
-from headrace.plugins.avro.tree import AvroOptions, NameNotAllowed, Tree, schema_text
 from headrace.plugins.errors import DataError
+from headrace.plugins.interop.avro.from_connect import avro_tree
+from headrace.plugins.interop.avro.parsing import parsed
+from headrace.plugins.interop.avro.to_connect import connect_schema
+from headrace.plugins.interop.avro.tree import AvroOptions, NameNotAllowed, Tree, schema_text
 from headrace.plugins.schema import Schema, uncarried
 
 _KEPT = 1000

@@ -7,7 +7,7 @@ from headrace.connectors.hdfs.formats.avro import AvroFormat
 from headrace.connectors.hdfs.formats.format import Format
 from headrace.connectors.hdfs.formats.lines import BytesFormat, JsonFormat, TextFormat
 from headrace.connectors.hdfs.formats.parquet import ParquetFormat
-from headrace.plugins.avro.tree import AvroOptions
+from headrace.plugins.interop.avro.tree import AvroOptions
 from headrace.plugins.schema import MOST_DIGITS
 
 

@@ -20,7 +20,8 @@ from dataclasses import replace
 from enum import Enum
 from typing import Final
 
-from headrace.plugins.avro.tree import (
+from headrace.plugins.errors import DataError
+from headrace.plugins.interop.avro.tree import (
     DISCARDED_ENUM_DOC,
     DISCARDED_RECORD_DOC,
     ENUM,
@@ -29,14 +30,13 @@ from headrace.plugins.avro.tree import (
     is_enum,
     is_union,
 )
-from headrace.plugins.errors import DataError
 from headrace.plugins.schema import NUMBERS, Schema, SchemaType
 
 _INDIFFERENT: Final = (f"{NAMESPACE}.", DISCARDED_RECORD_DOC, DISCARDED_ENUM_DOC, PRECISION)
 """Prefixes of parameters that make no difference."""
 
 
-class Change(Enum):
+class SchemaAction(Enum):
     """The treatment of a record."""
 
     SAME = "same"
@@ -47,25 +47,25 @@ class Change(Enum):
     """End the file; the next one has the record's schema."""
 
 
-def decide(current: Schema | None, new: Schema | None, mode: str) -> Change:
+def decide(current: Schema | None, new: Schema | None, mode: str) -> SchemaAction:
     """Decides about a record of schema `new` if the file has `current`; None is a schemaless value's.
 
     Errors: DataError for schemas without a version, and for a change between values with and without a schema.
     """
     if mode.upper() == "NONE":
-        return Change.SAME if new == current else Change.ROTATE
+        return SchemaAction.SAME if new == current else SchemaAction.ROTATE
     if current is None and new is None:
-        return Change.SAME
+        return SchemaAction.SAME
     if current is None or new is None:
         raise DataError("Switch between schema-based and schema-less data is not supported")
     if _bare(new) == _bare(current):
-        return Change.SAME
+        return SchemaAction.SAME
     if new.version is None or current.version is None:
         raise DataError(f"Schema version required for {mode.upper()} compatibility")
     if not can_project(new, current):
-        return Change.ROTATE
+        return SchemaAction.ROTATE
     ends = new.version < current.version if mode.upper() == "FORWARD" else new.version > current.version
-    return Change.ROTATE if ends else Change.PROJECT
+    return SchemaAction.ROTATE if ends else SchemaAction.PROJECT
 
 
 def _bare(schema: Schema) -> Schema:

@@ -15,7 +15,7 @@ from typing import ClassVar, Final
 import pyarrow as pa
 from pyspark.sql import Column
 
-from headrace.plugins.catalyst.spark_internals import arrow_type_of
+from headrace.plugins.arrow_types import arrow_type_of
 from headrace.plugins.contracts import DataError
 from headrace.plugins.schema import Schema, spark_type, uncarried
 

@@ -12,6 +12,7 @@ loses: a line that is not JSON is found only by readers of its value.
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Hashable, Iterable, Iterator
 from typing import Final
 
@@ -22,11 +23,40 @@ from pyspark.sql import functions as F
 
 from headrace.connectors.hdfs.formats.appending import Appended, Data, binary_parts
 from headrace.connectors.hdfs.formats.format import VALUE, FileWriter, Format
-from headrace.connectors.hdfs.formats.gzip_stream import MAGIC, GzipStream
 from headrace.plugins.errors import DataError
-from headrace.plugins.java.text import java_text
-from headrace.plugins.json.writing import NULL_REFUSED, JsonWriter
+from headrace.plugins.interop.json.writing import NULL_REFUSED, JsonWriter
+from headrace.plugins.java_text import java_text
 from headrace.plugins.schema import OPTIONAL_BYTES, STRING, Schema, SchemaType, logical, uncarried
+
+MAGIC: Final = b"\x1f\x8b"
+_HEADER: Final = MAGIC + b"\x08\x00\x00\x00\x00\x00\x00\xff"
+_RAW: Final = -15
+"""zlib's sign for deflate without header and check sum."""
+
+
+class GzipStream:
+    """The pieces of one stream."""
+
+    def __init__(self, level: int) -> None:
+        self._level = level
+        self._crc = self._size = 0
+        self._begun = False
+
+    def compressed(self, data: Data) -> list[bytes]:
+        """Compresses the next piece."""
+        made = zlib.compressobj(self._level, zlib.DEFLATED, _RAW)
+        self._crc, self._size = zlib.crc32(data, self._crc), self._size + len(memoryview(data))
+        return [*self._header(), made.compress(data), made.flush(zlib.Z_FULL_FLUSH)]
+
+    def _header(self) -> list[bytes]:
+        begun, self._begun = self._begun, True
+        return [] if begun else [_HEADER]
+
+    def end(self) -> list[bytes]:
+        """Ends the stream."""
+        check = self._crc.to_bytes(4, "little") + (self._size & 0xFFFFFFFF).to_bytes(4, "little")
+        return [*self._header(), zlib.compressobj(wbits=_RAW).flush(), check]
+
 
 _PIECE_BYTES: Final = 64 << 10
 _GZIP_PIECE_BYTES: Final = 256 << 10

@@ -45,9 +45,9 @@ from headrace.connectors.hdfs.formats.defaults import filled
 from headrace.connectors.hdfs.formats.format import VALUE, FileWriter, Format, arrow_type
 from headrace.connectors.hdfs.formats.parquet_types import parquet_fields, schema_of_columns
 from headrace.connectors.hdfs.formats.projection import project_array
-from headrace.plugins.avro.tree import AvroOptions
-from headrace.plugins.avro.writing import encoding
 from headrace.plugins.errors import DataError
+from headrace.plugins.interop.avro.tree import AvroOptions
+from headrace.plugins.interop.avro.writing import encoding
 from headrace.plugins.schema import Schema, SchemaType
 
 AVRO_KEY: Final = b"parquet.avro.schema"

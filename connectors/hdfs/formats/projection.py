@@ -22,9 +22,9 @@ from headrace.connectors.hdfs.formats.avro_reading import decoder, without_logic
 from headrace.connectors.hdfs.formats.avro_schema import file_schema
 from headrace.connectors.hdfs.formats.format import VALUE, arrow_type
 from headrace.connectors.hdfs.formats.parquet_types import parquet_type
-from headrace.plugins.avro.tree import AvroOptions, is_union
 from headrace.plugins.errors import DataError
-from headrace.plugins.java.numbers import unscaled_bytes
+from headrace.plugins.interop.avro.tree import AvroOptions, is_union
+from headrace.plugins.interop.java.numbers import unscaled_bytes
 from headrace.plugins.schema import DECIMAL, Schema, SchemaType, logical, scale
 
 Projection = Callable[[Any], Any]

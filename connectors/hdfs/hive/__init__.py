@@ -3,9 +3,8 @@
 | module | holds |
 |---|---|
 | `definition.py` | the table of a topic, and its changes |
-| `partition_names.py` | directories as partitions |
 | `metastore.py` | a connection to the metastore |
-| `tables.py` | the tables of a task, kept up to date beside its commits |
+| `tables.py` | directories as partitions; the tables of a task, kept up to date beside its commits |
 
 Begin with `tables`.
 """

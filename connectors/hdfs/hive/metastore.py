@@ -20,7 +20,7 @@ from headrace.connectors.hdfs.hive.definition import Definition, HiveColumn, Sto
 from headrace.connectors.hdfs.hive_settings import HiveSettings
 from headrace.connectors.hdfs.stores.hadoop_jvm import configuration, context_of_worker, java_error, log_in
 from headrace.connectors.hdfs.stores.settings import HadoopSettings
-from headrace.plugins.catalyst.spark_internals import JAVA_ERRORS, jvm_of
+from headrace.plugins.interop.catalyst.spark_internals import JAVA_ERRORS, jvm_of
 
 _BOUNDS: Final = {
     "hive.metastore.client.socket.timeout": "30s",
@@ -36,7 +36,7 @@ class MetastoreError(Exception):
 
 
 @dataclass(frozen=True)
-class Table:
+class HiveTable:
     """An existing table."""
 
     definition: Definition
@@ -67,7 +67,7 @@ class Metastore:
         except Exception as error:
             raise self._failed("reach", "the database", error) from error
 
-    def table(self, name: str) -> Table | None:
+    def table(self, name: str) -> HiveTable | None:
         """Return the table; None if there is none."""
         try:
             if not self._client.tableExists(self._settings.database, name):
@@ -76,7 +76,7 @@ class Metastore:
         except Exception as error:
             raise self._failed("look at", name, error) from error
 
-    def create(self, name: str, made: Table) -> None:
+    def create(self, name: str, made: HiveTable) -> None:
         """Create an external table, unless another task was quicker."""
         try:
             api = jvm_of(self._context).org.apache.hadoop.hive.metastore.api
@@ -150,7 +150,7 @@ class Metastore:
             log_in(jvm, self._hadoop, hadoop)
         return conf
 
-    def _storage(self, made: Table) -> Any:
+    def _storage(self, made: HiveTable) -> Any:
         api = jvm_of(self._context).org.apache.hadoop.hive.metastore.api
         serde = api.SerDeInfo()
         serde.setSerializationLib(made.definition.storage.serde)
@@ -204,10 +204,10 @@ class Metastore:
         return MetastoreError(f"Could not {doing} {name} of {self._settings.database} in {where}: {why}")
 
 
-def _table(found: Any) -> Table:
+def _table(found: Any) -> HiveTable:
     storage = found.getSd()
     classes = Storage(storage.getSerdeInfo().getSerializationLib(), storage.getInputFormat(), storage.getOutputFormat())
     columns = tuple(HiveColumn(one.getName(), one.getType()) for one in storage.getCols())
     parameters = {str(name): str(value) for name, value in dict(found.getParameters()).items()}
     fields = tuple(str(one.getName()) for one in found.getPartitionKeys())
-    return Table(Definition(classes, columns, parameters), fields, str(storage.getLocation()))
+    return HiveTable(Definition(classes, columns, parameters), fields, str(storage.getLocation()))

@@ -12,13 +12,13 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Final
+from urllib.parse import unquote
 
 from headrace.config.worker.allowed_hosts import ALL_NAMES, AllowedHosts
 from headrace.connectors.hdfs.errors import StoreError
 from headrace.connectors.hdfs.formats.format import Format
 from headrace.connectors.hdfs.hive.definition import Definition, definition, evolved, why_no_table
-from headrace.connectors.hdfs.hive.metastore import Metastore, MetastoreError, Table
-from headrace.connectors.hdfs.hive.partition_names import directories, values_of
+from headrace.connectors.hdfs.hive.metastore import HiveTable, Metastore, MetastoreError
 from headrace.connectors.hdfs.hive_settings import HiveSettings
 from headrace.connectors.hdfs.stores.settings import HadoopSettings
 from headrace.connectors.hdfs.stores.store import Store
@@ -181,11 +181,11 @@ class HiveTables:
         for wanted in others:
             made = evolved(made, wanted) or made
         if table is None:
-            self._metastore.create(name, Table(made, self._fields, self._location(folder)))
+            self._metastore.create(name, HiveTable(made, self._fields, self._location(folder)))
         elif made != table.definition:
             self._metastore.alter(name, made)
 
-    def _check(self, name: str, table: Table, wanted: Definition) -> None:
+    def _check(self, name: str, table: HiveTable, wanted: Definition) -> None:
         """Refuse a table that is another's. Errors: MetastoreError."""
         way_out = "drop the table, which deletes no file, or set another hive.table.name"
         if [one.lower() for one in table.partition_fields] != [one.lower() for one in self._fields]:
@@ -216,3 +216,20 @@ class HiveTables:
         if found.error != error:
             found.error = error
             log.warning("Hive's table of topic %s is not up to date: %s. Files go on; it is tried again.", topic, error)
+
+
+def values_of(directory: str, fields: Sequence[str]) -> tuple[str, ...] | None:
+    """Return the values in `name=value/…`; None unless the directory has these names, in this order."""
+    parts = [part.partition("=") for part in directory.split("/")]
+    names = [unquote(name).lower() for name, _, _ in parts]
+    if names != [name.lower() for name in fields] or not all(value for _, _, value in parts):
+        return None
+    return tuple(unquote(value) for _, _, value in parts)
+
+
+def directories(store: Store, folder: str, depth: int) -> list[str]:
+    """Return the directories so many levels below a folder, without looking at files in them."""
+    found = [folder]
+    for _ in range(depth):
+        found = [entry.path for one in found for entry in store.entries(one) if entry.is_folder]
+    return [path.removeprefix(f"{folder}/") for path in found] if depth else []

@@ -19,9 +19,9 @@ from headrace.config.problems import ConfigError, Problem
 from headrace.connectors.hdfs.partition_settings import PARTITIONING
 from headrace.connectors.hdfs.partitioners.partitioner import Partitioner
 from headrace.connectors.hdfs.partitioners.record_fields import FoundField, chosen, field_cases, refusals
-from headrace.plugins.catalyst.java_calls import java_calls
-from headrace.plugins.catalyst.let import let
-from headrace.plugins.java.json_members import string_of
+from headrace.plugins.interop.catalyst.java_calls import java_calls
+from headrace.plugins.interop.catalyst.let import let
+from headrace.plugins.interop.java.json_members import string_of
 from headrace.plugins.records import Records
 from headrace.plugins.schema import DATE, INTEGER_BITS, Schema, SchemaType, logical
 

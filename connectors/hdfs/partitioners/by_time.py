@@ -26,7 +26,7 @@ from headrace.connectors.hdfs.partition_settings import PARTITIONING
 from headrace.connectors.hdfs.partitioners.extractors import extractor_of
 from headrace.connectors.hdfs.partitioners.joda_pattern import JodaPattern, Words, words_of
 from headrace.connectors.hdfs.partitioners.partitioner import Partitioner
-from headrace.plugins.catalyst.spark_internals import active_context, jvm_of
+from headrace.plugins.interop.catalyst.spark_internals import active_context, jvm_of
 from headrace.plugins.records import Records
 
 _DAY: Final = "'year'=YYYY/'month'=MM/'day'=dd"

@@ -14,9 +14,9 @@ from pyspark.sql import functions as F
 from headrace.config.problems import ConfigError, Problem
 from headrace.connectors.hdfs.partition_settings import EXTRACTORS
 from headrace.connectors.hdfs.partitioners.record_fields import FoundField, chosen, field_cases, refusals
-from headrace.plugins.catalyst.java_calls import java_calls
-from headrace.plugins.catalyst.let import let
-from headrace.plugins.java.json_members import long_of, string_of
+from headrace.plugins.interop.catalyst.java_calls import java_calls
+from headrace.plugins.interop.catalyst.let import let
+from headrace.plugins.interop.java.json_members import long_of, string_of
 from headrace.plugins.records import Records
 from headrace.plugins.schema import TIMESTAMP, SchemaType, logical
 
@@ -54,7 +54,7 @@ class Wallclock(Extractor):
         return F.lit(None).cast("string")
 
 
-class Record(Extractor):
+class RecordTime(Extractor):
     """The record's timestamp."""
 
     def ms(self, records: Records) -> Column:
@@ -102,7 +102,7 @@ def extractor_of(name: str, field: str) -> Extractor:
         case "wallclock":
             return Wallclock()
         case "record":
-            return Record()
+            return RecordTime()
         case "recordfield":
             return RecordField(field)
     remedy = f"Use one of {', '.join(EXTRACTORS)}; a time of another kind needs a partitioner of your own."

@@ -12,7 +12,7 @@ from typing import NamedTuple
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 
-from headrace.plugins.java.json_members import is_object, member
+from headrace.plugins.interop.java.json_members import is_object, member
 from headrace.plugins.records import Records
 from headrace.plugins.schema import Schema, SchemaType
 

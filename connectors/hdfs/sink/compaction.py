@@ -2,7 +2,7 @@
 
 A directory is looked at when enough files have come to it. A failure is logged once and tried again; rows go on.
 
-Decided: the task that owns a partition merges its files, because its token fences the merge as it does commits: two
+Decided: the task that owns a partition merges its files, because its marker fences the merge as it does commits: two
 merges of the same files would leave rows twice (tested: `test_replacement.py`). Loses: files of topics that no task
 reads any more stay as they are.
 """
@@ -23,10 +23,10 @@ import pyarrow as pa
 
 from headrace.connectors.hdfs.compact_settings import CompactSettings
 from headrace.connectors.hdfs.errors import StoreError
+from headrace.connectors.hdfs.sink.commit_marker import CommitMarker
 from headrace.connectors.hdfs.sink.replacement import stage
-from headrace.connectors.hdfs.sink.small_files import Found, by_layout, mergeable, newest, runs
+from headrace.connectors.hdfs.sink.small_files import CommittedFile, by_layout, mergeable, newest, runs
 from headrace.connectors.hdfs.sink.spec import FileSpec
-from headrace.connectors.hdfs.sink.token import Token
 from headrace.connectors.hdfs.sink.writer import local_disk, local_folder
 from headrace.plugins.backoff import Backoff
 from headrace.plugins.errors import DataError, RetriableError
@@ -55,7 +55,7 @@ class _Place(NamedTuple):
 
 @dataclass(eq=False)
 class _Known:
-    token: Token
+    marker: CommitMarker
     missing: int = 1
     """So many files have to come until another look is worth it."""
     due_at: float | None = None
@@ -83,12 +83,12 @@ class Compaction:
         self._read = ""
         """The file that is being read."""
 
-    def committed(self, token: Token, paths: Iterable[str]) -> None:
+    def committed(self, marker: CommitMarker, paths: Iterable[str]) -> None:
         """Learn of newly visible files; waits for nothing."""
         with self._changed:
             for path in paths:
-                known = self._places.setdefault(_Place(token.partition, path.rpartition("/")[0]), _Known(token))
-                known.token, known.missing = token, known.missing - 1
+                known = self._places.setdefault(_Place(marker.partition, path.rpartition("/")[0]), _Known(marker))
+                known.marker, known.missing = marker, known.missing - 1
                 if known.missing <= 0 and known.due_at is None:
                     known.due_at = time.monotonic()
             if self._thread is None:
@@ -149,7 +149,7 @@ class Compaction:
     def _look(self, place: _Place, known: _Known) -> None:
         """Merge the small files of a directory."""
         try:
-            missing = self._merge_all(place, known.token)
+            missing = self._merge_all(place, known.marker)
         except _Closing:
             raise
         except DataError as error:
@@ -182,46 +182,46 @@ class Compaction:
             text = "Small files of %s in '%s' of %s are not merged: %s. Files go on; it is tried again."
             log.warning(text, place.partition, place.folder, self._spec.store.url, error.rstrip("."))
 
-    def _merge_all(self, place: _Place, token: Token) -> int:
+    def _merge_all(self, place: _Place, marker: CommitMarker) -> int:
         """Merge until nothing is left to merge; return how many files have to come until something may be."""
         layouts: dict[str, Hashable | None] = {}
 
-        def layout(one: Found) -> Hashable | None:
+        def layout(one: CommittedFile) -> Hashable | None:
             if one.path not in layouts:
                 with self._opened(one) as file:
                     layouts[one.path] = self._spec.format.layout(file)
             return layouts[one.path]
 
         while True:
-            since, offset = token.finish()  # else a merged file is listed with those that it replaces
+            since, offset = marker.finish()  # else a merged file is listed with those that it replaces
             found = runs(self._files(place, offset), self._is_small)
             alike = [part for run in newest(found, self._settings) for part in by_layout(run, layout)]
             group = next((some for part in alike if (some := mergeable(part, self._settings)) is not None), None)
             if group is None:
                 last = alike[-1] if len(found[-1]) >= self._settings.files and alike else found[-1]
                 return max(1, self._settings.files - len(last))
-            self._merge(place, token, since, group)
+            self._merge(place, marker, since, group)
 
-    def _files(self, place: _Place, offset: int | None) -> list[Found]:
+    def _files(self, place: _Place, offset: int | None) -> list[CommittedFile]:
         """The files before the offset: a commit beside this may have named only some of the later ones."""
         if offset is None:
             return []
         entries = [one for one in self._spec.store.entries(place.folder) if not one.is_folder]
         offsets = [(self._spec.names.offsets(one.path, place.partition), one) for one in entries]
-        return [Found(*at, one.path, one.size) for at, one in offsets if at is not None and at[1] < offset]
+        return [CommittedFile(*at, one.path, one.size) for at, one in offsets if at is not None and at[1] < offset]
 
-    def _is_small(self, one: Found) -> bool:
+    def _is_small(self, one: CommittedFile) -> bool:
         return one.size < self._settings.size_bytes and one.path.endswith(self._spec.format.extension)
 
-    def _merge(self, place: _Place, token: Token, since: int, group: Sequence[Found]) -> None:
+    def _merge(self, place: _Place, marker: CommitMarker, since: int, group: Sequence[CommittedFile]) -> None:
         final = self._spec.names.file_in(place.folder, place.partition, group[0].first, group[-1].last)
         attempt = uuid4().hex
         with self._turn(), local_folder() as beside:
             local = os.path.join(beside, "merged")
             with local_disk():
                 self._spec.format.merge(self._each(group), local)
-            self._stage(token, attempt, local, final, group)
-        token.replace(attempt, since)
+            self._stage(marker, attempt, local, final, group)
+        marker.replace(attempt, since)
         with self._changed:
             self._replaced += len(group)
         log.debug("%d small files of %s are merged into '%s'", len(group), place.partition, final)
@@ -236,12 +236,12 @@ class Compaction:
         finally:
             _TURN.release()
 
-    def _each(self, group: Sequence[Found]) -> Iterator[pa.NativeFile]:
+    def _each(self, group: Sequence[CommittedFile]) -> Iterator[pa.NativeFile]:
         for one in group:
             with self._opened(one) as file:
                 yield file
 
-    def _opened(self, one: Found) -> pa.NativeFile:
+    def _opened(self, one: CommittedFile) -> pa.NativeFile:
         self._check_open()
         self._read = one.path
         try:
@@ -249,8 +249,10 @@ class Compaction:
         except FileNotFoundError:
             raise RetriableError(f"'{one.path}' was deleted meanwhile") from None
 
-    def _stage(self, token: Token, attempt: str, local: str, final: str, group: Sequence[Found]) -> None:
-        folder = token.staging(attempt)
+    def _stage(
+        self, marker: CommitMarker, attempt: str, local: str, final: str, group: Sequence[CommittedFile]
+    ) -> None:
+        folder = marker.staging(attempt)
         try:
             stage(self._spec.store, folder, local, final, [one.path for one in group])
         except BaseException:

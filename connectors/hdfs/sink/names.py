@@ -22,7 +22,7 @@ class Names:
         return TopicFolders(self.settings).of(topic)
 
     def partition_folder(self, of: TopicPartition) -> str:
-        """The folder of a Kafka partition's uncommitted files and of its token."""
+        """The folder of a Kafka partition's uncommitted files and of its marker."""
         return f"{TopicFolders(self.settings).above(of.topic)}/+tmp/{of.topic}/{of.partition}"
 
     def file(self, topic: str, directory: str, of: TopicPartition, first: int, last: int) -> str:

@@ -1,6 +1,6 @@
 """The schema of each partition's newest file, which `schema.compatibility` compares the next records with.
 
-An empty file of the sink's format beside the partition's token keeps it, so that a start need not look for the newest
+An empty file of the sink's format beside the partition's marker keeps it, so that a start need not look for the newest
 of many files. Only if that is missing, as after Confluent's connector, their names are listed once.
 """
 
@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from headrace.connectors.hdfs.errors import StoreError
-from headrace.connectors.hdfs.sink.side_by_side import each
+from headrace.connectors.hdfs.sink.parallel_uploads import each
 from headrace.connectors.hdfs.sink.spec import Begin, FileSpec
 from headrace.plugins.errors import DataError
 from headrace.plugins.offsets import TopicPartition

@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from headrace.connectors.hdfs.formats.compatibility import Change, decide
+from headrace.connectors.hdfs.formats.compatibility import SchemaAction, decide
 from headrace.connectors.hdfs.formats.format import FileWriter
 from headrace.connectors.hdfs.sink.rotation import Rotation
 from headrace.connectors.hdfs.sink.spec import Begin, FileSpec
@@ -45,7 +45,7 @@ class ClosedFile:
     """The number of its schema; -1: the schema of the files before this process began."""
 
 
-class Refused(NamedTuple):
+class RefusedRecord(NamedTuple):
     """A record that cannot be written."""
 
     offset: int
@@ -76,7 +76,7 @@ class PartitionFiles:
 
     # -- rows ----------------------------------------------------------------------------------------------------------
 
-    def add(self, rows: pa.RecordBatch) -> list[Refused]:
+    def add(self, rows: pa.RecordBatch) -> list[RefusedRecord]:
         """Take rows of this partition in the order of their offsets; skips those that were taken already.
 
         Returns the rows that cannot be written. Errors: DataError for these, unless they are tolerated; OSError of the
@@ -85,7 +85,7 @@ class PartitionFiles:
         offsets = rows["offset"].to_numpy()
         if self.next is not None and offsets[0] < self.next:
             rows = rows.slice(int(np.searchsorted(offsets, self.next)))
-        refused: list[Refused] = []
+        refused: list[RefusedRecord] = []
         begin = 0
         for layout, end in _runs(rows["layout"].to_numpy()) if len(rows) else ():
             self._add(rows.slice(begin, end - begin), layout, refused)
@@ -94,10 +94,10 @@ class PartitionFiles:
             self.next = rows["offset"][-1].as_py() + 1
         return refused
 
-    def _add(self, rows: pa.RecordBatch, layout: int, refused: list[Refused]) -> None:
+    def _add(self, rows: pa.RecordBatch, layout: int, refused: list[RefusedRecord]) -> None:
         schema = self.spec.layouts[layout]
         try:
-            if self._is_new or decide(self._schema, schema, self.spec.compatibility) is Change.ROTATE:
+            if self._is_new or decide(self._schema, schema, self.spec.compatibility) is SchemaAction.ROTATE:
                 self.end()
                 self._schema, self._is_new, self._layout = schema, False, layout
             values = rows[f"value_{layout}"]
@@ -107,7 +107,7 @@ class PartitionFiles:
             if not self.spec.tolerates:
                 raise
             if len(rows) == 1:
-                refused.append(Refused(rows["offset"][0].as_py(), str(error)))
+                refused.append(RefusedRecord(rows["offset"][0].as_py(), str(error)))
                 return
             half = len(rows) // 2
             self._add(rows.slice(0, half), layout, refused)

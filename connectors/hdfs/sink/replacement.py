@@ -1,11 +1,11 @@
-"""A merged file replaces the files whose rows it holds, in one commit of the partition's token.
+"""A merged file replaces the files whose rows it holds, in one commit of the partition's marker.
 
 An attempt of this kind holds the merged file under its final path, and a note:
 
     <attempt>/topics/orders/x=1/orders+3+0000000000+0000000099.avro
     <attempt>/+replaces      {"file": "topics/orders/x=1/orders+3+0…0+0…99.avro", "replaces": ["…", "…"]}
 
-The token's commit gives the file its name; then the noted files are deleted. Any task that ends the commit does the
+The marker's commit gives the file its name; then the noted files are deleted. Any task that ends the commit does the
 rest.
 
 Decided: a reader may see rows twice for a moment, rather than miss them, because names tell the difference: a file
@@ -22,7 +22,7 @@ import tempfile
 from collections.abc import Sequence
 from typing import Final
 
-from headrace.connectors.hdfs.sink.side_by_side import each
+from headrace.connectors.hdfs.sink.parallel_uploads import each
 from headrace.connectors.hdfs.stores.store import Store
 
 NOTE: Final = "+replaces"

@@ -23,7 +23,7 @@ _MOST_MERGED: Final = 200
 """The most files that one merged file replaces. The partition's next commit waits for their deletion: 0.5 s on HDFS."""
 
 
-class Found(NamedTuple):
+class CommittedFile(NamedTuple):
     """A file of the partition."""
 
     first: int
@@ -32,12 +32,12 @@ class Found(NamedTuple):
     size: int
 
 
-def runs(found: Iterable[Found], is_small: Callable[[Found], bool]) -> list[list[Found]]:
+def runs(found: Iterable[CommittedFile], is_small: Callable[[CommittedFile], bool]) -> list[list[CommittedFile]]:
     """The runs of small files in a row, without a file between them that has to stay.
 
     Files with the same offsets, as after offsets were reset, stay as they are.
     """
-    made: list[list[Found]] = [[]]
+    made: list[list[CommittedFile]] = [[]]
     reached = -1
     for one in sorted(found):
         if is_small(one) and one.first > reached:
@@ -48,9 +48,9 @@ def runs(found: Iterable[Found], is_small: Callable[[Found], bool]) -> list[list
     return made
 
 
-def newest(some: Sequence[list[Found]], settings: CompactSettings) -> list[list[Found]]:
+def newest(some: Sequence[list[CommittedFile]], settings: CompactSettings) -> list[list[CommittedFile]]:
     """The runs that are long enough, as far as they are looked at now, in their order."""
-    left, made = settings.files + _MORE, list[list[Found]]()
+    left, made = settings.files + _MORE, list[list[CommittedFile]]()
     for run in reversed(some):
         if left > 0 and len(run) >= settings.files:
             made.append(run[-left:])
@@ -58,14 +58,16 @@ def newest(some: Sequence[list[Found]], settings: CompactSettings) -> list[list[
     return made[::-1]
 
 
-def by_layout(run: Sequence[Found], layout: Callable[[Found], Hashable | None]) -> Iterator[list[Found]]:
+def by_layout(
+    run: Sequence[CommittedFile], layout: Callable[[CommittedFile], Hashable | None]
+) -> Iterator[list[CommittedFile]]:
     """The parts of a run whose files have one layout, without files that have none."""
     for found, part in groupby(run, layout):
         if found is not None:
             yield list(part)
 
 
-def mergeable(run: Sequence[Found], settings: CompactSettings) -> list[Found] | None:
+def mergeable(run: Sequence[CommittedFile], settings: CompactSettings) -> list[CommittedFile] | None:
     """The oldest files of a run that are worth merging; None: none are."""
     if len(run) < settings.files:
         return None

@@ -1,6 +1,6 @@
 """The task of a sink of files.
 
-    open: take the partitions' tokens -> rows to files -> whole files are staged -> commit: final names, Hive
+    open: take the partitions' markers -> rows to files -> whole files are staged -> commit: final names, Hive
 
 Rows that are not in whole files are held inline, or thrown away by a job: Kafka has them (`BufferingSink`).
 """
@@ -19,15 +19,15 @@ from headrace.connectors.hdfs.hive.tables import HiveTables
 from headrace.connectors.hdfs.partitioners.partitioner import partitioner_of
 from headrace.connectors.hdfs.settings import sink_settings, store_values
 from headrace.connectors.hdfs.sink.columns import SinkColumns
+from headrace.connectors.hdfs.sink.commit_marker import CommitMarker
 from headrace.connectors.hdfs.sink.compaction import Compaction
-from headrace.connectors.hdfs.sink.joined import Joined, joined
+from headrace.connectors.hdfs.sink.merge_parts import MergedParts, merge_parts
 from headrace.connectors.hdfs.sink.names import Names
 from headrace.connectors.hdfs.sink.newest_schemas import NewestSchemas
+from headrace.connectors.hdfs.sink.parallel_uploads import each
 from headrace.connectors.hdfs.sink.rotation import Rules
-from headrace.connectors.hdfs.sink.side_by_side import each
 from headrace.connectors.hdfs.sink.spec import FileSpec
-from headrace.connectors.hdfs.sink.token import Token
-from headrace.connectors.hdfs.sink.writer import Files, FilesWriter, Part, keep, parts_of
+from headrace.connectors.hdfs.sink.writer import Files, FilesWriter, WrittenPart, keep, parts_of
 from headrace.connectors.hdfs.stores.by_url import store_of
 from headrace.connectors.hdfs.stores.settings import StoreSettings
 from headrace.plugins.contracts import ArrowWriter, BufferingSink, SinkTask, TaskContext, TopicPartition
@@ -62,7 +62,7 @@ class FileSinkTask(SinkTask, BufferingSink):
         self._columns, self._files = SinkColumns(self._spec), Files(self._spec)
         self._name = f"{context.connector}-{context.task}-{uuid4().hex}"
         keep(self._name, self._files)
-        self._tokens: dict[TopicPartition, Token] = {}
+        self._markers: dict[TopicPartition, CommitMarker] = {}
         if settings.hive is not None:
             reached, folder = StoreSettings.of(values, context.worker), self._spec.names.topic_folder
             self._hive = HiveTables(
@@ -88,15 +88,15 @@ class FileSinkTask(SinkTask, BufferingSink):
             self._abort_uploads(partitions)
             return {}
         ids = self._context.topic_ids({partition.topic for partition in partitions})
-        taken = {partition: self._token(partition) for partition in partitions}
+        taken = {partition: self._marker(partition) for partition in partitions}
         each(lambda one: taken[one].take(ids.get(one.topic)), taken)
-        self._tokens |= taken
+        self._markers |= taken
         return self._positions(partitions)
 
     def recover(self) -> Mapping[TopicPartition, int]:
         """End the commits that a failed job has begun; return the ends of all partitions' files."""
         self._complete()
-        return self._positions(list(self._tokens))
+        return self._positions(list(self._markers))
 
     def columns(self, records: Records) -> list[Column]:
         """The columns of `columns.SinkColumns`."""
@@ -105,16 +105,16 @@ class FileSinkTask(SinkTask, BufferingSink):
     def writer(self, attempt: str) -> ArrowWriter:
         """A writer to files on the local disk. Errors: RetriableError while an earlier commit cannot be ended."""
         self._complete()
-        tokens = self._tokens
-        begins = {one: self._schemas.begin(one, tokens[one].offset if one in tokens else None) for one in self._mine}
+        markers = self._markers
+        begins = {one: self._schemas.begin(one, markers[one].offset if one in markers else None) for one in self._mine}
         return FilesWriter(self._name, self._spec, begins)
 
     def commit(self, parts: Sequence[bytes]) -> Mapping[TopicPartition, int] | None:
         """Give staged files their final names."""
-        by_partition = defaultdict[TopicPartition, list[Part]](list)
+        by_partition = defaultdict[TopicPartition, list[WrittenPart]](list)
         for one in _each_of(parts):
             by_partition[one.partition].append(one)
-        found = [joined(parts) for parts in by_partition.values()]
+        found = [merge_parts(parts) for parts in by_partition.values()]
         each(self._commit_all, found)
         self._jobs_in_vain = not any(part.done for one in found for part in one.whole)
         self._found_gaps = self._found_gaps or any(one.discarded for one in found)
@@ -123,15 +123,15 @@ class FileSinkTask(SinkTask, BufferingSink):
     def discard(self, parts: Sequence[bytes]) -> None:
         """Delete the files of these parts, which no other batch will name."""
         for one in _each_of(parts):
-            if (token := self._tokens.get(one.partition)) is not None:
-                token.discard(one.attempt)
+            if (marker := self._markers.get(one.partition)) is not None:
+                marker.discard(one.attempt)
 
     def pre_commit(self, positions: Mapping[TopicPartition, int]) -> None:
-        """Let the tokens pass records that are in no file, such as bad ones. Errors: RetriableError, StoreError."""
+        """Let the markers pass records that are in no file, such as bad ones. Errors: RetriableError, StoreError."""
         for partition, offset in positions.items():
-            token = self._tokens.get(partition)
-            if token is not None and token.offset != offset:
-                token.move_on(offset)
+            marker = self._markers.get(partition)
+            if marker is not None and marker.offset != offset:
+                marker.move_on(offset)
 
     def due_s(self) -> float | None:
         """The seconds until the clock ends files; None: it does not."""
@@ -170,7 +170,7 @@ class FileSinkTask(SinkTask, BufferingSink):
         self._schemas.forget(partitions)
         self._mine.difference_update(partitions)
         for partition in partitions:
-            self._tokens.pop(partition, None)
+            self._markers.pop(partition, None)
         if self._compaction is not None:
             self._compaction.forget(partitions)
 
@@ -207,30 +207,30 @@ class FileSinkTask(SinkTask, BufferingSink):
 
             self._store.abort_uploads(names.topic_folder(topic), is_mine)
 
-    def _token(self, partition: TopicPartition) -> Token:
-        return Token(self._store, partition, f"{self._context.connector}-{self._context.task}", self._spec.names)
+    def _marker(self, partition: TopicPartition) -> CommitMarker:
+        return CommitMarker(self._store, partition, f"{self._context.connector}-{self._context.task}", self._spec.names)
 
     def _positions(self, partitions: Sequence[TopicPartition]) -> dict[TopicPartition, int]:
-        known = {partition: self._tokens[partition].offset for partition in partitions}
+        known = {partition: self._markers[partition].offset for partition in partitions}
         return {partition: offset for partition, offset in known.items() if offset is not None}
 
-    def _commit_all(self, found: Joined) -> None:
+    def _commit_all(self, found: MergedParts) -> None:
         for part in found.whole:
             if part.done is not None:
                 self._commit(part, part.done)
         for part in found.discarded:
-            self._tokens[part.partition].discard(part.attempt)
+            self._markers[part.partition].discard(part.attempt)
 
-    def _commit(self, part: Part, done: tuple[int, int]) -> None:
+    def _commit(self, part: WrittenPart, done: tuple[int, int]) -> None:
         newest = part.files[-1].layout
         if newest >= 0:
             self._schemas.committed(part.partition, self._spec.layouts[newest])
-        token = self._tokens.get(part.partition)
-        if token is not None:
+        marker = self._markers.get(part.partition)
+        if marker is not None:
             first, last = done
-            token.commit(last + 1, part.attempt, [(file.path, file.final) for file in part.files], first)
+            marker.commit(last + 1, part.attempt, [(file.path, file.final) for file in part.files], first)
             if self._compaction is not None:
-                self._compaction.committed(token, [file.final for file in part.files])
+                self._compaction.committed(marker, [file.final for file in part.files])
         log.debug("%d files of %s are committed", len(part.files), part.partition)
         if self._hive is not None:
             old = self._schemas.begin(part.partition, None).schema
@@ -240,10 +240,10 @@ class FileSinkTask(SinkTask, BufferingSink):
 
     def _complete(self) -> None:
         """End commits that have begun and then failed."""
-        each(lambda token: token.resume(), [*self._tokens.values()])
+        each(lambda marker: marker.resume(), [*self._markers.values()])
 
 
-def _each_of(parts: Sequence[bytes]) -> Iterator[Part]:
+def _each_of(parts: Sequence[bytes]) -> Iterator[WrittenPart]:
     """The parts in the answers of writers, some of which staged nothing."""
     for answer in filter(None, parts):
         yield from parts_of(answer)

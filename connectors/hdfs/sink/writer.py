@@ -27,8 +27,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from headrace.connectors.hdfs.errors import StoreError
-from headrace.connectors.hdfs.sink.partition_files import ClosedFile, PartitionFiles, Refused
-from headrace.connectors.hdfs.sink.side_by_side import Uploads
+from headrace.connectors.hdfs.sink.parallel_uploads import Uploads
+from headrace.connectors.hdfs.sink.partition_files import ClosedFile, PartitionFiles, RefusedRecord
 from headrace.connectors.hdfs.sink.spec import Begin, FileSpec
 from headrace.plugins.errors import RecordFailure, RecordsFailed, RetriableError
 from headrace.plugins.offsets import TopicPartition
@@ -46,10 +46,12 @@ class Files:
         self.spec = spec
         self._partitions: dict[TopicPartition, PartitionFiles] = {}
         self._folder: ScratchFolder | None = None
-        self._staged: dict[TopicPartition, Attempt] = {}
+        self._staged: dict[TopicPartition, StagingAttempt] = {}
         self._uploads = Uploads(spec.store)
 
-    def add(self, rows: pa.RecordBatch, begins: Mapping[TopicPartition, Begin]) -> dict[TopicPartition, list[Refused]]:
+    def add(
+        self, rows: pa.RecordBatch, begins: Mapping[TopicPartition, Begin]
+    ) -> dict[TopicPartition, list[RefusedRecord]]:
         """Take good rows; return those that cannot be written. Errors: RetriableError of the local disk; DataError."""
         refused = {}
         with local_disk():
@@ -61,7 +63,7 @@ class Files:
                 self._bound_memory()
         return refused
 
-    def stage(self) -> list[Part]:
+    def stage(self) -> list[WrittenPart]:
         """Stage whole files; return how far each partition is. Errors: RetriableError, StoreError."""
         now = self.spec.clock()
         for files in self._partitions.values():
@@ -76,18 +78,18 @@ class Files:
         staged, self._staged = self._staged, {}
         parts = []
         for partition, files in self._partitions.items():
-            attempt = staged.get(partition, Attempt())
-            parts.append(Part(partition, attempt.name, files.held, files.take_done(), tuple(attempt.files)))
+            attempt = staged.get(partition, StagingAttempt())
+            parts.append(WrittenPart(partition, attempt.name, files.held, files.take_done(), tuple(attempt.files)))
         return parts
 
     def _upload(self, files: PartitionFiles) -> None:
         for file in files.take_closed():
-            attempt = self._staged.setdefault(files.of, Attempt())
+            attempt = self._staged.setdefault(files.of, StagingAttempt())
             staged = Staged.of(file, self._folder_of(files.of, attempt) if self.spec.store.renames else "")
             attempt.files.append(staged)
             self._uploads.begin(file.local, staged.path)
 
-    def _folder_of(self, partition: TopicPartition, attempt: Attempt) -> str:
+    def _folder_of(self, partition: TopicPartition, attempt: StagingAttempt) -> str:
         return f"{self.spec.names.partition_folder(partition)}/{attempt.name}/"
 
     def _delete_staged(self) -> None:
@@ -171,7 +173,7 @@ class Staged:
 
 
 @dataclass
-class Attempt:
+class StagingAttempt:
     """The files of one partition that are staged together, in a folder of this name."""
 
     name: str = field(default_factory=lambda: uuid4().hex)
@@ -179,7 +181,7 @@ class Attempt:
 
 
 @dataclass(frozen=True)
-class Part:
+class WrittenPart:
     """A writer's files of one partition."""
 
     partition: TopicPartition
@@ -201,7 +203,7 @@ class Part:
         return [*self.partition, self.attempt, self.held, self.done, files]
 
     @classmethod
-    def of_json(cls, values: Any) -> Part:
+    def of_json(cls, values: Any) -> WrittenPart:
         """The part of these JSON values."""
         topic, number, attempt, held, done, files = values
         staged = tuple(Staged(*file) for file in files)
@@ -268,12 +270,14 @@ class FilesWriter:
             self._own = None
 
 
-def parts_of(part: bytes) -> list[Part]:
+def parts_of(part: bytes) -> list[WrittenPart]:
     """The parts in an answer of `finish`."""
-    return [Part.of_json(values) for values in json.loads(part)]
+    return [WrittenPart.of_json(values) for values in json.loads(part)]
 
 
-def _failures(rows: pa.RecordBatch, refused: Mapping[TopicPartition, Sequence[Refused]]) -> Iterator[RecordFailure]:
+def _failures(
+    rows: pa.RecordBatch, refused: Mapping[TopicPartition, Sequence[RefusedRecord]]
+) -> Iterator[RecordFailure]:
     """The failures of refused rows, by their index among all rows."""
     for partition, found in refused.items():
         places = pc.indices_nonzero(_is_of(rows, partition)).to_numpy()

@@ -13,7 +13,7 @@ import pyarrow as pa
 from headrace.connectors.hdfs.formats.format import VALUE, Format, arrow_type
 from headrace.connectors.hdfs.source.progress import OFFSET_TYPE, Piece
 from headrace.connectors.hdfs.stores.store import Store
-from headrace.plugins.catalyst.spark_internals import arrow_type_of
+from headrace.plugins.arrow_types import arrow_type_of
 from headrace.plugins.errors import DataError
 from headrace.plugins.schema import Schema
 

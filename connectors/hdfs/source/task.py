@@ -37,7 +37,7 @@ from headrace.plugins.contracts import (
     Split,
     TaskContext,
 )
-from headrace.plugins.java.json_members import member
+from headrace.plugins.interop.java.json_members import member
 from headrace.plugins.records import Records, error, source_records
 from headrace.plugins.schema import Schema, spark_type
 

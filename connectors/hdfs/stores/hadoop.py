@@ -24,9 +24,9 @@ from headrace.connectors.hdfs.stores.hadoop_jvm import context_of_worker, file_s
 from headrace.connectors.hdfs.stores.range_reader import by_ranges
 from headrace.connectors.hdfs.stores.settings import StoreSettings
 from headrace.connectors.hdfs.stores.store import Entry, checked_path
-from headrace.plugins.catalyst.spark_internals import JAVA_ERRORS, jvm_of
 from headrace.plugins.contracts import Place
 from headrace.plugins.errors import RetriableError
+from headrace.plugins.interop.catalyst.spark_internals import JAVA_ERRORS, jvm_of
 from headrace.plugins.scratch import memory_folder
 
 _TRIES: Final = 3

@@ -17,8 +17,13 @@ from pyspark import TaskContext
 from headrace.connectors.hdfs.errors import StoreError
 from headrace.connectors.hdfs.stores.hadoop_conf import FILES
 from headrace.connectors.hdfs.stores.settings import HadoopSettings
-from headrace.plugins.catalyst.spark_internals import complete_context, hadoop_configuration, jvm_of, thrown_in_java
 from headrace.plugins.errors import RetriableError
+from headrace.plugins.interop.catalyst.spark_internals import (
+    complete_context,
+    hadoop_configuration,
+    jvm_of,
+    thrown_in_java,
+)
 
 _BOUNDS: Final = {
     "ipc.client.connect.max.retries": "2",

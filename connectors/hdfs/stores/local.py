@@ -22,12 +22,12 @@ from urllib.parse import unquote, urlsplit
 
 import pyarrow as pa
 
-from headrace.connectors.file.paths import check_allowed
 from headrace.connectors.hdfs.errors import StoreError
 from headrace.connectors.hdfs.stores.settings import StoreSettings
 from headrace.connectors.hdfs.stores.store import Entry, Store, checked_path
 from headrace.plugins.contracts import Place
 from headrace.plugins.errors import RetriableError
+from headrace.plugins.path_bounds import check_allowed
 
 _FULL: Final = (errno.ENOSPC, errno.EDQUOT)
 _REFUSED: Final = (errno.EACCES, errno.EPERM, errno.EROFS)

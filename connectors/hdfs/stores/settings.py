@@ -10,7 +10,7 @@ from urllib.parse import quote
 
 from headrace.config.values import Password
 from headrace.config.worker.allowed_hosts import ALL_NAMES, AllowedHosts
-from headrace.connectors.file.paths import allowed_paths
+from headrace.plugins.path_bounds import allowed_paths
 
 
 @dataclass(frozen=True)

@@ -117,8 +117,8 @@ class HostedTask:
     def reached(self, number: int, topics: Sequence[str] | None, receipts: bytearray | None) -> list[list[Any]]:
         """Tell the task that Kafka has its records up to `number` (in transactions later); return offsets to store.
 
-        `receipts` are the records' positions, as written by `receipts.py`, in these topics; without topics it wants
-        none.
+        `receipts` are the records' positions in these topics, as `connectors/java/task.py` writes them; without topics
+        it wants none.
         """
         buffer = None
         if topics is not None:

@@ -23,7 +23,7 @@ from headrace.connectors.jdbc.contract.sink_options import SinkOptions
 from headrace.connectors.jdbc.contract.sink_sql import SinkSql
 from headrace.connectors.jdbc.contract.source_sql import SourceSql
 from headrace.connectors.jdbc.contract.tables import Table, TableId, TableType
-from headrace.connectors.jdbc.contract.url import Access
+from headrace.connectors.jdbc.contract.url import DatabaseAccess
 from headrace.plugins.schema import Schema, SchemaType, logical
 
 WHY_REFUSED: Final = "is not passed on: it may load code, read or write files, or show in errors what is secret"
@@ -117,7 +117,7 @@ class Dialect(ABC):
         catalog, schema = [None, None, *before][-2:]
         return TableId(catalog, schema, table)
 
-    def unreachable(self, table: TableId, access: Access) -> str | None:
+    def unreachable(self, table: TableId, access: DatabaseAccess) -> str | None:
         """The reason why no statement over such a connection reaches this table; None if one may."""
         return None
 
@@ -192,7 +192,7 @@ class Dialect(ABC):
         return ValueError(f"{text}:{own} leave the field out by fields.whitelist or field.exclude.list")
 
     def source_sql(self, properties: Mapping[str, str] = NO_PROPERTIES) -> SourceSql:
-        """The SQL of a source's queries; `properties` are those of `Access`."""
+        """The SQL of a source's queries; `properties` are those of `DatabaseAccess`."""
         return SourceSql(self.quoted)
 
     def sink_sql(self, options: SinkOptions) -> SinkSql:
@@ -202,11 +202,11 @@ class Dialect(ABC):
     # Connections
 
     @abstractmethod
-    def python_url(self, access: Access) -> tuple[sqlalchemy.URL, dict[str, Any]]:
+    def python_url(self, access: DatabaseAccess) -> tuple[sqlalchemy.URL, dict[str, Any]]:
         """SQLAlchemy's URL and the arguments of the Python driver's `connect`."""
 
     @abstractmethod
-    def jvm(self, access: Access) -> JvmDriver:
+    def jvm(self, access: DatabaseAccess) -> JvmDriver:
         """The URL and properties for the JVM's driver; unsafe properties override the user's."""
 
     def prepare(self, engine: Engine) -> None:  # noqa: B027 - most have nothing to do
@@ -216,10 +216,10 @@ class Dialect(ABC):
         """The file that a new connection of the Python driver has opened; None if the database is no file."""
         return None
 
-    def interrupt(self, connection: Any, access: Access) -> None:  # noqa: B027 - some drivers cannot
+    def interrupt(self, connection: Any, access: DatabaseAccess) -> None:  # noqa: B027 - some drivers cannot
         """Ends the running statement of a Python driver's connection with an error. Called by another thread."""
 
-    def with_login(self, access: Access, properties: Mapping[str, str]) -> dict[str, str | Password]:
+    def with_login(self, access: DatabaseAccess, properties: Mapping[str, str]) -> dict[str, str | Password]:
         """The properties with the login, which the driver calls `user` and `password`."""
         login = {"user": access.user, "password": access.password}
         return {**properties, **{key: value for key, value in login.items() if value is not None}}

@@ -43,7 +43,7 @@ _NOT_FOR_DRIVERS: Final = frozenset(
 )
 
 
-class Host(NamedTuple):
+class ServerAddress(NamedTuple):
     """A server's address; without port: the database's usual one."""
 
     name: str
@@ -59,7 +59,7 @@ class JdbcUrl:
     """A JDBC URL; its text (`str`) has neither login nor parameters."""
 
     subprotocol: str
-    hosts: tuple[Host, ...] = ()
+    hosts: tuple[ServerAddress, ...] = ()
     database: str | None = None
     """For SQLite the file's path."""
     parameters: Mapping[str, str] = field(default_factory=dict, repr=False)
@@ -90,7 +90,7 @@ class JdbcUrl:
 
 
 @dataclass(frozen=True)
-class Access:
+class DatabaseAccess:
     """Everything needed to connect: the URL, the login and the drivers' other properties. Picklable."""
 
     url: JdbcUrl
@@ -100,7 +100,7 @@ class Access:
     """The URL's parameters, overridden by `connection.*` without the prefix."""
 
     @classmethod
-    def of(cls, config: Mapping[str, Any]) -> Access:
+    def of(cls, config: Mapping[str, Any]) -> DatabaseAccess:
         """Builds it from a connector's config, or from parsed settings with whatever else begins with `connection.`.
 
         Errors: ValueError for a malformed URL.
@@ -147,7 +147,7 @@ def _network(subprotocol: str, subname: str) -> JdbcUrl:
         user, secret = (value, secret) if key.lower() == "user" else (user, value)
     return JdbcUrl(
         subprotocol,
-        tuple(_host(one, names) for one in hosts.split(",") if one) or (Host("localhost"),),
+        tuple(_host(one, names) for one in hosts.split(",") if one) or (ServerAddress("localhost"),),
         decode(database) or parameters.pop("databaseName", None),
         parameters,
         user or None,
@@ -155,7 +155,7 @@ def _network(subprotocol: str, subname: str) -> JdbcUrl:
     )
 
 
-def _host(text: str, names: re.Pattern[str]) -> Host:
+def _host(text: str, names: re.Pattern[str]) -> ServerAddress:
     """Parses `name`, `name:port`, `[v6 address]:port`."""
     if text.startswith("["):
         name, _, rest = text[1:].partition("]")
@@ -167,7 +167,7 @@ def _host(text: str, names: re.Pattern[str]) -> Host:
             raise ValueError("a host's name has a character that none can have: write //host:port/database")
     if port and not (port.isascii() and port.isdigit() and 0 < int(port) < 65536):
         raise ValueError("a port is no number from 1 to 65535")
-    return Host(name or "localhost", int(port) if port else None)
+    return ServerAddress(name or "localhost", int(port) if port else None)
 
 
 def _parameters(query: str, separator: str) -> dict[str, str]:

@@ -15,7 +15,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from headrace.config.problems import ConfigError, Problem
 from headrace.config.time_zones import zone
 from headrace.connectors.jdbc.contract.dialect import IDLE, WHY_REFUSED
-from headrace.connectors.jdbc.contract.url import MOVE_IT, SHOWN_PASSWORD, Access, harmless
+from headrace.connectors.jdbc.contract.url import MOVE_IT, SHOWN_PASSWORD, DatabaseAccess, harmless
 from headrace.connectors.jdbc.database.connection import (
     BLOCKED_TEXT,
     Database,
@@ -35,7 +35,7 @@ _CLOCK_OFF_S: Final = 2.0
 def blocked(config: Mapping[str, str]) -> Iterator[Problem]:
     """Yields the parameters that the worker's environment forbids."""
     try:
-        access = Access.of(config)
+        access = DatabaseAccess.of(config)
     except ValueError:
         return
     for name in blocked_parameters(access):

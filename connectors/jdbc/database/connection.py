@@ -18,13 +18,13 @@ from sqlalchemy.pool import QueuePool
 
 from headrace.config.problems import ConfigError
 from headrace.config.worker.allowed_hosts import ALL_NAMES, AllowedHosts, HostUnknown
-from headrace.connectors.file.paths import allowed_paths, check_allowed
 from headrace.connectors.jdbc.contract.dialect import Dialect
 from headrace.connectors.jdbc.contract.source_sql import SourceSql
-from headrace.connectors.jdbc.contract.url import ALLOWED_SCHEMES, Access, subprotocol_of
+from headrace.connectors.jdbc.contract.url import ALLOWED_SCHEMES, DatabaseAccess, subprotocol_of
 from headrace.connectors.jdbc.database import sql_states
 from headrace.connectors.jdbc.database.installed_dialects import dialect_for
 from headrace.plugins.contracts import InterruptedBy, LoginRefused, RetriableError, uninterrupted
+from headrace.plugins.path_bounds import allowed_paths, check_allowed
 from headrace.plugins.stopping import StopToken
 
 log = logging.getLogger(__name__)
@@ -60,7 +60,7 @@ class Database:
 
     def __init__(
         self,
-        access: Access,
+        access: DatabaseAccess,
         dialect: Dialect,
         attempts: int = 3,
         backoff_ms: int = 10_000,
@@ -116,7 +116,7 @@ class Database:
         name = str(config.get("dialect.name") or "")
         if subprotocol := subprotocol_of(config.get("connection.url") or ""):
             dialect_for(subprotocol, name)  # first: how another database's URL goes on is not known
-        access = Access.of(config)
+        access = DatabaseAccess.of(config)
         dialect = dialect_for(access.url.subprotocol, name)
         check_scheme(access, worker)
         if names := blocked_parameters(access):
@@ -294,7 +294,7 @@ def begun(connection: Connection) -> RootTransaction:
     return connection.execution_options(writes=True).begin()
 
 
-def check_scheme(access: Access, worker: Mapping[str, Any]) -> None:
+def check_scheme(access: DatabaseAccess, worker: Mapping[str, Any]) -> None:
     """Refuses a kind of database that the worker does not allow, and an SQLite URL without a file.
 
     Errors: ValueError.
@@ -311,7 +311,7 @@ def check_scheme(access: Access, worker: Mapping[str, Any]) -> None:
             raise ValueError(f"{access.url}: name the database's file by its path: jdbc:sqlite:/path/to/file.db")
 
 
-def check_files(access: Access, dialect: Dialect, allowed: tuple[str, ...]) -> None:
+def check_files(access: DatabaseAccess, dialect: Dialect, allowed: tuple[str, ...]) -> None:
     """Refuses files outside of the worker's allowed paths: MariaDB's driver would fetch any URL.
 
     Errors: ValueError; ConfigError for a database that is a file.
@@ -332,13 +332,13 @@ def check_files(access: Access, dialect: Dialect, allowed: tuple[str, ...]) -> N
 BLOCKED_TEXT: Final = "JDBC URL contains blocked connection parameter"
 
 
-def blocked_parameters(access: Access) -> list[str]:
+def blocked_parameters(access: DatabaseAccess) -> list[str]:
     """The driver parameters that the worker's environment variable forbids, as for Confluent's connector."""
     blocked = {name.strip().lower() for name in os.environ.get(_BLOCKED, "").split(",") if name.strip()}
     return [name for name in access.properties if name.lower() in blocked]
 
 
-def _remedy(state: str, access: Access, connects: bool) -> str:
+def _remedy(state: str, access: DatabaseAccess, connects: bool) -> str:
     if state.startswith("28"):
         return "Check connection.user and connection.password"
     if state == "3D000" and connects:  # else a statement named another database

@@ -1,7 +1,7 @@
 """A connection of the driver's JVM to a database, which reads Arrow batches without a Spark job.
 
 Rows go from the result set through the getters that Spark's own JDBC source uses into Arrow: no row is ever an object
-in Python (`headrace.plugins.catalyst.spark_internals.ResultSets`).
+in Python (`headrace.plugins.interop.catalyst.spark_internals.ResultSets`).
 
 Measured on two busy cores with PostgreSQL, seven columns: 5 rows 3 ms, 1,000 rows 10 ms, 100,000 rows 0.15 s.
 """
@@ -24,8 +24,8 @@ from headrace.config.worker.allowed_hosts import ALL_NAMES, AllowedHosts, HostUn
 from headrace.connectors.jdbc.contract.dialect import JvmDriver
 from headrace.connectors.jdbc.database import sql_states
 from headrace.connectors.jdbc.database.drivers import missing_driver
-from headrace.plugins.catalyst.spark_internals import ResultSets, current_session, thrown_in_java
 from headrace.plugins.contracts import InterruptedBy, LoginRefused, RetriableError, uninterrupted
+from headrace.plugins.interop.catalyst.spark_internals import ResultSets, current_session, thrown_in_java
 from headrace.plugins.scratch import scratch_folder
 
 BATCH_BYTES: Final = 4 << 20

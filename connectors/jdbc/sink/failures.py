@@ -11,7 +11,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from headrace.connectors.jdbc.database import sql_states
 from headrace.connectors.jdbc.database.connection import Database, DatabaseAway, DatabaseError
 from headrace.connectors.jdbc.sink.evolution import TableError
-from headrace.connectors.jdbc.sink.staging import Altered, TooLarge
+from headrace.connectors.jdbc.sink.staging import Altered, RowTooLarge
 from headrace.plugins.contracts import RecordsFailed, RetriableError
 
 _NO_RECORDS: Final = ("0A", "25", "26", "28", "3D", "42", "55", "57", "XX")
@@ -60,7 +60,7 @@ class TableChanged(RetriableError):
 
 def classified(error: Exception, database: Database) -> Exception:
     """The error for the worker: RecordsFailed if records are to blame, RetriableError, or a fatal one."""
-    if isinstance(error, (TableError, TooLarge)):
+    if isinstance(error, (TableError, RowTooLarge)):
         return RecordsFailed(str(error))
     if isinstance(error, Altered):
         return TableChanged(f"{database.access}: {error}")

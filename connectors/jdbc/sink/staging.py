@@ -25,7 +25,7 @@ _DOCUMENT_ROWS: Final = 20_000
 _COPIED: Final = re.compile(r"(?m)^COPY .*?, line \d+, column (.*?)(?:: |$)")
 
 
-class TooLarge(Exception):
+class RowTooLarge(Exception):
     """A single row is larger than a statement may be."""
 
 
@@ -126,4 +126,4 @@ def _is_longer(text: str, most_bytes: int) -> bool:
 def _check_size(connection: Connection, sql: SinkSql, document: str, most_bytes: int) -> None:
     size = sql.document_size(connection, document)
     if size > most_bytes:
-        raise TooLarge(f"A row has {size} bytes in a statement, more than the {most_bytes} that the database takes")
+        raise RowTooLarge(f"A row has {size} bytes in a statement, more than the {most_bytes} that the database takes")

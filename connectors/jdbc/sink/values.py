@@ -17,7 +17,7 @@ from pyspark.sql import types as spark
 from headrace.connectors.jdbc.contract.debezium_types import ANY_SCALE, SOURCE_NAME, ZONED_TIMESTAMP
 from headrace.connectors.jdbc.contract.sink_options import SinkOptions
 from headrace.connectors.jdbc.contract.sink_rows import FRACTION, Value, time_text
-from headrace.plugins.catalyst.java_calls import decimal_text
+from headrace.plugins.interop.catalyst.java_calls import decimal_text
 from headrace.plugins.schema import (
     DATE,
     DECIMAL,

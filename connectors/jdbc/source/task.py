@@ -8,20 +8,20 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
 from typing import Any
 
 from pyspark.sql import DataFrame
 from pyspark.sql.types import StructType
-from sqlalchemy import event
+from sqlalchemy import Connection, event
 
 from headrace.config.worker.allowed_hosts import AllowedHosts
+from headrace.connectors.jdbc.contract.source_sql import Ranges
 from headrace.connectors.jdbc.database import jvm_link
-from headrace.connectors.jdbc.database.connection import Database, DatabaseAway
+from headrace.connectors.jdbc.database.connection import Database, DatabaseAway, DatabaseError
 from headrace.connectors.jdbc.database.jvm_link import JvmAccess, JvmLink
 from headrace.connectors.jdbc.source import settings as source_settings
-from headrace.connectors.jdbc.source.bulk_reads import BulkReads
 from headrace.connectors.jdbc.source.offsets import offset_type
 from headrace.connectors.jdbc.source.planning import SMALL_ROWS, Planning
 from headrace.connectors.jdbc.source.reading import JdbcReader, SplitQuery
@@ -44,6 +44,39 @@ from headrace.plugins.contracts import (
     TaskContext,
 )
 from headrace.plugins.records import Records
+
+
+class BulkReads:
+    """The transaction that all bulk reads of a task share."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self._open = ExitStack()
+        self._connection: Connection | None = None
+        self._begun: tuple[str, ...] | None = None
+
+    def cut(self, table: SourceTable) -> tuple[Ranges | None, tuple[str, ...]]:
+        """The ranges that cut the table, and the statements that begin each piece's transaction.
+
+        Errors: DatabaseAway, DatabaseError.
+        """
+        if table.facts is None or table.id is None:
+            return None, ()
+        sql = self._database.source_sql()
+        with self._database.translated_errors():
+            if self._connection is None:
+                self._connection = self._open.enter_context(self._database.held())
+            with self._database.interruptible(self._connection):
+                if self._begun is None:
+                    self._begun = sql.same_snapshot(self._connection)
+                return sql.ranges(self._connection, table.facts, table.quoted), self._begun
+
+    def close(self) -> None:
+        """Ends the transaction, after all reads."""
+        self._connection = self._begun = None
+        with suppress(DatabaseAway, DatabaseError):  # the transaction has no changes
+            self._open.close()
+
 
 log = logging.getLogger(__name__)
 

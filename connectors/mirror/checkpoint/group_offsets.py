@@ -19,7 +19,7 @@ from headrace.config.worker.trusted import TRUSTED
 from headrace.connectors.mirror.checkpoint.emitted import EmittedCheckpoints
 from headrace.connectors.mirror.checkpoint.groups import ConsumerGroups, GroupOffsets
 from headrace.connectors.mirror.formats import Checkpoint
-from headrace.plugins.kafka.group_offsets import GroupOffset
+from headrace.plugins.interop.kafka.group_offsets import GroupOffset
 from headrace.plugins.offsets import TopicPartition
 
 log = logging.getLogger(__name__)

@@ -11,7 +11,7 @@ from confluent_kafka import ConsumerGroupState, KafkaError, KafkaException
 from headrace.config.kafka.client_config import ClientConfig
 from headrace.connectors.mirror.clients import admin_client, answered, explained, group_offsets
 from headrace.plugins.errors import RetriableError
-from headrace.plugins.kafka.group_offsets import GroupOffset, without_errors
+from headrace.plugins.interop.kafka.group_offsets import GroupOffset, without_errors
 from headrace.plugins.offsets import TopicPartition
 from headrace.plugins.stopping import StopToken
 

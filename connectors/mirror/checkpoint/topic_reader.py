@@ -10,7 +10,7 @@ from typing import Final
 from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, Message, TopicPartition
 
 from headrace.config.kafka.client_config import ClientConfig
-from headrace.plugins.kafka.client_statistics import ClientStatistics
+from headrace.plugins.interop.kafka.client_statistics import ClientStatistics
 
 log = logging.getLogger(__name__)
 

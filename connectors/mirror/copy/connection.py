@@ -19,8 +19,8 @@ from headrace.config.kafka.client_failures import refused_login
 from headrace.config.problems import ConfigError
 from headrace.connectors.mirror.copy.transports import REFUSED_LOGINS, Connections
 from headrace.plugins.errors import RetriableError
-from headrace.plugins.kafka.kafka_python_internals import NetworkSelector
-from headrace.plugins.kafka.tokens import kafka_python
+from headrace.plugins.interop.kafka.kafka_python_internals import NetworkSelector
+from headrace.plugins.interop.kafka.tokens import kafka_python
 from headrace.plugins.offsets import TopicPartition
 
 _MOST_ANSWER_BYTES: Final = 1 << 30

@@ -4,7 +4,7 @@ Each broker has one request at a time, which names only partitions that are to b
 before. Its answer is sorted here into batches to copy and skipped ones: control batches and, for readers of committed
 records, aborted ones.
 
-Invariant 2: a lane's position belongs to the topic with its id. Brokers from Kafka 3.1 on are asked by that id: they
+Invariant 2: a fetch's position belongs to the topic with its id. Brokers from Kafka 3.1 on are asked by that id: they
 refuse it once the topic was deleted, even if there is a new topic of its name. Older brokers are asked by name.
 """
 
@@ -55,7 +55,7 @@ class FetchLimits(NamedTuple):
 
 
 @dataclass
-class Lane:
+class PartitionFetch:
     """One partition on its way: its fetch position, and the fetched batches that are not yet taken."""
 
     partition: TopicPartition
@@ -64,7 +64,7 @@ class Lane:
     topic_id: UUID | None = None
     """The id of the topic to which the position belongs; it never changes. None: unknown."""
     taken: int = field(init=False)
-    """The last offset that was taken, or the one before the lane's beginning."""
+    """The last offset that was taken, or the one before the fetch's beginning."""
     waiting: deque[RecordBatch] = field(default_factory=deque)
     waiting_bytes: int = 0
     end: int = -1
@@ -119,8 +119,8 @@ class _Session:
     epoch: int = 0
     positions: dict[TopicPartition, int] = field(default_factory=dict)
     """The broker's fetch position of each partition, since the last request."""
-    lanes: Mapping[TopicPartition, Lane] | None = None
-    """The lanes of the last request."""
+    fetches: Mapping[TopicPartition, PartitionFetch] | None = None
+    """The fetches of the last request."""
     topic_ids: dict[TopicPartition, UUID | None] = field(default_factory=dict)
     """The topic ids of its partitions."""
     names: Mapping[UUID | None, str] = field(default_factory=dict)
@@ -128,129 +128,134 @@ class _Session:
 
 
 class _Placed(NamedTuple):
-    """The brokers of some lanes, valid for the same lanes and the same known leaders."""
+    """The brokers of some fetches, valid for the same fetches and the same known leaders."""
 
-    lanes: Mapping[TopicPartition, Lane]
+    fetches: Mapping[TopicPartition, PartitionFetch]
     updates: int
     """The updates of the cluster before it was made."""
-    by_node: Mapping[int, Mapping[TopicPartition, Lane]]
-    leaderless: Sequence[Lane]
+    by_node: Mapping[int, Mapping[TopicPartition, PartitionFetch]]
+    leaderless: Sequence[PartitionFetch]
     topics: Set[str]
 
 
 class Fetcher:
-    """Keeps the lanes filled; everything on the cluster's event loop."""
+    """Keeps the fetches filled; everything on the cluster's event loop."""
 
     def __init__(self, cluster: ClusterConnection, read_committed: bool, limits: FetchLimits) -> None:
         self.cluster = cluster
         self._read_committed = read_committed
         self._limits = limits
         self._sessions: dict[int, _Session] = {}
-        self._fetches: dict[int, Any] = {}
+        self._requests: dict[int, Any] = {}
         self._placed: _Placed | None = None
         self.news: set[TopicPartition] = set()
-        """The lanes that have batches waiting, or an error, or had either a moment ago."""
+        """The fetches that have batches waiting, or an error, or had either a moment ago."""
 
-    async def know(self, lanes: Mapping[TopicPartition, Lane]) -> None:
-        """Learn the lanes' leaders if they are unknown. Errors: RetriableError."""
+    async def know(self, fetches: Mapping[TopicPartition, PartitionFetch]) -> None:
+        """Learn the fetches' leaders if they are unknown. Errors: RetriableError."""
         placed = self._placed
-        if placed is not None and placed.lanes is lanes:
+        if placed is not None and placed.fetches is fetches:
             await self.cluster.know(placed.topics)
         else:
-            await self.cluster.know({partition.topic for partition in lanes})
+            await self.cluster.know({partition.topic for partition in fetches})
 
-    def top_up(self, lanes: Mapping[TopicPartition, Lane], needed: Collection[TopicPartition] = ()) -> Iterator[Any]:
-        """Ask each broker without a request for the lanes that want more; yield the futures of the new requests.
+    def top_up(
+        self, fetches: Mapping[TopicPartition, PartitionFetch], needed: Collection[TopicPartition] = ()
+    ) -> Iterator[Any]:
+        """Ask each broker without a request for the fetches that want more; yield the futures of the new requests.
 
-        The same lanes come in the same mapping, others in another one. If memory is used up, only those that are
+        The same fetches come in the same mapping, others in another one. If memory is used up, only those that are
         `needed` now are asked for.
         """
-        idle = [node for node in self.cluster.nodes() if node not in self._fetches]
+        idle = [node for node in self.cluster.nodes() if node not in self._requests]
         if not idle:
             return
-        placed = self._where(lanes)
-        for lane in placed.leaderless:
-            if lane.error is None:
-                self._stop(lane, self.cluster.why_not_led(lane.partition))
-        held_back, has_room = self._held_back(lanes)
+        placed = self._where(fetches)
+        for fetch in placed.leaderless:
+            if fetch.error is None:
+                self._stop(fetch, self.cluster.why_not_led(fetch.partition))
+        held_back, has_room = self._held_back(fetches)
         for node in idle:
             wanting = placed.by_node.get(node, {})
             if held_back or not has_room:
                 wanted = wanting.keys() if has_room else wanting.keys() & set(needed)
                 wanting = {partition: wanting[partition] for partition in wanted - held_back}
             if wanting and self._is_ready(node, wanting):
-                # A full lane that is emptied has to wait for the answer to this request.
+                # A full fetch that is emptied has to wait for the answer to this request.
                 request = self._request(node, wanting, _SOON_MS if held_back or not has_room else self._limits.wait_ms)
-                future = self._fetches[node] = self.cluster.send(request, node)
+                future = self._requests[node] = self.cluster.send(request, node)
                 future.add_callback(lambda answer, node=node, asked=wanting: self._arrived(node, asked, answer))
                 future.add_errback(lambda error, node=node, asked=wanting: self._failed(node, asked, error))
                 yield future
 
     @property
     def asks_all(self) -> bool:
-        """True if each broker that leads some of the last topped-up lanes has a request."""
+        """True if each broker that leads some of the last topped-up fetches has a request."""
         placed = self._placed
-        return placed is not None and all(node in self._fetches for node, its in placed.by_node.items() if its)
+        return placed is not None and all(node in self._requests for node, its in placed.by_node.items() if its)
 
-    def _where(self, lanes: Mapping[TopicPartition, Lane]) -> _Placed:
-        """The lanes by the broker that leads them."""
+    def _where(self, fetches: Mapping[TopicPartition, PartitionFetch]) -> _Placed:
+        """The fetches by the broker that leads them."""
         placed = self._placed
-        if placed is None or placed.lanes is not lanes or placed.updates != self.cluster.updates:
-            by_node = {node: lanes.keys() & self.cluster.led_by(node) for node in self.cluster.nodes()}
-            leaderless = lanes.keys() - set().union(*by_node.values())
+        if placed is None or placed.fetches is not fetches or placed.updates != self.cluster.updates:
+            by_node = {node: fetches.keys() & self.cluster.led_by(node) for node in self.cluster.nodes()}
+            leaderless = fetches.keys() - set().union(*by_node.values())
             placed = self._placed = _Placed(
-                lanes,
+                fetches,
                 self.cluster.updates,
-                {node: {partition: lanes[partition] for partition in its} for node, its in by_node.items()},
-                [lanes[partition] for partition in leaderless],
-                {partition.topic for partition in lanes},
+                {node: {partition: fetches[partition] for partition in its} for node, its in by_node.items()},
+                [fetches[partition] for partition in leaderless],
+                {partition.topic for partition in fetches},
             )
         return placed
 
-    def _held_back(self, lanes: Mapping[TopicPartition, Lane]) -> tuple[set[TopicPartition], bool]:
-        """The lanes that want nothing now (they failed, or have enough), and True if there is memory for more."""
-        busy = [lanes[partition] for partition in self.news if partition in lanes]
+    def _held_back(self, fetches: Mapping[TopicPartition, PartitionFetch]) -> tuple[set[TopicPartition], bool]:
+        """The fetches that want nothing now (they failed, or have enough), and True if there is memory for more."""
+        busy = [fetches[partition] for partition in self.news if partition in fetches]
         enough = {
-            lane.partition for lane in busy if lane.error is not None or lane.waiting_bytes >= self._limits.ahead_bytes
+            fetch.partition
+            for fetch in busy
+            if fetch.error is not None or fetch.waiting_bytes >= self._limits.ahead_bytes
         }
-        return enough, sum(lane.waiting_bytes for lane in busy) < self._limits.memory_bytes
+        return enough, sum(fetch.waiting_bytes for fetch in busy) < self._limits.memory_bytes
 
-    def _is_ready(self, node: int, lanes: Mapping[TopicPartition, Lane]) -> bool:
-        """True if the broker takes requests now; one that cannot be reached stops its lanes."""
+    def _is_ready(self, node: int, fetches: Mapping[TopicPartition, PartitionFetch]) -> bool:
+        """True if the broker takes requests now; one that cannot be reached stops its fetches."""
         try:
             return self.cluster.is_ready(node)
         except errors.KafkaError as error:
-            for lane in lanes.values():
-                self._stop(lane, error)
+            for fetch in fetches.values():
+                self._stop(fetch, error)
             return False
 
-    def _stop(self, lane: Lane, error: errors.KafkaError) -> None:
-        lane.error = error
-        self.news.add(lane.partition)
+    def _stop(self, fetch: PartitionFetch, error: errors.KafkaError) -> None:
+        fetch.error = error
+        self.news.add(fetch.partition)
 
-    def _request(self, node: int, lanes: Mapping[TopicPartition, Lane], wait_ms: int) -> Any:
+    def _request(self, node: int, fetches: Mapping[TopicPartition, PartitionFetch], wait_ms: int) -> Any:
         session = self._sessions.setdefault(node, _Session())
         forgotten: dict[tuple[str, UUID | None], list[int]] = {}
-        if lanes is session.lanes:  # the usual case, which has to be quick
+        if fetches is session.fetches:  # the usual case, which has to be quick
             known = session.positions
-            changed = [lane for lane in lanes.values() if lane.position != lane.asked]
+            changed = [fetch for fetch in fetches.values() if fetch.position != fetch.asked]
         else:
-            version = _BY_NAME if any(lane.topic_id is None for lane in lanes.values()) else _BY_ID
+            version = _BY_NAME if any(fetch.topic_id is None for fetch in fetches.values()) else _BY_ID
             if session.version != version or any(
-                session.topic_ids.get(partition, lane.topic_id) != lane.topic_id for partition, lane in lanes.items()
+                session.topic_ids.get(partition, fetch.topic_id) != fetch.topic_id
+                for partition, fetch in fetches.items()
             ):  # the id of a topic has changed
                 session = self._sessions[node] = _Session(version)
             known = session.positions
-            changed = [lane for partition, lane in lanes.items() if known.get(partition) != lane.position]
-            for partition in known.keys() - lanes.keys():
+            changed = [fetch for partition, fetch in fetches.items() if known.get(partition) != fetch.position]
+            for partition in known.keys() - fetches.keys():
                 its = session.topic_ids[partition]
                 forgotten.setdefault((partition.topic, its), []).append(partition.partition)
                 del known[partition]
-            session.lanes = lanes
-            session.topic_ids = {partition: lane.topic_id for partition, lane in lanes.items()}
+            session.fetches = fetches
+            session.topic_ids = {partition: fetch.topic_id for partition, fetch in fetches.items()}
             session.names = {its: partition.topic for partition, its in session.topic_ids.items()}
-        for lane in changed:
-            known[lane.partition] = lane.asked = lane.position
+        for fetch in changed:
+            known[fetch.partition] = fetch.asked = fetch.position
         return FetchRequest(
             max_version=session.version,
             replica_id=-1,
@@ -268,32 +273,32 @@ class Fetcher:
             rack_id="",
         )
 
-    def _wanted(self, topic: str, topic_id: UUID | None, lanes: list[Lane]) -> Any:
+    def _wanted(self, topic: str, topic_id: UUID | None, fetches: list[PartitionFetch]) -> Any:
         return FetchRequest.FetchTopic(
             topic=topic,
             topic_id=topic_id or NO_ID,
             partitions=[
                 FetchRequest.FetchTopic.FetchPartition(
-                    partition=lane.partition.partition,
+                    partition=fetch.partition.partition,
                     current_leader_epoch=-1,
-                    fetch_offset=lane.position,
+                    fetch_offset=fetch.position,
                     last_fetched_epoch=-1,
                     log_start_offset=-1,
                     partition_max_bytes=self._limits.partition_bytes,
                 )
-                for lane in lanes
+                for fetch in fetches
             ],
         )
 
-    def _failed(self, node: int, asked: Mapping[TopicPartition, Lane], error: errors.KafkaError) -> None:
-        self._fetches.pop(node, None)
+    def _failed(self, node: int, asked: Mapping[TopicPartition, PartitionFetch], error: errors.KafkaError) -> None:
+        self._requests.pop(node, None)
         self._sessions.pop(node, None)
         self.cluster.doubt()
-        for lane in asked.values():
-            self._stop(lane, error)
+        for fetch in asked.values():
+            self._stop(fetch, error)
 
-    def _arrived(self, node: int, asked: Mapping[TopicPartition, Lane], answer: Any) -> None:
-        del self._fetches[node]
+    def _arrived(self, node: int, asked: Mapping[TopicPartition, PartitionFetch], answer: Any) -> None:
+        del self._requests[node]
         if answer.error_code:
             # The broker forgot the session, or never had room for it: the next request begins another.
             log.debug("Fetch session with broker %d: %s", node, errors.for_code(answer.error_code).__name__)
@@ -304,21 +309,21 @@ class Fetcher:
             name = topic.topic or session.names[topic.topic_id]  # by name or id, as the version has it
             for part in topic.partitions:
                 partition = TopicPartition(name, part.partition_index)
-                lane = asked.get(partition)
-                if lane is not None and lane.position == session.positions[partition]:  # else it was moved meanwhile
-                    self._sort(lane, part)
+                fetch = asked.get(partition)
+                if fetch is not None and fetch.position == session.positions[partition]:  # else it was moved meanwhile
+                    self._sort(fetch, part)
         session.epoch = 0 if answer.session_id == 0 else _next_epoch(session.epoch)
         session.id = answer.session_id
         if answer.session_id == 0:
             session.positions.clear()
-            session.lanes = None
+            session.fetches = None
 
-    def _sort(self, lane: Lane, part: Any) -> None:
+    def _sort(self, fetch: PartitionFetch, part: Any) -> None:
         if part.error_code:
-            self._stop(lane, errors.for_code(part.error_code)())
+            self._stop(fetch, errors.for_code(part.error_code)())
             self.cluster.doubt()
             return
-        lane.end = part.last_stable_offset if self._read_committed else part.high_watermark
+        fetch.end = part.last_stable_offset if self._read_committed else part.high_watermark
         if not part.records:
             return
         aborted = deque(sorted((one.first_offset, one.producer_id) for one in part.aborted_transactions or ()))
@@ -329,25 +334,25 @@ class Fetcher:
         for batch in batches_in(records):
             while aborted and aborted[0][0] <= batch.last:
                 skipping.add(aborted.popleft()[1])
-            if batch.last < lane.position:
+            if batch.last < fetch.position:
                 continue
             if batch.is_control:
                 if batch.ends_aborted:
                     skipping.discard(batch.producer_id)
             elif not (self._read_committed and batch.is_transactional and batch.producer_id in skipping):
-                lane.waiting.append(batch)
-                lane.waiting_bytes += len(batch.data)
-                self.news.add(lane.partition)
-            lane.position = batch.last + 1
+                fetch.waiting.append(batch)
+                fetch.waiting_bytes += len(batch.data)
+                self.news.add(fetch.partition)
+            fetch.position = batch.last + 1
 
 
 def _next_epoch(epoch: int) -> int:
     return 1 if epoch == 2**31 - 1 else epoch + 1
 
 
-def _by_topic(lanes: list[Lane]) -> dict[tuple[str, UUID | None], list[Lane]]:
-    """The lanes by topic name and topic id; for a while, lanes of one name may have an old and a new id."""
-    found: dict[tuple[str, UUID | None], list[Lane]] = {}
-    for lane in lanes:
-        found.setdefault((lane.partition.topic, lane.topic_id), []).append(lane)
+def _by_topic(fetches: list[PartitionFetch]) -> dict[tuple[str, UUID | None], list[PartitionFetch]]:
+    """The fetches by topic name and topic id; for a while, fetches of one name may have an old and a new id."""
+    found: dict[tuple[str, UUID | None], list[PartitionFetch]] = {}
+    for fetch in fetches:
+        found.setdefault((fetch.partition.topic, fetch.topic_id), []).append(fetch)
     return found

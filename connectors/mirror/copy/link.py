@@ -1,7 +1,7 @@
 """The link between two clusters: copies ranges of partitions, as whole record batches.
 
-    link.poll(lanes, …)      source cluster ─▶ lanes: new batches, and the end of each partition
-    link.copy(ranges, …)     lanes ─▶ outlets ─▶ target cluster: each range up to its end, or to an error
+    link.poll(fetches, …)      source cluster ─▶ fetches: new batches, and the end of each partition
+    link.copy(ranges, …)     fetches ─▶ outlets ─▶ target cluster: each range up to its end, or to an error
 
 An owner's thread drives the event loop for as long as it is in one of these calls; between them nothing moves.
 """
@@ -23,10 +23,10 @@ from headrace.config.kafka.client_config import ClientConfig
 from headrace.connectors.mirror.copy.batches import RecordBatch
 from headrace.connectors.mirror.copy.compression import Codec
 from headrace.connectors.mirror.copy.connection import ClusterConnection
-from headrace.connectors.mirror.copy.fetching import Fetcher, FetchLimits, Lane
+from headrace.connectors.mirror.copy.fetching import Fetcher, FetchLimits, PartitionFetch
 from headrace.connectors.mirror.copy.producing import BatchProducer, Outlet
 from headrace.connectors.mirror.copy.runs import OffsetRuns
-from headrace.plugins.kafka.kafka_python_internals import NetworkSelector
+from headrace.plugins.interop.kafka.kafka_python_internals import NetworkSelector
 from headrace.plugins.offsets import TopicPartition
 from headrace.plugins.stopping import StopToken
 
@@ -64,7 +64,7 @@ _ADVICE: Final = {
 }
 
 
-class Range(NamedTuple):
+class CopyRange(NamedTuple):
     """A range of a source partition to copy: the offsets `(after, upto]`."""
 
     source: TopicPartition
@@ -76,7 +76,7 @@ class Range(NamedTuple):
 
 
 @dataclass
-class Copied:
+class CopyProgress:
     """The result of copying a range."""
 
     upto: int | None = None
@@ -95,10 +95,10 @@ class Copied:
 class _Way:
     """One range on its way."""
 
-    range: Range
-    lane: Lane
+    range: CopyRange
+    fetch: PartitionFetch
     outlet: Outlet
-    result: Copied = field(default_factory=Copied)
+    result: CopyProgress = field(default_factory=CopyProgress)
     ended: bool = False
     """Nothing more is sent."""
     passed: int | None = None
@@ -111,7 +111,7 @@ class _Way:
 
 
 class Link:
-    """Connections to two clusters, and the lanes between them; for one thread."""
+    """Connections to two clusters, and the fetches between them; for one thread."""
 
     def __init__(
         self,
@@ -129,22 +129,23 @@ class Link:
         self._producer: BatchProducer | None = None
         self._wake: Any = None
 
-    # -- lanes ---------------------------------------------------------------------------------------------------------
+    # -- fetches
+    # ---------------------------------------------------------------------------------------------------------
 
-    def poll(self, lanes: Mapping[TopicPartition, Lane], wait_s: float, stop: StopToken) -> None:
-        """Let these lanes learn what is new, waiting so long for the first news; errors are left in the lanes.
+    def poll(self, fetches: Mapping[TopicPartition, PartitionFetch], wait_s: float, stop: StopToken) -> None:
+        """Let these fetches learn what is new, waiting so long for the first news; errors are left in the fetches.
 
-        The same lanes come in the same mapping each time, others in another one; `look` ends the wait after a stop.
+        The same fetches come in the same mapping each time, others in another one; `look` ends the wait after a stop.
 
         Errors: RetriableError if the source cluster does not answer.
         """
-        self._net.run(self._poll, lanes, time.monotonic() + wait_s, stop)
+        self._net.run(self._poll, fetches, time.monotonic() + wait_s, stop)
 
-    async def _poll(self, lanes: Mapping[TopicPartition, Lane], until: float, stop: StopToken) -> None:
-        await self._fetcher.know(lanes)
+    async def _poll(self, fetches: Mapping[TopicPartition, PartitionFetch], until: float, stop: StopToken) -> None:
+        await self._fetcher.know(fetches)
         while True:
-            self._top_up(lanes)
-            if self.news(lanes):
+            self._top_up(fetches)
+            if self.news(fetches):
                 return
             left_ms = (until - time.monotonic()) * 1000
             if left_ms <= 0 or stop.is_set():
@@ -156,18 +157,20 @@ class Link:
         """Have the waiting call check if it was asked to stop; any thread may call."""
         self._net.call_soon_threadsafe(lambda: self._notify(None))
 
-    def news(self, lanes: Mapping[TopicPartition, Lane]) -> list[TopicPartition]:
-        """The lanes among these that have batches waiting, or an error."""
+    def news(self, fetches: Mapping[TopicPartition, PartitionFetch]) -> list[TopicPartition]:
+        """The fetches among these that have batches waiting, or an error."""
         found = []
-        for one in self._fetcher.news & lanes.keys():
-            if lanes[one].waiting or lanes[one].error is not None:
+        for one in self._fetcher.news & fetches.keys():
+            if fetches[one].waiting or fetches[one].error is not None:
                 found.append(one)
             else:
                 self._fetcher.news.discard(one)
         return found
 
-    def _top_up(self, lanes: Mapping[TopicPartition, Lane], needed: Collection[TopicPartition] = ()) -> None:
-        for future in self._fetcher.top_up(lanes, needed):
+    def _top_up(
+        self, fetches: Mapping[TopicPartition, PartitionFetch], needed: Collection[TopicPartition] = ()
+    ) -> None:
+        for future in self._fetcher.top_up(fetches, needed):
             future.add_both(self._notify)
 
     def _notify(self, _: Any) -> None:
@@ -183,21 +186,21 @@ class Link:
 
     def copy(
         self,
-        ranges: Iterable[Range],
-        lanes: Mapping[TopicPartition, Lane],
+        ranges: Iterable[CopyRange],
+        fetches: Mapping[TopicPartition, PartitionFetch],
         target: ClientConfig,
         stop: StopToken,
-    ) -> list[Copied]:
-        """Copy these ranges to the cluster of this producer; return how far each got. Other lanes go on being filled.
+    ) -> list[CopyProgress]:
+        """Copy these ranges to the cluster of this producer; return how far each got. Other fetches go on being filled.
 
         Errors: RetriableError if one of the clusters does not answer.
         """
         if self._producer is None:
             self._producer = BatchProducer(ClusterConnection(self._net, target, self._target_name), target)
         producer = self._producer
-        ways = [_Way(one, lanes[one.source], Outlet(one.target)) for one in ranges]
+        ways = [_Way(one, fetches[one.source], Outlet(one.target)) for one in ranges]
         try:
-            self._net.run(self._copy, producer, ways, lanes, stop)
+            self._net.run(self._copy, producer, ways, fetches, stop)
         except BaseException:
             producer.abandon()
             raise
@@ -207,14 +210,14 @@ class Link:
         self,
         producer: BatchProducer,
         ways: Collection[_Way],
-        lanes: Mapping[TopicPartition, Lane],
+        fetches: Mapping[TopicPartition, PartitionFetch],
         stop: StopToken,
     ) -> None:
-        await self._fetcher.know(lanes)
+        await self._fetcher.know(fetches)
         await producer.cluster.know({way.range.target.topic for way in ways})
         await producer.begin()
         for way in ways:
-            way.lane.seek(way.range.after + 1)
+            way.fetch.seek(way.range.after + 1)
         give_up_at: float | None = None
         while True:
             if stop.is_set():
@@ -222,7 +225,7 @@ class Link:
                 for way in ways:
                     self._end(way, "the task was asked to stop")
             unfinished = [way for way in ways if not way.ended]
-            self._top_up(lanes, [way.range.source for way in unfinished if not way.lane.waiting])
+            self._top_up(fetches, [way.range.source for way in unfinished if not way.fetch.waiting])
             self._send(producer, unfinished)
             for way in ways:
                 self._count(way)
@@ -241,22 +244,22 @@ class Link:
 
     def _following(self, way: _Way, codec: Codec | None) -> RecordBatch | None:
         """The way's next batch, if it can be sent now; ends the way if there will be none."""
-        lane = way.lane
+        fetch = way.fetch
         if way.ended:
             return None
         # A log that ends before the range was cut since the range was planned.
-        was_cut = not lane.waiting and lane.error is None and 0 <= lane.end <= lane.next
-        if lane.next > way.range.upto or was_cut:
-            way.passed, way.ended = lane.next - 1, True
+        was_cut = not fetch.waiting and fetch.error is None and 0 <= fetch.end <= fetch.next
+        if fetch.next > way.range.upto or was_cut:
+            way.passed, way.ended = fetch.next - 1, True
             return None
-        if not lane.waiting:
-            if lane.error is not None:
-                self._end(way, f"it cannot be read: {shown(lane.error)}")
+        if not fetch.waiting:
+            if fetch.error is not None:
+                self._end(way, f"it cannot be read: {shown(fetch.error)}")
             return None
-        if (why := lane.waiting[0].why_not_whole(lane.taken + 1, codec)) is not None:
+        if (why := fetch.waiting[0].why_not_whole(fetch.taken + 1, codec)) is not None:
             self._end(way, why, not_whole=True)
             return None
-        return lane.take()
+        return fetch.take()
 
     def _count(self, way: _Way) -> None:
         outlet, result = way.outlet, way.result

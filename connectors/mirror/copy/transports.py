@@ -10,9 +10,9 @@ from typing import Any, Final
 
 from kafka import errors
 
-from headrace.connectors.mirror.copy.wire import Wire
-from headrace.plugins.kafka import kafka_python_internals
-from headrace.plugins.kafka.kafka_python_internals import KafkaConnection, Pieces
+from headrace.connectors.mirror.copy.wire import BrokerWire
+from headrace.plugins.interop.kafka import kafka_python_internals
+from headrace.plugins.interop.kafka.kafka_python_internals import KafkaConnection, Pieces
 
 _MOST_PIECES: Final = 512
 """The most pieces of one call; systems take 1,024."""
@@ -151,9 +151,9 @@ class Connections(kafka_python_internals.Connections):
             raise
         return transport
 
-    def protocol_of(self, connection: KafkaConnection) -> Wire:
+    def protocol_of(self, connection: KafkaConnection) -> BrokerWire:
         """Our own."""
-        return Wire(connection)
+        return BrokerWire(connection)
 
     def attempted(self, node: Any, failed: errors.KafkaError | None, timeout_at: float | None) -> None:
         """Note why it failed."""

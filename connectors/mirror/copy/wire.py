@@ -16,7 +16,7 @@ from typing import Any, Final, NamedTuple
 from kafka.protocol.consumer.fetch import FetchRequest, FetchResponse
 from kafka.protocol.producer.produce import ProduceRequest
 
-from headrace.plugins.kafka.kafka_python_internals import KafkaConnection, Pieces, Protocol, fetched, pieces_of
+from headrace.plugins.interop.kafka.kafka_python_internals import KafkaConnection, Pieces, Protocol, fetched, pieces_of
 
 _FIRST_BYTES: Final = 1 << 16
 """Answers up to this size may come several at once, and are copied once."""
@@ -61,7 +61,7 @@ class _Fetch(NamedTuple):
         return fetched(answer.rest(), self.version)
 
 
-class Wire(Protocol):
+class BrokerWire(Protocol):
     """Requests and answers of one connection."""
 
     def __init__(self, connection: KafkaConnection) -> None:

@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka.admin import AclBinding, AclOperation, AclPermissionType, ResourcePatternType, ResourceType
 
-from headrace.connectors.mirror.source.cluster import Cluster
+from headrace.connectors.mirror.source.cluster import ClusterAdmin
 from headrace.connectors.mirror.source.selection import TopicSelection
 
 log = logging.getLogger(__name__)
@@ -36,7 +36,7 @@ def remote_acls(bindings: Iterable[AclBinding], selection: TopicSelection) -> li
 class AclSync:
     """Copies the ACLs; remembers the copied ones, so that each is logged once."""
 
-    def __init__(self, source: Cluster, target: Cluster, selection: TopicSelection) -> None:
+    def __init__(self, source: ClusterAdmin, target: ClusterAdmin, selection: TopicSelection) -> None:
         self._source = source
         self._target = target
         self._selection = selection

@@ -24,7 +24,7 @@ _FLOOR: Final = 0.1
 Layout = tuple[tuple[TopicPartition, ...], ...]
 
 
-class Traffic:
+class PartitionTraffic:
     """Records per second of each partition, by the partitions' ends at two times."""
 
     def __init__(self) -> None:

@@ -54,7 +54,7 @@ class Topic(NamedTuple):
     partitions: int
 
 
-class Cluster:
+class ClusterAdmin:
     """The admin side of one cluster. Errors of all methods: KafkaException, StoppedError."""
 
     def __init__(self, alias: str, client: ClientConfig, timeout_s: float, stopping: StopToken) -> None:

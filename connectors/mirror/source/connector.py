@@ -29,7 +29,7 @@ from headrace.connectors.mirror.filters import config_property_filter
 from headrace.connectors.mirror.internal_topics import InternalTopic
 from headrace.connectors.mirror.source import assignment, doctor, validation
 from headrace.connectors.mirror.source.acls import AclSync
-from headrace.connectors.mirror.source.cluster import Cluster, Topic
+from headrace.connectors.mirror.source.cluster import ClusterAdmin, Topic
 from headrace.connectors.mirror.source.opposite_flow import OppositeFlow
 from headrace.connectors.mirror.source.remote_topics import RemoteTopics
 from headrace.connectors.mirror.source.selection import TopicSelection
@@ -73,7 +73,7 @@ class MirrorSourceConnector(Connector):
         self._withdrawn_at: float | None = None
         self._started = False
         self._looked = threading.Event()
-        self._traffic = assignment.Traffic()
+        self._traffic = assignment.PartitionTraffic()
         self._layout: assignment.Layout = ()
         self._most_tasks = 1
         self._left_out: frozenset[str] = frozenset()
@@ -109,8 +109,8 @@ class MirrorSourceConnector(Connector):
         source_admin = clients.source_admin("replication-source-admin")
         target_admin = clients.target_admin("replication-target-admin")
         self._duties = duties = Duties(clients.label)
-        self._source = Cluster(values["source.cluster.alias"], source_admin, timeout_s, duties.stopping)
-        self._target = Cluster(values["target.cluster.alias"], target_admin, timeout_s, duties.stopping)
+        self._source = ClusterAdmin(values["source.cluster.alias"], source_admin, timeout_s, duties.stopping)
+        self._target = ClusterAdmin(values["target.cluster.alias"], target_admin, timeout_s, duties.stopping)
         self._remote_topics = RemoteTopics(
             self._source, self._target, self._selection, properties, values["replication.factor"]
         )

@@ -11,7 +11,7 @@ from confluent_kafka.admin import AclOperation
 from headrace.config.problems import ConfigError
 from headrace.connectors.mirror.clients import MirrorClients
 from headrace.connectors.mirror.settings import SOURCE
-from headrace.connectors.mirror.source.cluster import Cluster
+from headrace.connectors.mirror.source.cluster import ClusterAdmin
 from headrace.connectors.mirror.source.opposite_flow import OppositeFlow
 from headrace.connectors.mirror.source.selection import TopicSelection
 from headrace.plugins.contracts import Finding
@@ -31,7 +31,7 @@ def source_findings(config: Mapping[str, str]) -> Iterator[Finding]:
         "target": clients.target_admin("replication-target-admin"),
     }
     source, target = (
-        Cluster(values[f"{side}.cluster.alias"], admin, _TIMEOUT_S, stopping) for side, admin in admins.items()
+        ClusterAdmin(values[f"{side}.cluster.alias"], admin, _TIMEOUT_S, stopping) for side, admin in admins.items()
     )
     found = {}
     for side, cluster in (("source", source), ("target", target)):
@@ -55,7 +55,7 @@ def source_findings(config: Mapping[str, str]) -> Iterator[Finding]:
         yield Finding("clusters", False, str(error))
 
 
-def _topics(source: Cluster, topics: Sequence[str]) -> Iterator[Finding]:
+def _topics(source: ClusterAdmin, topics: Sequence[str]) -> Iterator[Finding]:
     if not topics:
         yield Finding("topics", False, "none passes the filter", "see topics and topics.exclude, and the rights")
         return
@@ -67,7 +67,7 @@ def _topics(source: Cluster, topics: Sequence[str]) -> Iterator[Finding]:
             yield Finding(f"right {operation.name}", False, f"missing for {len(lacking)}: {_some(lacking)}", advice)
 
 
-def _target(target: Cluster, brokers: int, replication_factor: int) -> Iterator[Finding]:
+def _target(target: ClusterAdmin, brokers: int, replication_factor: int) -> Iterator[Finding]:
     if replication_factor > brokers:
         text = f"{replication_factor} with {brokers} broker(s) at {target.alias}: topics cannot be created"
         yield Finding("replication.factor", False, text, f"set it to {brokers} at most, or to -1")

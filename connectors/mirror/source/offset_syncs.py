@@ -17,7 +17,7 @@ from confluent_kafka import KafkaException, Producer
 
 from headrace.config.kafka.client_config import ClientConfig
 from headrace.connectors.mirror.formats import OffsetSync
-from headrace.plugins.kafka.known_brokers import KnownBrokers
+from headrace.plugins.interop.kafka.known_brokers import KnownBrokers
 from headrace.plugins.offsets import TopicPartition
 
 log = logging.getLogger(__name__)
@@ -34,7 +34,7 @@ class _State:
     """The offsets of the last record, if they are not worth a sync yet."""
 
 
-class OffsetSyncs:
+class OffsetSyncWriter:
     """The syncs of one task; for its thread only. A failed write is logged: the next sync makes up for it."""
 
     def __init__(self, producer: ClientConfig, topic: str, most_lag: int) -> None:

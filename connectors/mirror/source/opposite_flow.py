@@ -24,9 +24,9 @@ from confluent_kafka import KafkaError
 
 from headrace.config.problems import ConfigError, Problem
 from headrace.config.values import Type, read
-from headrace.connectors.mirror.filters import NameFilter, NamePattern
+from headrace.connectors.mirror.filters import NameExpressions, NameFilter
 from headrace.connectors.mirror.settings import SOURCE
-from headrace.connectors.mirror.source.cluster import Cluster
+from headrace.connectors.mirror.source.cluster import ClusterAdmin
 from headrace.connectors.mirror.source.selection import TopicSelection
 
 TOPICS: Final = "opposite.flow.topics"
@@ -55,7 +55,7 @@ class OppositeFlow:
         """True if it is said to copy this topic, too, which has the same name on both clusters."""
         return self._copied is not None and self._selection.keeps_name(topic) and self._copied.passes(topic)
 
-    def refusal(self, source: Cluster, target: Cluster) -> ConfigError | None:
+    def refusal(self, source: ClusterAdmin, target: ClusterAdmin) -> ConfigError | None:
         """The reason why nothing may be copied; None if there is no sign of the opposite flow.
 
         Errors: KafkaException, StoppedError.
@@ -89,5 +89,5 @@ class OppositeFlow:
 def _declared(config: Mapping[str, str]) -> NameFilter | None:
     if TOPICS not in config:
         return None
-    patterns = (NamePattern(key, read(key, Type.LIST, config.get(key, ""))) for key in (TOPICS, EXCLUDED))
+    patterns = (NameExpressions(key, read(key, Type.LIST, config.get(key, ""))) for key in (TOPICS, EXCLUDED))
     return NameFilter(*patterns)

@@ -1,4 +1,4 @@
-"""The state of each partition that a source task copies: its lane, its rest, its way (batches or records)."""
+"""The state of each partition that a source task copies: its fetch, its rest, its way (batches or records)."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Final
 
-from headrace.connectors.mirror.copy.fetching import Lane
-from headrace.connectors.mirror.copy.link import Range
+from headrace.connectors.mirror.copy.fetching import PartitionFetch
+from headrace.connectors.mirror.copy.link import CopyRange
 from headrace.plugins.backoff import Backoff
 from headrace.plugins.offsets import TopicPartition
 
@@ -48,7 +48,7 @@ def rest(failures: Iterable[tuple[MirroredPartition, str]]) -> None:
 class MirroredPartition:
     """One partition of the source cluster, and its target."""
 
-    lane: Lane
+    fetch: PartitionFetch
     target: TopicPartition
     clock: Callable[[], float] = time.monotonic
     _failures: int = 0
@@ -59,13 +59,13 @@ class MirroredPartition:
     """Records that were copied in batches since records were last read one by one."""
 
     def __post_init__(self) -> None:
-        self.settled = self.lane.taken
+        self.settled = self.fetch.taken
         """Everything up to this offset is in the target cluster, or not to be copied."""
 
     @property
     def source(self) -> TopicPartition:
         """The partition in the source cluster."""
-        return self.lane.partition
+        return self.fetch.partition
 
     @property
     def is_awake(self) -> bool:
@@ -76,7 +76,7 @@ class MirroredPartition:
         """Let it rest after a failure, longer with each in a row."""
         self._failures += 1
         self._rests_until = self.clock() + _REST.pause(self._failures)
-        self.lane.clear(self.settled + 1)
+        self.fetch.clear(self.settled + 1)
 
     @property
     def fails_often(self) -> bool:
@@ -94,22 +94,22 @@ class MirroredPartition:
     def begin_at(self, position: int) -> None:
         """Go on at this offset: all before it is settled."""
         self.settled = position - 1
-        self.lane.seek(position)
+        self.fetch.seek(position)
 
-    def begin_anew(self, lane: Lane) -> None:
-        """Go on with a new topic of the same name, at the position of this lane."""
-        self.lane = lane
+    def begin_anew(self, fetch: PartitionFetch) -> None:
+        """Go on with a new topic of the same name, at the position of this fetch."""
+        self.fetch = fetch
         self._by_records_upto, self._stretch, self._copied = -1, _FIRST_STRETCH, 0
-        self.begin_at(lane.position)
+        self.begin_at(fetch.position)
 
     def go_back(self) -> None:
         """Go on after the settled offset: later taken records did not arrive."""
-        self.lane.seek(self.settled + 1)
+        self.fetch.seek(self.settled + 1)
 
     @property
     def lag(self) -> int | None:
         """The offsets that wait in the source; None if its end is not known yet."""
-        return max(0, self.lane.end - self.lane.next) if self.lane.end >= 0 else None
+        return max(0, self.fetch.end - self.fetch.next) if self.fetch.end >= 0 else None
 
     def not_whole(self) -> None:
         """Read a stretch of records one by one, from its position on."""
@@ -118,38 +118,38 @@ class MirroredPartition:
 
     def goes_by_records(self) -> bool:
         """True if its next records have to be read one by one."""
-        lane = self.lane
-        if lane.next > self._by_records_upto and lane.waiting:
-            first = lane.waiting[0]
-            if first.why_not_whole(lane.taken + 1) is not None or self._is_tiny():
+        fetch = self.fetch
+        if fetch.next > self._by_records_upto and fetch.waiting:
+            first = fetch.waiting[0]
+            if first.why_not_whole(fetch.taken + 1) is not None or self._is_tiny():
                 self._read_records_upto(first.last)
-        return lane.next <= self._by_records_upto
+        return fetch.next <= self._by_records_upto
 
     def _read_records_upto(self, least: int) -> None:
-        self._by_records_upto = max(least, min(self.lane.end - 1, self.lane.taken + self._stretch))
+        self._by_records_upto = max(least, min(self.fetch.end - 1, self.fetch.taken + self._stretch))
         self._stretch = min(2 * self._stretch, _LONGEST_STRETCH)
 
     def _is_tiny(self) -> bool:
-        batches = self.lane.waiting
-        tiny = len(batches) >= _TINY_BATCHES and self.lane.waiting_bytes < _TINY_BYTES * len(batches)
+        batches = self.fetch.waiting
+        tiny = len(batches) >= _TINY_BATCHES and self.fetch.waiting_bytes < _TINY_BYTES * len(batches)
         return tiny and self.backlog >= _TINY_BACKLOG
 
-    def range(self, share: float, as_records: bool) -> Range:
+    def range(self, share: float, as_records: bool) -> CopyRange:
         """The next range to copy: the waiting batches, and this share of the rest."""
-        lane = self.lane
-        last = lane.end - 1
-        upto = min(last, max(lane.waiting[-1].last if lane.waiting else 0, lane.taken + int(share * self.backlog)))
+        fetch = self.fetch
+        last = fetch.end - 1
+        upto = min(last, max(fetch.waiting[-1].last if fetch.waiting else 0, fetch.taken + int(share * self.backlog)))
         if as_records:
             upto = min(self._by_records_upto, upto)
-        return Range(lane.partition, self.target, lane.taken, upto, lane.topic_id)
+        return CopyRange(fetch.partition, self.target, fetch.taken, upto, fetch.topic_id)
 
     @property
     def backlog(self) -> int:
         """The offsets that are there and not taken."""
-        return max(0, self.lane.end - 1 - self.lane.taken)
+        return max(0, self.fetch.end - 1 - self.fetch.taken)
 
     @property
     def row_bytes(self) -> float:
         """The size of a record, by the waiting batches."""
-        rows = sum(max(1, batch.count) for batch in self.lane.waiting)
-        return self.lane.waiting_bytes / rows if rows else 0.0
+        rows = sum(max(1, batch.count) for batch in self.fetch.waiting)
+        return self.fetch.waiting_bytes / rows if rows else 0.0

@@ -22,8 +22,8 @@ from uuid import UUID
 from confluent_kafka import KafkaException
 
 from headrace.connectors.mirror.clients import MirrorClients
-from headrace.connectors.mirror.copy.fetching import Lane
-from headrace.connectors.mirror.source.cluster import Cluster, Topic
+from headrace.connectors.mirror.copy.fetching import PartitionFetch
+from headrace.connectors.mirror.source.cluster import ClusterAdmin, Topic
 from headrace.connectors.mirror.topic_ids import parsed, printed
 from headrace.plugins.errors import RetriableError
 from headrace.plugins.offsets import SourceOffset, TopicPartition
@@ -55,36 +55,36 @@ class Positions:
 
     def after(
         self, stored: Mapping[TopicPartition, SourceOffset | None], known: Collection[TopicPartition]
-    ) -> list[Lane]:
-        """Lanes that begin after these offsets, or as the module says; none for `known` ones without an offset."""
+    ) -> list[PartitionFetch]:
+        """Fetches that begin after these offsets, or as the module says; none for `known` ones without an offset."""
         now = self._topics({one.topic for one in stored})
-        lanes, new = [], []
+        fetches, new = [], []
         for one, offset in stored.items():
             there = now[one.topic].id if one.topic in now else None
             if offset is not None:
-                lanes.append(Lane(one, offset["offset"] + 1, parsed(offset.get(TOPIC_ID)) or there))
+                fetches.append(PartitionFetch(one, offset["offset"] + 1, parsed(offset.get(TOPIC_ID)) or there))
             elif one not in known:
                 new.append(one)
-        anew = {lane.partition: lane for lane in self._anew(lanes, now)}
+        anew = {fetch.partition: fetch for fetch in self._anew(fetches, now)}
         ids = {topic: found.id for topic, found in now.items()}
-        first = [Lane(one, begin, ids.get(one.topic)) for one, begin in self.begins(new).items()]
-        return [anew.get(lane.partition, lane) for lane in lanes] + first
+        first = [PartitionFetch(one, begin, ids.get(one.topic)) for one, begin in self.begins(new).items()]
+        return [anew.get(fetch.partition, fetch) for fetch in fetches] + first
 
-    def in_namesakes(self, lanes: Collection[Lane]) -> list[Lane]:
-        """Lanes in today's topics of the same names, for lanes that brokers refuse.
+    def in_namesakes(self, fetches: Collection[PartitionFetch]) -> list[PartitionFetch]:
+        """Fetches in today's topics of the same names, for fetches that brokers refuse.
 
-        A lane is missing if there is no other topic of its name.
+        A fetch is missing if there is no other topic of its name.
         """
-        now = self._topics({lane.partition.topic for lane in lanes})
-        first = [lane for lane in lanes if lane.topic_id is None and lane.partition.topic in now]
-        return [Lane(one.partition, one.position, now[one.partition.topic].id) for one in first] + self._anew(
-            lanes, now
+        now = self._topics({fetch.partition.topic for fetch in fetches})
+        first = [fetch for fetch in fetches if fetch.topic_id is None and fetch.partition.topic in now]
+        return [PartitionFetch(one.partition, one.position, now[one.partition.topic].id) for one in first] + self._anew(
+            fetches, now
         )
 
-    def remade(self, lanes: Collection[Lane]) -> set[str]:
-        """The topics of these lanes that were deleted and made again."""
-        now = self._topics({lane.partition.topic for lane in lanes if lane.topic_id is not None})
-        return {lane.partition.topic for lane in lanes if _is_of_former(lane, now)}
+    def remade(self, fetches: Collection[PartitionFetch]) -> set[str]:
+        """The topics of these fetches that were deleted and made again."""
+        now = self._topics({fetch.partition.topic for fetch in fetches if fetch.topic_id is not None})
+        return {fetch.partition.topic for fetch in fetches if _is_of_former(fetch, now)}
 
     def begins(self, partitions: Sequence[TopicPartition], reset: str = "") -> dict[TopicPartition, int]:
         """The offsets at which partitions without a usable offset begin, by `reset` or else by `auto.offset.reset`.
@@ -102,9 +102,9 @@ class Positions:
         with self._asked(f"where its {len(partitions)} partitions begin") as cluster:
             return cluster.offsets(reset or self._reset, partitions)
 
-    def _anew(self, lanes: Collection[Lane], now: Mapping[str, _Known]) -> list[Lane]:
-        """Lanes at the beginning for those of former topics, if the topic has such a partition now."""
-        of_former = [lane.partition for lane in lanes if _is_of_former(lane, now)]
+    def _anew(self, fetches: Collection[PartitionFetch], now: Mapping[str, _Known]) -> list[PartitionFetch]:
+        """Fetches at the beginning for those of former topics, if the topic has such a partition now."""
+        of_former = [fetch.partition for fetch in fetches if _is_of_former(fetch, now)]
         there = [one for one in of_former if one.partition < now[one.topic].partitions]
         found = self.begins(there, "earliest")
         for one, begin in found.items():
@@ -113,7 +113,7 @@ class Positions:
                 "before stays in the target cluster, and what was not is lost",
                 *(one, self._alias, begin),
             )
-        return [Lane(one, begin, now[one.topic].id) for one, begin in found.items()]
+        return [PartitionFetch(one, begin, now[one.topic].id) for one, begin in found.items()]
 
     def _topics(self, names: Collection[str]) -> dict[str, _Known]:
         """The topics of these names that exist now and have an id, as far as the source cluster answers."""
@@ -123,10 +123,10 @@ class Positions:
         return {name: _Known(its, found[name].partitions) for name, its in ids.items() if its is not None}
 
     @contextmanager
-    def _asked(self, what: str) -> Iterator[Cluster]:
+    def _asked(self, what: str) -> Iterator[ClusterAdmin]:
         admin = self._clients.source_admin("replication-source-admin")
         try:
-            yield Cluster(self._alias, admin, _ASKED_S, self._stopping)
+            yield ClusterAdmin(self._alias, admin, _ASKED_S, self._stopping)
         except KafkaException as error:
             raise RetriableError(
                 f"the source cluster {self._alias} does not say {what}: {error.args[0].str()}; see that its brokers "
@@ -134,10 +134,10 @@ class Positions:
             ) from error
 
 
-def _is_of_former(lane: Lane, now: Mapping[str, _Known]) -> bool:
-    """True if the topic of this name now has another id than the lane's."""
-    there = now.get(lane.partition.topic)
-    return there is not None and lane.topic_id not in (None, there.id)
+def _is_of_former(fetch: PartitionFetch, now: Mapping[str, _Known]) -> bool:
+    """True if the topic of this name now has another id than the fetch's."""
+    there = now.get(fetch.partition.topic)
+    return there is not None and fetch.topic_id not in (None, there.id)
 
 
 def with_topic_id(offset: SourceOffset, topic_id: UUID | None) -> SourceOffset:
@@ -145,18 +145,18 @@ def with_topic_id(offset: SourceOffset, topic_id: UUID | None) -> SourceOffset:
     return offset if topic_id is None else {**offset, TOPIC_ID: printed(topic_id)}
 
 
-def tell_of_gap(lane: Lane, begin: int) -> None:
-    """Log the records that are lost if the lane's position no longer exists."""
-    wanted = lane.taken + 1
+def tell_of_gap(fetch: PartitionFetch, begin: int) -> None:
+    """Log the records that are lost if the fetch's position no longer exists."""
+    wanted = fetch.taken + 1
     if begin > wanted:
         log.warning(
             "Records of %s-%d were deleted in the source cluster before they were copied: offsets %d to %d, copying "
             "goes on at %d; let its retention be longer than replication may lag",
-            *(lane.partition.topic, lane.partition.partition, wanted, begin - 1, begin),
+            *(fetch.partition.topic, fetch.partition.partition, wanted, begin - 1, begin),
         )
     else:
         log.warning(
             "Offset %d of %s-%d is beyond its end: its log was cut, or the topic was deleted and made again; copying "
             "begins anew at %d, and what was copied before stays in the target cluster",
-            *(wanted, lane.partition.topic, lane.partition.partition, begin),
+            *(wanted, fetch.partition.topic, fetch.partition.partition, begin),
         )

@@ -11,8 +11,8 @@ import pyarrow as pa
 from headrace.config.kafka.client_config import ClientConfig
 from headrace.connectors.mirror.copy.compression import codec_of
 from headrace.connectors.mirror.copy.connection import can_be_reached
-from headrace.connectors.mirror.copy.fetching import FetchLimits, Lane
-from headrace.connectors.mirror.copy.link import Copied, Link, Range
+from headrace.connectors.mirror.copy.fetching import FetchLimits, PartitionFetch
+from headrace.connectors.mirror.copy.link import CopyProgress, CopyRange, Link
 from headrace.connectors.mirror.source.profile import tuned
 from headrace.connectors.mirror.source.records import RecordRanges
 from headrace.plugins.offsets import Delivery, PartitionResult, Stop, TopicPartition
@@ -24,7 +24,7 @@ _ANSWER_BYTES = 1 << 20
 
 
 @dataclass(frozen=True)
-class Flow:
+class CopyRoute:
     """The common part of a task's readers: the clusters, and the settings of the copying."""
 
     source: ClientConfig
@@ -50,10 +50,10 @@ class Flow:
 class Opened:
     """The connections that a task keeps inline from one plan to the next."""
 
-    flow: Flow
+    flow: CopyRoute
     link: Link
-    lanes: Mapping[TopicPartition, Lane]
-    """The lanes of all partitions that do not rest."""
+    fetches: Mapping[TopicPartition, PartitionFetch]
+    """The fetches of all partitions that do not rest."""
     stopping: StopToken
     _records: RecordRanges | None = None
 
@@ -75,8 +75,8 @@ class Opened:
 class MirrorReader:
     """Reads or copies the ranges of one plan; picklable, and then opens its own connections."""
 
-    flow: Flow
-    ranges: tuple[Range, ...]
+    flow: CopyRoute
+    ranges: tuple[CopyRange, ...]
     as_records: bool
     """True if the plan has records that cannot be copied in batches."""
     opened: Opened | None = None
@@ -107,17 +107,17 @@ class MirrorReader:
         ranges = [self.ranges[split] for split in splits]
         client = tuned(self.flow.config, target)
         if self.opened is not None:
-            copied = self.opened.link.copy(ranges, self.opened.lanes, client, stop)
+            copied = self.opened.link.copy(ranges, self.opened.fetches, client, stop)
         else:
             link = self.flow.link()
-            lanes = {one.source: Lane(one.source, one.after + 1, one.topic_id) for one in ranges}
+            fetches = {one.source: PartitionFetch(one.source, one.after + 1, one.topic_id) for one in ranges}
             try:
-                copied = link.copy(ranges, lanes, client, stop)
+                copied = link.copy(ranges, fetches, client, stop)
             finally:
                 link.close()
         return {split: self._result(self.ranges[split], one) for split, one in zip(splits, copied, strict=True)}
 
-    def _result(self, planned: Range, copied: Copied) -> PartitionResult:
+    def _result(self, planned: CopyRange, copied: CopyProgress) -> PartitionResult:
         stop = None if copied.why is None else Stop.AS_RECORDS if copied.not_whole else Stop.RETRY
         pairs = copied.runs.pairs(self.flow.spacing)
         return PartitionResult(

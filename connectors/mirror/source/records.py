@@ -11,9 +11,9 @@ import pyarrow as pa
 from confluent_kafka import Consumer, KafkaError, KafkaException
 from confluent_kafka import TopicPartition as Position
 
-from headrace.plugins.conversion.kafka_rows import to_arrow
 from headrace.plugins.errors import RetriableError
-from headrace.plugins.kafka.known_brokers import KnownBrokers
+from headrace.plugins.interop.conversion.kafka_rows import to_arrow
+from headrace.plugins.interop.kafka.known_brokers import KnownBrokers
 from headrace.plugins.offsets import TopicPartition
 from headrace.plugins.stopping import StopToken
 

@@ -18,7 +18,7 @@ from confluent_kafka.admin import NewTopic
 from headrace.config.problems import ConfigError, Problem
 from headrace.connectors.mirror.filters import ConfigPropertyFilter
 from headrace.connectors.mirror.source import topic_configs
-from headrace.connectors.mirror.source.cluster import NOT_ALLOWED, Cluster, Topic
+from headrace.connectors.mirror.source.cluster import NOT_ALLOWED, ClusterAdmin, Topic
 from headrace.connectors.mirror.source.selection import TopicSelection
 
 log = logging.getLogger(__name__)
@@ -40,8 +40,8 @@ class RemoteTopics:
 
     def __init__(
         self,
-        source: Cluster,
-        target: Cluster,
+        source: ClusterAdmin,
+        target: ClusterAdmin,
         selection: TopicSelection,
         properties: ConfigPropertyFilter,
         replication_factor: int,
@@ -83,7 +83,7 @@ class RemoteTopics:
         """
         remote = {topic: self._selection.remote(topic) for topic in topics}
         sources, targets = self._source.configs(topics), self._target.configs(set(remote.values()))
-        wanted: dict[str, list[topic_configs.Change]] = {}
+        wanted: dict[str, list[topic_configs.ConfigChange]] = {}
         for topic, source in sources.items():
             target = targets[remote[topic]]
             if isinstance(source, KafkaError):
@@ -148,7 +148,7 @@ class RemoteTopics:
         remedy = _REMEDIES.get(error.code(), _OTHERWISE)
         log.error("Topic %s on %s cannot be %s: %s. %s", remote, self._target.alias, what, error.str(), remedy)
 
-    def _alter(self, wanted: Mapping[str, list[topic_configs.Change]]) -> None:
+    def _alter(self, wanted: Mapping[str, list[topic_configs.ConfigChange]]) -> None:
         alias = self._target.alias
         entries = {remote: [change.entry() for change in changes] for remote, changes in wanted.items()}
         for remote, error in self._target.alter_configs(entries).items():

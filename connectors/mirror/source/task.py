@@ -28,16 +28,16 @@ from pyspark.sql import types as spark
 
 from headrace.config.kafka.client_config import ClientConfig
 from headrace.connectors.mirror.clients import MirrorClients
-from headrace.connectors.mirror.copy.fetching import Lane
+from headrace.connectors.mirror.copy.fetching import PartitionFetch
 from headrace.connectors.mirror.copy.link import shown
 from headrace.connectors.mirror.metrics import PartitionMetrics, lag
 from headrace.connectors.mirror.policy import policy_of
 from headrace.connectors.mirror.settings import SOURCE
-from headrace.connectors.mirror.source.offset_syncs import OffsetSyncs
+from headrace.connectors.mirror.source.offset_syncs import OffsetSyncWriter
 from headrace.connectors.mirror.source.partitions import MirroredPartition, rest
 from headrace.connectors.mirror.source.positions import Positions, tell_of_gap, with_topic_id
 from headrace.connectors.mirror.source.profile import fetch_limits, tuned
-from headrace.connectors.mirror.source.reader import Flow, MirrorReader, Opened
+from headrace.connectors.mirror.source.reader import CopyRoute, MirrorReader, Opened
 from headrace.plugins.contracts import (
     Deliveries,
     Limit,
@@ -94,7 +94,7 @@ class MirrorSourceTask(SourceTask):
         }
         consumer = tuned(config, _committed_only(self._clients.source_consumer("replication-consumer")))
         self._positions = Positions(self._alias, self._clients, consumer["auto.offset.reset"], self._stopping)
-        self._flow = Flow(
+        self._flow = CopyRoute(
             consumer,
             self._alias,
             settings["target.cluster.alias"],
@@ -114,8 +114,8 @@ class MirrorSourceTask(SourceTask):
             for source, target in self._assigned.items()
         }
         self._partitions: dict[TopicPartition, MirroredPartition] = {}
-        self._lanes: Mapping[TopicPartition, Lane] = {}
-        """The lanes of the partitions that do not rest; a new mapping whenever these change."""
+        self._fetches: Mapping[TopicPartition, PartitionFetch] = {}
+        """The fetches of the partitions that do not rest; a new mapping whenever these change."""
         self._resting: list[MirroredPartition] = []
         self._known = False
         self._opened: Opened | None = None
@@ -125,7 +125,7 @@ class MirrorSourceTask(SourceTask):
         self._topics: tuple[str, ...] = ()
         self._syncs = self._offset_syncs(settings, policy.offset_syncs_topic)
 
-    def _offset_syncs(self, settings: Mapping[str, Any], topic_for: Any) -> OffsetSyncs | None:
+    def _offset_syncs(self, settings: Mapping[str, Any], topic_for: Any) -> OffsetSyncWriter | None:
         if not settings["emit.offset-syncs.enabled"]:
             return None
         at_source = settings["offset-syncs.topic.location"] == "source"
@@ -134,7 +134,7 @@ class MirrorSourceTask(SourceTask):
         else:
             producer = self._clients.target_producer("offset-syncs-target-producer")
         topic = topic_for(settings["target.cluster.alias"] if at_source else self._alias)
-        return OffsetSyncs(producer, topic, settings["offset.lag.max"])
+        return OffsetSyncWriter(producer, topic, settings["offset.lag.max"])
 
     def topics(self) -> Sequence[str]:
         """The topics of the last plan."""
@@ -159,20 +159,20 @@ class MirrorSourceTask(SourceTask):
         if not self._known:
             self._begin_at(dict(zip(self._assigned, after, strict=True)))
         self._wake()
-        lanes = self._lanes
-        if not lanes:
+        fetches = self._fetches
+        if not fetches:
             self._stopping.wait(_WAIT_S)
             return None
         if self._opened is None:
-            self._opened = Opened(self._flow, self._flow.link(), lanes, self._stopping)
+            self._opened = Opened(self._flow, self._flow.link(), fetches, self._stopping)
         link = self._opened.link
         with self._interrupted_by(link.look):
-            link.poll(lanes, _WAIT_S, self._stopping)
+            link.poll(fetches, _WAIT_S, self._stopping)
         self._read_at_ms = time.time() * 1000
-        news = [self._partitions[partition] for partition in link.news(lanes)]
+        news = [self._partitions[partition] for partition in link.news(fetches)]
         self._mend(news)
-        self._opened.lanes = self._lanes
-        ready = [one for one in news if one.lane.waiting and one.source in self._lanes]
+        self._opened.fetches = self._fetches
+        ready = [one for one in news if one.fetch.waiting and one.source in self._fetches]
         return self._planned_for(ready, limit) if ready else None
 
     def _wake(self) -> None:
@@ -181,53 +181,53 @@ class MirrorSourceTask(SourceTask):
         for one in over:
             self._resting.remove(one)
         if over:
-            self._lanes = {**self._lanes, **{one.source: one.lane for one in over}}
+            self._fetches = {**self._fetches, **{one.source: one.fetch for one in over}}
 
     def _rest(self, failures: Collection[tuple[MirroredPartition, str]]) -> None:
         """Leave these partitions alone for a while, for these reasons."""
         rest(failures)
-        failed = {one.source: one for one, _ in failures if one.source in self._lanes}
+        failed = {one.source: one for one, _ in failures if one.source in self._fetches}
         if failed:
             self._resting.extend(failed.values())
-            self._lanes = {source: lane for source, lane in self._lanes.items() if source not in failed}
+            self._fetches = {source: fetch for source, fetch in self._fetches.items() if source not in failed}
 
     def _begin_at(self, stored: Mapping[TopicPartition, SourceOffset | None]) -> None:
         """Place each partition after its stored offset, or at the position that `Positions` finds."""
-        lanes = self._positions.after(stored, self._partitions.keys())
+        fetches = self._positions.after(stored, self._partitions.keys())
         for one in self._partitions.values():
             one.go_back()
-        self._place(lanes)
+        self._place(fetches)
         self._known = len(self._partitions) == len(self._assigned)
 
-    def _place(self, lanes: Iterable[Lane]) -> None:
-        """Go on at the positions of these lanes."""
+    def _place(self, fetches: Iterable[PartitionFetch]) -> None:
+        """Go on at the positions of these fetches."""
         placed = {}
-        for lane in lanes:
-            known = self._partitions.get(lane.partition)
+        for fetch in fetches:
+            known = self._partitions.get(fetch.partition)
             if known is None:
-                known = self._partitions[lane.partition] = MirroredPartition(lane, self._assigned[lane.partition])
-            elif known.lane.topic_id == lane.topic_id:
-                known.begin_at(lane.position)
+                known = self._partitions[fetch.partition] = MirroredPartition(fetch, self._assigned[fetch.partition])
+            elif known.fetch.topic_id == fetch.topic_id:
+                known.begin_at(fetch.position)
                 continue
             else:
-                known.begin_anew(lane)
+                known.begin_anew(fetch)
             if known not in self._resting:
-                placed[lane.partition] = lane
+                placed[fetch.partition] = fetch
         if placed:
-            self._lanes = {**self._lanes, **placed}
+            self._fetches = {**self._fetches, **placed}
 
     def _mend(self, partitions: Iterable[MirroredPartition]) -> None:
         """Let partitions that cannot be read rest; those whose offset no longer exists begin anew."""
-        failed = [one for one in partitions if one.lane.error is not None]
-        if of_former := [one.lane for one in failed if one.lane.is_of_former_topic]:
+        failed = [one for one in partitions if one.fetch.error is not None]
+        if of_former := [one.fetch for one in failed if one.fetch.is_of_former_topic]:
             self._place(self._positions.in_namesakes(of_former))
-        lost = [one for one in failed if one.lane.is_lost]
+        lost = [one for one in failed if one.fetch.is_lost]
         begins = self._positions.begins([one.source for one in lost])
         for one in lost:
             if (begin := begins.get(one.source)) is not None:
-                tell_of_gap(one.lane, begin)
+                tell_of_gap(one.fetch, begin)
                 one.begin_at(begin)
-        self._rest([(one, f"{self._alias} cannot be read: {shown(e)}") for one in failed if (e := one.lane.error)])
+        self._rest([(one, f"{self._alias} cannot be read: {shown(e)}") for one in failed if (e := one.fetch.error)])
 
     def _planned_for(self, ready: Sequence[MirroredPartition], limit: Limit) -> Plan:
         records: list[MirroredPartition] = []
@@ -307,7 +307,7 @@ class MirrorSourceTask(SourceTask):
 
     def _check_topics(self) -> None:
         """Refuse planned topics that were made again, since records are read by name. Errors: RetriableError."""
-        if remade := self._positions.remade([one.lane for one in self._planned.values()]):
+        if remade := self._positions.remade([one.fetch for one in self._planned.values()]):
             self._known = False
             raise RetriableError(
                 f"topics on {self._alias} were deleted and made again while they were read, and are read anew: "
@@ -319,8 +319,8 @@ class MirrorSourceTask(SourceTask):
         if reached.source_partition is None or reached.source_offset is None:
             return ()
         stored = reached.source_partition
-        lane = self._planned[TopicPartition(stored["topic"], stored["partition"])].lane
-        return ((stored, with_topic_id(reached.source_offset, lane.topic_id)),)
+        fetch = self._planned[TopicPartition(stored["topic"], stored["partition"])].fetch
+        return ((stored, with_topic_id(reached.source_offset, fetch.topic_id)),)
 
     def undelivered(self) -> None:
         """Begins anew from the stored offsets."""

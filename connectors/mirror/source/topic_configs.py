@@ -12,7 +12,7 @@ from headrace.connectors.mirror.filters import ConfigPropertyFilter
 Entries = Mapping[str, ConfigEntry]
 
 
-class Change(NamedTuple):
+class ConfigChange(NamedTuple):
     """One setting of a remote topic to be changed."""
 
     name: str
@@ -34,9 +34,9 @@ def of_new_topic(source: Entries, properties: ConfigPropertyFilter) -> dict[str,
     return {name: value for name, value in wanted if value is not None}
 
 
-def changes(source: Entries, target: Entries | None, properties: ConfigPropertyFilter) -> list[Change]:
+def changes(source: Entries, target: Entries | None, properties: ConfigPropertyFilter) -> list[ConfigChange]:
     """The changes that give a remote topic its source's settings; all of them if the target's are unknown."""
-    return [Change(*one) for one in _wanted(source, properties) if target is None or not _holds(target, *one)]
+    return [ConfigChange(*one) for one in _wanted(source, properties) if target is None or not _holds(target, *one)]
 
 
 def _wanted(source: Entries, properties: ConfigPropertyFilter) -> Iterator[tuple[str, str | None]]:

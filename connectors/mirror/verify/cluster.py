@@ -23,8 +23,8 @@ from headrace.config.kafka.client_config import ClientConfig
 from headrace.connectors.mirror.clients import admin_client, explained, group_offsets
 from headrace.connectors.mirror.source.topic_configs import Entries
 from headrace.connectors.mirror.verify import reading
-from headrace.connectors.mirror.verify.reading import Range, UnreachableError
-from headrace.plugins.kafka.group_offsets import Answer
+from headrace.connectors.mirror.verify.reading import OffsetRange, UnreachableError
+from headrace.plugins.interop.kafka.group_offsets import Answer
 from headrace.plugins.offsets import TopicPartition
 
 _AT_ONCE: Final = 2000
@@ -59,11 +59,11 @@ class ClusterReader:
             raise self._unreachable("its topics", e) from e
         return {name: len(topic.partitions) for name, topic in found.topics.items() if topic.error is None}
 
-    def ranges(self, partitions: Collection[TopicPartition]) -> dict[TopicPartition, Range]:
+    def ranges(self, partitions: Collection[TopicPartition]) -> dict[TopicPartition, OffsetRange]:
         """The first offset of each partition, and the one after its last record."""
         starts = self._offsets(partitions, OffsetSpec.earliest)
         ends = self._offsets(partitions, OffsetSpec.latest)
-        return {at: Range(starts[at].offset, ends[at].offset) for at in partitions}
+        return {at: OffsetRange(starts[at].offset, ends[at].offset) for at in partitions}
 
     def newest(self, partitions: Collection[TopicPartition]) -> dict[TopicPartition, Newest]:
         """The newest record of each partition that has one."""
@@ -125,7 +125,7 @@ class ClusterReader:
     # -- records -------------------------------------------------------------------------------------------------------
 
     def read(
-        self, ranges: Mapping[TopicPartition, Range], progress: Callable[[int], None] = lambda offsets: None
+        self, ranges: Mapping[TopicPartition, OffsetRange], progress: Callable[[int], None] = lambda offsets: None
     ) -> Iterator[tuple[TopicPartition, pa.RecordBatch]]:
         """Yield the records of these ranges, in batches of one partition each."""
         try:

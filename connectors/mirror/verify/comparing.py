@@ -10,7 +10,7 @@ from headrace.connectors.mirror.verify.cluster import ClusterReader
 from headrace.connectors.mirror.verify.comparison import Comparison, compare_by_key, compare_in_order
 from headrace.connectors.mirror.verify.positions import windows
 from headrace.connectors.mirror.verify.ranges import Aligner, by_key
-from headrace.connectors.mirror.verify.reading import Range
+from headrace.connectors.mirror.verify.reading import OffsetRange
 from headrace.connectors.mirror.verify.records import RangeDigest
 from headrace.connectors.mirror.verify.report import PartitionReport
 from headrace.connectors.mirror.verify.request import Asked
@@ -61,7 +61,7 @@ class Comparing:
         self,
         side: str,
         cluster: ClusterReader,
-        ranges: Mapping[TopicPartition, Range],
+        ranges: Mapping[TopicPartition, OffsetRange],
         times: Callable[[TopicPartition], bool],
     ) -> dict[TopicPartition, RangeDigest]:
         self._progress(side, 0, sum(one.end - one.start for one in ranges.values()))
@@ -111,6 +111,6 @@ class Comparing:
             one.missing = one.extra = 0
             one.notes = ["records of the range were deleted while it was compared, by retention or by an operator"]
 
-    def _more(self, side: str, part: Range) -> Callable[[int], None]:
+    def _more(self, side: str, part: OffsetRange) -> Callable[[int], None]:
         self._progress(side, 0, part.end - part.start)
         return lambda done: self._progress(side, done, 0)

@@ -7,8 +7,8 @@ from typing import Final
 
 import numpy as np
 
-from headrace.connectors.mirror.verify.positions import Window
-from headrace.connectors.mirror.verify.reading import Range
+from headrace.connectors.mirror.verify.positions import PartitionSlice
+from headrace.connectors.mirror.verify.reading import OffsetRange
 from headrace.connectors.mirror.verify.records import Fingerprints, Integers, RangeDigest
 
 EXAMPLES: Final = 5
@@ -18,8 +18,8 @@ EXAMPLES: Final = 5
 class Comparison:
     """The result of comparing one partition's ranges."""
 
-    upstream: Range
-    downstream: Range
+    upstream: OffsetRange
+    downstream: OffsetRange
     equal: bool | None = None
     """None: it could not be compared; `notes` tell why."""
     by: str = "order"
@@ -50,7 +50,7 @@ class Comparison:
             self.notes.append(f"{' and '.join(name for name in ours if ours[name] != theirs[name])} differ")
 
 
-def compare_in_order(result: Comparison, source: Window, target: Window) -> None:
+def compare_in_order(result: Comparison, source: PartitionSlice, target: PartitionSlice) -> None:
     """Find repeated, missing and extra records, and another order.
 
     Two ranges are equal if their records, each at its first appearance, are the same in the same order: so much
@@ -78,7 +78,7 @@ def compare_in_order(result: Comparison, source: Window, target: Window) -> None
         result.notes.append(f"the order differs from {at} on")
 
 
-def compare_by_key(result: Comparison, source: Window, target: Window) -> None:
+def compare_by_key(result: Comparison, source: PartitionSlice, target: PartitionSlice) -> None:
     """Compare the last record of each key as far as the topic is copied, without newer and deleted ones.
 
     The cleaner runs on each cluster when it likes, so older records of a key may be on one side alone.
@@ -115,7 +115,7 @@ def _take_extra(result: Comparison, offsets: Integers) -> None:
     result.extra, result.extra_at = len(offsets), offsets[:EXAMPLES].tolist()
 
 
-def _last_of_keys(window: Window) -> Integers:
+def _last_of_keys(window: PartitionSlice) -> Integers:
     backward = np.unique(window.keys[::-1], return_index=True)[1]
     return len(window) - 1 - backward
 

@@ -7,7 +7,7 @@ from typing import Final
 
 from headrace.connectors.mirror.verify.cluster import ClusterReader
 from headrace.connectors.mirror.verify.positions import NEIGHBOURS, Wanted, find, tails
-from headrace.connectors.mirror.verify.reading import Range
+from headrace.connectors.mirror.verify.reading import OffsetRange
 from headrace.connectors.mirror.verify.report import PartitionReport
 from headrace.connectors.mirror.verify.state import Pair, ReplicationState
 from headrace.plugins.offsets import TopicPartition
@@ -16,7 +16,7 @@ _COUNTED: Final = 2_000
 """Waiting records are counted one by one up to so many offsets of a partition."""
 
 
-class Copied:
+class CopiedRanges:
     """Fills in the reports of partitions, which are keyed by the source's partitions."""
 
     def __init__(
@@ -60,7 +60,7 @@ class Copied:
             one, downstream = reports[at], int(window.offsets[-1])
             sync = one.sync if one.sync is not None and _holds(one.sync, one) else None
             earliest = max(since.get(at, one.source.start), sync.upstream if sync else 0, one.source.start)
-            within = Range(max(one.source.start, earliest - NEIGHBOURS), one.source.end)
+            within = OffsetRange(max(one.source.start, earliest - NEIGHBOURS), one.source.end)
             expected = sync.upstream + downstream - sync.downstream if sync else within.start
             wanted[at] = Wanted(window.marks[::-1], within, expected, backward=True)
         for at, (upstream, timestamp) in find(self._source, wanted, self.times).items():
@@ -75,7 +75,7 @@ class Copied:
         for at, one in reports.items():
             after = one.copied.upstream if one.copied else one.stored if one.copied_by == "stored" else None
             start = one.source.start if after is None else max(one.source.start, after + 1)
-            waiting[at] = Range(min(start, one.source.end), one.source.end)
+            waiting[at] = OffsetRange(min(start, one.source.end), one.source.end)
         few = {at: one for at, one in waiting.items() if one.end - one.start <= _COUNTED}
         counts = dict.fromkeys(few, 0)
         for at, batch in self._source.read(few):

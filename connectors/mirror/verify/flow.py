@@ -19,12 +19,12 @@ from headrace.connectors.mirror.source.selection import TopicSelection
 from headrace.connectors.mirror.verify.cluster import ClusterReader
 from headrace.connectors.mirror.verify.groups import GroupRules
 from headrace.connectors.mirror.verify.request import UsageError
-from headrace.plugins.discovery import Plugins
+from headrace.plugins.interop.discovery import Plugins
 
 _KEYS: Final = frozenset(one.name for settings in (SOURCE, CHECKPOINT, HEARTBEAT) for one in settings)
 
 
-class Flow:
+class VerifiedFlow:
     """A flow, described by the config of its connectors. Errors: ConfigError; UsageError."""
 
     def __init__(self, source: str, target: str, config: Mapping[str, str]) -> None:
@@ -42,7 +42,7 @@ class Flow:
     @classmethod
     def of(
         cls, source: str, target: str, file: Path | None, servers: Mapping[str, str | None], settings: Sequence[str]
-    ) -> Flow:
+    ) -> VerifiedFlow:
         """The flow in MirrorMaker's file, or of the options alone; options win."""
         config = {} if file is None else _of_file(file, source, target)
         for side, given in servers.items():

@@ -7,13 +7,13 @@ from dataclasses import dataclass, field
 
 from headrace.connectors.mirror.filters import NameFilter
 from headrace.connectors.mirror.formats import Checkpoint
-from headrace.connectors.mirror.verify.reading import Range
+from headrace.connectors.mirror.verify.reading import OffsetRange
 from headrace.connectors.mirror.verify.state import ReplicationState
 from headrace.plugins.offsets import TopicPartition
 
 
 @dataclass
-class GroupPlace:
+class GroupPosition:
     """A consumer group's place in one partition."""
 
     group: str
@@ -49,13 +49,13 @@ class GroupRules:
 
 
 def place_group(
-    place: GroupPlace,
+    place: GroupPosition,
     downstream: TopicPartition,
-    target_range: Range | None,
+    target_range: OffsetRange | None,
     state: ReplicationState,
     rules: GroupRules,
     active_at_target: bool,
-) -> GroupPlace:
+) -> GroupPosition:
     """Fill in the group's place at the target and the remarks on it; `at_target` is filled in already."""
     checkpoint = state.checkpoints.get((place.group, downstream))
     if not rules.filter.passes(place.group):
@@ -71,7 +71,7 @@ def place_group(
     return place
 
 
-def _no_checkpoint(place: GroupPlace, state: ReplicationState, rules: GroupRules) -> str:
+def _no_checkpoint(place: GroupPosition, state: ReplicationState, rules: GroupRules) -> str:
     if not rules.checkpoints:
         return "there are no checkpoints: emit.checkpoints.enabled is false"
     syncs = state.syncs.get(place.partition)
@@ -86,7 +86,7 @@ def _no_checkpoint(place: GroupPlace, state: ReplicationState, rules: GroupRules
 
 
 def _look_at_target(
-    place: GroupPlace, target_range: Range, rules: GroupRules, active: bool, checkpoint: Checkpoint | None
+    place: GroupPosition, target_range: OffsetRange, rules: GroupRules, active: bool, checkpoint: Checkpoint | None
 ) -> None:
     if place.at_target is not None and place.at_target > target_range.end:
         place.why.append(
@@ -112,7 +112,7 @@ def _look_at_target(
         place.notes.append("its offset at the target is ahead of the checkpoint's, and offsets only go forward")
 
 
-def _expect_redelivery(place: GroupPlace, target_range: Range, state: ReplicationState) -> None:
+def _expect_redelivery(place: GroupPosition, target_range: OffsetRange, state: ReplicationState) -> None:
     """Count the records between the group's start at the target and its true place, by the nearest offset sync."""
     starts = place.translated if place.at_target is None else place.at_target
     if starts is None:

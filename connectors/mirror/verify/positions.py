@@ -14,7 +14,7 @@ from typing import Final
 import numpy as np
 
 from headrace.connectors.mirror.verify.cluster import ClusterReader
-from headrace.connectors.mirror.verify.reading import Range
+from headrace.connectors.mirror.verify.reading import OffsetRange
 from headrace.connectors.mirror.verify.records import Fingerprints, Integers, fingerprints, key_fingerprints
 from headrace.plugins.offsets import TopicPartition
 
@@ -27,7 +27,7 @@ _CANDIDATES: Final = 1000
 
 
 @dataclass(frozen=True)
-class Window:
+class PartitionSlice:
     """A part of a partition: the offset, the timestamp and the fingerprint of each record."""
 
     offsets: Integers
@@ -40,10 +40,12 @@ class Window:
     def __len__(self) -> int:
         return len(self.offsets)
 
-    def tail(self, count: int) -> Window:
+    def tail(self, count: int) -> PartitionSlice:
         """Its last records."""
         part = slice(max(0, len(self) - count), None)
-        return Window(self.offsets[part], self.timestamps[part], self.marks[part], self.keys[part], self.alive[part])
+        return PartitionSlice(
+            self.offsets[part], self.timestamps[part], self.marks[part], self.keys[part], self.alive[part]
+        )
 
 
 @dataclass
@@ -52,21 +54,21 @@ class _Parts:
         default_factory=lambda: [[], [], [], [], []]
     )
 
-    def window(self) -> Window:
+    def window(self) -> PartitionSlice:
         kinds = (np.int64, np.int64, np.uint64, np.uint64, np.bool_)
         joined = [
             np.concatenate(parts) if parts else np.empty(0, kind)
             for parts, kind in zip(self.columns, kinds, strict=True)
         ]
-        return Window(*joined)
+        return PartitionSlice(*joined)
 
 
 def windows(
     cluster: ClusterReader,
-    ranges: Mapping[TopicPartition, Range],
+    ranges: Mapping[TopicPartition, OffsetRange],
     timestamps: Callable[[TopicPartition], bool],
     progress: Callable[[int], None] = lambda offsets: None,
-) -> dict[TopicPartition, Window]:
+) -> dict[TopicPartition, PartitionSlice]:
     """Read these ranges; `timestamps` is true for partitions whose timestamps belong to a record's identity."""
     parts = {at: _Parts() for at in ranges}
     for at, batch in cluster.read(ranges, progress):
@@ -83,13 +85,13 @@ def windows(
 
 
 def tails(
-    cluster: ClusterReader, ranges: Mapping[TopicPartition, Range], timestamps: Callable[[TopicPartition], bool]
-) -> dict[TopicPartition, Window]:
+    cluster: ClusterReader, ranges: Mapping[TopicPartition, OffsetRange], timestamps: Callable[[TopicPartition], bool]
+) -> dict[TopicPartition, PartitionSlice]:
     """The last records of each range that holds any; gaps and markers at its end are skipped."""
-    found: dict[TopicPartition, Window] = {}
+    found: dict[TopicPartition, PartitionSlice] = {}
     size, left = NEIGHBOURS, {at: one for at, one in ranges.items() if one.start < one.end}
     while left:
-        asked = {at: Range(max(one.start, one.end - size), one.end) for at, one in left.items()}
+        asked = {at: OffsetRange(max(one.start, one.end - size), one.end) for at, one in left.items()}
         for at, window in windows(cluster, asked, timestamps).items():
             if len(window):
                 found[at] = window.tail(NEIGHBOURS)
@@ -100,13 +102,13 @@ def tails(
 
 
 def heads(
-    cluster: ClusterReader, ranges: Mapping[TopicPartition, Range], timestamps: Callable[[TopicPartition], bool]
-) -> dict[TopicPartition, Window]:
+    cluster: ClusterReader, ranges: Mapping[TopicPartition, OffsetRange], timestamps: Callable[[TopicPartition], bool]
+) -> dict[TopicPartition, PartitionSlice]:
     """The first records of each range that holds any."""
-    found: dict[TopicPartition, Window] = {}
+    found: dict[TopicPartition, PartitionSlice] = {}
     size, left = NEIGHBOURS, {at: one for at, one in ranges.items() if one.start < one.end}
     while left:
-        asked = {at: Range(one.start, min(one.end, one.start + size)) for at, one in left.items()}
+        asked = {at: OffsetRange(one.start, min(one.end, one.start + size)) for at, one in left.items()}
         for at, window in windows(cluster, asked, timestamps).items():
             if len(window):
                 found[at] = window
@@ -122,7 +124,7 @@ class Wanted:
 
     marks: Fingerprints
     """Its own first, then those of its neighbours, going away from the end of the log that it stands at."""
-    within: Range
+    within: OffsetRange
     """The range in which it may be."""
     expected: int | None = None
     """Its offset if there were no gaps."""
@@ -148,12 +150,12 @@ def find(
     return found
 
 
-def _look(one: Wanted, size: int) -> Range:
+def _look(one: Wanted, size: int) -> OffsetRange:
     ahead = max(0, (one.expected or 0) - one.within.start)
-    return Range(one.within.start, min(one.within.end, one.within.start + ahead + size))
+    return OffsetRange(one.within.start, min(one.within.end, one.within.start + ahead + size))
 
 
-def best_match(wanted: Wanted, window: Window) -> int | None:
+def best_match(wanted: Wanted, window: PartitionSlice) -> int | None:
     """The index in the window of the record with the same content and the most equal neighbours.
 
     Of several, the one nearest to the expected offset, else the first.

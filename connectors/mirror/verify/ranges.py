@@ -9,13 +9,13 @@ from typing import Final
 from headrace.connectors.mirror.verify.cluster import ClusterReader
 from headrace.connectors.mirror.verify.comparison import Comparison
 from headrace.connectors.mirror.verify.positions import Wanted, find, heads, tails
-from headrace.connectors.mirror.verify.reading import Range
+from headrace.connectors.mirror.verify.reading import OffsetRange
 from headrace.connectors.mirror.verify.report import PartitionReport
 from headrace.connectors.mirror.verify.request import Asked
 from headrace.connectors.mirror.verify.state import ReplicationState
 from headrace.plugins.offsets import TopicPartition
 
-_NOTHING: Final = Range(0, 0)
+_NOTHING: Final = OffsetRange(0, 0)
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,7 @@ class Aligner:
                 start = max(start, asked.from_offset)
             elif since is not None:
                 start = max(start, starts.get(at, end))
-            found[at] = Comparison(Range(min(start, end), end), _NOTHING)
+            found[at] = Comparison(OffsetRange(min(start, end), end), _NOTHING)
         return found
 
     def by_order(
@@ -109,26 +109,26 @@ class Aligner:
         for at, window in first.items():
             expected = self._expected(at, int(window.offsets[0]))
             whole = reports[at].target
-            within = Range(max(whole.start, since.get(self.copies[at], whole.start)), ends[at])
+            within = OffsetRange(max(whole.start, since.get(self.copies[at], whole.start)), ends[at])
             wanted[self.copies[at]] = Wanted(window.marks, within, expected)
         places = find(self.target, wanted, self.times_of_copy)
         late = {}
         for at, one in comparisons.items():
             copy = self.copies[at]
             if at not in first:
-                one.downstream, one.equal = Range(ends[at], ends[at]), True
+                one.downstream, one.equal = OffsetRange(ends[at], ends[at]), True
                 one.notes.append("the range holds no records")
             elif copy in places:
-                one.downstream = Range(places[copy][0], ends[at])
+                one.downstream = OffsetRange(places[copy][0], ends[at])
                 _older(one, reports[at])
             else:
-                late[at] = Range(reports[at].target.start, ends[at])
+                late[at] = OffsetRange(reports[at].target.start, ends[at])
         self._late_starts({at: comparisons[at] for at in late}, late, reports)
 
     def _late_starts(
         self,
         comparisons: Mapping[TopicPartition, Comparison],
-        copied: Mapping[TopicPartition, Range],
+        copied: Mapping[TopicPartition, OffsetRange],
         reports: Mapping[TopicPartition, PartitionReport],
     ) -> None:
         """Compare from the copy's first record on, for ranges whose first record it lacks."""
@@ -144,13 +144,13 @@ class Aligner:
                 one.notes.append("neither the first record of the range nor that of the copy is found in the other")
                 continue
             begins = places[at][0]
-            lacking = Range(one.upstream.start, begins)
+            lacking = OffsetRange(one.upstream.start, begins)
             if reports[at].target.start == 0 and self.from_earliest:
                 one.missing, one.missing_at = lacking.end - lacking.start, [lacking.start]
             one.notes.append(
                 f"the copy begins with upstream offset {begins}; {lacking.start}..{lacking.end - 1} are not compared"
             )
-            one.upstream = Range(begins, one.upstream.end)
+            one.upstream = OffsetRange(begins, one.upstream.end)
             one.downstream = copied[at]
 
     def _expected(self, at: TopicPartition, upstream: int) -> int | None:
@@ -160,11 +160,11 @@ class Aligner:
 
 def _older(one: Comparison, report: PartitionReport) -> None:
     if one.upstream.start == report.source.start and one.downstream.start > report.target.start:
-        older = Range(report.target.start, one.downstream.start)
+        older = OffsetRange(report.target.start, one.downstream.start)
         one.notes.append(f"the target's {older.start}..{older.end - 1} are older than what the source still has")
 
 
 def by_key(one: Comparison, report: PartitionReport) -> Comparison:
     """The comparison for a compacted topic: of the whole copy as far as it is copied."""
     end = report.copied.downstream + 1 if report.copied else report.target.end
-    return replace(one, downstream=Range(report.target.start, end), by="key")
+    return replace(one, downstream=OffsetRange(report.target.start, end), by="key")

@@ -14,7 +14,7 @@ from confluent_kafka import Consumer, KafkaError
 from confluent_kafka import TopicPartition as Position
 
 from headrace.config.kafka.client_config import ClientConfig
-from headrace.plugins.conversion.kafka_rows import to_arrow
+from headrace.plugins.interop.conversion.kafka_rows import to_arrow
 from headrace.plugins.offsets import TopicPartition
 
 _AT_ONCE: Final = 10_000
@@ -24,7 +24,7 @@ _IGNORED: Final = (KafkaError.GROUP_AUTHORIZATION_FAILED, KafkaError._ALL_BROKER
 """The group is not used; a lost connection is made again, or nothing comes for too long."""
 
 
-class Range(NamedTuple):
+class OffsetRange(NamedTuple):
     """Offsets from `start` on, `end` excluded."""
 
     start: int
@@ -37,7 +37,7 @@ class UnreachableError(Exception):
 
 def read(
     client: ClientConfig,
-    ranges: Mapping[TopicPartition, Range],
+    ranges: Mapping[TopicPartition, OffsetRange],
     timeout_s: float,
     progress: Callable[[int], None] = lambda offsets: None,
 ) -> Iterator[tuple[TopicPartition, pa.RecordBatch]]:
@@ -74,7 +74,7 @@ def read(
 
 
 def _sorted_out(
-    messages: list[Any], waiting: Mapping[TopicPartition, Range]
+    messages: list[Any], waiting: Mapping[TopicPartition, OffsetRange]
 ) -> tuple[set[TopicPartition], dict[TopicPartition, list[Any]]]:
     """The partitions at the end of their range, and the records within it."""
     done: set[TopicPartition] = set()

@@ -8,8 +8,8 @@ from datetime import UTC, datetime
 from typing import Any
 
 from headrace.connectors.mirror.verify.comparison import Comparison
-from headrace.connectors.mirror.verify.groups import GroupPlace
-from headrace.connectors.mirror.verify.reading import Range
+from headrace.connectors.mirror.verify.groups import GroupPosition
+from headrace.connectors.mirror.verify.reading import OffsetRange
 from headrace.connectors.mirror.verify.state import Pair
 
 
@@ -18,8 +18,8 @@ class PartitionReport:
     """One partition: the end of its copy, and the comparison."""
 
     partition: int
-    source: Range
-    target: Range
+    source: OffsetRange
+    target: OffsetRange
     copied: Pair | None = None
     """The last copied record, in both clusters."""
     copied_by: str = "nothing"
@@ -58,7 +58,7 @@ class Report:
     max_lag: int
     compared: bool
     topics: list[TopicReport] = field(default_factory=list)
-    groups: list[GroupPlace] = field(default_factory=list)
+    groups: list[GroupPosition] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
 
     def differences(self) -> Iterator[str]:
@@ -165,7 +165,7 @@ def _difference(one: Comparison) -> str:
     return "; ".join(parts + one.notes) or "differs"
 
 
-def _group_lines(place: GroupPlace) -> Iterator[str]:
+def _group_lines(place: GroupPosition) -> Iterator[str]:
     there = "none" if place.at_target is None else str(place.at_target)
     translated = "none" if place.translated is None else str(place.translated)
     again = "" if place.redelivered is None else f", about {place.redelivered} records again"
@@ -177,7 +177,7 @@ def _group_lines(place: GroupPlace) -> Iterator[str]:
     yield from (f"      {one}" for one in (*place.why, *place.notes))
 
 
-def _range(one: Range) -> str:
+def _range(one: OffsetRange) -> str:
     return f"{one.start}..{one.end - 1}" if one.end > one.start else "nothing"
 
 

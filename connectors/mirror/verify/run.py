@@ -16,7 +16,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from headrace.config.problems import ConfigError
 from headrace.connectors.mirror.verify import comparing
-from headrace.connectors.mirror.verify.flow import Flow
+from headrace.connectors.mirror.verify.flow import VerifiedFlow
 from headrace.connectors.mirror.verify.reading import UnreachableError
 from headrace.connectors.mirror.verify.report import as_json, as_text
 from headrace.connectors.mirror.verify.request import Asked, UsageError
@@ -40,7 +40,7 @@ def verify(
 ) -> int:
     """Verify, and show the findings; return the exit code."""
     try:
-        flow = Flow.of(source, target, file, servers, settings)
+        flow = VerifiedFlow.of(source, target, file, servers, settings)
         with _quiet(), _progress() as progress:
             report = Verification(flow, asked, progress).run()
     except (UsageError, ConfigError) as e:

@@ -9,17 +9,19 @@ import time
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 
-from headrace.connectors.mirror.source.topic_configs import Entries
+from confluent_kafka.admin import ConfigEntry, ConfigSource
+
+from headrace.connectors.mirror.filters import ConfigPropertyFilter
+from headrace.connectors.mirror.source.topic_configs import Entries, changes
 from headrace.connectors.mirror.verify.cluster import ClusterReader
 from headrace.connectors.mirror.verify.comparing import Comparing, Progress
-from headrace.connectors.mirror.verify.copied import Copied
-from headrace.connectors.mirror.verify.flow import Flow
-from headrace.connectors.mirror.verify.groups import GroupPlace, offsets_of_interest, place_group
+from headrace.connectors.mirror.verify.copied import CopiedRanges
+from headrace.connectors.mirror.verify.flow import VerifiedFlow
+from headrace.connectors.mirror.verify.groups import GroupPosition, offsets_of_interest, place_group
 from headrace.connectors.mirror.verify.ranges import Aligner
 from headrace.connectors.mirror.verify.report import PartitionReport, Report, TopicReport
 from headrace.connectors.mirror.verify.request import Asked, UsageError
 from headrace.connectors.mirror.verify.state import ReplicationState, read_state
-from headrace.connectors.mirror.verify.topic_settings import differing, value
 from headrace.plugins.offsets import TopicPartition
 
 Settings = Mapping[str, Entries]
@@ -36,7 +38,7 @@ class _Partitions:
 class Verification:
     """Verifies a flow. Errors: UnreachableError, StateError, UsageError."""
 
-    def __init__(self, flow: Flow, asked: Asked, progress: Progress) -> None:
+    def __init__(self, flow: VerifiedFlow, asked: Asked, progress: Progress) -> None:
         self._flow, self._asked, self._progress = flow, asked, progress
         self._source, self._target = flow.clusters(asked.timeout_s)
 
@@ -104,7 +106,7 @@ class Verification:
         def times_of_copy(copy: TopicPartition) -> bool:
             return copy.topic not in append_time
 
-        copied = Copied(self._source, self._target, state, found.copies, times_of_copy)
+        copied = CopiedRanges(self._source, self._target, state, found.copies, times_of_copy)
         copied.fill(found.reports)
         for at, one in found.reports.items():
             if not copied.times(at):
@@ -128,7 +130,7 @@ class Verification:
         pairs = {at: (ours[at.topic], theirs[copy.topic]) for at, copy in found.copies.items()}
         return {at for at, sides in pairs.items() if any(map(is_compacted, sides))}
 
-    def _groups(self, found: _Partitions, state: ReplicationState) -> list[GroupPlace]:
+    def _groups(self, found: _Partitions, state: ReplicationState) -> list[GroupPosition]:
         source, target = self._source, self._target
         rules = self._flow.groups
         present = source.groups()
@@ -142,7 +144,7 @@ class Verification:
         for group, offsets in committed.items():
             for at, offset in sorted(offsets.items()):
                 copy, one = found.copies[at], found.reports[at]
-                place = GroupPlace(group, at, offset, one.source.end, at_target=there.get(group, {}).get(copy))
+                place = GroupPosition(group, at, offset, one.source.end, at_target=there.get(group, {}).get(copy))
                 places.append(place_group(place, copy, one.target, state, rules, members.get(group, False)))
         return places
 
@@ -150,3 +152,25 @@ class Verification:
 def _known(target: ClusterReader, groups: Collection[str]) -> dict[str, bool]:
     """The groups among these that the target has; true for those with members there."""
     return {group: active for group, active in target.groups().items() if group in groups}
+
+
+def differing(source: Entries, target: Entries, properties: ConfigPropertyFilter) -> list[str]:
+    """The next sync's changes of settings, each in a few words; equal values are left out."""
+    names = [change.name for change in changes(source, target, properties)]
+    return [
+        f"{name} is {_shown(source.get(name))} at the source and {_shown(target.get(name))} at the target"
+        for name in names
+        if value(source, name) != value(target, name)
+    ]
+
+
+def value(settings: Entries, name: str) -> str:
+    """The value of a topic's setting, its own or the broker's; empty if unknown."""
+    return (settings[name].value or "") if name in settings else ""
+
+
+def _shown(setting: ConfigEntry | None) -> str:
+    if setting is None:
+        return "unknown"
+    own = setting.source in (ConfigSource.DYNAMIC_TOPIC_CONFIG, ConfigSource.DYNAMIC_TOPIC_CONFIG.value)
+    return f"{setting.value or 'empty'}{'' if own else ' by default'}"

@@ -9,7 +9,7 @@ import pytest
 
 from headrace.config.connector.validator import ConnectorValidator
 from headrace.config.worker.config import WorkerConfig
-from headrace.plugins.discovery import Plugins
+from headrace.plugins.interop.discovery import Plugins
 
 PLUGINS = Plugins.shipped()
 WORKER = {

@@ -15,7 +15,7 @@ from headrace.config.connector.validation import Validation
 from headrace.config.connector.validator import ConnectorValidator
 from headrace.config.problems import ConfigError
 from headrace.config.settings import Setting, Settings, Type
-from headrace.plugins.discovery import Plugins, UnknownPluginError
+from headrace.plugins.interop.discovery import Plugins, UnknownPluginError
 
 PLUGINS = Plugins.shipped()
 SINK = {"name": "c", "connector.class": "FileStreamSink", "topics": "t", "file": "f"}

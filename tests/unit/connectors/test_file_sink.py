@@ -16,7 +16,7 @@ import pytest
 
 from headrace.config.settings import ConfigError
 from headrace.connectors.file import FileStreamSinkConnector, writer
-from headrace.connectors.file.paths import FileError
+from headrace.connectors.file.errors import FileError
 from headrace.connectors.file.writer import LineWriter, joined
 from headrace.plugins.contracts import Connector, Place, RetriableError
 from headrace.plugins.testkit import SinkContract, SinkDrive, SinkRig

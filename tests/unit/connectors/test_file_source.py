@@ -16,7 +16,7 @@ import pytest
 
 from headrace.config.settings import ConfigError
 from headrace.connectors.file import FileStreamSourceConnector, follow, reader
-from headrace.connectors.file.paths import FileError
+from headrace.connectors.file.errors import FileError
 from headrace.plugins.contracts import Connector, Limit, Place
 from headrace.plugins.testkit import HOSTILE, LARGE, SMALL, SourceContract, SourceDrive, SourceRig
 

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from headrace.connectors.file import standard_input
-from headrace.connectors.file.paths import FileError
+from headrace.connectors.file.errors import FileError
 from headrace.connectors.file.source import FileStreamSourceTask
 from headrace.connectors.file.standard_input import StandardInput
 from headrace.plugins.contracts import Limit, PartitionResult, Place, TaskContext

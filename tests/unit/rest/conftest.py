@@ -13,9 +13,9 @@ import pytest
 
 from headrace.config.worker.config import WorkerConfig
 from headrace.config.worker.listeners import Listener, worker_id
-from headrace.plugins import discovery
+from headrace.plugins.interop import discovery
 from headrace.rest.app import app
-from headrace.rest.security.entrance import Entrance
+from headrace.rest.security.auth_layer import AuthLayer
 from headrace.rest.server import HttpServer
 from headrace.worker.herder.metrics import WorkerMetrics
 from headrace.worker.herder.offset_changes import OffsetChanges
@@ -23,8 +23,8 @@ from headrace.worker.herder.plugins import InstalledPlugins
 from headrace.worker.herder.services import HerderServices
 from headrace.worker.herder.standalone import StandaloneHerder
 from headrace.worker.herder.topic_tracking import TopicTracking
+from headrace.worker.hosting.measures import StartupCounter
 from headrace.worker.hosting.ports import Report
-from headrace.worker.measures import StartupCounter
 from headrace.worker.model import State, TaskId
 from headrace.worker.storage.offset_file import OffsetFile
 from headrace.worker.storage.statuses import MemoryStatusStore
@@ -105,7 +105,7 @@ class Worker:
             )
         )
         self.herder.know()
-        self._entrance = Entrance.of(config.values, config.originals, {})
+        self._entrance = AuthLayer.of(config.values, config.originals, {})
         metrics = WorkerMetrics(self.herder, where, TasksMetrics(), starts)
         self.server.start(app(self.herder, metrics, config.values, None, self._entrance))
         self.url = str(self.server.bound[0])

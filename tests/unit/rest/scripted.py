@@ -20,7 +20,7 @@ from headrace.worker.herder.api import Herder
 from headrace.worker.herder.metrics import WorkerMetrics
 from headrace.worker.herder.process_metrics import ProcessMetrics
 from headrace.worker.herder.rest_client import RestClient
-from headrace.worker.measures import StartupCounter
+from headrace.worker.hosting.measures import StartupCounter
 from headrace.worker.tasks.metrics import TasksMetrics
 
 FREE = Listener("http", "127.0.0.1", 0)

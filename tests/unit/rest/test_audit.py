@@ -12,11 +12,11 @@ from typing import Any
 import pytest
 from starlette.types import ASGIApp
 
-from headrace.rest.errors import error
+from headrace.rest.http.errors import error
 from headrace.rest.security.audit import AuditLayer, AuditLog
 from headrace.rest.security.principal import set_forwarded
-from headrace.worker import logs
 from headrace.worker.errors import BadRequest, Elsewhere, NotFound
+from headrace.worker.logging import logs
 from headrace.worker.model import ConnectorInfo
 from tests.unit.rest.scripted import Named, scripted, serving
 from tests.unit.rest.test_app import until

@@ -8,9 +8,9 @@ import httpx
 import pytest
 from fastapi.routing import APIRoute
 
-from headrace.rest import connectors
-from headrace.worker import logs
+from headrace.rest.routes import connectors
 from headrace.worker.errors import NotFound, Starting
+from headrace.worker.logging import logs
 from headrace.worker.model import ConnectorInfo, Health, Signed, TaskId, TaskInfo
 from tests.unit.rest.scripted import scripted, serving
 

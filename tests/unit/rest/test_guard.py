@@ -10,7 +10,7 @@ from typing import Any
 import httpx
 import pytest
 
-from headrace.rest import guard
+from headrace.rest.http import guard
 from tests.unit.rest.scripted import scripted, serving
 
 EVIL = "http://evil.example.com"

@@ -19,12 +19,12 @@ from starlette.responses import PlainTextResponse
 from starlette.types import Receive, Scope, Send
 
 from headrace.config.worker.listeners import Listener
-from headrace.rest import requests
 from headrace.rest.connections import ConnectionLimits
-from headrace.rest.request_bodies import BoundedBodies
+from headrace.rest.http import requests
+from headrace.rest.http.request_bodies import BoundedBodies
 from headrace.rest.server import HttpServer
 from headrace.worker.errors import BadRequest
-from headrace.worker.signing import SessionKey
+from headrace.worker.storage.signing import SessionKey
 from tests.unit.rest.scripted import scripted, serving
 
 FREE = Listener("http", "127.0.0.1", 0)

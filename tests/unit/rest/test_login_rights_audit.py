@@ -10,14 +10,14 @@ import httpx
 
 from headrace.config.worker.config import WorkerConfig
 from headrace.rest.app import app
-from headrace.rest.security.entrance import Entrance
+from headrace.rest.security.auth_layer import AuthLayer
 from headrace.rest.server import HttpServer
 from headrace.worker.errors import Elsewhere
 from headrace.worker.herder.metrics import WorkerMetrics
 from headrace.worker.herder.rest_client import RestClient
-from headrace.worker.measures import StartupCounter
+from headrace.worker.hosting.measures import StartupCounter
 from headrace.worker.model import ConnectorInfo
-from headrace.worker.signing import SessionKey
+from headrace.worker.storage.signing import SessionKey
 from headrace.worker.tasks.metrics import TasksMetrics
 from tests.unit.rest.conftest import SETTINGS
 from tests.unit.rest.scripted import FREE, scripted
@@ -39,7 +39,7 @@ def serve(herder: Any, folder: Path, log: str, client: RestClient) -> HttpServer
     config = WorkerConfig.standalone({**SETTINGS, **own})
     server = HttpServer([FREE])
     metrics = WorkerMetrics(herder, "here:8083", TasksMetrics(), StartupCounter())
-    server.start(app(herder, metrics, config.values, client, Entrance.of(config.values, config.originals, {})))
+    server.start(app(herder, metrics, config.values, client, AuthLayer.of(config.values, config.originals, {})))
     return server
 
 

@@ -18,9 +18,9 @@ from headrace.worker.herder.metrics import WorkerMetrics
 from headrace.worker.herder.process_metrics import ProcessMetrics
 from headrace.worker.herder.rest_client import RestClient
 from headrace.worker.herder.rest_paths import flow_path
-from headrace.worker.measures import StartupCounter
+from headrace.worker.hosting.measures import StartupCounter
 from headrace.worker.model import Health
-from headrace.worker.signing import SessionKey
+from headrace.worker.storage.signing import SessionKey
 from headrace.worker.tasks.metrics import TasksMetrics
 from tests.unit.rest.scripted import FREE, scripted
 from tests.unit.rest.test_forwarding import Recorder

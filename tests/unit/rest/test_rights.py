@@ -13,14 +13,15 @@ import httpx
 import pytest
 from fastapi import APIRouter, FastAPI
 
-from headrace.rest import admin, connectors, documents, metrics, mirror, plugins, worker
+from headrace.rest import mirror
 from headrace.rest.app import app, assembled
+from headrace.rest.routes import admin, connectors, documents, metrics, plugins, worker
 from headrace.rest.security.access import Needs, Of
 from headrace.worker.errors import Elsewhere
 from headrace.worker.herder.flows import Flows
 from headrace.worker.herder.metrics import WorkerMetrics
 from headrace.worker.herder.process_metrics import ProcessMetrics
-from headrace.worker.measures import StartupCounter
+from headrace.worker.hosting.measures import StartupCounter
 from headrace.worker.model import ConnectorInfo, ConnectorState, State, Status, TaskId, TaskInfo
 from headrace.worker.tasks.metrics import Stuck, TasksMetrics
 from tests.unit.rest.conftest import Worker

@@ -28,7 +28,7 @@ from headrace.rest.server import HttpServer
 from headrace.worker.errors import ConnectError
 from headrace.worker.herder.metrics import WorkerMetrics
 from headrace.worker.herder.rest_client import RestClient
-from headrace.worker.measures import StartupCounter
+from headrace.worker.hosting.measures import StartupCounter
 from headrace.worker.model import ConnectorInfo
 from headrace.worker.tasks.metrics import TasksMetrics
 from tests.certificates import STORE, Authority, Issued, as_jks

@@ -6,8 +6,8 @@ import weakref
 
 import pytest
 
-from headrace.worker import redaction
-from headrace.worker.secret_index import SecretIndex
+from headrace.worker.logging import redaction
+from headrace.worker.logging.secret_index import SecretIndex
 
 
 @pytest.fixture(autouse=True)

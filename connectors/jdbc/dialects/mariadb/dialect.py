@@ -22,7 +22,7 @@ from headrace.connectors.jdbc.contract.literals import declared_length, number_l
 from headrace.connectors.jdbc.contract.sink_options import SinkOptions
 from headrace.connectors.jdbc.contract.sink_rows import FRACTION
 from headrace.connectors.jdbc.contract.tables import Table, TableId, TableType
-from headrace.connectors.jdbc.contract.url import Access
+from headrace.connectors.jdbc.contract.url import DatabaseAccess
 from headrace.connectors.jdbc.dialects.mariadb.columns import columns_of, describe
 from headrace.connectors.jdbc.dialects.mariadb.parameters import OBEYED, OBEYED_BY_JVM, ZeroDates, sets_zone
 from headrace.connectors.jdbc.dialects.mariadb.sink_sql import MariadbSinkSql
@@ -100,7 +100,7 @@ class MariadbDialect(Dialect):
     obeyed = OBEYED
     obeyed_by_jvm = OBEYED_BY_JVM
 
-    def unreachable(self, table: TableId, access: Access) -> str | None:
+    def unreachable(self, table: TableId, access: DatabaseAccess) -> str | None:
         """Refuses a name with a schema: names have two parts."""
         return f"{table} names no table: MariaDB has databases and tables, no schemas" if table.schema else None
 
@@ -162,7 +162,7 @@ class MariadbDialect(Dialect):
         """The SQL that a sink writes with."""
         return MariadbSinkSql(self, options)
 
-    def python_url(self, access: Access) -> tuple[sqlalchemy.URL, dict[str, Any]]:
+    def python_url(self, access: DatabaseAccess) -> tuple[sqlalchemy.URL, dict[str, Any]]:
         """PyMySQL's URL and arguments; several servers are in `hosts`, which `prepare` reads."""
         ZeroDates.of(access.properties)  # raises for a wrong value
         host = access.url.hosts[0]
@@ -184,7 +184,7 @@ class MariadbDialect(Dialect):
             arguments["connect_timeout"] = max(1, milliseconds("connectTimeout", given["connecttimeout"]) // 1000)
         return url, arguments | _tls(given)
 
-    def jvm(self, access: Access) -> JvmDriver:
+    def jvm(self, access: DatabaseAccess) -> JvmDriver:
         """MariaDB Connector/J's URL and properties, for jdbc:mysql: as well."""
         mode = "sequential://" if len(access.url.hosts) > 1 else "//"
         url = str(replace(access.url, subprotocol="mariadb")).replace("//", mode, 1)
@@ -199,7 +199,7 @@ class MariadbDialect(Dialect):
         zones = {key for key, value in properties.items() if sets_zone(key, value)}
         return sorted({*super().idle(properties, reads), *zones})
 
-    def interrupt(self, connection: Any, access: Access) -> None:
+    def interrupt(self, connection: Any, access: DatabaseAccess) -> None:
         """Ends the statement by KILL QUERY on another connection.
 
         Not on another server, whose sessions have the same numbers, nor if servers do not identify themselves.

@@ -33,7 +33,7 @@ from headrace.connectors.jdbc.contract.literals import (
 )
 from headrace.connectors.jdbc.contract.sink_options import SinkOptions
 from headrace.connectors.jdbc.contract.tables import Table, TableId, TableType
-from headrace.connectors.jdbc.contract.url import Access
+from headrace.connectors.jdbc.contract.url import DatabaseAccess
 from headrace.connectors.jdbc.dialects.postgresql.columns import RELATIONS, columns_of, describe
 from headrace.connectors.jdbc.dialects.postgresql.parameters import LIBPQ, OBEYED, OBEYED_BY_JVM
 from headrace.connectors.jdbc.dialects.postgresql.sink_sql import PostgresqlSinkSql
@@ -104,7 +104,7 @@ class PostgresqlDialect(Dialect):
         """Lower case for ASCII. Other letters stay: the server's locale decides about them."""
         return "".join(char.lower() if char.isascii() else char for char in identifier)
 
-    def unreachable(self, table: TableId, access: Access) -> str | None:
+    def unreachable(self, table: TableId, access: DatabaseAccess) -> str | None:
         """Refuses tables of other databases, which no statement reaches."""
         here = access.url.database or access.user
         if table.catalog in (None, here):
@@ -184,7 +184,7 @@ class PostgresqlDialect(Dialect):
         """The SQL that a sink writes with."""
         return PostgresqlSinkSql(self, options)
 
-    def python_url(self, access: Access) -> tuple[sqlalchemy.URL, dict[str, Any]]:
+    def python_url(self, access: DatabaseAccess) -> tuple[sqlalchemy.URL, dict[str, Any]]:
         """psycopg's URL and arguments; of the JDBC driver's parameters those that libpq knows, too."""
         hosts = access.url.hosts
         given = {key.lower(): value for key, value in self.forced(access.properties).items()}
@@ -215,7 +215,7 @@ class PostgresqlDialect(Dialect):
         database = access.url.database or access.user
         return sqlalchemy.URL.create("postgresql+psycopg", access.user, password, database=database), arguments
 
-    def jvm(self, access: Access) -> JvmDriver:
+    def jvm(self, access: DatabaseAccess) -> JvmDriver:
         """pgjdbc's URL and properties."""
         given = self.forced(access.properties)
         if given.get("preferQueryMode") == "extendedForPrepared":
@@ -225,7 +225,7 @@ class PostgresqlDialect(Dialect):
         properties = self.with_login(access, {**own, **given})
         return JvmDriver(self.jdbc_class, str(replace(access.url, subprotocol="postgresql")), properties)
 
-    def interrupt(self, connection: Any, access: Access) -> None:
+    def interrupt(self, connection: Any, access: DatabaseAccess) -> None:
         """Ends the statement by PostgreSQL's own cancel request, which names the session by its secret."""
         connection.cancel_safe(timeout=INTERRUPT_S)
 

@@ -22,7 +22,7 @@ from headrace.connectors.jdbc.contract.dialect import NO_PROPERTIES, Dialect, Jv
 from headrace.connectors.jdbc.contract.literals import number_literal, text_literal
 from headrace.connectors.jdbc.contract.sink_options import SinkOptions
 from headrace.connectors.jdbc.contract.tables import Table, TableId, TableType
-from headrace.connectors.jdbc.contract.url import Access
+from headrace.connectors.jdbc.contract.url import DatabaseAccess
 from headrace.connectors.jdbc.dialects.sqlite.sink_sql import SqliteSinkSql
 from headrace.connectors.jdbc.dialects.sqlite.source_sql import SqliteSourceSql
 from headrace.plugins.schema import DATE, DECIMAL, TIME, TIMESTAMP, Schema, SchemaType, logical
@@ -78,7 +78,7 @@ _PRAGMAS: Final = ("journal_mode", "busy_timeout", "foreign_keys", "synchronous"
 
 
 class SqliteDialect(Dialect):
-    """SQLite. `Access.url.database` is the file's path."""
+    """SQLite. `DatabaseAccess.url.database` is the file's path."""
 
     name = "SqliteDatabaseDialect"
     database = "SQLite"
@@ -93,7 +93,7 @@ class SqliteDialect(Dialect):
     python_module = "sqlite3"
     python_package = "a Python that was built with sqlite3"
 
-    def unreachable(self, table: TableId, access: Access) -> str | None:
+    def unreachable(self, table: TableId, access: DatabaseAccess) -> str | None:
         """Refuses tables of other databases: none is attached to a connection."""
         if table.catalog is None and table.schema in (None, "main"):
             return None
@@ -155,7 +155,7 @@ class SqliteDialect(Dialect):
         """The SQL that a sink writes with."""
         return SqliteSinkSql(self, options)
 
-    def python_url(self, access: Access) -> tuple[sqlalchemy.URL, dict[str, Any]]:
+    def python_url(self, access: DatabaseAccess) -> tuple[sqlalchemy.URL, dict[str, Any]]:
         """sqlite3's URL and arguments; without a busy_timeout a lock is waited for 30 s."""
         pragmas = {"busy_timeout": "30000", **self._pragmas(access)}
         waits_s = milliseconds("busy_timeout", pragmas.pop("busy_timeout")) / 1000
@@ -166,7 +166,7 @@ class SqliteDialect(Dialect):
         }
         return sqlalchemy.URL.create("sqlite", database=access.url.database), arguments
 
-    def jvm(self, access: Access) -> JvmDriver:
+    def jvm(self, access: DatabaseAccess) -> JvmDriver:
         """Xerial's URL and properties."""
         pragmas = {"busy_timeout": "30000", **self._pragmas(access), "enable_load_extension": "false"}
         return JvmDriver(self.jdbc_class, str(access.url), pragmas)
@@ -179,7 +179,7 @@ class SqliteDialect(Dialect):
         """The file's name as SQLite has resolved it."""
         return str(connection.execute("PRAGMA database_list").fetchone()[2])
 
-    def interrupt(self, connection: Any, access: Access) -> None:
+    def interrupt(self, connection: Any, access: DatabaseAccess) -> None:
         """Ends the statement by SQLite's own call; a wait for a lock ends, too."""
         connection.interrupt()
 
@@ -200,7 +200,7 @@ class SqliteDialect(Dialect):
             writes = connection.get_execution_options().get("writes", False)
             connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")
 
-    def _pragmas(self, access: Access) -> dict[str, str]:
+    def _pragmas(self, access: DatabaseAccess) -> dict[str, str]:
         return self.forced(access.properties)
 
 

@@ -14,7 +14,7 @@ from kafka.errors import SaslAuthenticationFailedError
 from headrace.config.kafka.client_config import ClientConfig
 from headrace.config.kafka.client_oauth import JWT_BEARER_RETRIEVER, LOGIN_MODULE, OAuth
 from headrace.config.problems import ConfigError
-from headrace.plugins.kafka.tokens import fetched
+from headrace.plugins.interop.kafka.tokens import fetched
 from tests.unit.converters.registry.scripted_registry import identity, scripted
 
 PREFIX = "sasl.oauthbearer."

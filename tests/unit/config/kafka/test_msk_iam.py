@@ -10,7 +10,7 @@ from headrace.config.kafka import msk_iam
 from headrace.config.kafka.client_config import ClientConfig
 from headrace.config.kafka.msk_iam import MskIam
 from headrace.config.problems import ConfigError
-from headrace.plugins.kafka.tokens import kafka_python
+from headrace.plugins.interop.kafka.tokens import kafka_python
 
 BASE = {
     "bootstrap.servers": "b-1.mine.abc.c2.kafka.eu-west-1.amazonaws.com:9098",

@@ -15,7 +15,7 @@ from headrace.config.files import MOST_BYTES, read_file
 from headrace.config.problems import ConfigError
 from headrace.config.worker.allowed_files import check_files, file_problems
 from headrace.config.worker.config import WorkerConfig
-from headrace.plugins.discovery import Plugins
+from headrace.plugins.interop.discovery import Plugins
 from tests.unit.config.connector.test_clients import worker
 
 KEYS = (

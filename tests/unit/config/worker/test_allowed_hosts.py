@@ -24,7 +24,7 @@ from headrace.config.worker.allowed_hosts import (
     named_hosts,
 )
 from headrace.config.worker.config import WorkerConfig
-from headrace.plugins.discovery import Plugins
+from headrace.plugins.interop.discovery import Plugins
 
 STANDALONE = {
     "bootstrap.servers": "localhost:9092",

@@ -14,7 +14,7 @@ from headrace.config.worker.config import WorkerConfig
 from headrace.connectors.java import connector as module
 from headrace.connectors.java.connector import JavaSourceConnector
 from headrace.connectors.java.errors import JavaError
-from headrace.plugins.discovery import PluginEntry, Plugins
+from headrace.plugins.interop.discovery import PluginEntry, Plugins
 
 DISTRIBUTED = WorkerConfig.distributed(
     {

@@ -9,12 +9,12 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from headrace.config.plugin_path import ConfiguredJar, JarPlugin, JavaStage, JavaStep
 from headrace.connectors.java import stage as module
 from headrace.connectors.java.batches import ROUTING
 from headrace.connectors.java.errors import HostLost
 from headrace.connectors.java.stage import HostStage, told_stage
 from headrace.plugins.contracts import TaskContext
-from headrace.plugins.jars import ConfiguredJar, JarPlugin, JavaStage, JavaStep
 from headrace.plugins.schema import STRING
 from headrace.plugins.stopping import StopToken
 from tests.unit.connectors.java.fake_host import NotingHost

@@ -15,7 +15,7 @@ from headrace.config.connector.validator import ConnectorValidator
 from headrace.config.properties import read_connector
 from headrace.config.worker.config import WorkerConfig
 from headrace.connectors.jdbc.database.connection import Database
-from headrace.plugins.discovery import Plugins
+from headrace.plugins.interop.discovery import Plugins
 from headrace.worker.herder.plugins import InstalledPlugins
 from headrace.worker.hosting import definition
 

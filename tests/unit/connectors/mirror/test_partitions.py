@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from headrace.connectors.mirror.copy.batches import batches_in
-from headrace.connectors.mirror.copy.fetching import Lane
+from headrace.connectors.mirror.copy.fetching import PartitionFetch
 from headrace.connectors.mirror.source.partitions import MirroredPartition
 from headrace.plugins.offsets import TopicPartition
 from tests.unit.connectors.mirror.copy.test_batches import built
@@ -17,14 +17,14 @@ class Clock:
 
 
 def partition(*batches: bytearray, end: int, begin: int = 0) -> tuple[MirroredPartition, Clock]:
-    lane, clock = Lane(TopicPartition("t", 1), begin), Clock()
+    fetch, clock = PartitionFetch(TopicPartition("t", 1), begin), Clock()
     for data in batches:
         (batch,) = batches_in(memoryview(data))
-        lane.waiting.append(batch)
-        lane.waiting_bytes += len(data)
-        lane.position = batch.last + 1
-    lane.end = end
-    return MirroredPartition(lane, TopicPartition("A.t", 1), clock), clock
+        fetch.waiting.append(batch)
+        fetch.waiting_bytes += len(data)
+        fetch.position = batch.last + 1
+    fetch.end = end
+    return MirroredPartition(fetch, TopicPartition("A.t", 1), clock), clock
 
 
 def test_it_rests_longer_with_each_failure_and_not_at_all_after_a_success() -> None:
@@ -58,7 +58,7 @@ def test_what_compaction_thinned_out_is_read_by_records_for_a_growing_stretch() 
     first = one.range(1.0, as_records=True)
     assert 9 <= first.upto < 99_999
     one.reached(first.upto, by_records=True)
-    assert one.lane.position == first.upto + 1
+    assert one.fetch.position == first.upto + 1
     assert not one.goes_by_records(), "copying is tried again"
     one.not_whole()
     assert one.goes_by_records()

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from headrace.connectors.mirror.verify.flow import Flow
+from headrace.connectors.mirror.verify.flow import VerifiedFlow
 from headrace.connectors.mirror.verify.request import Asked, UsageError
 
 NO_SERVERS = {"source": None, "target": None}
@@ -28,7 +28,7 @@ def file(tmp_path: Path) -> Path:
 
 
 def test_a_file_describes_the_flow_with_its_variables_resolved(file: Path) -> None:
-    flow = Flow.of("A", "B", file, NO_SERVERS, ["replication.policy.separator=_"])
+    flow = VerifiedFlow.of("A", "B", file, NO_SERVERS, ["replication.policy.separator=_"])
     assert flow.config["source.cluster.bootstrap.servers"] == "a:1"
     assert flow.config["source.cluster.ssl.truststore.password"] == "hidden"
     assert flow.replicates("orders")
@@ -36,7 +36,7 @@ def test_a_file_describes_the_flow_with_its_variables_resolved(file: Path) -> No
     assert not flow.replicates("other")
     assert flow.copy_of("orders") == "A_orders"
     assert flow.groups.synced
-    source, _ = Flow.of("A", "B", file, {"source": "a:2", "target": "b:2"}, []).clusters(1)
+    source, _ = VerifiedFlow.of("A", "B", file, {"source": "a:2", "target": "b:2"}, []).clusters(1)
     assert source.committed_only
 
 
@@ -47,12 +47,12 @@ def test_a_file_describes_the_flow_with_its_variables_resolved(file: Path) -> No
 def test_what_the_file_does_not_say_is_refused(file: Path, source: str, settings: list[str], said: str) -> None:
     target = "A" if source == "B" else "B"
     with pytest.raises(UsageError, match=said):
-        Flow.of(source, target, file, NO_SERVERS, settings)
+        VerifiedFlow.of(source, target, file, NO_SERVERS, settings)
 
 
 def test_without_a_file_both_clusters_have_to_be_given() -> None:
     with pytest.raises(UsageError, match="cluster B is not known: give --properties FILE or --target-bootstrap"):
-        Flow.of("A", "B", None, {"source": "a:1", "target": None}, [])
+        VerifiedFlow.of("A", "B", None, {"source": "a:1", "target": None}, [])
 
 
 @pytest.mark.parametrize(

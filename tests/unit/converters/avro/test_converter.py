@@ -10,8 +10,8 @@ import pytest
 
 from headrace.config.problems import ConfigError, Problem
 from headrace.converters.avro.converter import AvroConverter
-from headrace.plugins.avro.tree import FIXED_SIZE
 from headrace.plugins.contracts import DataError, RetriableError
+from headrace.plugins.interop.avro.tree import FIXED_SIZE
 from headrace.plugins.schema import STRING, Field, Schema, SchemaType
 from tests.unit.converters.avro.fake_registry import FakeRegistry
 

@@ -21,9 +21,9 @@ from headrace.converters.avro.references import standing_alone
 from headrace.converters.registry import client as client_module
 from headrace.converters.registry import http
 from headrace.converters.registry.client import CLIENT_SETTINGS, RegistryError, SchemaRegistry
-from headrace.plugins.avro.tree import schema_text
 from headrace.plugins.contracts import DataError, RetriableError
-from headrace.plugins.discovery import Plugins
+from headrace.plugins.interop.avro.tree import schema_text
+from headrace.plugins.interop.discovery import Plugins
 from tests.held_ports import held_port
 from tests.unit.converters.registry.scripted_registry import scripted, send
 

@@ -11,7 +11,7 @@ from pyspark.sql import Column
 
 from headrace.config.problems import ConfigError
 from headrace.plugins.contracts import Decoded
-from headrace.plugins.discovery import Plugins
+from headrace.plugins.interop.discovery import Plugins
 from headrace.plugins.schema import DATE, DECIMAL, OPTIONAL_STRING, TIMESTAMP, Field, Schema, SchemaType
 from headrace.plugins.transforms.derived_schema import derived_field, strict_type
 from headrace.plugins.transforms.python import Python

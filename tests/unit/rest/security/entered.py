@@ -11,13 +11,13 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from headrace.config.worker.config import WorkerConfig
 from headrace.rest.app import admin_app, app
-from headrace.rest.security.entrance import Entrance
+from headrace.rest.security.auth_layer import AuthLayer
 from headrace.rest.security.principal import certificate_state
 from headrace.rest.server import HttpServer
 from headrace.worker.herder.metrics import WorkerMetrics
 from headrace.worker.herder.rest_client import RestClient
-from headrace.worker.measures import StartupCounter
-from headrace.worker.signing import SessionKey
+from headrace.worker.hosting.measures import StartupCounter
+from headrace.worker.storage.signing import SessionKey
 from headrace.worker.tasks.metrics import TasksMetrics
 from tests.unit.rest.conftest import SETTINGS
 from tests.unit.rest.scripted import FREE, scripted
@@ -51,17 +51,17 @@ def entered(
     config = WorkerConfig.standalone({**SETTINGS, **settings})
     # The server here has no TLS: only the login is told of certificates.
     asks = {"ssl.client.auth": "requested"} if asks_for_certificates else {}
-    entrance = Entrance.of(config.values, {**config.originals, **asks}, environment or {})
+    auth_layer = AuthLayer.of(config.values, {**config.originals, **asks}, environment or {})
     herder = scripted({"connectors": ["c"], **(answers or {})})
     type(herder).session_key = property(lambda _: key())
     metrics = WorkerMetrics(herder, "here:8083", TasksMetrics(), StartupCounter())
     server = HttpServer([FREE])
     with RestClient(answer_seconds=5) as client:
-        made = (admin_app if admin else app)(herder, metrics, config.values, client, entrance)
+        made = (admin_app if admin else app)(herder, metrics, config.values, client, auth_layer)
         server.start(made if certificate is None else ShowsCertificate(made, certificate))
         try:
             with httpx.Client(base_url=str(server.bound[0]), timeout=60) as http:
                 yield http, herder
         finally:
             server.stop()
-            entrance.stop()
+            auth_layer.stop()

@@ -12,7 +12,7 @@ from headrace.rest.security.forwarded import bound, forwarded_principal, headers
 from headrace.rest.security.principal import Principal
 from headrace.rest.security.refusals import Unchecked
 from headrace.worker.errors import ConnectError
-from headrace.worker.signing import SessionKey
+from headrace.worker.storage.signing import SessionKey
 
 KEY = SessionKey.generate()
 WHO = Principal("CN=Änn,O=b", frozenset({"ops", "dev"}))

@@ -18,7 +18,7 @@ from headrace.config.problems import ConfigError
 from headrace.config.worker.config import WorkerConfig
 from headrace.rest.mirror import app as mirror_app
 from headrace.rest.security import extensions, login
-from headrace.rest.security.entrance import Entrance
+from headrace.rest.security.auth_layer import AuthLayer
 from headrace.rest.security.principal import Principal, principal_of, set_principal
 from headrace.rest.server import HttpServer
 from headrace.worker.errors import Elsewhere
@@ -179,9 +179,9 @@ def test_keys_that_cannot_be_fetched_are_a_503_with_the_reason(bearer: dict[str,
 
 
 def test_several_ways_at_once(users: dict[str, str], bearer: dict[str, str], asked: list[Principal]) -> None:
-    ways = {**users, **bearer, "rest.client.certificate.login": "true", "rest.extension.classes": "test.Who"}
-    ways["ssl.principal.mapping.rules"] = "RULE:^CN=([^,]+)$/$1/L"
-    with entered(ways, certificate="CN=Proxy") as (client, _):
+    authenticators = {**users, **bearer, "rest.client.certificate.login": "true", "rest.extension.classes": "test.Who"}
+    authenticators["ssl.principal.mapping.rules"] = "RULE:^CN=([^,]+)$/$1/L"
+    with entered(authenticators, certificate="CN=Proxy") as (client, _):
         client.get("/who")
         client.get("/who", auth=ANN)
         client.get("/who", headers={"Authorization": f"Bearer {token(PRIVATE, sub='bob')}"})
@@ -190,7 +190,7 @@ def test_several_ways_at_once(users: dict[str, str], bearer: dict[str, str], ask
         # A proxy's user with a wrong password does not become the proxy.
         assert client.get("/who", auth=("ann", "wrong")).status_code == 401
         assert client.get("/who", headers={"Authorization": "Bearer x"}).status_code == 401
-    with entered(ways, certificate="CN=Proxy,O=Others") as (client, _):
+    with entered(authenticators, certificate="CN=Proxy,O=Others") as (client, _):
         assert client.get("/who").status_code == 401
 
 
@@ -341,7 +341,7 @@ def test_what_cannot_protect_refuses_the_start(monkeypatch: pytest.MonkeyPatch) 
     def refusal(**settings: str) -> str:
         config = WorkerConfig.standalone({**SETTINGS, **{k.replace("_", "."): v for k, v in settings.items()}})
         with pytest.raises(ConfigError) as refused:
-            Entrance.of(config.values, config.originals, {})
+            AuthLayer.of(config.values, config.originals, {})
         return str(refused.value)
 
     unknown = refusal(rest_extension_classes=f"{APACHES},io.confluent.connect.security.ConnectSecurityExtension")
@@ -360,15 +360,15 @@ def test_what_cannot_protect_refuses_the_start(monkeypatch: pytest.MonkeyPatch) 
 @pytest.fixture
 def mirror(users: dict[str, str]) -> Iterator[httpx.Client]:
     config = WorkerConfig.standalone({**SETTINGS, **users})
-    entrance = Entrance.of(config.values, config.originals, {})
+    auth_layer = AuthLayer.of(config.values, config.originals, {})
     flows = Flows(ProcessMetrics())
     server = HttpServer([FREE])
     with RestClient() as client:
-        server.start(mirror_app(flows, config.values, client, entrance))
+        server.start(mirror_app(flows, config.values, client, auth_layer))
         with httpx.Client(base_url=str(server.bound[0]), timeout=60) as http:
             yield http
         server.stop()
-    entrance.stop()
+    auth_layer.stop()
 
 
 def test_a_mirrors_process_needs_it_but_for_its_own_processes(mirror: httpx.Client) -> None:

@@ -5,12 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 
 from headrace.worker.cli.access_doctor import examine
-from headrace.worker.cli.doctor import Check, Verdict
+from headrace.worker.cli.doctor import ReportLine, Verdict
 
 RULES = '[[rules]]\nwho = ["user:root"]\nconnectors = ["*"]\nrights = ["edit", "admin"]\n'
 
 
-def found(folder: Path, rules: str | None = None, properties: str = "", mode: int = 0o600) -> list[Check]:
+def found(folder: Path, rules: str | None = None, properties: str = "", mode: int = 0o600) -> list[ReportLine]:
     file, worker = folder / "rights.toml", folder / "worker.properties"
     named = ""
     if rules is not None:

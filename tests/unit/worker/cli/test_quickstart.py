@@ -14,7 +14,7 @@ import pytest
 
 from headrace.worker.cli import quickstart
 from headrace.worker.cli.pipe_watch import PipeWatch
-from headrace.worker.cli.quickstart import Options, PipeFailed, Worker, WrongUse, check, home, properties
+from headrace.worker.cli.quickstart import Options, PipeFailed, QuickstartWorker, WrongUse, check, home, properties
 from headrace.worker.machine import processes
 
 
@@ -68,7 +68,7 @@ def test_a_worker_that_ended_by_itself_is_told_with_the_end_of_its_log(
     spawn = processes.spawn
     dies = [sys.executable, "-c", "print('wrong config'); raise SystemExit(2)"]
     monkeypatch.setattr(processes, "spawn", lambda command, **rest: spawn(dies, **rest))
-    with Worker(tmp_path, {"worker.properties": {"a": "b c"}}) as worker:
+    with QuickstartWorker(tmp_path, {"worker.properties": {"a": "b c"}}) as worker:
         assert worker._process is not None
         worker._process.wait(60)
         with pytest.raises(PipeFailed, match=r"(?s)code 2.*wrong config"):

@@ -12,17 +12,17 @@ from typer.testing import CliRunner
 
 from headrace.worker.cli import doctor, security_doctor
 from headrace.worker.cli.commands import app
-from headrace.worker.cli.doctor import Check, Verdict
+from headrace.worker.cli.doctor import ReportLine, Verdict
 from headrace.worker.cli.security_doctor import examine
 from tests.unit.converters.registry.scripted_registry import identity
 
 OK, WARN, FAIL = Verdict.OK, Verdict.WARN, Verdict.FAIL
-Examined = Callable[..., Mapping[str, Check]]
+Examined = Callable[..., Mapping[str, ReportLine]]
 
 
 @pytest.fixture
 def examined(tmp_path: Path) -> Examined:
-    def examine_these(**settings: str) -> Mapping[str, Check]:
+    def examine_these(**settings: str) -> Mapping[str, ReportLine]:
         file = tmp_path / "worker.properties"
         given = {"bootstrap.servers": "127.0.0.1:9092", **{k.replace("_", "."): v for k, v in settings.items()}}
         file.write_text("".join(f"{key}={value}\n" for key, value in given.items()))

@@ -22,8 +22,8 @@ from headrace.plugins.stopping import StopToken
 from headrace.worker.deadletters import reporting as dead_letters
 from headrace.worker.deadletters.failed_records import DATA_EXCEPTION, FAILED, FailureReport, failed_records
 from headrace.worker.deadletters.reporting import FULL_LINES, DeadLetterError, NotSentYet, Reporter, Reporting
-from headrace.worker.kafka import patience
-from headrace.worker.redaction import Redaction
+from headrace.worker.kafka import delivery_wait
+from headrace.worker.logging.redaction import Redaction
 from tests.unit.worker.kafka.test_writer import Client
 
 ROW = {
@@ -172,7 +172,7 @@ def test_what_may_pass_is_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:
         report(Client(), reporting(), ROW)
     client = Waits(stuck=True)
     use(monkeypatch, client)
-    for module in (stopping, patience):
+    for module in (stopping, delivery_wait):
         monkeypatch.setattr(module, "time", SimpleNamespace(monotonic=lambda: client.waited_s))
     with pytest.raises(NotSentYet, match="dead letters for d were not acknowledged within 30 s"):
         report(Client(), reporting(), ROW)

@@ -9,7 +9,7 @@ import pytest
 
 from headrace.config.connector.error_handling import ErrorHandling
 from headrace.plugins.contracts import TopicPartition
-from headrace.plugins.conversion.kafka_rows import KAFKA_ROW
+from headrace.plugins.interop.conversion.kafka_rows import KAFKA_ROW
 from headrace.plugins.stopping import StopToken
 from headrace.worker.deadletters import retry_topic
 from headrace.worker.deadletters.failed_records import FAILED

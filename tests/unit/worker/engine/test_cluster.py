@@ -15,9 +15,9 @@ from typing import Any
 import pytest
 
 from headrace.worker.engine import cluster
-from headrace.worker.engine.cluster import Cluster, _Checked, _shown, is_local, python_for_executors, with_jars
+from headrace.worker.engine.cluster import SparkCluster, _Checked, _shown, is_local, python_for_executors, with_jars
 from headrace.worker.engine.driver import Spark
-from headrace.worker.engine.executor_archives import Archive
+from headrace.worker.engine.executor_archives import ExecutorArchive
 
 JARS = [Path("/cache/a.jar"), Path("/cache/b.jar")]
 
@@ -112,7 +112,7 @@ def test_a_session_is_lost_whose_executors_do_not_come_back_while_jobs_wait(
 ) -> None:
     moments = iter((1.0, 20.0, 40.0))
     monkeypatch.setattr(time, "monotonic", lambda: next(moments))
-    found = Cluster([], tmp_path)
+    found = SparkCluster([], tmp_path)
     assert found.lost(session(master, had, jobs)) is None
     assert found.lost(session(master, 0, jobs)) is None
     assert found.lost(session(master, 0, jobs)) is None
@@ -122,7 +122,7 @@ def test_a_session_is_lost_whose_executors_do_not_come_back_while_jobs_wait(
 def test_an_executor_that_comes_back_in_time_is_enough(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     moments = iter((1.0, 21.0, 40.0))
     monkeypatch.setattr(time, "monotonic", lambda: next(moments))
-    found = Cluster([], tmp_path)
+    found = SparkCluster([], tmp_path)
     for executors in (2, 0, 1, 0, 0):
         assert found.lost(session("spark://host:7077", executors, 1)) is None
 
@@ -137,7 +137,7 @@ def test_an_executor_that_comes_back_in_time_is_enough(monkeypatch: pytest.Monke
 def test_a_probe_that_waits_says_for_what(
     executors: int, said: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    found = Cluster([], tmp_path)
+    found = SparkCluster([], tmp_path)
     found._checked = _Checked(session("spark://host:7077", executors, 1))
     found._warn(found._checked.session)
     assert found.trouble is not None
@@ -148,7 +148,7 @@ def test_a_probe_that_waits_says_for_what(
 def test_executors_that_end_as_they_start_are_told_of_with_the_reason_once(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    found = Cluster([], tmp_path)
+    found = SparkCluster([], tmp_path)
     line = (
         "[2026-11-28 08:53:36,521] INFO Executor updated: app-1/{0} is now {1} "
         "(org.apache.spark.deploy.client.StandaloneAppClient$ClientEndpoint:303)\n"
@@ -177,12 +177,12 @@ def test_jobs_wait_until_executors_are_checked() -> None:
 def test_with_dynamic_allocation_no_executors_are_no_loss(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     moments = iter((1.0, 20.0, 40.0))
     monkeypatch.setattr(time, "monotonic", lambda: next(moments))
-    found = Cluster([], tmp_path)
+    found = SparkCluster([], tmp_path)
     for executors in (2, 0, 0, 0):
         assert found.lost(session("spark://host:7077", executors, 1, dynamic=True)) is None
 
 
-class Probed(Cluster):
+class Probed(SparkCluster):
     """Its executors are well as soon as a probe is let through."""
 
     def __init__(self, home: Path) -> None:
@@ -196,7 +196,7 @@ class Probed(Cluster):
         return ""
 
 
-def ready(found: Cluster) -> None:
+def ready(found: SparkCluster) -> None:
     checked = found._checked
     assert checked is not None
     assert checked.ready.wait(60)
@@ -248,5 +248,5 @@ def test_half_a_copy_of_an_archive_is_never_sent(monkeypatch: pytest.MonkeyPatch
     home = tmp_path / "home"
     home.mkdir()
     with pytest.raises(OSError, match="no space"):
-        Cluster([], home)._send(session("spark://host:7077", 1, 0), Archive(tmp_path / "a.zip", "a"), [])
+        SparkCluster([], home)._send(session("spark://host:7077", 1, 0), ExecutorArchive(tmp_path / "a.zip", "a"), [])
     assert not list(home.iterdir())

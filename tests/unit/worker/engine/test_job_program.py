@@ -12,9 +12,9 @@ import pytest
 from pyspark.sql.types import StructType
 
 from headrace.worker.engine import bounds, programs
-from headrace.worker.engine.admission import Admission
 from headrace.worker.engine.bounds import Bounds, TooSlow
 from headrace.worker.engine.programs import JobProgram
+from headrace.worker.engine.quota import Quota
 
 BATCH = pa.record_batch({"v": [1]})
 LIMIT = Bounds(limit_s=0.05)
@@ -49,7 +49,7 @@ def run(monkeypatch: pytest.MonkeyPatch, has_place: bool) -> pa.RecordBatch:
     spark = SimpleNamespace(generation=1, using=contextlib.nullcontext)
     given_up = SimpleNamespace(add_job=lambda _group, _job: looked.set())
     engine: Any = SimpleNamespace(
-        jobs=Admission(1), projections=SimpleNamespace(spark=spark, given_up=given_up), count=lambda _rows: None
+        jobs=Quota(1), projections=SimpleNamespace(spark=spark, given_up=given_up), count=lambda _rows: None
     )
     return JobProgram(engine, StructType(), lambda frame: frame).run(BATCH, LIMIT)
 

@@ -8,7 +8,7 @@ from unittest.mock import MagicMock
 import pytest
 
 from headrace.worker.group import coordinator as group_coordinator
-from headrace.worker.group.coordinator import Connection
+from headrace.worker.group.coordinator import GroupConnection
 from headrace.worker.group.session import Timing
 
 
@@ -18,6 +18,6 @@ def test_a_closed_connection_may_be_closed_again(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(group_coordinator, "GroupClient", MagicMock())
     monkeypatch.setattr(group_coordinator, "Coordinator", lambda *_, **__: coordinator)
     seat: Any = MagicMock()
-    connection = Connection({}, "g", MagicMock(spec=Timing), seat)
+    connection = GroupConnection({}, "g", MagicMock(spec=Timing), seat)
     connection.close()
     connection.close()

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from headrace.config.worker.config import WorkerConfig
-from headrace.plugins.kafka.tokens import KafkaTokens
+from headrace.plugins.interop.kafka.tokens import KafkaTokens
 from headrace.worker.group.coordinator import JoinInterrupted
 from headrace.worker.group.leading import LeaderAssignment
 from headrace.worker.group.membership import Membership

@@ -17,10 +17,10 @@ from headrace.worker.group.protocol import Assignment, Subscription
 from headrace.worker.herder.distributed import DistributedHerder
 from headrace.worker.herder.services import HerderServices
 from headrace.worker.herder.topic_tracking import TopicTracking
-from headrace.worker.measures import StartupCounter
+from headrace.worker.hosting.measures import StartupCounter
 from headrace.worker.model import Signed, TaskId
-from headrace.worker.signing import ALGORITHM_HEADER, SIGNATURE_HEADER, SessionKey
 from headrace.worker.storage.config_topic import ConfigTopic
+from headrace.worker.storage.signing import ALGORITHM_HEADER, SIGNATURE_HEADER, SessionKey
 from headrace.worker.storage.status_topic import KafkaStatusStore
 from tests.unit.worker.herder.test_standalone import FakeKafka, FakeOffsets, FakePlugins, FakeTasks
 from tests.unit.worker.storage.fake_topic import CONFIG, FakeLog

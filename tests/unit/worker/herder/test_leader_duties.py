@@ -6,10 +6,10 @@ from typing import Any, cast
 
 import pytest
 
-from headrace.worker import signing
 from headrace.worker.herder.leader_duties import LeaderDuties
-from headrace.worker.signing import SessionKey
+from headrace.worker.storage import signing
 from headrace.worker.storage.cluster_config import ClusterConfig
+from headrace.worker.storage.signing import SessionKey
 
 
 class Written(list[SessionKey]):

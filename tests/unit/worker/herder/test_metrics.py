@@ -17,7 +17,7 @@ from headrace.worker.errors import NotFound
 from headrace.worker.herder.flows import Flows
 from headrace.worker.herder.metrics import WorkerMetrics
 from headrace.worker.herder.process_metrics import ProcessMetrics
-from headrace.worker.measures import Rebalances, StartupCounter
+from headrace.worker.hosting.measures import RebalanceTimes, StartupCounter
 from headrace.worker.model import ConnectorInfo, ConnectorState, State, Status, TaskId
 from headrace.worker.tasks.metrics import TasksMetrics
 
@@ -73,7 +73,7 @@ def two() -> WorkerMetrics:
     running, failed = Status(State.RUNNING, HERE, "4.3.1"), Status(State.FAILED, HERE)
     elsewhere = Status(State.RUNNING, THERE)
     states = {"a": (running, [running, failed, elsewhere]), 'quo"te': (elsewhere, [elsewhere])}
-    made = worker(states, group=FakeGroup(), rebalances=Rebalances())
+    made = worker(states, group=FakeGroup(), rebalances=RebalanceTimes())
     made.tasks.begin(TaskId("a", 0), "sink").is_in(State.RUNNING)
     made.tasks.begin(TaskId("b", 0), "source").moved([PartitionResult(written=5, dropped=1)])
     return made
@@ -166,7 +166,7 @@ def test_starts_are_counted() -> None:
 
 def test_the_group_and_its_rebalances(two: WorkerMetrics) -> None:
     now = 100.0
-    rebalances = two.rebalances = Rebalances(lambda: now)
+    rebalances = two.rebalances = RebalanceTimes(lambda: now)
     assert sample(two, "kafka_connect_worker_rebalance_time_since_last_rebalance_ms") == math.inf
     rebalances.began()
     now += 2

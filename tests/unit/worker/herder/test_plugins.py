@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from headrace.config.worker.config import WorkerConfig
-from headrace.plugins.discovery import Plugins
+from headrace.plugins.interop.discovery import Plugins
 from headrace.worker.herder.plugins import worker_config
 from tests.made_jars import SOURCE, class_file, jar
 

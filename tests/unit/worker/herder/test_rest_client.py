@@ -19,7 +19,7 @@ from headrace.config.worker.rest_tls import workers_tls
 from headrace.worker.errors import ConnectError
 from headrace.worker.herder.rest_client import RestClient
 from headrace.worker.model import Signed
-from headrace.worker.signing import ALGORITHM_HEADER, SIGNATURE_HEADER, SessionKey, verify
+from headrace.worker.storage.signing import ALGORITHM_HEADER, SIGNATURE_HEADER, SessionKey, verify
 from tests.certificates import Authority, Issued
 
 

@@ -14,7 +14,6 @@ import pytest
 from headrace.config.settings import Setting, Settings, Type
 from headrace.config.variables import NO_VARIABLES
 from headrace.config.worker.settings import RESTART
-from headrace.worker import logs
 from headrace.worker.errors import AlreadyExists, BadRequest, Conflict, ConnectError, Forbidden, NotFound, TimedOut
 from headrace.worker.herder.services import HerderServices
 from headrace.worker.herder.standalone import StandaloneHerder
@@ -22,8 +21,9 @@ from headrace.worker.herder.topic_tracking import TopicTracking
 from headrace.worker.hosting import connectors as local_connectors
 from headrace.worker.hosting.definition import ConnectorDefinition
 from headrace.worker.hosting.herder_loop import HerderLoop
+from headrace.worker.hosting.measures import StartupCounter
 from headrace.worker.hosting.ports import Report
-from headrace.worker.measures import StartupCounter
+from headrace.worker.logging import logs
 from headrace.worker.model import Signed, State, TargetState, TaskId
 from headrace.worker.storage.statuses import MemoryStatusStore
 

@@ -13,8 +13,8 @@ from headrace.plugins.errors import RetriableError
 from headrace.worker.errors import Conflict, ConnectError
 from headrace.worker.herder.zombie_fencing import TaskAdmission, TaskAdmissions, ZombieFencing
 from headrace.worker.model import TargetState, TaskId
-from headrace.worker.signing import SessionKey
 from headrace.worker.storage.config_topic import ConfigTopic
+from headrace.worker.storage.signing import SessionKey
 from tests.unit.worker.storage.fake_topic import CONFIG, FakeLog
 
 

@@ -11,9 +11,9 @@ import pytest
 from headrace.plugins.errors import LoginRefused
 from headrace.worker.errors import ConnectError
 from headrace.worker.hosting.connector import WorkerConnector
-from headrace.worker.measures import StartupCounter
+from headrace.worker.hosting.measures import StartupCounter
+from headrace.worker.logging.redaction import Redaction
 from headrace.worker.model import State, TargetState
-from headrace.worker.redaction import Redaction
 
 SECONDS = 60
 

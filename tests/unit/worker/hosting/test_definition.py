@@ -14,12 +14,12 @@ from headrace.config.settings import Setting, Settings, Type
 from headrace.config.variables import NO_VARIABLES, UnresolvedError
 from headrace.config.worker.allowed_hosts import ALLOWED_HOSTS
 from headrace.config.worker.config import WorkerConfig
-from headrace.plugins import discovery
+from headrace.plugins.interop import discovery
 from headrace.worker.errors import BadRequest, ConnectError, NotFound
 from headrace.worker.herder.plugins import InstalledPlugins, worker_config
 from headrace.worker.hosting.definition import ConnectorDefinition, validated
+from headrace.worker.logging.redaction import WORKER, Redaction, hide_everywhere, running
 from headrace.worker.model import TargetState
-from headrace.worker.redaction import WORKER, Redaction, hide_everywhere, running
 
 SINK = "org.apache.kafka.connect.file.FileStreamSinkConnector"
 PROVIDER = "org.apache.kafka.common.config.provider.FileConfigProvider"

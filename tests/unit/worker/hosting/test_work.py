@@ -12,9 +12,9 @@ from headrace.config.variables import NO_VARIABLES
 from headrace.worker.hosting.connector import WorkerConnector
 from headrace.worker.hosting.connectors import LocalConnectors
 from headrace.worker.hosting.connectors_and_tasks import ConnectorsAndTasks
+from headrace.worker.hosting.measures import StartupCounter
 from headrace.worker.hosting.tasks import LocalTasks
 from headrace.worker.hosting.work import LocalWork
-from headrace.worker.measures import StartupCounter
 from headrace.worker.model import State
 from headrace.worker.storage.cluster_config import ClusterConfig
 from headrace.worker.storage.statuses import MemoryStatusStore

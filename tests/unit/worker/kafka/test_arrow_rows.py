@@ -8,7 +8,7 @@ import pyarrow as pa
 from confluent_kafka import TIMESTAMP_CREATE_TIME, TIMESTAMP_LOG_APPEND_TIME, TIMESTAMP_NOT_AVAILABLE, Message
 from pyspark.sql.pandas.types import to_arrow_schema
 
-from headrace.plugins.conversion.kafka_rows import KAFKA_ROW, to_arrow
+from headrace.plugins.interop.conversion.kafka_rows import KAFKA_ROW, to_arrow
 
 
 def message(**fields: Any) -> Message:

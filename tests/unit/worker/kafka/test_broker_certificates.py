@@ -11,10 +11,10 @@ from confluent_kafka.admin import AdminClient
 
 from headrace.config.kafka.client_config import ClientConfig
 from headrace.config.kafka.client_failures import ClientFailures
-from headrace.connectors.mirror.copy.fetching import FetchLimits, Lane
+from headrace.connectors.mirror.copy.fetching import FetchLimits, PartitionFetch
 from headrace.connectors.mirror.copy.link import Link
 from headrace.plugins.errors import RetriableError
-from headrace.plugins.kafka.certificates import stores_of
+from headrace.plugins.interop.kafka.certificates import stores_of
 from headrace.plugins.offsets import TopicPartition
 from headrace.plugins.stopping import StopToken
 from headrace.worker.kafka.errors import refused
@@ -36,7 +36,7 @@ def copying(client: ClientConfig) -> str:
     link = Link(client, "source (A)", "target (B)", FetchLimits())
     try:
         with pytest.raises(RetriableError) as caught:
-            link.poll({PARTITION: Lane(PARTITION, 0)}, 5, StopToken())
+            link.poll({PARTITION: PartitionFetch(PARTITION, 0)}, 5, StopToken())
     finally:
         link.close()
     return str(caught.value)

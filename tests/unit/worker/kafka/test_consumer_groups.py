@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from confluent_kafka import KafkaError, KafkaException
 
-from headrace.plugins.kafka.group_offsets import GroupOffset
+from headrace.plugins.interop.kafka.group_offsets import GroupOffset
 from headrace.plugins.offsets import TopicPartition
 from headrace.worker.errors import ConnectError
 from headrace.worker.kafka import consumer_groups

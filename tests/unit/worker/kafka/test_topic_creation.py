@@ -13,7 +13,7 @@ from headrace.config.kafka.client_failures import ClientFailures
 from headrace.config.worker.internal_topics import InternalTopics
 from headrace.plugins.contracts import LoginRefused, RetriableError
 from headrace.plugins.errors import StoppedError
-from headrace.plugins.kafka.admin_clients import KeptClient
+from headrace.plugins.interop.kafka.admin_clients import KeptClient
 from headrace.plugins.stopping import StopToken
 from headrace.worker.kafka import topic_creation
 from headrace.worker.kafka.source_topics import SourceTopics

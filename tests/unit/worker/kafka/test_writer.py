@@ -15,7 +15,7 @@ from headrace.config.kafka.client_failures import ClientFailures
 from headrace.plugins.contracts import PartitionResult, RetriableError, Stop
 from headrace.plugins.errors import LoginRefused, StoppedError
 from headrace.plugins.stopping import StopToken
-from headrace.worker.kafka import patience
+from headrace.worker.kafka import delivery_wait
 from headrace.worker.kafka import writer as produce
 from headrace.worker.kafka.librdkafka import ROWS
 from headrace.worker.kafka.writer import KafkaWriter, ProduceError, TopicMissing, discard_producer, kept_producer
@@ -312,7 +312,7 @@ class SetAfter(StopToken):
 
 
 def test_who_is_asked_to_stop_does_not_wait_for_the_broker(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(patience, "STOP_S", 0.0)
+    monkeypatch.setattr(delivery_wait, "STOP_S", 0.0)
     client = Client(stuck=True)
     stop = SetAfter(2)
     writer = KafkaWriter(client, tolerate=False, exact=True, stop=stop)  # type: ignore[arg-type]
@@ -351,7 +351,7 @@ def test_what_arrives_soon_after_the_stop_counts() -> None:
 
 
 def test_who_is_asked_to_stop_does_not_wait_for_room(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(patience, "STOP_S", 0.0)
+    monkeypatch.setattr(delivery_wait, "STOP_S", 0.0)
     client = Client(stuck=True, room=1)
     writer = KafkaWriter(client, tolerate=False, exact=True, stop=SetAfter(1))  # type: ignore[arg-type]
     with pytest.raises(StoppedError):

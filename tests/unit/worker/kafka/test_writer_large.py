@@ -8,7 +8,7 @@ from confluent_kafka import KafkaError
 from headrace.plugins.contracts import PartitionResult, Stop
 from headrace.plugins.errors import StoppedError
 from headrace.plugins.stopping import StopToken
-from headrace.worker.kafka import patience
+from headrace.worker.kafka import delivery_wait
 from headrace.worker.kafka.writer import OVERHEAD_BYTES, KafkaWriter
 from tests.unit.worker.kafka.test_writer import BAD, Client, SetAfter, at, row, rows
 
@@ -91,7 +91,7 @@ def test_dropped_and_bad_ones_are_not_sent() -> None:
 
 
 def test_who_is_asked_to_stop_does_not_wait_for_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(patience, "STOP_S", 0.0)
+    monkeypatch.setattr(delivery_wait, "STOP_S", 0.0)
     client = Client(stuck=True)
     with pytest.raises(StoppedError):
         writer(client, stop=SetAfter(0)).write(rows(row(1), row(2, value=LARGE)))

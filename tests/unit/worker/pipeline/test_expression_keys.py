@@ -12,8 +12,8 @@ from headrace.converters.avro.converter import AvroConverter
 from headrace.converters.json.converter import JsonConverter
 from headrace.converters.numbers import BooleanConverter, DoubleConverter, LongConverter
 from headrace.plugins.contracts import Converter
-from headrace.plugins.conversion.decode import ConverterBinding, Hopeless
-from headrace.plugins.discovery import Plugins
+from headrace.plugins.interop.conversion.decode import ConverterBinding, Hopeless
+from headrace.plugins.interop.discovery import Plugins
 from headrace.plugins.schema import STRING
 from headrace.worker.pipeline.expression_keys import key_of, key_of_function, key_of_side, together
 

@@ -8,14 +8,14 @@ from typing import Any
 import pytest
 
 from headrace.plugins.contracts import Place, Plan
-from headrace.worker.engine.admission import Admission
 from headrace.worker.engine.programs import Engine
+from headrace.worker.engine.quota import Quota
 from headrace.worker.pipeline.placement import JOB_ROWS, SourcePlacement
 
 
 def engine(is_local: bool = False, takes_jobs: bool = True) -> Engine:
     pool: Any = SimpleNamespace(spark=SimpleNamespace(is_local=is_local, takes_jobs=takes_jobs))
-    return Engine(pool, Admission(1), Admission(1))
+    return Engine(pool, Quota(1), Quota(1))
 
 
 @pytest.mark.parametrize(

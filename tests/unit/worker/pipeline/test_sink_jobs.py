@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from headrace.plugins.contracts import PartitionResult, Place, RetriableError, Stop, TopicPartition
-from headrace.worker.logs import ConnectFormatter, connector_context
+from headrace.worker.logging.logs import ConnectFormatter, connector_context
 from headrace.worker.outcome import Outcome
 from headrace.worker.pipeline.background_job import Ranges
 from headrace.worker.pipeline.job import JobCancelled

@@ -27,9 +27,9 @@ from headrace.plugins.contracts import (
     TopicEncoding,
     TransactionEnd,
 )
-from headrace.plugins.conversion.decode import ConverterBinding
-from headrace.plugins.conversion.encode import UNKNOWN_TOPIC
 from headrace.plugins.errors import StoppedError
+from headrace.plugins.interop.conversion.decode import ConverterBinding
+from headrace.plugins.interop.conversion.encode import UNKNOWN_TOPIC
 from headrace.worker.kafka.writer import TopicMissing
 from headrace.worker.outcome import Outcome
 from headrace.worker.pipeline import encoding, shape_programs, source_producer

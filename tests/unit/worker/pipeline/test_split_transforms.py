@@ -9,7 +9,7 @@ import pytest
 
 from headrace.config.connector.error_handling import ErrorHandling
 from headrace.config.problems import ConfigError
-from headrace.plugins.discovery import Plugins
+from headrace.plugins.interop.discovery import Plugins
 from headrace.worker.pipeline.split_transforms import SplitTransforms
 from tests import made_jars
 

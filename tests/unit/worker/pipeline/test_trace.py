@@ -7,7 +7,7 @@ import logging
 import pyarrow as pa
 import pytest
 
-from headrace.worker.logs import LEVELS
+from headrace.worker.logging.logs import LEVELS
 from headrace.worker.pipeline.trace import trace_records
 
 ROWS = pa.RecordBatch.from_pylist(

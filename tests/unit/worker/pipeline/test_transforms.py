@@ -6,7 +6,7 @@ from collections.abc import Hashable
 from dataclasses import replace
 from typing import Any
 
-from headrace.plugins.discovery import Plugins
+from headrace.plugins.interop.discovery import Plugins
 from headrace.worker.pipeline.transforms import Transforms
 
 HOIST = "org.apache.kafka.connect.transforms.HoistField$Value"

@@ -15,7 +15,7 @@ import pytest
 
 from headrace.config.worker.config import WorkerConfig
 from headrace.config.worker.listeners import Listener
-from headrace.plugins.discovery import Plugins
+from headrace.plugins.interop.discovery import Plugins
 from headrace.plugins.stopping import StopToken
 from headrace.worker.errors import NotFound
 from headrace.worker.herder.api import Herder

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from headrace.worker.storage.cluster_config import ClusterConfig, Event
-from headrace.worker.storage.compacted_topic import Record
+from headrace.worker.storage.compacted_topic import TopicRecord
 
 Pair = tuple[str, Any]
 
@@ -33,10 +33,10 @@ def target(name: str, state: str) -> Pair:
     return f"target-state-{name}", {"state": "PAUSED" if state == "STOPPED" else state, "state.v2": state}
 
 
-def record(pair: Pair, offset: int) -> Record:
+def record(pair: Pair, offset: int) -> TopicRecord:
     key, value = pair
     encoded = None if value is None else value if isinstance(value, bytes) else json.dumps(value).encode()
-    return Record(key.encode(), encoded, 0, offset)
+    return TopicRecord(key.encode(), encoded, 0, offset)
 
 
 def fold_at(log: Iterable[tuple[int, Pair]]) -> tuple[ClusterConfig, list[Event]]:

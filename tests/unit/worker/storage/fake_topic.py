@@ -8,7 +8,7 @@ from concurrent.futures import Future
 
 from headrace.config.worker.config import WorkerConfig
 from headrace.plugins.errors import RetriableError
-from headrace.worker.storage.compacted_topic import Record, TopicSettings
+from headrace.worker.storage.compacted_topic import TopicRecord, TopicSettings
 
 CONFIG = WorkerConfig.distributed(
     {
@@ -30,14 +30,14 @@ class FakeLog:
     def __init__(self) -> None:
         self.lock = threading.RLock()
         """Held while records are added and read: each is read once, and those of one write together."""
-        self.records: list[Record] = []
+        self.records: list[TopicRecord] = []
         self.topics: list[FakeTopic] = []
         self.errors: list[Exception] = []
         """What the next sends fail with, one each."""
         self.held: list[tuple[bytes, bytes | None, Future[None]]] | None = None
         """While it is a list, what is sent waits there."""
 
-    def open(self, _settings: TopicSettings, on_record: Callable[[Record], None]) -> FakeTopic:
+    def open(self, _settings: TopicSettings, on_record: Callable[[TopicRecord], None]) -> FakeTopic:
         """As the constructor of `CompactedTopic`."""
         self.topics.append(FakeTopic(self, on_record))
         return self.topics[-1]
@@ -46,7 +46,7 @@ class FakeLog:
         """Some other worker's record."""
         made = [None if text is None else text if isinstance(text, bytes) else text.encode() for text in (key, value)]
         with self.lock:
-            self.records.append(Record(made[0], made[1], 0, len(self.records)))
+            self.records.append(TopicRecord(made[0], made[1], 0, len(self.records)))
             for topic in self.topics:
                 topic.follow()
 
@@ -65,7 +65,7 @@ class FakeLog:
 class FakeTopic:
     """One worker's view; what it has sent is read at once, unless it lags."""
 
-    def __init__(self, log: FakeLog, on_record: Callable[[Record], None]) -> None:
+    def __init__(self, log: FakeLog, on_record: Callable[[TopicRecord], None]) -> None:
         self.log = log
         self.on_record = on_record
         self.read = 0

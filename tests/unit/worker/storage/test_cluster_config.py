@@ -15,7 +15,7 @@ from headrace.worker.storage.cluster_config import (
     TargetChanged,
     TasksChanged,
 )
-from headrace.worker.storage.compacted_topic import Record
+from headrace.worker.storage.compacted_topic import TopicRecord
 from tests.unit.worker.storage.config_records import Pair, commit, connector, fold, fold_at, record, target, task, tasks
 
 C0, C1 = TaskId("c", 0), TaskId("c", 1)
@@ -182,8 +182,8 @@ def test_what_makes_no_sense_counts_and_changes_nothing(pair: Pair, caplog: pyte
 
 def test_what_is_no_json_does_not_count() -> None:
     before, _ = fold(connector("c"))
-    assert before.fold(Record(b"connector-c", b"\xff{", 0, 7)) == (before, None)
-    assert before.fold(Record(None, b"{}", 0, 7))[0].offset == 8
+    assert before.fold(TopicRecord(b"connector-c", b"\xff{", 0, 7)) == (before, None)
+    assert before.fold(TopicRecord(None, b"{}", 0, 7))[0].offset == 8
 
 
 def test_offsets_are_those_of_records_not_their_number() -> None:

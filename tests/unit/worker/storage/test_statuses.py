@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from headrace.worker.logging.redaction import Redaction, trace_of
 from headrace.worker.model import State, Status, TaskId
-from headrace.worker.redaction import Redaction, trace_of
 from headrace.worker.storage.statuses import MemoryStatusStore
 
 RUNNING = Status(State.RUNNING, "a:1", generation=2)

@@ -40,7 +40,7 @@ def host(**given: Any) -> TaskHost:
         "report": lambda *_: None,
         "metrics": Anything(),
         "topic_used": lambda *_: None,
-        "may_move": lambda: True,
+        "membership_ok": lambda: True,
         "interrupts": Interrupts(str(TASK)),
         "retry_budget": RetryBudget(0, 0),
     }

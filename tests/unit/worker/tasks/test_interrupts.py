@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 import pytest
 
-from headrace.worker.logs import ConnectFormatter, connector_context
+from headrace.worker.logging.logs import ConnectFormatter, connector_context
 from headrace.worker.tasks.interrupts import Interrupts
 
 SECONDS = 60

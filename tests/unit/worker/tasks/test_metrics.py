@@ -7,7 +7,7 @@ import math
 import pytest
 
 from headrace.plugins.contracts import PartitionResult, RetriableError, Stop
-from headrace.plugins.windows import Window
+from headrace.plugins.samples import Window
 from headrace.worker.deadletters.failed_records import FailureReport
 from headrace.worker.model import State, TaskId
 from headrace.worker.tasks.metrics import ATTRIBUTES, TaskMetrics, TasksMetrics

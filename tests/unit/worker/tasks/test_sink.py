@@ -191,8 +191,8 @@ class Rig:
         metrics: Any = SimpleNamespace(
             attempt=lambda: memory, moved=self.moved, stands=lambda *_: None, is_in=lambda _: None
         )
-        self.may_move = True
-        self.host = host(metrics=metrics, may_move=lambda: self.moves())
+        self.membership_ok = True
+        self.host = host(metrics=metrics, membership_ok=lambda: self.moves())
         self.plugin: Any = (HoldingPlugin if holds else Plugin)()
         self.looks = 0
         builder: Any = SimpleNamespace(
@@ -247,7 +247,7 @@ class Rig:
 
     def moves(self) -> bool:
         """True if the task may move."""
-        return self.may_move
+        return self.membership_ok
 
     def look(self) -> None:
         """Count a look for the topics of failed records."""
@@ -464,7 +464,7 @@ def test_a_job_runs_on_though_the_next_one_cannot_be_planned(behind: Rig, monkey
 
 
 def test_a_worker_that_may_not_move_begins_no_job(behind: Rig) -> None:
-    behind.may_move = False
+    behind.membership_ok = False
     behind.work()
     assert behind.pipeline.jobs == []
 
@@ -583,7 +583,7 @@ def test_a_sink_goes_where_it_wishes_in_the_partitions_that_it_has(monkeypatch: 
     gone = TopicPartition("gone", 0)
     rig.plugin.requests = lambda: SinkRequests({P0: 4, gone: 1}, True, {P1: 5.0, gone: 5.0})
     rig.consumer.steps = [rig.host.stop.set]
-    rig.may_move = False
+    rig.membership_ok = False
     rig.task.loop()
     assert rig.next(P0, P1, gone) == [4, 9, None]
     assert (rig.consumer.sought, rig.consumer.rests, len(commits)) == (1, [P1], 1)
@@ -632,7 +632,7 @@ def test_a_task_that_another_worker_runs_now_ends_without_an_error(
     monkeypatch: pytest.MonkeyPatch, wait_s: float
 ) -> None:
     rig = fenced_rig(monkeypatch, wait_s)
-    rig.may_move = False
+    rig.membership_ok = False
     ending = threading.Thread(target=rig.task.loop)
     ending.start()
     assert ending.is_alive()
@@ -756,7 +756,7 @@ def test_the_shared_thread_lets_go_of_a_task_that_is_asked_to(
 
     def poll(_wait_s: float) -> tuple[None, bool]:
         polled.append(threading.current_thread().name)
-        getattr(busy.task, what, lambda: setattr(busy, "may_move", False))()
+        getattr(busy.task, what, lambda: setattr(busy, "membership_ok", False))()
         return None, False
 
     monkeypatch.setattr(busy.task, "poll", poll)

@@ -9,8 +9,8 @@ import pytest
 
 from headrace.plugins.backoff import Backoff
 from headrace.plugins.stopping import StopToken
+from headrace.worker.logging.redaction import Redaction
 from headrace.worker.model import AutoRestart, State, TaskId
-from headrace.worker.redaction import Redaction
 from headrace.worker.tasks import task as module
 from headrace.worker.tasks.task import Task
 

@@ -8,16 +8,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headrace.connectors.hdfs.formats.compatibility import Change, can_project, decide
-from headrace.plugins.avro.tree import ENUM, FIELD_DOC, RECORD_DOC, UNION
+from headrace.connectors.hdfs.formats.compatibility import SchemaAction, can_project, decide
 from headrace.plugins.errors import DataError
+from headrace.plugins.interop.avro.tree import ENUM, FIELD_DOC, RECORD_DOC, UNION
 from headrace.plugins.schema import DATE, DECIMAL, STRING, TIMESTAMP, Field, Schema, SchemaType
 from tests.unit.connectors.hdfs.formats.schemas import evolved, record, schemas, structs
 
 T = SchemaType
 INT = Schema(T.INT32)
 LONG = Schema(T.INT64)
-SAME, PROJECT, ROTATE = Change.SAME, Change.PROJECT, Change.ROTATE
+SAME, PROJECT, ROTATE = SchemaAction.SAME, SchemaAction.PROJECT, SchemaAction.ROTATE
 
 
 def enum(*symbols: str) -> Schema:
@@ -52,7 +52,7 @@ NEW = record(2, a=INT, b=Schema(T.STRING, optional=True))
         ("FULL", replace(OLD, version=None), replace(OLD, version=None), SAME),
     ],
 )
-def test_the_modes(mode: str, current: Schema | None, new: Schema | None, change: Change) -> None:
+def test_the_modes(mode: str, current: Schema | None, new: Schema | None, change: SchemaAction) -> None:
     assert decide(current, new, mode) is change
 
 

@@ -14,7 +14,7 @@ from headrace.connectors.hdfs.formats.avro import AvroFormat
 from headrace.connectors.hdfs.formats.avro_schema import file_schema
 from headrace.connectors.hdfs.formats.format import arrow_type
 from headrace.connectors.hdfs.formats.parquet import ParquetFormat
-from headrace.plugins.avro.tree import AvroOptions
+from headrace.plugins.interop.avro.tree import AvroOptions
 from headrace.plugins.schema import DATE, TIMESTAMP, Schema, SchemaType, logical
 from tests.spark.avro_values import EPOCH, Generator, T, datum, dt, in_order, spelled, without_logical_types
 from tests.unit.connectors.hdfs.formats.schemas import evolved, structs

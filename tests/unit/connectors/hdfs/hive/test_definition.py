@@ -17,7 +17,7 @@ from headrace.connectors.hdfs.hive.definition import (
     hive_type,
     why_no_table,
 )
-from headrace.connectors.hdfs.hive.partition_names import values_of
+from headrace.connectors.hdfs.hive.tables import values_of
 from headrace.connectors.hdfs.hive_settings import HiveSettings
 from headrace.plugins.schema import DATE, DECIMAL, TIME, TIMESTAMP, Field, Schema, SchemaType
 

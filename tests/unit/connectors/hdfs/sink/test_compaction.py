@@ -17,10 +17,10 @@ from headrace.connectors.hdfs.compact_settings import CompactSettings
 from headrace.connectors.hdfs.errors import StoreError
 from headrace.connectors.hdfs.formats.lines import TextFormat
 from headrace.connectors.hdfs.sink import compaction
+from headrace.connectors.hdfs.sink.commit_marker import CommitMarker
 from headrace.connectors.hdfs.sink.compaction import Compaction
 from headrace.connectors.hdfs.sink.spec import FileSpec
 from headrace.connectors.hdfs.sink.task import FileSinkTask
-from headrace.connectors.hdfs.sink.token import Token
 from headrace.connectors.hdfs.stores.local import LocalStore
 from headrace.connectors.hdfs.stores.settings import StoreSettings
 from headrace.plugins.backoff import Backoff
@@ -308,15 +308,16 @@ def test_a_partition_that_goes_is_let_alone(start: Callable[..., Sink], caplog: 
     sink = start()
     sink.write(3)
     sink.wait("0-9", "10-19", "20-29")
-    token = sink.task._tokens[P0]
+    marker = sink.task._markers[P0]
     found = [
-        compaction.Found(10 * n, 10 * n + 9, one.path, one.size) for n, one in enumerate(sink.store.entries(FOLDER))
+        compaction.CommittedFile(10 * n, 10 * n + 9, one.path, one.size)
+        for n, one in enumerate(sink.store.entries(FOLDER))
     ]
     sink.task.close([P0])
-    Token(sink.store, P0, "other", sink.task._spec.names).take(None)
+    CommitMarker(sink.store, P0, "other", sink.task._spec.names).take(None)
     assert sink.task._compaction is not None
     with pytest.raises(RetriableError, match="Another task"):
-        sink.task._compaction._merge(compaction._Place(P0, FOLDER), token, token.finish()[0], found)
+        sink.task._compaction._merge(compaction._Place(P0, FOLDER), marker, marker.finish()[0], found)
     assert len(sink.names()) == 3
     assert not caplog.records
 
@@ -329,7 +330,7 @@ def test_owners_that_are_killed_at_random_leave_each_record_in_one_file(start: C
     for number in range(150):
         store = Killed(StoreSettings(sink.store.url), random_.randrange(40))
         mine: FileSpec = replace(spec, store=store)
-        owner = Token(store, P0, f"o{number}", mine.names)
+        owner = CommitMarker(store, P0, f"o{number}", mine.names)
         beside = Compaction(mine, settings)
         try:
             at = owner.take(None) or 0
@@ -344,7 +345,7 @@ def test_owners_that_are_killed_at_random_leave_each_record_in_one_file(start: C
                 merges += beside._replaced > 0
         except RetriableError:
             continue
-    last = Token(sink.store, P0, "last", spec.names).take(None) or 0
+    last = CommitMarker(sink.store, P0, "last", spec.names).take(None) or 0
     assert merges > 10
     assert sorted(sink.values("topics/t/partition=0") + sink.values("topics/t/partition=1")) == list(range(last))
     assert len(sink.store.entries("topics/+tmp/t/0")) == 1

@@ -8,18 +8,18 @@ from pathlib import Path
 import pytest
 
 from headrace.connectors.hdfs.errors import StoreError
+from headrace.connectors.hdfs.sink.commit_marker import CommitMarker
 from headrace.connectors.hdfs.sink.replacement import stage
-from headrace.connectors.hdfs.sink.token import Token
 from headrace.connectors.hdfs.stores.local import LocalStore
 from headrace.connectors.hdfs.stores.settings import StoreSettings
 from headrace.plugins.errors import RetriableError
-from tests.unit.connectors.hdfs.sink.test_token import FOLDER, Unanswered, committed, staged, token
+from tests.unit.connectors.hdfs.sink.test_commit_marker import FOLDER, Unanswered, committed, marker, staged
 
 OLD = [f"topics/orders/x=1/orders+3+{first:010d}+{first + 9:010d}.avro" for first in (0, 10, 20)]
 OTHER = "topics/orders/x=2/orders+3+0000000005+0000000025.avro"
 MERGED = "topics/orders/x=1/orders+3+0000000000+0000000029.avro"
 STEPS = 10
-"""Of `replace_as`: two uploads, the token, the file, three deletions, the token again, the empty attempt."""
+"""Of `replace_as`: two uploads, the marker, the file, three deletions, the marker again, the empty attempt."""
 
 
 class Killed(LocalStore):
@@ -49,16 +49,16 @@ class Killed(LocalStore):
 
 @pytest.fixture
 def store(tmp_path: Path) -> LocalStore:
-    """With three small files of a partition in one directory, one in another, and its token."""
+    """With three small files of a partition in one directory, one in another, and its marker."""
     made = LocalStore(StoreSettings(f"file://{tmp_path}/store"))
-    owner = token(made, "writer")
+    owner = marker(made, "writer")
     owner.take("id")
     paths = [path.removeprefix("topics/orders/") for path in (*OLD, OTHER)]
     owner.commit(30, "rows", staged(made, tmp_path, "rows", *paths))
     return made
 
 
-def replace_as(owner: Token, tmp_path: Path, attempt: str = "merge", since: int | None = None) -> None:
+def replace_as(owner: CommitMarker, tmp_path: Path, attempt: str = "merge", since: int | None = None) -> None:
     local = tmp_path / "merged"
     local.write_bytes(b"merged")
     stage(owner.store, owner.staging(attempt), str(local), MERGED, OLD)
@@ -66,7 +66,7 @@ def replace_as(owner: Token, tmp_path: Path, attempt: str = "merge", since: int 
 
 
 def test_a_merged_file_takes_the_place_of_others(store: LocalStore, tmp_path: Path) -> None:
-    owner = token(store, "owner")
+    owner = marker(store, "owner")
     owner.take("id")
     replace_as(owner, tmp_path)
     assert committed(store) == [MERGED, OTHER]
@@ -79,14 +79,14 @@ def test_a_merged_file_takes_the_place_of_others(store: LocalStore, tmp_path: Pa
 def test_wherever_it_is_killed_each_row_is_in_a_file_and_then_in_one(
     store: LocalStore, tmp_path: Path, steps: int
 ) -> None:
-    killed = token(Killed(StoreSettings(store.url), 1 + steps), "killed")
+    killed = marker(Killed(StoreSettings(store.url), 1 + steps), "killed")
     killed.take("id")
     with suppress(RetriableError):
         replace_as(killed, tmp_path)
     between = set(committed(store))
     assert MERGED in between or between >= set(OLD), "briefly twice, but never missing"
-    assert max(Token._ends(killed)) == 29, "also without a token the start position is right"
-    found = token(store, "next").take("id")
+    assert max(CommitMarker._ends(killed)) == 29, "also without a token the start position is right"
+    found = marker(store, "next").take("id")
     assert found == 30
     assert committed(store) in ([*OLD, OTHER], [MERGED, OTHER])
     assert (committed(store) == [MERGED, OTHER]) == (steps >= 3), "the token's rename is the commit"
@@ -96,7 +96,7 @@ def test_wherever_it_is_killed_each_row_is_in_a_file_and_then_in_one(
 @pytest.mark.parametrize("steps", range(3, STEPS))
 def test_the_next_commit_of_rows_ends_what_has_begun(store: LocalStore, tmp_path: Path, steps: int) -> None:
     failing = Killed(StoreSettings(store.url), 1 + steps)
-    owner = token(failing, "owner")
+    owner = marker(failing, "owner")
     owner.take("id")
     with suppress(RetriableError):
         replace_as(owner, tmp_path)
@@ -109,7 +109,7 @@ def test_the_next_commit_of_rows_ends_what_has_begun(store: LocalStore, tmp_path
 @pytest.mark.parametrize("step", ["commit+", "x=1", "at+"])
 def test_an_answer_that_is_lost_is_looked_up(store: LocalStore, tmp_path: Path, step: str) -> None:
     unanswered = Unanswered(StoreSettings(store.url))
-    owner = token(unanswered, "owner")
+    owner = marker(unanswered, "owner")
     owner.take("id")
     unanswered.loses = step
     with pytest.raises(RetriableError, match="no answer"):
@@ -120,8 +120,8 @@ def test_an_answer_that_is_lost_is_looked_up(store: LocalStore, tmp_path: Path, 
 
 
 def test_an_attempt_that_the_store_never_saw_is_deleted_by_the_next(store: LocalStore, tmp_path: Path) -> None:
-    failing = Killed(StoreSettings(store.url), 3)  # up to the rename of the token
-    owner = token(failing, "owner")
+    failing = Killed(StoreSettings(store.url), 3)  # up to the rename of the marker
+    owner = marker(failing, "owner")
     owner.take("id")
     with pytest.raises(RetriableError, match="killed"):
         replace_as(owner, tmp_path)
@@ -133,7 +133,7 @@ def test_an_attempt_that_the_store_never_saw_is_deleted_by_the_next(store: Local
 
 
 def test_a_zombie_replaces_nothing(store: LocalStore, tmp_path: Path) -> None:
-    zombie, owner = token(store, "zombie"), token(store, "owner")
+    zombie, owner = marker(store, "zombie"), marker(store, "owner")
     zombie.take("id")
     owner.take("id")
     with pytest.raises(RetriableError, match="Another task"):
@@ -147,7 +147,7 @@ def test_a_zombie_replaces_nothing(store: LocalStore, tmp_path: Path) -> None:
 def test_an_owner_that_has_taken_its_token_back_replaces_nothing_that_it_listed_before(
     store: LocalStore, tmp_path: Path
 ) -> None:
-    zombie, owner = token(store, "zombie"), token(store, "owner")
+    zombie, owner = marker(store, "zombie"), marker(store, "owner")
     owner.take("id")
     since, _ = owner.finish()
     zombie.take("id")
@@ -163,11 +163,11 @@ def test_an_owner_that_has_taken_its_token_back_replaces_nothing_that_it_listed_
 
 def test_a_zombie_that_wakes_up_within_a_swap_deletes_no_file_written_since(store: LocalStore, tmp_path: Path) -> None:
     asleep = Killed(StoreSettings(store.url), 5)  # it was about to delete
-    zombie = token(asleep, "zombie")
+    zombie = marker(asleep, "zombie")
     zombie.take("id")
     with pytest.raises(RetriableError, match="killed"):
         replace_as(zombie, tmp_path)
-    owner = token(store, "owner")
+    owner = marker(store, "owner")
     owner.take("id")
     store.delete(MERGED)  # an operator moves it away and has the records written again
     owner.move(0)
@@ -180,19 +180,19 @@ def test_a_zombie_that_wakes_up_within_a_swap_deletes_no_file_written_since(stor
 
 def test_rows_are_never_deleted_without_the_file_that_holds_them(store: LocalStore, tmp_path: Path) -> None:
     failing = Killed(StoreSettings(store.url), 5)
-    owner = token(failing, "owner")
+    owner = marker(failing, "owner")
     owner.take("id")
     with pytest.raises(RetriableError, match="killed"):
         replace_as(owner, tmp_path)
     store.delete(MERGED)
-    assert token(store, "next").take("id") == 30
+    assert marker(store, "next").take("id") == 30
     assert committed(store) == [*OLD, OTHER]
 
 
 def test_a_file_that_cannot_be_deleted_stops_the_rows_before_they_are_twice_for_good(
     store: LocalStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    owner = token(store, "owner")
+    owner = marker(store, "owner")
     owner.take("id")
 
     def refuse(path: str) -> None:

@@ -7,21 +7,21 @@ import random
 import pytest
 
 from headrace.connectors.hdfs.compact_settings import CompactSettings
-from headrace.connectors.hdfs.sink.small_files import Found, by_layout, mergeable, newest, runs
+from headrace.connectors.hdfs.sink.small_files import CommittedFile, by_layout, mergeable, newest, runs
 
 TEN = CompactSettings(10, 1_000)
 
 
-def files(*sizes: int) -> list[Found]:
+def files(*sizes: int) -> list[CommittedFile]:
     """Files of ten offsets each."""
-    return [Found(10 * n, 10 * n + 9, f"{n}", size) for n, size in enumerate(sizes)]
+    return [CommittedFile(10 * n, 10 * n + 9, f"{n}", size) for n, size in enumerate(sizes)]
 
 
-def small(one: Found) -> bool:
+def small(one: CommittedFile) -> bool:
     return one.size < TEN.size_bytes
 
 
-def paths(some: list[Found] | None) -> str:
+def paths(some: list[CommittedFile] | None) -> str:
     return "".join(one.path for one in some or ())
 
 
@@ -49,13 +49,13 @@ def test_files_that_are_worth_it(sizes: list[int], merged: str) -> None:
 @pytest.mark.parametrize("spread", [1, 5])
 def test_a_trickle_becomes_few_large_files(spread: int) -> None:
     random_ = random.Random(1)
-    there, written, came = list[Found](), 0, 0
+    there, written, came = list[CommittedFile](), 0, 0
     for number in range(5_000):
         size = random_.randint(1, spread)
         came += size
-        there.append(Found(number, number, "", size))
+        there.append(CommittedFile(number, number, "", size))
         while (group := mergeable(runs(there, small)[-1], TEN)) is not None:
-            made = Found(group[0].first, group[-1].last, "", sum(one.size for one in group))
+            made = CommittedFile(group[0].first, group[-1].last, "", sum(one.size for one in group))
             assert made.size < 2 * TEN.size_bytes
             there = sorted([one for one in there if one not in group] + [made])
             written += made.size
@@ -67,12 +67,12 @@ def test_a_trickle_becomes_few_large_files(spread: int) -> None:
 
 
 def test_what_has_to_stay_parts_a_run() -> None:
-    large, after = Found(20, 29, "L", 5_000), Found(30, 39, "3", 1)
+    large, after = CommittedFile(20, 29, "L", 5_000), CommittedFile(30, 39, "3", 1)
     assert [paths(run) for run in runs([*files(1, 1), large, after], small)] == ["01", "3"]
 
 
 def test_files_of_the_same_offsets_stay() -> None:
-    some = [*files(1, 1, 1, 1), Found(10, 25, "again", 1)]
+    some = [*files(1, 1, 1, 1), CommittedFile(10, 25, "again", 1)]
     assert [paths(run) for run in runs(some, small)] == ["01", "", "3"]
 
 

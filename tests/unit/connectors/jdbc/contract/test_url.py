@@ -7,7 +7,7 @@ import pickle
 import pytest
 
 from headrace.config.settings import Password
-from headrace.connectors.jdbc.contract.url import Access, Host, JdbcUrl
+from headrace.connectors.jdbc.contract.url import DatabaseAccess, JdbcUrl, ServerAddress
 
 SECRET = "geheim"
 
@@ -15,22 +15,46 @@ SECRET = "geheim"
 @pytest.mark.parametrize(
     ("text", "subprotocol", "hosts", "database", "parameters"),
     [
-        ("jdbc:postgresql://db:5433/shop", "postgresql", [Host("db", 5433)], "shop", {}),
-        ("jdbc:postgresql://a,b:6000/shop?sslmode=require", "postgresql", [Host("a"), Host("b", 6000)], "shop", None),
-        ("jdbc:postgresql://[::1]:5432/a%2Fb%20c", "postgresql", [Host("::1", 5432)], "a/b c", {}),
-        ("jdbc:postgresql:shop", "postgresql", [Host("localhost")], "shop", {}),
-        ("jdbc:postgresql:/", "postgresql", [Host("localhost")], None, {}),
-        ("jdbc:postgresql://db/?options=-c%20a=b+c", "postgresql", [Host("db")], None, {"options": "-c a=b c"}),
-        ("JDBC:MySQL://db/shop?useSSL=false&x", "mysql", [Host("db")], "shop", {"useSSL": "false", "x": ""}),
-        ("jdbc:mariadb:sequential://a:1,b:2/shop", "mariadb", [Host("a", 1), Host("b", 2)], "shop", {}),
-        ("jdbc:mysql://db/shop?s%73lMode=trust", "mysql", [Host("db")], "shop", {"sslMode": "trust"}),
-        ("jdbc:sqlserver://db:1433;databaseName=shop;encrypt=true", "sqlserver", [Host("db", 1433)], "shop", None),
-        ("jdbc:sqlserver://db\\SQL_1:99;databaseName=x", "sqlserver", [Host("db\\SQL_1", 99)], "x", {}),
+        ("jdbc:postgresql://db:5433/shop", "postgresql", [ServerAddress("db", 5433)], "shop", {}),
+        (
+            "jdbc:postgresql://a,b:6000/shop?sslmode=require",
+            "postgresql",
+            [ServerAddress("a"), ServerAddress("b", 6000)],
+            "shop",
+            None,
+        ),
+        ("jdbc:postgresql://[::1]:5432/a%2Fb%20c", "postgresql", [ServerAddress("::1", 5432)], "a/b c", {}),
+        ("jdbc:postgresql:shop", "postgresql", [ServerAddress("localhost")], "shop", {}),
+        ("jdbc:postgresql:/", "postgresql", [ServerAddress("localhost")], None, {}),
+        (
+            "jdbc:postgresql://db/?options=-c%20a=b+c",
+            "postgresql",
+            [ServerAddress("db")],
+            None,
+            {"options": "-c a=b c"},
+        ),
+        ("JDBC:MySQL://db/shop?useSSL=false&x", "mysql", [ServerAddress("db")], "shop", {"useSSL": "false", "x": ""}),
+        (
+            "jdbc:mariadb:sequential://a:1,b:2/shop",
+            "mariadb",
+            [ServerAddress("a", 1), ServerAddress("b", 2)],
+            "shop",
+            {},
+        ),
+        ("jdbc:mysql://db/shop?s%73lMode=trust", "mysql", [ServerAddress("db")], "shop", {"sslMode": "trust"}),
+        (
+            "jdbc:sqlserver://db:1433;databaseName=shop;encrypt=true",
+            "sqlserver",
+            [ServerAddress("db", 1433)],
+            "shop",
+            None,
+        ),
+        ("jdbc:sqlserver://db\\SQL_1:99;databaseName=x", "sqlserver", [ServerAddress("db\\SQL_1", 99)], "x", {}),
         ("jdbc:sqlite:/var/a b.db?busy_timeout=5", "sqlite", [], "/var/a b.db", {"busy_timeout": "5"}),
     ],
 )
 def test_its_parts(
-    text: str, subprotocol: str, hosts: list[Host], database: str | None, parameters: dict[str, str] | None
+    text: str, subprotocol: str, hosts: list[ServerAddress], database: str | None, parameters: dict[str, str] | None
 ) -> None:
     url = JdbcUrl.parse(text)
     assert (url.subprotocol, list(url.hosts), url.database) == (subprotocol, hosts, database)
@@ -48,7 +72,7 @@ def test_its_parts(
     ],
 )
 def test_what_is_shown_has_no_secret(text: str) -> None:
-    access = Access.of({"connection.url": text, "connection.truststore": SECRET})
+    access = DatabaseAccess.of({"connection.url": text, "connection.truststore": SECRET})
     assert access.password == Password(SECRET)
     assert access.user == "u"
     for shown in (str(access), repr(access), str(access.url), repr(access.url)):
@@ -89,7 +113,7 @@ def test_a_semicolon_in_a_login_is_escaped() -> None:
 
 
 def test_settings_win_over_the_url_and_are_passed_on_without_prefix() -> None:
-    access = Access.of(
+    access = DatabaseAccess.of(
         {
             "connection.url": "jdbc:postgresql://db/shop?user=a&password=b&ApplicationName=url&sslmode=require",
             "connection.user": "c",
@@ -105,5 +129,5 @@ def test_settings_win_over_the_url_and_are_passed_on_without_prefix() -> None:
 
 
 def test_debeziums_name_of_the_user() -> None:
-    access = Access.of({"connection.url": "jdbc:postgresql://db/x", "connection.username": "u"})
+    access = DatabaseAccess.of({"connection.url": "jdbc:postgresql://db/x", "connection.username": "u"})
     assert (access.user, access.properties) == ("u", {})

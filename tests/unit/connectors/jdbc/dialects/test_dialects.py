@@ -18,7 +18,7 @@ from headrace.config.settings import Password
 from headrace.connectors.jdbc.contract.dialect import Dialect
 from headrace.connectors.jdbc.contract.sink_rows import FRACTION
 from headrace.connectors.jdbc.contract.tables import TableId
-from headrace.connectors.jdbc.contract.url import Access
+from headrace.connectors.jdbc.contract.url import DatabaseAccess
 from headrace.connectors.jdbc.database.installed_dialects import dialect_for, dialects
 from headrace.connectors.jdbc.database.jvm_link import JvmAccess
 from headrace.connectors.jdbc.dialects.mariadb.dialect import _SESSION
@@ -149,10 +149,10 @@ def test_what_has_no_literal(dialect: Dialect) -> None:
             dialect.literal(value, schema)
 
 
-def access(subprotocol: str, **properties: str) -> Access:
+def access(subprotocol: str, **properties: str) -> DatabaseAccess:
     url = "jdbc:sqlite:/x.db" if subprotocol == "sqlite" else f"jdbc:{subprotocol}://db/shop"
     login = {"connection.user": "u", "connection.password": "geheim"}
-    return Access.of({"connection.url": url, **login, **{f"connection.{k}": v for k, v in properties.items()}})
+    return DatabaseAccess.of({"connection.url": url, **login, **{f"connection.{k}": v for k, v in properties.items()}})
 
 
 @pytest.mark.parametrize(
@@ -246,7 +246,9 @@ def test_parameters_of_the_jdbc_driver_are_those_of_pythons_where_it_has_them() 
 
 
 def test_libpq_is_not_left_to_take_a_password_from_the_workers_environment() -> None:
-    url, arguments = dialect_for("postgresql").python_url(Access.of({"connection.url": "jdbc:postgresql://db/x"}))
+    url, arguments = dialect_for("postgresql").python_url(
+        DatabaseAccess.of({"connection.url": "jdbc:postgresql://db/x"})
+    )
     assert (url.password, arguments["password"]) == (None, "")
     assert "password" not in dialect_for("postgresql").python_url(access("postgresql"))[1]
 
@@ -319,7 +321,7 @@ URLS = {
 @pytest.mark.parametrize("subprotocol", URLS)
 def test_parameters_without_effect_are_named(subprotocol: str) -> None:
     url, always, in_sinks = URLS[subprotocol]
-    dialect, given = dialect_for(subprotocol), Access.of({"connection.url": url}).properties
+    dialect, given = dialect_for(subprotocol), DatabaseAccess.of({"connection.url": url}).properties
     assert dialect.idle(given, reads=True) == always
     assert dialect.idle(given, reads=False) == sorted([*always, *in_sinks])
 

@@ -13,7 +13,7 @@ from headrace.connectors.jdbc.contract.sink_options import SinkOptions
 from headrace.connectors.jdbc.contract.sink_rows import Operation, RowLayout
 from headrace.connectors.jdbc.contract.sink_sql import DOCUMENT, Target
 from headrace.connectors.jdbc.dialects.mariadb.dialect import MariadbDialect
-from headrace.connectors.jdbc.sink.staging import TooLarge, _documents, load
+from headrace.connectors.jdbc.sink.staging import RowTooLarge, _documents, load
 
 
 def rows(*texts: str) -> pa.Array:
@@ -61,5 +61,5 @@ def test_only_a_row_that_is_long_by_itself_is_measured_in_a_statement_of_mariadb
     driver.escape.assert_not_called()
     write("a", "x" * (packet // 3), "é")
     driver.escape.assert_called_once()
-    with pytest.raises(TooLarge, match="A row has"):
+    with pytest.raises(RowTooLarge, match="A row has"):
         write("x" * (packet // 3 * 2))

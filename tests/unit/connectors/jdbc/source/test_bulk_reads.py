@@ -13,9 +13,8 @@ from sqlalchemy import event
 
 from headrace.connectors.jdbc.contract.tables import TableId
 from headrace.connectors.jdbc.database.connection import CONNECTIONS, Database, DatabaseAway
-from headrace.connectors.jdbc.source.bulk_reads import BulkReads
 from headrace.connectors.jdbc.source.tables import SourceTable
-from headrace.connectors.jdbc.source.task import JdbcSourceTask
+from headrace.connectors.jdbc.source.task import BulkReads, JdbcSourceTask
 from headrace.plugins.contracts import TaskContext
 from headrace.plugins.stopping import StopToken
 

@@ -15,7 +15,7 @@ from headrace.config.kafka.client_config import ClientConfig
 from headrace.connectors.mirror.copy import connection
 from headrace.connectors.mirror.copy.connection import ClusterConnection
 from headrace.connectors.mirror.copy.transports import _TlsTransport
-from headrace.plugins.kafka.kafka_python_internals import NetworkSelector
+from headrace.plugins.interop.kafka.kafka_python_internals import NetworkSelector
 
 
 class NarrowSocket:

@@ -1,8 +1,9 @@
-"""What is asked for, and what a fetched answer becomes in a lane: batches to copy, and what is passed over."""
+"""What is asked for, and what a fetched answer becomes in a fetch: batches to copy, and what is passed over."""
 
 from __future__ import annotations
 
 import struct
+from collections.abc import Sequence
 from types import SimpleNamespace
 from typing import Any
 from uuid import UUID
@@ -11,7 +12,7 @@ from crc32c import crc32c
 from kafka import errors
 from kafka.future import Future
 
-from headrace.connectors.mirror.copy.fetching import Fetcher, FetchLimits, Lane
+from headrace.connectors.mirror.copy.fetching import Fetcher, FetchLimits, PartitionFetch
 from headrace.plugins.offsets import TopicPartition
 from tests.unit.connectors.mirror.copy.test_batches import CONTROL, TRANSACTIONAL, built
 
@@ -35,7 +36,9 @@ def end_of(base: int, producer: int, aborted: bool) -> bytearray:
     return data
 
 
-def sorted_into(lane: Lane, data: bytes, read_committed: bool = True, aborted: list[tuple[int, int]] = []) -> Lane:  # noqa: B006
+def sorted_into(
+    fetch: PartitionFetch, data: bytes, read_committed: bool = True, aborted: Sequence[tuple[int, int]] = ()
+) -> PartitionFetch:
     cluster: Any = None
     part = SimpleNamespace(
         error_code=0,
@@ -45,8 +48,8 @@ def sorted_into(lane: Lane, data: bytes, read_committed: bool = True, aborted: l
         log_start_offset=0,
         aborted_transactions=[SimpleNamespace(producer_id=pid, first_offset=first) for pid, first in aborted],
     )
-    Fetcher(cluster, read_committed, FetchLimits())._sort(lane, part)
-    return lane
+    Fetcher(cluster, read_committed, FetchLimits())._sort(fetch, part)
+    return fetch
 
 
 def transactional(base: int, values: list[bytes | None], producer: int) -> bytearray:
@@ -56,28 +59,28 @@ def transactional(base: int, values: list[bytes | None], producer: int) -> bytea
 def test_aborted_records_are_passed_over_for_readers_of_committed_ones() -> None:
     data = transactional(0, [b"a"], 1) + transactional(1, [b"b"], 2) + end_of(2, 1, aborted=True)
     data += transactional(3, [b"c"], 1) + end_of(4, 2, aborted=False) + end_of(5, 1, aborted=False)
-    lane = sorted_into(Lane(PARTITION, 0), data, aborted=[(1, 0)])
-    assert [batch.base for batch in lane.waiting] == [1, 3], "the producer's next transaction counts"
-    assert (lane.position, lane.next, lane.end) == (6, 1, 50)
-    everything = sorted_into(Lane(PARTITION, 0), data, read_committed=False, aborted=[])
+    fetch = sorted_into(PartitionFetch(PARTITION, 0), data, aborted=[(1, 0)])
+    assert [batch.base for batch in fetch.waiting] == [1, 3], "the producer's next transaction counts"
+    assert (fetch.position, fetch.next, fetch.end) == (6, 1, 50)
+    everything = sorted_into(PartitionFetch(PARTITION, 0), data, read_committed=False, aborted=[])
     assert [batch.base for batch in everything.waiting] == [0, 1, 3]
     assert everything.end == 60
 
 
 def test_what_lies_before_the_position_is_left_out() -> None:
-    lane = sorted_into(Lane(PARTITION, 3), built(0, [b"a", b"b"]) + built(2, [b"c", b"d"]))
-    assert [(batch.base, batch.last) for batch in lane.waiting] == [(2, 3)]
-    assert lane.next == 3
+    fetch = sorted_into(PartitionFetch(PARTITION, 3), built(0, [b"a", b"b"]) + built(2, [b"c", b"d"]))
+    assert [(batch.base, batch.last) for batch in fetch.waiting] == [(2, 3)]
+    assert fetch.next == 3
 
 
 def test_a_lane_goes_on_where_it_is_and_begins_anew_elsewhere() -> None:
-    lane = sorted_into(Lane(PARTITION, 0), built(0, [b"a"]) + end_of(1, 1, aborted=True) + built(2, [b"c"]))
-    lane.take()
-    lane.seek(2)
-    assert [batch.base for batch in lane.waiting] == [2], "a control batch between is passed over"
-    assert lane.taken == 1
-    lane.seek(0)
-    assert (len(lane.waiting), lane.position, lane.waiting_bytes) == (0, 0, 0)
+    fetch = sorted_into(PartitionFetch(PARTITION, 0), built(0, [b"a"]) + end_of(1, 1, aborted=True) + built(2, [b"c"]))
+    fetch.take()
+    fetch.seek(2)
+    assert [batch.base for batch in fetch.waiting] == [2], "a control batch between is passed over"
+    assert fetch.taken == 1
+    fetch.seek(0)
+    assert (len(fetch.waiting), fetch.position, fetch.waiting_bytes) == (0, 0, 0)
 
 
 class Cluster:
@@ -137,8 +140,8 @@ class Cluster:
 A, B, C = (TopicPartition(name, 0) for name in "abc")
 
 
-def lanes_of(*partitions: TopicPartition) -> dict[TopicPartition, Lane]:
-    return {one: Lane(one, 5) for one in partitions}
+def lanes_of(*partitions: TopicPartition) -> dict[TopicPartition, PartitionFetch]:
+    return {one: PartitionFetch(one, 5) for one in partitions}
 
 
 def fetcher_of(cluster: Any) -> Fetcher:
@@ -146,61 +149,61 @@ def fetcher_of(cluster: Any) -> Fetcher:
 
 
 def test_a_request_names_only_partitions_that_moved() -> None:
-    cluster, lanes = Cluster(n1={A, B}, n2={C}), lanes_of(A, B, C)
+    cluster, fetches = Cluster(n1={A, B}, n2={C}), lanes_of(A, B, C)
     fetcher = fetcher_of(cluster)
-    assert len(list(fetcher.top_up(lanes))) == 2
+    assert len(list(fetcher.top_up(fetches))) == 2
     assert (cluster.asked(1), cluster.asked(2)) == (({A: 5, B: 5}, set()), ({C: 5}, set()))
-    assert list(fetcher.top_up(lanes)) == [], "each broker has its request"
+    assert list(fetcher.top_up(fetches)) == [], "each broker has its request"
     cluster.answer(1)
-    list(fetcher.top_up(lanes))
+    list(fetcher.top_up(fetches))
     assert cluster.asked(1) == ({}, set())
-    lanes[B].seek(3)
+    fetches[B].seek(3)
     cluster.answer(1, b=bytes(built(5, [b"x"])))
-    assert lanes[B].position == 3, "it was moved while the broker was asked"
-    list(fetcher.top_up(lanes))
+    assert fetches[B].position == 3, "it was moved while the broker was asked"
+    list(fetcher.top_up(fetches))
     assert cluster.asked(1) == ({B: 3}, set())
     cluster.answer(1, session=0)
-    list(fetcher.top_up(lanes))
+    list(fetcher.top_up(fetches))
     assert cluster.asked(1) == ({A: 5, B: 3}, set()), "the broker kept no session"
 
 
 def test_a_request_takes_back_what_is_not_to_be_fetched_any_more() -> None:
-    cluster, lanes = Cluster(n1={A, B, C}), lanes_of(A, B)
+    cluster, fetches = Cluster(n1={A, B, C}), lanes_of(A, B)
     fetcher = fetcher_of(cluster)
-    list(fetcher.top_up(lanes))
+    list(fetcher.top_up(fetches))
     cluster.answer(1)
-    others = {A: lanes[A], **lanes_of(C)}
+    others = {A: fetches[A], **lanes_of(C)}
     list(fetcher.top_up(others))
     assert cluster.asked(1) == ({C: 5}, {B})
 
 
 def test_a_new_leader_is_asked() -> None:
-    cluster, lanes = Cluster(n1={A, B}), lanes_of(A, B)
+    cluster, fetches = Cluster(n1={A, B}), lanes_of(A, B)
     fetcher = fetcher_of(cluster)
-    list(fetcher.top_up(lanes))
+    list(fetcher.top_up(fetches))
     cluster.by_node = {1: {A}, 2: {B}}
     cluster.updates += 1
     cluster.answer(1)
-    list(fetcher.top_up(lanes))
+    list(fetcher.top_up(fetches))
     assert (cluster.asked(1), cluster.asked(2)) == (({}, {B}), ({B: 5}, set()))
 
 
 def test_a_partition_without_leader_is_news() -> None:
-    lanes = lanes_of(A, B)
+    fetches = lanes_of(A, B)
     fetcher = fetcher_of(Cluster(n1={A}))
-    list(fetcher.top_up(lanes))
+    list(fetcher.top_up(fetches))
     assert fetcher.news == {B}
-    assert isinstance(lanes[B].error, errors.LeaderNotAvailableError)
+    assert isinstance(fetches[B].error, errors.LeaderNotAvailableError)
 
 
 def test_a_broker_that_takes_no_requests_is_not_waited_for() -> None:
-    cluster, lanes = Cluster(n1={A}), lanes_of(A)
+    cluster, fetches = Cluster(n1={A}), lanes_of(A)
     fetcher = fetcher_of(cluster)
     cluster.paused = {1}
-    assert list(fetcher.top_up(lanes)) == []
+    assert list(fetcher.top_up(fetches)) == []
     assert not fetcher.asks_all
     cluster.paused = set()
-    assert len(list(fetcher.top_up(lanes))) == 1
+    assert len(list(fetcher.top_up(fetches))) == 1
     assert fetcher.asks_all
 
 
@@ -210,24 +213,24 @@ FORMER, NOW = UUID(int=1), UUID(int=2)
 def test_a_partition_of_the_former_topic_is_not_asked_for_in_the_new_one() -> None:
     """The partition rested while the other one was found to have a new topic id."""
     cluster, second = Cluster(n1={A, TopicPartition("a", 1)}), TopicPartition("a", 1)
-    list(fetcher_of(cluster).top_up({A: Lane(A, 0, NOW), second: Lane(second, 90, FORMER)}))
+    list(fetcher_of(cluster).top_up({A: PartitionFetch(A, 0, NOW), second: PartitionFetch(second, 90, FORMER)}))
     asked = [(topic.topic_id, part.partition) for topic in cluster.sent[1][0].topics for part in topic.partitions]
     assert sorted(asked) == [(FORMER, 1), (NOW, 0)]
 
 
 def test_a_topic_made_again_is_asked_for_by_its_new_id_in_a_new_session() -> None:
     cluster = Cluster(n1={A, B})
-    lanes = {A: Lane(A, 5, FORMER), B: Lane(B, 5, UUID(int=9))}
+    fetches = {A: PartitionFetch(A, 5, FORMER), B: PartitionFetch(B, 5, UUID(int=9))}
     fetcher = fetcher_of(cluster)
-    list(fetcher.top_up(lanes))
+    list(fetcher.top_up(fetches))
     assert {topic.topic_id for topic in cluster.sent[1][0].topics} == {FORMER, UUID(int=9)}
     refused = SimpleNamespace(partition_index=0, error_code=errors.UnknownTopicIdError.errno)
     _, future = cluster.sent.pop(1)
     answered = SimpleNamespace(topic="", topic_id=FORMER, partitions=[refused])
     future.success(SimpleNamespace(error_code=0, session_id=7, responses=[answered]))
-    assert lanes[A].is_of_former_topic
-    assert not lanes[B].is_of_former_topic
-    list(fetcher.top_up({**lanes, A: Lane(A, 5, NOW)}))
+    assert fetches[A].is_of_former_topic
+    assert not fetches[B].is_of_former_topic
+    list(fetcher.top_up({**fetches, A: PartitionFetch(A, 5, NOW)}))
     request = cluster.sent[1][0]
     assert (request.session_id, request.session_epoch) == (0, 0), "the session knows the name by its former id"
     assert cluster.asked(1) == ({A: 5, B: 5}, set()), "the same position, in another topic"

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from headrace.config.kafka.client_config import ClientConfig
-from headrace.connectors.mirror.copy.fetching import FetchLimits, Lane
+from headrace.connectors.mirror.copy.fetching import FetchLimits, PartitionFetch
 from headrace.connectors.mirror.copy.link import Link
 from headrace.plugins.offsets import TopicPartition
 from headrace.plugins.stopping import StopToken
@@ -27,10 +27,10 @@ class Silent:
         self.asked = threading.Event()
         self.times = 0
 
-    async def know(self, lanes: Any) -> None:
+    async def know(self, fetches: Any) -> None:
         pass
 
-    def top_up(self, lanes: Any, needed: Any) -> Iterator[Any]:
+    def top_up(self, fetches: Any, needed: Any) -> Iterator[Any]:
         self.times += 1
         self.asked.set()
         return iter(())
@@ -41,8 +41,8 @@ def test_a_look_ends_the_poll_of_a_task_that_has_to_stop() -> None:
     link, stop = Link(client, "A", "B", FetchLimits()), StopToken()
     fetcher: Any = Silent(link._fetcher.cluster)
     link._fetcher = fetcher
-    lanes = {TopicPartition("t", 0): Lane(TopicPartition("t", 0), 0)}
-    polling = threading.Thread(target=lambda: link.poll(lanes, LONG_S, stop))
+    fetches = {TopicPartition("t", 0): PartitionFetch(TopicPartition("t", 0), 0)}
+    polling = threading.Thread(target=lambda: link.poll(fetches, LONG_S, stop))
     began = time.monotonic()
     polling.start()
     assert fetcher.asked.wait(LONG_S)

@@ -15,7 +15,7 @@ from kafka.protocol.metadata import ApiVersionsResponse
 from kafka.protocol.sasl import SaslAuthenticateResponse, SaslHandshakeResponse
 
 from headrace.connectors.mirror.copy.transports import Connections, _PlainTransport
-from headrace.plugins.kafka.kafka_python_internals import NetworkSelector
+from headrace.plugins.interop.kafka.kafka_python_internals import NetworkSelector
 
 VERSIONS, HANDSHAKE, AUTHENTICATE = 18, 17, 36
 SERVED = {VERSIONS: 3, HANDSHAKE: 1, AUTHENTICATE: 1, 3: 8}

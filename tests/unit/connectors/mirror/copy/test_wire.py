@@ -14,17 +14,17 @@ from kafka.protocol.metadata import ApiVersionsRequest, ApiVersionsResponse
 from kafka.protocol.parser import KafkaProtocol
 from kafka.protocol.producer.produce import ProduceRequest
 
-from headrace.connectors.mirror.copy.wire import Wire
+from headrace.connectors.mirror.copy.wire import BrokerWire
 
 CONFIG = {"client_id": "mirror", "receive_message_max_bytes": 1 << 24}
 RECORDS = [b"a" * 70_000, b"", None, b"b" * 3, b"c" * 200_000]
 
 
-def wire() -> Wire:
-    return Wire(SimpleNamespace(config=CONFIG, node_id=1))
+def wire() -> BrokerWire:
+    return BrokerWire(SimpleNamespace(config=CONFIG, node_id=1))
 
 
-def arrive(wire: Wire, data: bytes, sizes: Iterator[int]) -> list[Any]:
+def arrive(wire: BrokerWire, data: bytes, sizes: Iterator[int]) -> list[Any]:
     """The answers in these bytes, which come so many at a time."""
     answers, at = [], 0
     while at < len(data):
@@ -56,7 +56,7 @@ def fetched(version: int, correlation: int, records: Sequence[bytes | None]) -> 
     return encoded
 
 
-def asked(wire: Wire, version: int) -> int:
+def asked(wire: BrokerWire, version: int) -> int:
     """The correlation id of a fetch request."""
     request = FetchRequest(max_version=version, session_id=0, topics=[], forgotten_topics_data=[])
     request.API_VERSION = version

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from headrace.connectors.mirror.source.assignment import Traffic, layout
+from headrace.connectors.mirror.source.assignment import PartitionTraffic, layout
 from headrace.plugins.offsets import TopicPartition
 
 EIGHT = [TopicPartition("orders", number) for number in range(8)]
@@ -61,7 +61,7 @@ def test_a_task_never_stays_empty() -> None:
 
 
 def test_rates_are_the_growth_between_two_looks() -> None:
-    traffic = Traffic()
+    traffic = PartitionTraffic()
     traffic.measure({FOUR[0]: 100, FOUR[1]: 50}, 10.0)
     assert traffic.rates == {}
     traffic.measure({FOUR[0]: 300, FOUR[1]: 5, FOUR[2]: 7}, 12.0)

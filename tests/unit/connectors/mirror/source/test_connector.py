@@ -58,7 +58,7 @@ def started(monkeypatch: pytest.MonkeyPatch) -> Iterator[Started]:
         place = made.clusters["A" if "source" in client.java["client.id"] else "B"]
         place.there.setdefault(topic.name, connector_module.Topic(topic.name, 1))
 
-    monkeypatch.setattr(connector_module, "Cluster", lambda alias, *_: made.clusters[alias])
+    monkeypatch.setattr(connector_module, "ClusterAdmin", lambda alias, *_: made.clusters[alias])
     monkeypatch.setattr(InternalTopic, "ensure", ensure)
     monkeypatch.setattr(connector_module, "_LOOK_FOR_OPPOSITE_S", 1)
     monkeypatch.setattr(connector_module, "_TASKS_END_S", 0.0)

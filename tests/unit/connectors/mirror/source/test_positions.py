@@ -8,7 +8,7 @@ from uuid import UUID
 
 import pytest
 
-from headrace.connectors.mirror.copy.fetching import Lane
+from headrace.connectors.mirror.copy.fetching import PartitionFetch
 from headrace.connectors.mirror.source.cluster import Topic
 from headrace.connectors.mirror.source.positions import Positions, with_topic_id
 from headrace.connectors.mirror.topic_ids import NO_ID, parsed, printed
@@ -47,8 +47,8 @@ def now(partitions: int = 2, its: UUID = NOW) -> Topic:
     return Topic(printed(its), partitions)
 
 
-def begun(lanes: list[Lane]) -> dict[TopicPartition, tuple[int, UUID | None]]:
-    return {lane.partition: (lane.position, lane.topic_id) for lane in lanes}
+def begun(fetches: list[PartitionFetch]) -> dict[TopicPartition, tuple[int, UUID | None]]:
+    return {fetch.partition: (fetch.position, fetch.topic_id) for fetch in fetches}
 
 
 def test_ids_are_those_that_kafkas_tools_print() -> None:
@@ -88,9 +88,9 @@ def test_brokers_without_ids_are_asked_by_name() -> None:
 
 
 def test_a_lane_goes_to_the_topic_that_has_its_name() -> None:
-    lanes = [Lane(T0, 42, FORMER), Lane(T1, 6, None)]
-    assert begun(positions(t=now()).in_namesakes(lanes)) == {T0: (3, NOW), T1: (6, NOW)}
-    assert positions(t=now(its=FORMER)).in_namesakes(lanes[:1]) == [], "the broker has not heard of it yet"
-    assert positions().in_namesakes(lanes) == [], "it is gone"
-    assert positions(t=now()).remade(lanes) == {"t"}
-    assert positions(t=now(its=FORMER)).remade(lanes) == set()
+    fetches = [PartitionFetch(T0, 42, FORMER), PartitionFetch(T1, 6, None)]
+    assert begun(positions(t=now()).in_namesakes(fetches)) == {T0: (3, NOW), T1: (6, NOW)}
+    assert positions(t=now(its=FORMER)).in_namesakes(fetches[:1]) == [], "the broker has not heard of it yet"
+    assert positions().in_namesakes(fetches) == [], "it is gone"
+    assert positions(t=now()).remade(fetches) == {"t"}
+    assert positions(t=now(its=FORMER)).remade(fetches) == set()

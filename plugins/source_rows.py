@@ -1,0 +1,83 @@
+"""Rows of a source's readers: their declared type, their records, and the check against the declaration."""
+
+from __future__ import annotations
+
+from inspect import getattr_static
+from typing import Final
+
+import pyarrow as pa
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+from pyspark.sql.types import IntegerType, StructField, StructType
+
+from headrace.plugins.arrow_types import arrow_schema_of
+from headrace.plugins.contracts import RowsOfSeveralTypes, SourceTask
+from headrace.plugins.records import Records
+
+_LARGE: Final = {
+    pa.large_string().id: pa.string().id,
+    pa.large_binary().id: pa.binary().id,
+    pa.large_list(pa.null()).id: pa.list_(pa.null()).id,
+}
+"""Arrow types that Spark reads as other types."""
+
+
+def reader_type(task: SourceTask, shape: str) -> StructType:
+    """Return the columns that the task's readers yield for splits of this shape, `source_offset` last."""
+    row_type = task.row_type_of(shape) if isinstance(task, RowsOfSeveralTypes) else task.row_type
+    return StructType([*row_type.fields, StructField("source_offset", task.offset_type)])
+
+
+def numbered_type(task: SourceTask, shape: str) -> StructType:
+    """Return the columns of such rows with the number of their split."""
+    return StructType([*reader_type(task, shape).fields, StructField("split", IntegerType())])
+
+
+def topic_of(task: SourceTask) -> str | None:
+    """Return the topic that a static `records` expects in its frame; None if it expects none."""
+    is_static = isinstance(getattr_static(task, "records", None), staticmethod)
+    if not is_static or isinstance(task, RowsOfSeveralTypes) or "topic" in task.row_type.names:
+        return None
+    topics = task.topics()
+    return topics[0] if len(topics) == 1 else None
+
+
+def records_of(task: SourceTask, rows: DataFrame, shape: str) -> Records:
+    """Make records of rows of this shape, with or without a column `topic`."""
+    if isinstance(task, RowsOfSeveralTypes):
+        return task.records_of(rows, shape)
+    if "topic" not in rows.columns and (topic := topic_of(task)) is not None:
+        rows = rows.withColumn("topic", F.lit(topic))
+    return task.records(rows)
+
+
+class DeclaredRows:
+    """Declared shape of a reader's rows; picklable."""
+
+    def __init__(self, task: SourceTask, shape: str) -> None:
+        self._owner = type(task).__name__
+        self._member = f"row_type_of({shape!r})" if isinstance(task, RowsOfSeveralTypes) else "row_type"
+        self._declared = arrow_schema_of(reader_type(task, shape))
+        self._accepted: pa.Schema | None = None
+
+    def checked(self, rows: pa.RecordBatch) -> pa.RecordBatch:
+        """Return the rows. Errors: TypeError, naming the plugin's member, if they have another shape."""
+        if self._accepted is None or not rows.schema.equals(self._accepted):
+            self._check(rows.schema)
+            self._accepted = rows.schema
+        return rows
+
+    def _check(self, given: pa.Schema) -> None:
+        if _outline(given) != _outline(self._declared):
+            raise TypeError(
+                f"The reader of {self._owner} yields the columns ({_shown(given)}), but its {self._member} and "
+                f"offset_type declare ({_shown(self._declared)})"
+            )
+
+
+def _outline(schema: pa.Schema) -> list[tuple[str, int]]:
+    return [(field.name, _LARGE.get(field.type.id, field.type.id)) for field in schema]
+
+
+def _shown(schema: pa.Schema) -> str:
+    return ", ".join(f"{field.name} {field.type}" for field in schema)

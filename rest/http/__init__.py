@@ -1,0 +1,1 @@
+"""Requests and answers: bodies, errors, layers, masking; nothing here knows a route."""

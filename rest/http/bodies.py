@@ -1,0 +1,260 @@
+"""The JSON bodies of requests and answers, declared once for sending and for the OpenAPI document.
+
+Answers have Connect's members in Connect's order. `requests.py` reads requests; its refusals are Connect's.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any, Self
+
+from fastapi.responses import Response
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic_core import to_json
+from typing_extensions import TypedDict  # Python 3.11's own is not pydantic's
+
+from headrace.worker.model import ConnectorInfo, ConnectorState, Offset, PluginInfo, State, Status, TaskId, TaskInfo
+from headrace.worker.tasks.metrics import Stuck
+
+Config = dict[str, str | None]
+ConnectorType = Annotated[str, Field(json_schema_extra={"enum": ["source", "sink", "unknown"]})]
+# Terraform's client reads every member of a status as text, so empty ones are left out.
+TextOrAbsent = Annotated[str, BeforeValidator(lambda text: text or ""), Field(default="", exclude_if=operator.not_)]
+
+
+class Body(BaseModel):
+    """A JSON object; can be made from an object of `worker/model.py` with the same members."""
+
+    model_config = ConfigDict(frozen=True, from_attributes=True)
+
+
+def json_answer(
+    body: Body | Sequence[Body | str] | Mapping[str, Any], status: int = 200, headers: Mapping[str, str] | None = None
+) -> Response:
+    """An answer with this body."""
+    return Response(to_json(body, by_alias=True, inf_nan_mode="null"), status, headers, "application/json")
+
+
+class ErrorMessage(Body):
+    """Why a request failed."""
+
+    error_code: int
+    message: str
+
+
+class ServerInfo(Body):
+    """The worker's version and its Kafka cluster."""
+
+    version: str
+    commit: str
+    kafka_cluster_id: str | None
+
+
+class UnhealthyTask(Body):
+    """A task that is RUNNING and does not move."""
+
+    connector: str
+    task: int
+    state: str
+    reason: str
+    message: str
+
+    @classmethod
+    def of(cls, task: TaskId, stuck: Stuck) -> Self:
+        return cls(connector=task.connector, task=task.task, state="UNHEALTHY", reason=stuck.reason, message=stuck.text)
+
+
+class WorkerHealth(Body):
+    """Whether the worker takes requests, and its unhealthy tasks."""
+
+    status: Annotated[str, Field(json_schema_extra={"enum": ["healthy", "starting", "unhealthy"]})]
+    message: str
+    unhealthy_tasks: Annotated[list[UnhealthyTask], Field(default_factory=list, exclude_if=operator.not_)]
+
+
+class FlowsHealth(Body):
+    """The health of a MirrorMaker process: the worst of its flows'."""
+
+    status: str
+    message: str
+    flows: dict[str, WorkerHealth]
+
+
+class ConnectorTaskId(Body):
+    """A task of a connector."""
+
+    connector: str
+    task: int
+
+
+class ConfiguredConnector(Body):
+    """A connector as it is configured: Connect's ConnectorInfo."""
+
+    name: str
+    config: Config
+    tasks: list[ConnectorTaskId]
+    type: ConnectorType
+
+    @classmethod
+    def of(cls, info: ConnectorInfo, shown: Config) -> Self:
+        """`shown`: the config as clients see it."""
+        return cls.model_validate({**vars(info), "config": shown})
+
+
+class ConfiguredTask(Body):
+    """A task as its connector configured it: Connect's TaskInfo."""
+
+    id: ConnectorTaskId
+    config: Config
+
+    @classmethod
+    def of(cls, info: TaskInfo, shown: Config) -> Self:
+        """`shown`: the config as clients see it."""
+        return cls.model_validate({"id": info.id, "config": shown})
+
+
+class InstanceState(Body):
+    """The state of a connector's instance."""
+
+    state: State
+    worker_id: str
+    version: TextOrAbsent
+    trace: TextOrAbsent
+
+
+class TaskState(Body):
+    """The state of a task."""
+
+    id: int
+    state: State
+    worker_id: str
+    version: TextOrAbsent
+    trace: TextOrAbsent
+
+    @classmethod
+    def of(cls, number: int, status: Status) -> Self:
+        return cls(id=number, **vars(status))
+
+
+class ConnectorStateInfo(Body):
+    """The states of a connector and of its tasks."""
+
+    name: str
+    connector: InstanceState
+    tasks: list[TaskState]
+    type: ConnectorType
+
+    @classmethod
+    def of(cls, state: ConnectorState) -> Self:
+        tasks = [{"id": number, **vars(status)} for number, status in sorted(state.tasks.items())]
+        return cls.model_validate({**vars(state), "tasks": tasks})
+
+
+class ExpandedConnector(TypedDict, total=False):
+    """A connector in the list of all, with its status, its info or both, in the order of the request."""
+
+    status: ConnectorStateInfo
+    info: ConfiguredConnector
+
+
+class UsedTopics(Body):
+    """The topics that a connector used."""
+
+    topics: list[str]
+
+
+class PartitionOffset(Body):
+    """A partition and its offset; a null offset in a request resets the partition."""
+
+    partition: Mapping[str, Any]
+    offset: Mapping[str, Any] | None
+
+
+class ConnectorOffsets(Body):
+    """The offsets of a connector."""
+
+    offsets: list[PartitionOffset]
+
+    @classmethod
+    def of(cls, found: Sequence[Offset]) -> Self:
+        return cls(offsets=[PartitionOffset(partition=at, offset=to) for at, to in found])
+
+
+class WantedOffsets(ConnectorOffsets):
+    """Offsets to set."""
+
+    offsets: Annotated[list[PartitionOffset], Field(min_length=1)]
+
+
+class Message(Body):
+    """A sentence about the outcome of a request."""
+
+    message: str
+
+
+class InstalledPlugin(Body):
+    """A plugin that can be used here: Connect's PluginInfo."""
+
+    class_name: str = Field(alias="class")
+    type: str
+    version: TextOrAbsent
+
+    @classmethod
+    def of(cls, info: PluginInfo) -> Self:
+        return cls.model_validate({**vars(info), "class": info.class_name})
+
+
+class ConfigKeyInfo(Body):
+    """The definition of a setting; `config/` has all its members."""
+
+    model_config = ConfigDict(extra="allow")
+
+    name: str
+
+
+class ConfigValueInfo(Body):
+    """The value of a setting, and what is wrong with it."""
+
+    name: str
+    value: str | None
+    recommended_values: list[Any]
+    errors: list[str]
+    visible: bool
+
+
+class ConfigInfo(Body):
+    """A setting of a config that was validated."""
+
+    definition: ConfigKeyInfo | None
+    value: ConfigValueInfo
+
+
+class ConfigInfos(Body):
+    """The outcome of a validation."""
+
+    name: str
+    error_count: int
+    groups: list[str]
+    configs: list[ConfigInfo]
+
+
+class LoggerLevel(Body):
+    """A logger's level, and when it was last changed, in milliseconds of the epoch."""
+
+    level: str | None
+    last_modified: int | None
+
+
+class WantedLevel(Body):
+    """A level for a logger."""
+
+    level: str
+
+
+class NewConnector(Body):
+    """A connector to create; its name may stand in its config instead."""
+
+    name: str = ""
+    config: Config
+    initial_state: Annotated[str, Field(json_schema_extra={"enum": ["RUNNING", "PAUSED", "STOPPED"]})] = "RUNNING"

@@ -1,0 +1,1 @@
+"""The routes: connectors, plugins, the worker, its administration, its metrics."""

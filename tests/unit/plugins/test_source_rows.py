@@ -1,0 +1,64 @@
+"""What a reader yields is compared with what its task declares."""
+
+from __future__ import annotations
+
+import pickle
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from pyspark.sql.types import LongType, StringType, StructType
+
+from headrace.plugins.contracts import RowsOfSeveralTypes
+from headrace.plugins.source_rows import DeclaredRows
+
+OFFSETS = pa.array([{"n": 1}])
+
+
+class Task:
+    row_type = StructType().add("value", StringType())
+    offset_type = StructType().add("n", LongType())
+
+
+class Several(Task, RowsOfSeveralTypes):
+    def row_type_of(self, shape: str) -> StructType:
+        return StructType().add(shape, LongType())
+
+    def records_of(self, frame: Any, shape: str) -> Any: ...
+
+
+def declared(task: Any = None, shape: str = "") -> DeclaredRows:
+    made: DeclaredRows = pickle.loads(pickle.dumps(DeclaredRows(task or Task(), shape)))
+    return made
+
+
+@pytest.mark.parametrize("type_", [pa.string(), pa.large_string()])
+def test_rows_as_declared_pass(type_: pa.DataType) -> None:
+    rows = pa.record_batch({"value": pa.array(["a"], type_), "source_offset": OFFSETS})
+    shape = declared()
+    assert shape.checked(rows) is rows
+    assert shape.checked(rows) is rows
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [
+        {"value": pa.array(["a"])},
+        {"source_offset": OFFSETS, "value": pa.array(["a"])},
+        {"line": pa.array(["a"]), "source_offset": OFFSETS},
+        {"value": pa.array([1]), "source_offset": OFFSETS},
+        {"value": pa.array(["a"]), "source_offset": pa.array([1])},
+    ],
+)
+def test_other_rows_are_refused(rows: dict[str, pa.Array]) -> None:
+    with pytest.raises(
+        TypeError, match=r"The reader of Task yields the columns \(.*value string, source_offset struct"
+    ):
+        declared().checked(pa.record_batch(rows))
+
+
+def test_the_shape_is_named_where_there_are_several() -> None:
+    rows = pa.record_batch({"b": pa.array([1]), "source_offset": OFFSETS})
+    assert declared(Several(), "b").checked(rows) is rows
+    with pytest.raises(TypeError, match=r"its row_type_of\('a'\) and offset_type declare \(a int64"):
+        declared(Several(), "a").checked(rows)
