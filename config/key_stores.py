@@ -3,7 +3,7 @@
 Decided: JKS is read here, in about 60 lines, because most Java clients have their certificates in it and would
 otherwise need each store twice; loses: keys in JCEKS stores, which have to be converted.
 
-Errors of all functions: StoreError, which quotes nothing of the unreadable text (Invariant 6).
+Errors of all functions: KeyStoreError, which quotes nothing of the unreadable text (Invariant 6).
 """
 
 from __future__ import annotations

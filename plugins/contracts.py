@@ -1,4 +1,4 @@
-"""The contracts of connectors, converters and transforms; the shipped ones use nothing else of ours.
+"""The contracts of connectors, converters and transforms; the file connectors use this room and settings alone.
 
 A task is a loop over bounded batches. The worker decides where a batch runs, within the task's `place`: inline (in the
 worker process) or as a job (in Spark's executors). The code is the same for both. Readers and writers touch the outside
@@ -736,7 +736,7 @@ class Converter(HeaderConverter):
 
     A row's bytes name their schema (`identify`). The worker looks it up (`resolve`) and compiles a program that decodes
     the bytes of all known schemas (`decode`). Two extensions are optional: `TopicEncoding`, and
-    `plugins.conversion.quick.QuickDecoding`, which only makes decoding faster.
+    `plugins.quick_decoding.QuickDecoding`, which only makes decoding faster.
     """
 
     worker: Mapping[str, Any] = MappingProxyType({})

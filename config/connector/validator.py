@@ -152,7 +152,10 @@ class _Check:
             return None
 
     def _main(self) -> ValidatedSide:
-        """The part of framework and connector; if both declare a name, the connector's counts."""
+        """Validate the settings of framework and connector as one part.
+
+        If both declare a name, the connector's declaration counts.
+        """
         worker = {} if self._worker is None else self._worker.originals
         framework = enriched(framework_settings(self._plugin.kind), self._config, self._plugins, worker, self._latest)
         values = framework.validate(self._config, self._all_plugins.full_name)

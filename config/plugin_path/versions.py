@@ -24,7 +24,10 @@ def version_of(archive: ClassSource, location: Path) -> str | None:
 
 
 def _by_maven(archive: ClassSource) -> str | None:
-    """Return Maven's version; of several artifacts in one jar that of the one after which the jar is named."""
+    """Return the version that Maven wrote into the jar.
+
+    With several artifacts, that of the artifact after which the jar is named; None if it is named after none.
+    """
     if not archive.holds(_MAVEN):
         return None
     found: dict[str, str] = {}

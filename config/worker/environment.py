@@ -17,7 +17,7 @@ from headrace.config.worker.listeners import Listener, parse_listener
 
 _PREFIX: Final = "CONNECT_"
 _OF_THE_IMAGE: Final = ("CONNECT_LOG4J_", "CONNECT_CUB_", "CONNECT_REST_PORT")
-"""Variables that are no properties: log levels (`worker.logs`), waiting for brokers (the worker does), the port."""
+"""No properties: log levels (`worker/logging/logs.py`), waiting for brokers (the worker does), the port."""
 _SIGNS: Final = {"_": ".", "__": "_", "___": "-"}
 _SWAPPED: Final = str.maketrans("_-", "-_")
 _DEFAULT_PORT: Final = "8083"

@@ -43,7 +43,10 @@ def listeners_tls(
 
 
 def workers_tls(props: Mapping[str, str]) -> RenewedContext:
-    """The TLS context for calls to other workers; its errors come at first use. Errors: ConfigError."""
+    """The TLS context for calls to other workers.
+
+    Errors: ConfigError for wrong settings; faults of its files come at first use.
+    """
     settings = tls_settings(props)
     return RenewedContext(settings.peer_context, settings.files, "requests to other workers")
 

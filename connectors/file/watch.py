@@ -148,7 +148,7 @@ class _Looks:
 
 
 def _state(descriptor: int, path: str) -> object:
-    """Changes if the open file does, or the file under its name."""
+    """A value that differs once the open file, or the file under its name, has changed."""
     return _seen(descriptor), _seen(path)
 
 

@@ -67,11 +67,11 @@ class ReplicationPolicy(ABC):
         return f"{alias}.checkpoints.internal"
 
     def is_heartbeats_topic(self, topic: str) -> bool:
-        """True for the heartbeats of some cluster."""
+        """True for a topic of heartbeats: this cluster's own, or a copy of another's."""
         return self.original_topic(topic) == self.heartbeats_topic()
 
     def is_checkpoints_topic(self, topic: str) -> bool:
-        """True for the checkpoints of some cluster."""
+        """True for a topic of checkpoints, from whichever cluster they are."""
         return topic.endswith(".checkpoints.internal")
 
     def is_mm2_internal_topic(self, topic: str) -> bool:

@@ -257,7 +257,10 @@ class AvroConverter(Converter, QuickDecoding, TopicEncoding):
         return f"{topic}-{self._side}" if named else None
 
     def _subject(self, topic: str, tree: Tree) -> str:
-        """The subject. Errors: DataError if the strategy needs a record's name and the schema is not a record."""
+        """The registry's subject for this side of a topic's records, by the configured strategy.
+
+        Errors: DataError if the strategy needs a record's name and the schema is not a record.
+        """
         named = self._subject_of_topic(topic)
         if named is not None:
             return named

@@ -8,8 +8,8 @@ that connector configs use:
 
 A class is only looked up among these; it is never imported because a config names it.
 
-Java plugins are jars on `plugin.path` (`jars/`). An entry point of the group `headrace.jar_plugin`, named like the
-kind, runs plugins of that kind: a function that makes a class of a `JarPlugin`.
+Java plugins are jars on `plugin.path` (`config/plugin_path/`). An entry point of the group `headrace.jar_plugin`,
+named like the kind, runs plugins of that kind: a function that makes a class of a `JarPlugin`.
 """
 
 from __future__ import annotations

@@ -51,7 +51,10 @@ class Masking:
         return infos.model_copy(update={"configs": configs})
 
     def meant(self, request: Request, name: str, config: Config) -> Config:
-        """The config with the connector's present values for hidden ones. Errors: BadRequest if there is none."""
+        """The config with each hidden value replaced by the connector's present one.
+
+        Errors: BadRequest for a hidden value that has no present one.
+        """
         hidden = [key for key, value in config.items() if value == HIDDEN] if self.enabled else []
         if not hidden:
             return config

@@ -57,7 +57,7 @@ class Authenticators:
         return cls(passwords, tokens, certificates, frozenset(settings.get(OPEN_PATHS, ())))
 
     async def principal(self, authorization: str | None, certificate: str | None, address: str) -> Principal | None:
-        """The principal by this header and certificate; None without either. Errors: Refused, Unchecked."""
+        """The principal by this header and certificate; None without either. Errors: LoginRefused, Unchecked."""
         scheme, _, credentials = (authorization or "").partition(" ")
         match scheme.lower():
             case "basic" if self.passwords is not None:

@@ -72,7 +72,7 @@ class PrincipalMapping:
         self._names = lru_cache(1000)(self._made)
 
     def name(self, distinguished_name: str) -> str:
-        """The principal's name. Errors: Refused if no rule matches."""
+        """The principal's name. Errors: LoginRefused if no rule matches."""
         made = self._names(distinguished_name)
         if not made:
             raise LoginRefused(f"no rule of {MAPPING_RULES} makes a name of the certificate's {distinguished_name!r}")

@@ -49,7 +49,7 @@ class Passwords:
     async def principal(self, credentials: str, address: str) -> Principal:
         """The user with this name and password, in Base64 as in the header.
 
-        Errors: Refused; Unchecked if too many logins wait.
+        Errors: LoginRefused; Unchecked if too many logins wait.
         """
         name, password = _split(credentials)
         users = self._users()
@@ -114,7 +114,7 @@ class Passwords:
 
 
 def _split(credentials: str) -> tuple[str, str]:
-    """Name and password. Errors: Refused."""
+    """Name and password. Errors: LoginRefused."""
     try:
         text = base64.b64decode(credentials.strip(), validate=True).decode(errors="replace")
     except (binascii.Error, ValueError):

@@ -54,7 +54,7 @@ class Tokens:
         )
 
     async def principal(self, token: str) -> Principal:
-        """The subject of the token. Errors: Refused; Unchecked if the keys cannot be fetched."""
+        """The subject of the token. Errors: LoginRefused; Unchecked if the keys cannot be fetched."""
         if len(token) > _LONGEST:
             raise LoginRefused(f"the token has more than {_LONGEST} bytes")
         try:

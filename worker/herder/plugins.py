@@ -88,7 +88,10 @@ class InstalledPlugins:
             return echo.validation(validation)
 
     def _shown(self, raw: Mapping[str, str]) -> Mapping[str, str] | None:
-        """Return the masked config; None if only the settings' names tell which are secret."""
+        """Return the config with its secrets hidden.
+
+        None if its class cannot be loaded, so that only names could tell what is secret.
+        """
         try:
             found: type[Connector] = self._find(
                 raw.get("connector.class", ""), raw.get("connector.plugin.version")

@@ -31,7 +31,10 @@ class ValidationRedaction:
     redaction: Redaction
 
     def validation(self, outcome: Validation) -> Validation:
-        """Return the outcome with variables where the config has them; Connect shows their values."""
+        """Return the outcome with `${…}` in place of each value that a variable gave, which Connect would show.
+
+        Messages are redacted in place.
+        """
         for part in outcome.parts:
             for name, value in part.values.items():
                 value.errors[:] = [self.message(name, message) for message in value.errors]

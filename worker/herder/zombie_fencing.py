@@ -71,7 +71,7 @@ class ZombieFencing:
 
 @dataclass(frozen=True)
 class TaskAdmissions:
-    """Makes the admission (`transactions.Admission`) for each start of a task."""
+    """Makes the admission (a `transactions.FencingCheck`) for each start of a task."""
 
     config: ConfigTopic
     membership: Membership
@@ -104,7 +104,11 @@ class TaskAdmission:
             raise RetriableError(f"the former tasks of {name} could not be fenced: {error}") from error
 
     def check(self) -> None:
-        """Errors: ConnectError if there are newer task configs; RetriableError if that cannot be known."""
+        """Check that this task may still run.
+
+        Errors: ConnectError if there are newer task configs; RetriableError if that cannot be known, or if this worker
+        is no member of the group.
+        """
         try:
             cluster = self.cluster.config.refresh(_READ_S)
         except ConnectError as error:

@@ -1,4 +1,4 @@
-"""Kafka clients: rows in, rows out, topics and consumer groups.
+"""Kafka clients: rows out, topics and consumer groups.
 
 Begin at `writer.py` (Arrow rows to a topic) and `errors.py` (which errors are retriable).
 """

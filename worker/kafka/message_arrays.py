@@ -86,7 +86,10 @@ def arguments_of(
 def _own_arguments(
     rows: pa.RecordBatch, topic_of: TopicOf, numbers: Numbers | None
 ) -> Iterator[tuple[int, str, int | Numbers]]:
-    """Yield one of `_ARGUMENTS`, a member of it, and the member's value in each row, or in all rows."""
+    """Yield triples: an argument of `_ARGUMENTS`, a member of its struct, and that member's value.
+
+    The value is an array of one a row, or an int for all rows.
+    """
     names, which = _numbered(rows["topic"])
     topics = np.array([topic_of(name) or 0 for name in names], np.uint64)
     if not topics.all():

@@ -185,7 +185,10 @@ def learn(values: Iterable[str]) -> None:
 
 
 def running(redaction: Redaction) -> Redaction:
-    """The redaction of a connector that runs here, one for its config: lines of no known connector hide it too."""
+    """Return the redaction that connectors with equal secrets share here.
+
+    While it is in use, lines outside of any connector's scope hide its secrets, too.
+    """
     same = redaction.same()
     with _running_lock:
         there = _running.get(same)

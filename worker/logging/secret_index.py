@@ -28,7 +28,7 @@ class SecretIndex(Generic[T]):
         self._bound = _FEWEST
 
     def add(self, owner: T, alike: Hashable, forms: Iterable[str]) -> None:
-        """Note forms of a secret; of owners that hide it `alike`, one is found."""
+        """Note this owner for each form of a secret. Of owners with equal `alike`, `find` returns one."""
         with self._lock:
             for form in filter(None, forms):
                 self._sizes.add(min(len(form), _BEGINNING))

@@ -1,4 +1,7 @@
-"""The answer of a job's Python workers: how far each split, or Kafka partition, got. Nothing else comes back."""
+"""The answer of a job's Python workers: how far each split, or Kafka partition, got, what was staged and reported.
+
+No rows come back.
+"""
 
 from __future__ import annotations
 

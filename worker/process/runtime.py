@@ -28,8 +28,6 @@ JOBS: Final = 2
 JOBS_ON_CLUSTER: Final = 16
 """Spark jobs at once on a cluster, whose cores Spark shares out; the worker only plans the jobs."""
 
-"""The pause between polls of admin clients' reports."""
-
 
 @dataclass(frozen=True)
 class Address:

@@ -79,7 +79,7 @@ class FileSourceTask(SourceTask, RowsOfSeveralTypes):
         self._chosen: list[_Chosen] = []
 
     def topics(self) -> Sequence[str]:
-        """The topics of the files that were planned so far."""
+        """The topics of the files planned so far; before that the configured one, if any."""
         return list(dict.fromkeys(topic for topic, _, _ in self._shapes)) or list(filter(None, [self._settings.topic]))
 
     def partitions(self) -> Sequence[SourcePartition]:

@@ -22,7 +22,10 @@ _ALIKE: Final = {"ẞ": "S", "Æ": "AE", "Œ": "OE", "Ø": "O", "Ð": "D", "Đ":
 
 
 def numbered(columns: Sequence[pa.Array], rows: int) -> Numbers:
-    """Equal numbers for rows that are equal in all these columns, nulls included; 0, 1, 2 …"""
+    """Number the rows, from 0 without gaps: equal numbers for rows that are equal in all these columns.
+
+    Null equals null.
+    """
     numbers: Numbers = np.zeros(rows, np.int64)
     for column in columns:
         encoded = column.dictionary_encode(null_encoding="encode")

@@ -38,7 +38,7 @@ def load(
 ) -> None:
     """Loads the rows as the target says; `again`: this transaction has used its stage before.
 
-    Errors: the driver's, wrapped by SQLAlchemy or not; TooLarge; Altered.
+    Errors: the driver's, wrapped by SQLAlchemy or not; RowTooLarge; Altered.
     """
     run = connection.execution_options(no_parameters=True).exec_driver_sql
     is_there = False

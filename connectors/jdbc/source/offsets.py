@@ -124,7 +124,7 @@ def arrow_offsets(mode: Mode, micros: pa.Array | None, ids: pa.Array | None, zon
 
 
 def no_offsets(mode: Mode, rows: int) -> pa.Array:
-    """The offsets of rows that have none."""
+    """A column of nulls, for rows without offsets."""
     return pa.nulls(rows, _arrow_type(mode))
 
 

@@ -80,7 +80,7 @@ class BrokerWire(Protocol):
         return (self._first if self._answer is None else self._answer)[self._arrived :]
 
     def receive_bytes(self, data: memoryview) -> list[Any]:
-        """Take the bytes that arrived at the beginning of `room`; return the whole answers.
+        """Take `data`, received into the beginning of `room`; return the answers that are complete now.
 
         Errors: KafkaProtocolError.
         """

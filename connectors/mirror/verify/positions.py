@@ -158,7 +158,7 @@ def _look(one: Wanted, size: int) -> OffsetRange:
 def best_match(wanted: Wanted, window: PartitionSlice) -> int | None:
     """The index in the window of the record with the same content and the most equal neighbours.
 
-    Of several, the one nearest to the expected offset, else the first.
+    Of several the nearest to the expected offset; if none is expected, the first.
     """
     if not len(wanted.marks):
         return None

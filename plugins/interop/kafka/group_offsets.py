@@ -223,7 +223,10 @@ class GroupOffsets:
         return handle
 
     def _changed(self, group: str, change: _Asked, timeout_s: float) -> Answer:
-        """Make a change, which is sent once the group's coordinator has answered."""
+        """Make a change. The group's offsets are asked for first.
+
+        The change is sent once the coordinator has answered that.
+        """
         return Answer(self, group, [_Asked(_LIST, change.partitions), change], timeout_s)
 
 

@@ -229,7 +229,10 @@ class PostgresqlSinkSql(SinkSql):
         return None
 
     def _by_a_clock(self, schema: Schema, column: DatabaseColumn) -> _StagedAs | None:
-        """The conversion of instants for a column without time zone; None if the column reads them rightly."""
+        """The conversion of instants, or of lists of them, for a column without time zone.
+
+        None if value or column is another, or if no conversion is needed.
+        """
         clock = _clock(self.options.zone)
         of_list = schema.value_schema if is_list(schema) else None
         part, taker = (schema, column) if of_list is None else (of_list, column.element)

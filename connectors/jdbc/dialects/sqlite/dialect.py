@@ -129,7 +129,10 @@ class SqliteDialect(Dialect):
         return tuple(_column(name, declared) for name, declared in rows)
 
     def column_type(self, schema: Schema, key: bool = False) -> str:
-        """The types of Confluent's connector."""
+        """The type of a new column for this schema, as Confluent's connector chooses it.
+
+        Errors: ValueError if there is none.
+        """
         found = _COLUMNS.get(logical(schema) or schema.type)
         if found is None:
             raise self.no_type(schema)

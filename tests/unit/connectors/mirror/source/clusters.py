@@ -1,4 +1,4 @@
-"""A cluster of the unit tests, which answers as `source.cluster.Cluster` does."""
+"""A cluster of the unit tests, which answers as `source.cluster.ClusterAdmin` does."""
 
 from __future__ import annotations
 
