@@ -30,7 +30,7 @@ class ByteArrayConverter(Converter):
         return F.lit(self.constant_identity)
 
     def resolve(self, identity: bytes, topic: str) -> Schema | None:
-        """Optional bytes."""
+        """The schema of all data: optional bytes."""
         return OPTIONAL_BYTES
 
     def decode(self, data: Column, identity: bytes, schema: Schema | None) -> Decoded:

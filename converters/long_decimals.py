@@ -19,7 +19,7 @@ DECIMAL_TOO_LONG: Final = (
 
 
 def or_too_long(schema: Schema | None) -> str:
-    """The end of a sentence: Decimals in values of this schema may be too long; empty if none can be."""
+    """The end of a sentence: Decimals in values of this schema may be too long; empty if no Decimal can be."""
     found = list(_long_decimals(schema, ""))
     if not found:
         return ""

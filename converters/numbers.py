@@ -57,11 +57,11 @@ class BooleanConverter(_OneSize):
     called = "boolean"
 
     def unreadable(self, data: Column) -> Column:
-        """The message for all but these two bytes."""
+        """The message for all data but the one byte 0 or 1; null for these and for null."""
         return F.when(~data.isin(b"\x00", b"\x01"), F.lit("Failed to deserialize boolean: "))
 
     def read(self, data: Column) -> Column:
-        """True for 1."""
+        """True for the byte 1, false for the byte 0, null for all else."""
         return F.when(data == F.lit(b"\x01"), F.lit(True)).when(data == F.lit(b"\x00"), F.lit(False))
 
     def encode(self, value: Column, schema: Schema | None) -> Decoded:

@@ -67,7 +67,7 @@ class StringConverter(Converter):
         return F.lit(self.constant_identity)
 
     def resolve(self, identity: bytes, topic: str) -> Schema | None:
-        """An optional string."""
+        """The schema of all data: an optional string."""
         return OPTIONAL_STRING
 
     def decode(self, data: Column, identity: bytes, schema: Schema | None) -> Decoded:

@@ -36,7 +36,7 @@ class ClassSource(Protocol):
         """Return the names of all entries, with `/` between folders."""
 
     def read(self, name: str) -> bytes | None:
-        """Return the bytes of an entry; None if there is none."""
+        """Return the bytes of an entry; None if there is no entry of this name."""
 
 
 class JarArchive:
@@ -47,7 +47,7 @@ class JarArchive:
 
     @cached_property
     def _directory(self) -> bytes:
-        """Bytes of its central directory. Errors: BrokenArchiveError."""
+        """Read the bytes of the jar's central directory. Errors: BrokenArchiveError."""
         try:
             with open(self.path, "rb") as file:
                 end = file.seek(0, 2)

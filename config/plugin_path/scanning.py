@@ -71,7 +71,7 @@ class LocationScan:
 
 
 def connects_own(kind: str, class_name: str) -> JarPlugin | None:
-    """Return the class of Connect itself, which every host has; None if Connect has none of this name and kind."""
+    """Return the class of Connect itself, which every host has; None if Connect has no such class of this kind."""
     kinds = SHIPPED.get(class_name.partition("$")[0], ())
     return JarPlugin(class_name, kind, Path(), (), None) if kind in kinds and class_name not in TYPES.values() else None
 
@@ -177,7 +177,10 @@ class _Classes:
                     yield from (((kind, name), seen.archive) for kind in kinds)
 
     def loadable(self, kind: str, name: str) -> ClassSource | None:
-        """Return the jar with the class that a manifest declares; None, with a line in the log, if there is none."""
+        """Return the jar with the class that a manifest declares; None if no jar has it, or its class is of no use.
+
+        The log tells why, unless Connect's own class is used.
+        """
         if is_shared(name):
             return None  # Connect's own class is used; it is not a plugin of this location
         entry = f"{name.replace('.', '/')}.class"

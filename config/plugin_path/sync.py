@@ -38,7 +38,7 @@ class ManifestChange:
 
     @property
     def added(self) -> list[str]:
-        """Class names, sorted."""
+        """The names of the classes that only `after` declares, sorted."""
         return sorted({name for _, name in self.after} - {name for _, name in self.before})
 
     @property

@@ -79,7 +79,7 @@ def hive_settings(group: SettingGroup) -> tuple[Setting, ...]:
 
 
 def hive_of(values: Mapping[str, Any]) -> HiveSettings | None:
-    """The tables to keep; None: none."""
+    """The settings of Hive's tables; None if no table is kept."""
     if not values["hive.integration"]:
         return None
     uris, conf_dir = values["hive.metastore.uris"], values["hive.conf.dir"] or None

@@ -146,7 +146,7 @@ class Pending(Protocol[T_co]):
     """The pending answer to a request."""
 
     def result(self, timeout: float, /) -> T_co:
-        """Waits so long for the answer. Errors: TimeoutError; KafkaException."""
+        """Waits for the answer, `timeout` seconds at most. Errors: TimeoutError; KafkaException."""
 
 
 def answered(future: Pending[T], stopping: StopToken) -> T:

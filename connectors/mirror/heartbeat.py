@@ -70,11 +70,11 @@ class MirrorHeartbeatTask(SourceTask):
         return (self._topic,)
 
     def partitions(self) -> Sequence[SourcePartition]:
-        """None: no heartbeat depends on an earlier one."""
+        """No partitions: no heartbeat depends on an earlier one."""
         return ()
 
     def plan(self, after: Sequence[SourceOffset | None], limit: Limit) -> Plan | None:
-        """One heartbeat, if it is due."""
+        """Plans one heartbeat if it is due."""
         if (early_s := self._due - time.monotonic()) > 0:
             self._stopping.wait(min(early_s, _WAIT_S))
             return None

@@ -34,7 +34,7 @@ class Latency:
         self._window.record(value, now)
 
     def samples(self, name: str, labels: Mapping[str, str], now: float) -> Iterator[Sample]:
-        """The samples of all four."""
+        """The samples of the last value, the least, the greatest and the average."""
         window = self._window
         figures = {"_min": window.minimum(now), "_max": window.maximum(now), "_avg": window.average(now)}
         for suffix, value in {"": self._last, **figures}.items():

@@ -98,7 +98,7 @@ class ConfiguredConnector(Body):
 
     @classmethod
     def of(cls, info: ConnectorInfo, shown: Config) -> Self:
-        """`shown`: the config as clients see it."""
+        """Describe a connector; `shown`: its config as clients see it."""
         return cls.model_validate({**vars(info), "config": shown})
 
 
@@ -110,7 +110,7 @@ class ConfiguredTask(Body):
 
     @classmethod
     def of(cls, info: TaskInfo, shown: Config) -> Self:
-        """`shown`: the config as clients see it."""
+        """Describe a task; `shown`: its config as clients see it."""
         return cls.model_validate({"id": info.id, "config": shown})
 
 

@@ -222,7 +222,7 @@ def _number(value: Any, what: str, title: str, bits: int) -> int:
 
 
 def _text(value: Any) -> str:
-    """As Java's `String.valueOf`."""
+    """Print a value as Java's `String.valueOf`."""
     return value if isinstance(value, str) else java_json(value)
 
 

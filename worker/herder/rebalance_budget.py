@@ -24,7 +24,7 @@ class RebalanceBudget:
         self._seen = clock()
 
     def wait_s(self) -> float:
-        """Take one and return 0; if none is left, return the seconds until the next."""
+        """Take a rebalance from the budget and return 0; if the budget is spent, return the seconds until the next."""
         now = self._clock()
         self._left = min(float(AT_ONCE), self._left + (now - self._seen) / EVERY_S)
         self._seen = now

@@ -20,7 +20,7 @@ class KafkaCluster(Protocol):
 
     @property
     def id(self) -> str | None:
-        """None until known."""
+        """The id of the Kafka cluster; None until it is known."""
 
     def away_seconds(self) -> float:
         """Probe the brokers: 0 if one answers, else the seconds since the first failed probe."""

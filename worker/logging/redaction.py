@@ -90,7 +90,7 @@ class Redaction:
         return type(self), (self._all(), self._plain, self._names)
 
     def learn(self, secrets: Iterable[str]) -> None:
-        """Hide these too; of very many, the oldest are forgotten."""
+        """Hide these secrets, too; of more than `_MOST`, the oldest are forgotten."""
         values = [secret for secret in secrets if not VARIABLE.fullmatch(secret)]
         new = [line for value in values for line in map(str.strip, value.splitlines()) if line]
         if set(new) - set(self._secrets):
@@ -107,7 +107,7 @@ class Redaction:
         return self
 
     def same(self) -> tuple[object, ...]:
-        """Equal for redactions that hide the same."""
+        """A value that is equal for redactions that hide the same."""
         return self._secrets, self._plain, self._names
 
     def hide(self, text: str) -> str:
@@ -143,7 +143,7 @@ class Redaction:
         return self._secrets if self is WORKER else (*self._secrets, *WORKER._secrets)
 
     def _tells(self, secret: str) -> bool:
-        """True if it is neither short, nor ordinary, nor a name in a plain setting of the same connector."""
+        """True if the secret is neither short, nor ordinary, nor a name in a plain setting of the same connector."""
         return (
             bool(telling(secret)) and not _ORDINARY.fullmatch(secret) and not any(secret in one for one in self._plain)
         )
@@ -180,7 +180,7 @@ def current() -> Redaction | None:
 
 
 def learn(values: Iterable[str]) -> None:
-    """Hide these from now on: within a scope in its texts, else as the worker's."""
+    """Hide these values from now on: within a scope in the scope's texts, else as secrets of the worker."""
     (_scope.get() or WORKER).learn(values)
 
 
@@ -301,7 +301,7 @@ def _within(value: str) -> Collection[str]:
 
 
 def _without(text: str, secrets: Iterable[str]) -> str:
-    """Hide these, longer ones first, if they are no part of a word."""
+    """Hide these secrets, longer ones first, unless they are part of a word."""
     there = sorted({secret for secret in secrets if secret in text}, key=len, reverse=True)
     return re.sub("|".join(map(_bounded, there)), HIDDEN, text) if there else text
 
@@ -313,7 +313,7 @@ def _bounded(secret: str) -> str:
 
 @lru_cache(_MOST)
 def _forms(secret: str) -> frozenset[str]:
-    """The secret as it is, quoted by Python and JSON, and quoted by a URL, or unquoted if it is from one."""
+    """The forms in which a text may have the secret: as it is, quoted by Python, JSON and URLs, and unquoted."""
     quoted = {secret, repr(secret)[1:-1], json.dumps(secret)[1:-1], json.dumps(secret, ensure_ascii=False)[1:-1]}
     of_urls = {
         quote(secret, errors="replace"),

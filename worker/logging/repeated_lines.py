@@ -67,7 +67,7 @@ class _Seen:
         return _Seen(now, self.last, min(2 * self.lasts_s, LONGEST_S), self.written)
 
     def summary(self) -> LeftOut | None:
-        """The line with the number of lines left out; None if none was."""
+        """The line with the number of lines left out; None if no line was."""
         if self.example is None:
             return None
         count = f"{self.left_out:,} lines like this one were left out within {self.lasts_s:.0f} s"

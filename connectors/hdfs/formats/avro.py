@@ -54,7 +54,7 @@ class AvroFormat(Format):
         return F.when(good, made)
 
     def error(self, value: Column, schema: Schema | None) -> Column | None:
-        """Forbidden nulls, texts that an enum lacks, and bytes of another length than a fixed type's."""
+        """The error for a forbidden null, a text that an enum lacks, or bytes of another length than a fixed type's."""
         made, nothing = self._encoding(schema), F.lit(None).cast("string")
         error = nothing
         for test, why in ((made.nulls, NULL_REFUSED), (made.misfits, MISFIT)):

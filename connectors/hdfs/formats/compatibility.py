@@ -48,7 +48,7 @@ class SchemaAction(Enum):
 
 
 def decide(current: Schema | None, new: Schema | None, mode: str) -> SchemaAction:
-    """Decides about a record of schema `new` if the file has `current`; None is a schemaless value's.
+    """Chooses the action for a record of schema `new` while the file has `current`; None: values without schema.
 
     Errors: DataError for schemas without a version, and for a change between values with and without a schema.
     """

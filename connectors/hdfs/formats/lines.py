@@ -76,7 +76,7 @@ class LineFormat(Format):
         return _LineWriter(local, self._gzip_level)
 
     def layout(self, file: pa.NativeFile) -> Hashable | None:
-        """All files are alike that end with today's separator; gzip streams are not looked into."""
+        """The extension if the file ends with today's separator, else None; gzip streams are not looked into."""
         if self._gzip_level is None:
             file.seek(max(0, file.size() - len(self._separator)))
             if file.read(len(self._separator)) != self._separator:
@@ -107,7 +107,7 @@ class JsonFormat(LineFormat):
         return F.when(value.isNotNull(), text).cast("binary")
 
     def error(self, value: Column, schema: Schema | None) -> Column | None:
-        """Forbidden nulls."""
+        """The error for a forbidden null."""
         refused = value.isNotNull() & self._writer.payload(value, schema, "", "\n").isNull()
         return None if schema is None else F.when(refused, F.lit(NULL_REFUSED))
 
@@ -140,7 +140,7 @@ class TextFormat(LineFormat):
         return F.when(value.isNotNull(), line).cast("binary")
 
     def schema_of(self, file: pa.NativeFile) -> Schema | None:
-        """STRING."""
+        """STRING, for each file."""
         return STRING
 
     def read(self, file: pa.NativeFile, schema: Schema | None, skip: int = 0) -> Iterator[pa.RecordBatch]:
@@ -170,7 +170,7 @@ class BytesFormat(LineFormat):
         return f"Files of bytes hold bytes only, but the value {found}; use ByteArrayConverter or another format.class"
 
     def schema_of(self, file: pa.NativeFile) -> Schema | None:
-        """BYTES."""
+        """BYTES, for each file."""
         return OPTIONAL_BYTES
 
     def read(self, file: pa.NativeFile, schema: Schema | None, skip: int = 0) -> Iterator[pa.RecordBatch]:

@@ -81,7 +81,7 @@ class ParquetFormat(Format):
         return made if error is None else F.when(error.isNull(), made)
 
     def error(self, value: Column, schema: Schema | None) -> Column | None:
-        """Forbidden nulls."""
+        """The error for a forbidden null."""
         assert schema is not None
         bare = required(schema)
         nulls = encoding(bare, file_schema(bare, self._options).tree, self._options).nulls

@@ -133,7 +133,7 @@ def _missing(name: str) -> Problem:
 
 
 def _fields(pattern: JodaPattern) -> tuple[str, ...]:
-    """The columns of directories that are all called `name=…`; none if one is not."""
+    """The names, if all directories are called `name=…`; empty if a directory is not."""
     names = []
     for part in pattern.parts:
         name, equals, _ = part[0][1].partition("=") if part and part[0][0] else ("", "", "")
@@ -144,7 +144,7 @@ def _fields(pattern: JodaPattern) -> tuple[str, ...]:
 
 
 def _fixed_offset_ms(found: tzinfo) -> int | None:
-    """The offset of a zone that has always the same one; None for others."""
+    """The offset of a zone whose offset never changes; None for other zones."""
     offset = found.utcoffset(None)
     return None if offset is None else offset // timedelta(milliseconds=1)
 

@@ -59,7 +59,10 @@ def chosen(cases: Sequence[tuple[Column, Column]], kind: str) -> Column:
 def refusals(
     cases: Sequence[FoundField], reason: Callable[[FoundField], str | Column | None]
 ) -> list[tuple[Column, Column]]:
-    """The reasons why rows have no answer: those of some schemas always have one, others by `reason`."""
+    """Pairs of a case's condition and the reason why its rows are refused: the case's own, else that of `reason`.
+
+    Cases without a reason are left out.
+    """
     found = []
     for case in cases:
         why = case.refusal if case.refusal is not None else reason(case)

@@ -164,7 +164,7 @@ class PartitionFiles:
 
     @property
     def held(self) -> int | None:
-        """The first offset in open files; None if there is none."""
+        """The first offset in open files; None if no file is open."""
         return None if self._rotation is None else self._rotation.first
 
     @property

@@ -49,7 +49,7 @@ def runs(found: Iterable[CommittedFile], is_small: Callable[[CommittedFile], boo
 
 
 def newest(some: Sequence[list[CommittedFile]], settings: CompactSettings) -> list[list[CommittedFile]]:
-    """The runs that are long enough, as far as they are looked at now, in their order."""
+    """The newest runs that are long enough, in their order, up to the number of files that one look takes."""
     left, made = settings.files + _MORE, list[list[CommittedFile]]()
     for run in reversed(some):
         if left > 0 and len(run) >= settings.files:
@@ -61,14 +61,14 @@ def newest(some: Sequence[list[CommittedFile]], settings: CompactSettings) -> li
 def by_layout(
     run: Sequence[CommittedFile], layout: Callable[[CommittedFile], Hashable | None]
 ) -> Iterator[list[CommittedFile]]:
-    """The parts of a run whose files have one layout, without files that have none."""
+    """Split a run into parts whose files have one layout; files without a layout are left out."""
     for found, part in groupby(run, layout):
         if found is not None:
             yield list(part)
 
 
 def mergeable(run: Sequence[CommittedFile], settings: CompactSettings) -> list[CommittedFile] | None:
-    """The oldest files of a run that are worth merging; None: none are."""
+    """The oldest files of a run that are worth merging; None if no files of it are."""
     if len(run) < settings.files:
         return None
     for begin in range(len(run) - 1):

@@ -76,7 +76,9 @@ class FileSinkTask(SinkTask, BufferingSink):
         """The last beginnings of jobs that were to end files by their count."""
 
     def open(self, partitions: Sequence[TopicPartition]) -> Mapping[TopicPartition, int]:
-        """The ends of the partitions' files. Their former owners commit nothing from now on.
+        """Take the partitions over; return the ends of their files. Former owners commit nothing from now on.
+
+        In a store without renames (S3) nobody owns them: left-over uploads are ended, and Kafka's offsets count.
 
         Errors: RetriableError, StoreError.
         """
@@ -144,7 +146,7 @@ class FileSinkTask(SinkTask, BufferingSink):
     def job_ranges(
         self, ranges: Mapping[TopicPartition, tuple[int, int]], ends: Mapping[TopicPartition, int]
     ) -> Mapping[TopicPartition, tuple[int, int]]:
-        """Whole files by count; all offsets if time or size may end files, too.
+        """The offsets that fill whole files by count; all offsets if time or size may end files, too.
 
         Gaps of offsets, as in a compacted topic, or bad records may leave a range with less: nothing is tried twice.
         """
@@ -160,7 +162,10 @@ class FileSinkTask(SinkTask, BufferingSink):
         return ranges if self._ends_otherwise and not self._jobs_in_vain else {}
 
     def job_step(self) -> int | None:
-        """A file's records by count, if files begin at known offsets; without renames a file would be seen too soon."""
+        """The count of a file's records if files begin at known offsets, else None.
+
+        None without renames, too: a file would be seen too soon.
+        """
         is_known = self._store.renames and not self._ends_otherwise and not self._found_gaps
         return self._spec.rules.settings.flush_size if is_known else None
 

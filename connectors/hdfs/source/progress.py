@@ -70,7 +70,7 @@ class Piece:
         return cls(offset["file"], rows=offset["rows"], done=offset["done"], **kept)
 
     def stored(self) -> dict[str, Any]:
-        """The offset."""
+        """The piece as a stored offset."""
         hidden = {"_size": self.size, "_first": self.first, "_upto": self.upto, "_pieces": self.pieces}
         return {"file": self.file, "rows": self.rows, "done": self.done, **hidden}
 
@@ -93,12 +93,12 @@ class Progress:
         self._by_file: dict[str, list[tuple[int, Piece]]] = {}
 
     def partitions(self) -> list[SourcePartition]:
-        """The slots, and at first the segments."""
+        """The partitions to ask the offsets of: the slots, and at first the segments of read files."""
         slots: list[SourcePartition] = [{SLOT: number} for number in range(SLOTS)]
         return slots + [{READ: number} for number in self._asked or ()]
 
     def update(self, offsets: Sequence[SourceOffset | None]) -> bool:
-        """Take the offsets of `partitions()`; True if no more are to be asked for."""
+        """Take the offsets of `partitions()`; True if no more offsets are to be asked for."""
         self._slots = [None if one is None else Piece.of(one) for one in offsets[:SLOTS]]
         self._by_file = defaultdict(list)
         for number, piece in enumerate(self._slots):

@@ -87,7 +87,7 @@ class FileSourceTask(SourceTask, RowsOfSeveralTypes):
         return [] if time.monotonic() < self._idle_until else self._progress.partitions()
 
     def plan(self, after: Sequence[SourceOffset | None], limit: Limit) -> Plan | None:
-        """The files that were begun, then new ones, within the limit; one piece at least.
+        """Plans the pieces of begun files, then those of new files, within the limit; one piece at least.
 
         Errors: RetriableError, StoreError.
         """
@@ -187,7 +187,7 @@ class FileSourceTask(SourceTask, RowsOfSeveralTypes):
         return PieceToRead(one.piece, reads, one.found.schema, rows, size, one.found.problem)
 
     def _shape(self, shape: str) -> tuple[str, FileFormat, Schema | None]:
-        """The shape of this number; splits without rows, which have none, get any."""
+        """The shape of this number; a split without rows has no shape and gets any."""
         return self._shapes[int(shape)] if shape else ("", FileFormat.TEXT, None)
 
     def row_type_of(self, shape: str) -> spark.StructType:

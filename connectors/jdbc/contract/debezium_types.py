@@ -45,7 +45,7 @@ def bit_count(schema: Schema) -> int | None:
 
 
 def number_in(schema: Schema, parameter: str, most: int) -> int | None:
-    """A parameter of the schema as a number from 1 to `most`; None if it is none."""
+    """A parameter of the schema as a number from 1 to `most`; None if it is no such number."""
     text = schema.parameters.get(parameter, "")
     number = int(text) if text.isascii() and text.isdigit() else 0
     return number if 0 < number <= most else None

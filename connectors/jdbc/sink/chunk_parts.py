@@ -124,7 +124,7 @@ class ChunkParts:
     def _keys(
         self, rows: pa.RecordBatch, numbers: Numbers, kinds: list[RowKind], comparable: Callable[[pa.Array], pa.Array]
     ) -> Numbers:
-        """Equal numbers for rows that must keep their order."""
+        """Numbers the rows: equal numbers for rows that must keep their order."""
         if not all(kind.layout.key for kind in kinds):
             return np.arange(len(rows))
         # Each layout has the key's columns in its own order.
@@ -144,7 +144,7 @@ class ChunkParts:
 
 
 def _kind_numbers(rows: pa.RecordBatch) -> Numbers:
-    """Equal numbers for rows of one layout and, for values without schema, the same members."""
+    """Numbers the rows: equal numbers for one layout and, for values without schema, the same members."""
     shape = rows["shape"]
     return numbered([rows["layout"]] if shape.null_count == len(shape) else [rows["layout"], shape], len(rows))
 

@@ -59,7 +59,7 @@ def not_deleted(keys: Numbers, deletes: np.ndarray[tuple[int], np.dtype[np.bool_
 
 
 def last_of_each(keys: Numbers) -> Numbers:
-    """The indices of the last row of each key, in order; numbers may be missing."""
+    """The indices of the last row of each key, in order; `keys` may leave numbers out."""
     last = np.full(int(keys.max()) + 1 if len(keys) else 0, -1, np.int64)
     # NumPy keeps the last value of an index that comes several times.
     last[keys] = np.arange(len(keys))

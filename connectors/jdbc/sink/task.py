@@ -47,7 +47,7 @@ class JdbcSinkTask(SinkTask):
         self._stay_where_rows_repeat()
 
     def open(self, partitions: Sequence[TopicPartition]) -> Mapping[TopicPartition, int]:
-        """The positions in the offsets table. Fences the former owners of these partitions off.
+        """Fences the former owners of these partitions off; returns the positions in the offsets table.
 
         Errors: DatabaseAway, DatabaseError.
         """

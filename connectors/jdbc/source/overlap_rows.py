@@ -40,7 +40,7 @@ class OverlapRows:
     def look(
         self, connection: Connection, layout: TableLayout, source: str, after: Position
     ) -> tuple[ReadWindow, int] | None:
-        """A window of the first unread rows up to `after`, and their number; None if there are none.
+        """A window of the first unread rows up to `after`, and their number; None if no row is unread.
 
         It is the whole overlap if it is unknown which rows were read.
         """

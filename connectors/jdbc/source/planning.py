@@ -109,7 +109,7 @@ class Planning:
     def plan(
         self, connection: Connection, after: Sequence[SourceOffset | None], limit: Limit, stopping: StopToken
     ) -> Plan | None:
-        """New rows of the due tables, from the offsets of their partitions; None if there are none."""
+        """Plans the new rows of the due tables, from the offsets of their partitions; None without new rows."""
         if not self._asked:
             return None
         chosen = self._chosen(self._late.settled(connection, self._found(connection, after, limit, stopping)))

@@ -85,7 +85,7 @@ def discover(connection: Connection, dialect: Dialect, wanted: TableFilter) -> l
 
 
 def same_topic(tables: Sequence[TableId]) -> list[list[TableId]]:
-    """Tables that would share a topic, since its name has only the bare name of the table."""
+    """Groups of tables that would share a topic, since a topic's name has only the bare name of its table."""
     groups: dict[str, list[TableId]] = {}
     for table in tables:
         groups.setdefault(table.table, []).append(table)

@@ -129,7 +129,7 @@ class JdbcSourceTask(SourceTask, RowsOfSeveralTypes):
         return [partition for table in self._planning.due(failures > 0) for partition in table.partitions]
 
     def plan(self, after: Sequence[SourceOffset | None], limit: Limit) -> Plan | None:
-        """The new rows of the tables of the last `partitions`; None if there are none."""
+        """Plans the new rows of the tables of the last `partitions`; None without new rows."""
         if not after:
             return None
         with self._counting(), self._database.connect() as connection:

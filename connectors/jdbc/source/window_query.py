@@ -68,7 +68,7 @@ class WindowQuery:
     def ask(
         self, connection: Connection, table: SourceTable, stored: Position | None, limit: Limit
     ) -> FoundWindow | None:
-        """The next window of a described table; None if there are no rows in it."""
+        """The next window of a described table; None if no rows are left to read."""
         if self._mode is Mode.BULK:
             return self._all(connection, table)
         layout = _layout(table)
@@ -145,7 +145,7 @@ class WindowQuery:
         return FoundWindow(table, ReadWindow(Position()), int(count), int(count) * table.row_bytes)
 
     def _size(self, connection: Connection, table: SourceTable) -> tuple[int, int] | None:
-        """The estimate of a table's rows and bytes, which is remembered; None if there is none."""
+        """Asks for the estimate of a table's rows and bytes, and notes the size of a row; None without an estimate."""
         size = None if table.id is None else self._sql.size(connection, table.id, table.quoted)
         if size is None or not all(size):
             return None

@@ -48,9 +48,10 @@ class FollowedSyncs:
         return reader.is_read
 
     def take_ends(self) -> dict[TopicPartition, int]:
-        """The ends of copies: a checkpoint beyond such an end belongs to a former copy.
+        """Return the ends of copies that were not returned yet: a checkpoint beyond such an end is of a former copy.
 
-        It has all partitions once the topic was read to its end, and then those whose copies were made again.
+        The first result, once the topic was read to its end, has all partitions. Later ones have those whose copies
+        were made again.
         """
         if not self._reader.is_read:
             return {}

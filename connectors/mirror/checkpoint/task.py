@@ -117,11 +117,11 @@ class MirrorCheckpointTask(SourceTask):
         return (self._topic,)
 
     def partitions(self) -> Sequence[SourcePartition]:
-        """None: the checkpoints topic tells what was written."""
+        """No partitions: the checkpoints topic tells what was written."""
         return ()
 
     def plan(self, after: Sequence[SourceOffset | None], limit: Limit) -> Plan | None:
-        """The new checkpoints, if they are due. Errors: RetriableError while a cluster does not answer."""
+        """Plans the new checkpoints if they are due. Errors: RetriableError while a cluster does not answer."""
         if not self._knows_checkpoints():
             self._stopping.wait(_SOON_S)
             return None

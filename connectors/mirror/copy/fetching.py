@@ -87,7 +87,7 @@ class PartitionFetch:
         return isinstance(self.error, errors.UnknownTopicIdError | errors.InconsistentTopicIdError)
 
     def take(self) -> RecordBatch:
-        """The next batch."""
+        """Take the first of the waiting batches."""
         batch = self.waiting.popleft()
         self.waiting_bytes -= len(batch.data)
         self.taken = batch.last

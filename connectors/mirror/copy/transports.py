@@ -152,11 +152,11 @@ class Connections(kafka_python_internals.Connections):
         return transport
 
     def protocol_of(self, connection: KafkaConnection) -> BrokerWire:
-        """Our own."""
+        """Our own protocol over this connection."""
         return BrokerWire(connection)
 
     def attempted(self, node: Any, failed: errors.KafkaError | None, timeout_at: float | None) -> None:
-        """Note why it failed."""
+        """Note why the attempt to connect failed; None if it succeeded."""
         if failed is None or self.failure is None or not _is_cut_short(timeout_at):
             self.failure = failed
         if isinstance(self.failure, REFUSED_LOGINS):

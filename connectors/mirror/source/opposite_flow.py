@@ -48,11 +48,11 @@ class OppositeFlow:
 
     @property
     def watched(self) -> bool:
-        """True if a sign of it stops this flow: names are kept, and no setting names its topics."""
+        """True if a sign of the opposite flow stops this one: names are kept, and no setting names its topics."""
         return self._copied is None and self._selection.keeps_name(_ANY)
 
     def copies_back(self, topic: str) -> bool:
-        """True if it is said to copy this topic, too, which has the same name on both clusters."""
+        """True if, by the settings, the opposite flow copies this topic back, under the same name."""
         return self._copied is not None and self._selection.keeps_name(topic) and self._copied.passes(topic)
 
     def refusal(self, source: ClusterAdmin, target: ClusterAdmin) -> ConfigError | None:

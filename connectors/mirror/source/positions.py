@@ -56,7 +56,10 @@ class Positions:
     def after(
         self, stored: Mapping[TopicPartition, SourceOffset | None], known: Collection[TopicPartition]
     ) -> list[PartitionFetch]:
-        """Fetches that begin after these offsets, or as the module says; none for `known` ones without an offset."""
+        """Fetches that begin after these offsets, or as the module says.
+
+        A `known` partition without an offset gets no fetch.
+        """
         now = self._topics({one.topic for one in stored})
         fetches, new = [], []
         for one, offset in stored.items():

@@ -141,7 +141,7 @@ class MirrorSourceTask(SourceTask):
         return self._topics
 
     def partitions(self) -> Sequence[SourcePartition]:
-        """All partitions until their stored offsets are known, and again after a failure; then none."""
+        """All partitions until their stored offsets are known, and again after a failure; else no partitions."""
         if self._known:
             return ()
         return [self._stored_as(partition) for partition in self._assigned]
@@ -152,7 +152,7 @@ class MirrorSourceTask(SourceTask):
     # -- plan ----------------------------------------------------------------------------------------------------------
 
     def plan(self, after: Sequence[SourceOffset | None], limit: Limit) -> Plan | None:
-        """The news of the partitions that do not rest, in proportion to each one's backlog."""
+        """Plans ranges of the partitions that have news and do not rest, in proportion to each one's backlog."""
         if not self._assigned:
             self._stopping.wait(_WAIT_S)
             return None

@@ -92,7 +92,7 @@ class Verification:
         return report
 
     def _ranges(self, found: _Partitions) -> None:
-        """Reads the ranges of the target first, so that the source has all that it has."""
+        """Ask for the ranges of both clusters, the target's first: the source then has all that the target has."""
         target = self._target.ranges(found.copies.values())
         source = self._source.ranges(found.copies)
         for at, copy in found.copies.items():

@@ -126,7 +126,10 @@ class MariadbDialect(Dialect):
         return str(connection.execute(sqlalchemy.text(query)).scalar_one())
 
     def column_type(self, schema: Schema, key: bool = False) -> str:
-        """The type of Confluent's connector; for texts with a declared length Debezium's."""
+        """The type of a new column for this schema, as Confluent's connector chooses it.
+
+        Texts with a declared length get Debezium's type. Errors: ValueError if there is none.
+        """
         kind = logical(schema)
         if kind == DECIMAL:
             if not 0 <= scale(schema) <= _MOST_SCALE:

@@ -131,7 +131,12 @@ class PostgresqlDialect(Dialect):
         return str(connection.execute(sqlalchemy.text(query)).scalar_one())
 
     def column_type(self, schema: Schema, key: bool = False) -> str:
-        """The types of Confluent's connector, own types for Debezium's named ones, and arrays of these."""
+        """The type of a new column for this schema, as Confluent's connector chooses it.
+
+        Debezium's named schemas get PostgreSQL's own types, arrays get arrays of these.
+
+        Errors: ValueError if there is none.
+        """
         source = declared_type(schema)
         if schema.type is SchemaType.ARRAY and schema.value_schema is not None:
             element = source.removeprefix("_").removesuffix("[]")

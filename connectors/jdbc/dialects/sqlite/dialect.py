@@ -311,7 +311,7 @@ def _column(name: str, declared: str, **facts: Any) -> DatabaseColumn:
 
 
 def _by_affinity(base: str) -> tuple[Kind, str]:
-    """Source: sqlite.org/datatype3.html 3.1."""
+    """The kind of a column by its declared type, and its reading form. Source: sqlite.org/datatype3.html 3.1."""
     if "INT" in base:
         return Kind.INT64, "{}"
     if any(word in base for word in ("CHAR", "CLOB", "TEXT")):

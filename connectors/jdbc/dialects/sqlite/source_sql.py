@@ -70,7 +70,7 @@ class SqliteSourceSql(SourceSql):
         return str(micros)
 
     def isolation(self, level: str) -> tuple[str, ...]:
-        """SQLite's transactions are serializable, except with READ_UNCOMMITTED."""
+        """Switches `read_uncommitted` on or off; without it SQLite's transactions are serializable."""
         return (f"PRAGMA read_uncommitted = {'ON' if level == 'READ_UNCOMMITTED' else 'OFF'}",)
 
     def ranges(self, connection: Connection, table: Table, name: str) -> Ranges | None:
