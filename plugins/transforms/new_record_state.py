@@ -20,7 +20,7 @@ from headrace.plugins.transforms.extract_field import ExtractFieldValue
 from headrace.plugins.transforms.headers import appended, made_header
 from headrace.plugins.transforms.insert_field import InsertFieldValue
 from headrace.plugins.transforms.key_or_value import Became, KeyOrValue, only_struct
-from headrace.plugins.transforms.outcomes import Outcome, with_outcomes, without_null_values
+from headrace.plugins.transforms.new_columns import NewColumns, with_new_columns, without_null_values
 from headrace.plugins.transforms.predicates import RecordIsTombstone
 from headrace.plugins.transforms.replace_field import split_pair
 from headrace.plugins.transforms.struct_fields import REPLACE_NULLS, struct_of, struct_schema, twice
@@ -90,7 +90,7 @@ class _Row(NamedTuple):
 class _Changes:
     """Results for all schemas."""
 
-    outcomes: list[Outcome] = field(default_factory=list)
+    columns: list[NewColumns] = field(default_factory=list)
     messages: list[Column] = field(default_factory=list)
     drops: list[Column] = field(default_factory=list)
 
@@ -100,7 +100,7 @@ class _Changes:
         for one in self.drops:
             # Never null: a null would hide that another one is true.
             drop = F.coalesce(one, F.lit(False)) if drop is None else drop | F.coalesce(one, F.lit(False))
-        return with_outcomes(records, self.outcomes, message, drop)
+        return with_new_columns(records, self.columns, message, drop)
 
 
 @dataclass(frozen=True)
@@ -251,10 +251,10 @@ class ExtractNewRecordState(Transform):
             return
         of = [made_header(records, one.name, F.lit("d"), STRING) for one in self._headers if one.field == "op"]
         if of:
-            changes.outcomes.append(Outcome(tombstone, None, {"headers": (appended([one for one, _ in of]), None)}))
+            changes.columns.append(NewColumns(tombstone, None, {"headers": (appended([one for one, _ in of]), None)}))
 
     def _unwrap(self, changes: _Changes, events: _Events) -> None:
-        """Add the outcomes of these events: deletes first, since that of updates is for all rows of a schema."""
+        """Add the new columns of these events: deletes first, since that of updates is for all rows of a schema."""
         try:
             headers = self._added_headers(events)
             after, after_schema = _part(self._after, events)
@@ -353,7 +353,7 @@ def _take(
         parts["topic"] = row.topic, None
     if headers:
         parts["headers"] = appended([one for one, _ in headers]), None
-    changes.outcomes.append(Outcome(rows, events.number, parts, whole))
+    changes.columns.append(NewColumns(rows, events.number, parts, whole))
     refusals = [refused for _, refused in headers] + ([] if row.message is None else [row.message])
     changes.messages += [F.when(rows, message) for message in refusals]
 
