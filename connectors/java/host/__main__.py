@@ -71,7 +71,8 @@ class Host:
             except (EOFError, OSError):
                 return
             if "answer" in message:
-                self._asked.pop(message["answer"]).set_result(message["offsets"])
+                if (asked := self._asked.pop(message["answer"], None)) is not None:  # else it came too late
+                    asked.set_result(message["offsets"])
             else:
                 self._threads.submit(self._answer, {**message, "data": data} if data else message)
 
@@ -262,8 +263,11 @@ class Host:
     def _ask(self, of: int, partitions: Sequence[str]) -> Sequence[str | None]:
         number = next(self._numbers)
         answer = self._asked[number] = Future[list[str | None]]()
-        self._wire.send({"ask": number, "of": of, "partitions": list(partitions)})
-        return answer.result(OFFSETS_S)
+        try:
+            self._wire.send({"ask": number, "of": of, "partitions": list(partitions)})
+            return answer.result(OFFSETS_S)
+        finally:
+            self._asked.pop(number, None)
 
 
 def main() -> None:
