@@ -53,7 +53,7 @@ def host(monkeypatch: pytest.MonkeyPatch) -> Host:
     for name in ("CrossedStage", "HostedTask"):
         monkeypatch.setattr(module, name, Part)
     monkeypatch.setattr(module, "HostedStage", lambda *_, **__: None)
-    monkeypatch.setattr(module, "Plugin", lambda *_: None)
+    monkeypatch.setattr(module, "HostedPlugin", lambda *_: None)
     for name, value in (("begun", threading.Event()), ("goes_on", threading.Event()), ("stopped", 0)):
         monkeypatch.setattr(Part, name, value)
     unused: Any = None
