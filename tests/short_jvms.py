@@ -20,7 +20,7 @@ def use_in_brokers() -> None:
 
 def of_spark() -> dict[str, str]:
     """The settings with which a worker's Spark driver runs so."""
-    from headrace.worker.engine.driver import DEFAULTS
+    from headrace.worker.engine.driver_conf import DEFAULTS
 
     key = "spark.driver.extraJavaOptions"
     return {key: f"{DEFAULTS[key]} {ONLY_C1}"}

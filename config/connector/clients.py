@@ -191,7 +191,7 @@ def sink_consumer(
         "auto.offset.reset": "earliest",
     }
     java = {**base, **worker.with_prefix("consumer."), **_overrides("consumer", connector, worker)}
-    is_static = worker["sink.static.membership"] and java.get("group.protocol", "classic").lower() == "classic"
+    is_static = worker["sink.static.membership"] and java.get("group.protocol", "classic").strip().lower() == "classic"
     if owner is not None and is_static:
         java.setdefault("group.instance.id", instance_id(owner, name, task))
     return ClientConfig("consumer", java)

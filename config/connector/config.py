@@ -11,6 +11,8 @@ from headrace.config.problems import ConfigError, Problem
 from headrace.config.settings import Settings, SettingValue
 from headrace.config.values import shown
 
+Fault = tuple[str, str]
+"""A fault of a setting, and its remedy."""
 UNSERVED: Final = {
     "offsets.storage.topic": "Offsets topics of single connectors",
 }
@@ -40,14 +42,12 @@ def sink_conflicts(found: Mapping[str, SettingValue], worker_group: str | None, 
             f"The DLQ topic '{dead_letters}' may not be included in the list of topics "
             f"('topics={shown(list(topics))}') consumed by the connector"
         )
-    try:
-        if readable and consumes(dead_letters, (), regex):
-            both[1].append(
-                f"The DLQ topic '{dead_letters}' may not be matched by the regex for the topics "
-                f"('topics.regex={regex}') consumed by the connector"
-            )
-    except TooSlowError as error:
-        both[1] += [f"{one.message}. {one.remedy}" for one in error.problems]
+    matched = (
+        f"The DLQ topic '{dead_letters}' may not be matched by the regex for the topics "
+        f"('topics.regex={regex}') consumed by the connector"
+    )
+    if readable:
+        both[1] += [". ".join(filter(None, fault)) for fault in consumption(dead_letters, (), regex, (matched, ""))]
     if worker_group is not None:
         _group_conflict(found, worker_group, overridden_group)
 
@@ -72,6 +72,17 @@ def consumes(topic: str, topics: Collection[str], regex: str = "") -> bool:
     except ValueError as error:
         raise ConfigError(Problem("topics.regex", regex, str(error), "Write one that is served.")) from None
     return expression.match(topic) is not None
+
+
+def consumption(topic: str, topics: Collection[str], regex: str, fault: Fault) -> list[Fault]:
+    """The faults of a topic of failed records: this one if the sink reads it, too; that of a regex that is too slow.
+
+    Errors: ConfigError if the regex is refused.
+    """
+    try:
+        return [fault] if consumes(topic, topics, regex) else []
+    except TooSlowError as error:
+        return [(one.message, one.remedy) for one in error.problems]
 
 
 def sink_group(name: str) -> str:

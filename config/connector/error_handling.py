@@ -10,9 +10,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from headrace.config.connector.config import consumes, framework_settings
+from headrace.config.connector.config import Fault, consumption, framework_settings
 from headrace.config.connector.settings import SINK
-from headrace.config.name_regex import TooSlowError
 from headrace.config.problems import Problem
 from headrace.config.settings import Importance, Setting, Settings, Type
 from headrace.config.values import read
@@ -78,8 +77,8 @@ def error_problems(kind: str, connector: Mapping[str, str | None]) -> list[Probl
     return problems
 
 
-def _retry_topic_conflicts(topic: str, given: Mapping[str, str]) -> list[tuple[str, str]]:
-    found = []
+def _retry_topic_conflicts(topic: str, given: Mapping[str, str]) -> list[Fault]:
+    found = list[Fault]()
     if given.get("errors.retry.timeout", "0").strip() == "0":
         found.append(
             (
@@ -91,15 +90,8 @@ def _retry_topic_conflicts(topic: str, given: Mapping[str, str]) -> list[tuple[s
         found.append((f"The retry topic '{topic}' is the dead letter topic, too.", "Name two topics."))
     refused = SINK["topics.regex"].judge(given).errors  # reported by that setting's validation
     regex = "" if refused else given.get("topics.regex", "")
-    try:
-        if consumes(topic, read("topics", Type.LIST, given.get("topics", "")), regex):
-            found.append(
-                (
-                    f"The retry topic '{topic}' is among the topics that the connector consumes.",
-                    "The connector reads its retry topic by itself: name one that neither topics nor topics.regex "
-                    "covers.",
-                )
-            )
-    except TooSlowError as error:
-        found += [(one.message, one.remedy) for one in error.problems]
-    return found
+    consumed = (
+        f"The retry topic '{topic}' is among the topics that the connector consumes.",
+        "The connector reads its retry topic by itself: name one that neither topics nor topics.regex covers.",
+    )
+    return found + consumption(topic, read("topics", Type.LIST, given.get("topics", "")), regex, consumed)

@@ -241,7 +241,7 @@ def _not_together(java: Mapping[str, str]) -> list[Problem]:
         if java.get("acks", "all").strip() not in ("all", "-1"):
             problems.append(Problem("acks", java["acks"], "An idempotent producer needs acks=all.", remedy))
     poll_ms, session_ms = (_number(java, key) for key in ("max.poll.interval.ms", "session.timeout.ms"))
-    if (poll_ms is not None or session_ms is not None) and java.get("group.protocol", "").lower() != "consumer":
+    if (poll_ms is not None or session_ms is not None) and java.get("group.protocol", "").strip().lower() != "consumer":
         poll_ms, session_ms = poll_ms or 300_000, session_ms or 45_000
         if poll_ms < session_ms:
             key = "max.poll.interval.ms" if "max.poll.interval.ms" in java else "session.timeout.ms"

@@ -151,7 +151,7 @@ def _manifests(archives: Sequence[ClassSource]) -> dict[tuple[str, str], tuple[P
     return found
 
 
-class _Seen(NamedTuple):
+class _ClassEntry(NamedTuple):
     """Data kept for each class of a location; there may be tens of thousands."""
 
     supertypes: tuple[str, ...]
@@ -200,14 +200,14 @@ class _Classes:
         log.error("A manifest declares the %s plugin %s, whose class is in no jar beside it", kind, name)
         return None
 
-    def _all(self) -> Iterator[tuple[str, _Seen]]:
+    def _all(self) -> Iterator[tuple[str, _ClassEntry]]:
         seen: set[str] = set()
         for archive in self._archives:
             try:
                 for entry in classes_in(archive):
                     if entry not in seen and (parsed := _parsed(archive, entry)) is not None:
                         seen.add(entry)
-                        yield parsed.name, _Seen(parsed.supertypes, parsed.is_concrete, archive, entry)
+                        yield parsed.name, _ClassEntry(parsed.supertypes, parsed.is_concrete, archive, entry)
             except BrokenArchiveError as error:
                 log.error("%s. Its classes are left out.", error)
 
@@ -231,7 +231,7 @@ def _can_be_made(parsed: ClassFile, archive: ClassSource) -> bool:
     return made
 
 
-def _kinds(name: str, classes: Mapping[str, _Seen], known: dict[str, frozenset[str]]) -> frozenset[str]:
+def _kinds(name: str, classes: Mapping[str, _ClassEntry], known: dict[str, frozenset[str]]) -> frozenset[str]:
     """Return the kinds of a class by all its supertypes."""
     if name in known:
         return known[name]

@@ -53,7 +53,7 @@ _MOST_TOGETHER: Final = 64
 
 
 @dataclass(frozen=True)
-class Shape:
+class BatchSchemas:
     """Schemas that the rows of a batch may have, with the numbers that the host gave them."""
 
     keys: Mapping[int, Schema | None]
@@ -138,10 +138,10 @@ class ToldShapes:
         self._era = 0
         self._keys: list[Schema | None] = []
         self._values: list[Schema | None] = []
-        self._shapes: dict[str, Shape] = {}
+        self._shapes: dict[str, BatchSchemas] = {}
         """The most recently used are last."""
 
-    def __getitem__(self, name: str) -> Shape:
+    def __getitem__(self, name: str) -> BatchSchemas:
         return self._shapes[name]
 
     def told(self, head: Mapping[str, Any]) -> str:
@@ -162,20 +162,22 @@ class ToldShapes:
     def _are_many(self) -> bool:
         return max(len(self._keys), len(self._values)) > _MOST_TOGETHER
 
-    def _known(self, head: Mapping[str, Any]) -> tuple[str, Shape] | None:
+    def _known(self, head: Mapping[str, Any]) -> tuple[str, BatchSchemas] | None:
         """Return the smallest shape of this era with all schemas of a batch."""
         keys, values, era = set(head["key_columns"]), set(head["value_columns"]), f"{self._era}/"
         needed = keys, values, head["has_failures"]
         covering = [one for one in self._shapes.items() if one[0].startswith(era) and one[1].covers(*needed)]
         return min(covering, key=lambda one: one[1].size, default=None)
 
-    def _made(self, head: Mapping[str, Any], has_own: bool) -> tuple[str, Shape]:
+    def _made(self, head: Mapping[str, Any], has_own: bool) -> tuple[str, BatchSchemas]:
         """Make a shape of the batch's own schemas, or of all."""
         keys = head["key_columns"] if has_own else range(len(self._keys))
         values = head["value_columns"] if has_own else range(len(self._values))
         has_failures: bool = head["has_failures"]
         name = f"{self._era}/{','.join(map(str, keys))}/{','.join(map(str, values))}{'/failed' * has_failures}"
-        return name, Shape({at: self._keys[at] for at in keys}, {at: self._values[at] for at in values}, has_failures)
+        return name, BatchSchemas(
+            {at: self._keys[at] for at in keys}, {at: self._values[at] for at in values}, has_failures
+        )
 
 
 def _failed(class_name: str) -> Column:
@@ -184,7 +186,7 @@ def _failed(class_name: str) -> Column:
     return F.when(stage.isNotNull(), in_chain).otherwise(error(VALUE_STAGE, class_name, message))
 
 
-def batch_of(data: bytearray, head: Mapping[str, Any], shape: Shape) -> pa.RecordBatch:
+def batch_of(data: bytearray, head: Mapping[str, Any], shape: BatchSchemas) -> pa.RecordBatch:
     """Return the rows in `data`, each with its number."""
     reader, rows, first = _Reader(pa.py_buffer(data)), head["rows"], head["first"]
     columns = {name: reader.array(of_type) for name, of_type in shape.first_types.items()}

@@ -20,7 +20,7 @@ from headrace.plugins.transforms.extract_field import ExtractFieldValue
 from headrace.plugins.transforms.headers import appended, made_header
 from headrace.plugins.transforms.insert_field import InsertFieldValue
 from headrace.plugins.transforms.key_or_value import Became, KeyOrValue, only_struct
-from headrace.plugins.transforms.outcomes import Outcome, with_outcomes, without_null_values
+from headrace.plugins.transforms.new_columns import NewColumns, with_new_columns, without_null_values
 from headrace.plugins.transforms.predicates import RecordIsTombstone
 from headrace.plugins.transforms.replace_field import split_pair
 from headrace.plugins.transforms.struct_fields import REPLACE_NULLS, struct_of, struct_schema, twice
@@ -76,7 +76,7 @@ class _RefusedError(Exception):
         self.message = F.lit(message) if isinstance(message, str) else message
 
 
-class _Row(NamedTuple):
+class _Replacement(NamedTuple):
     """Replacement for an event."""
 
     value: Column
@@ -90,7 +90,7 @@ class _Row(NamedTuple):
 class _Changes:
     """Results for all schemas."""
 
-    outcomes: list[Outcome] = field(default_factory=list)
+    columns: list[NewColumns] = field(default_factory=list)
     messages: list[Column] = field(default_factory=list)
     drops: list[Column] = field(default_factory=list)
 
@@ -100,7 +100,7 @@ class _Changes:
         for one in self.drops:
             # Never null: a null would hide that another one is true.
             drop = F.coalesce(one, F.lit(False)) if drop is None else drop | F.coalesce(one, F.lit(False))
-        return with_outcomes(records, self.outcomes, message, drop)
+        return with_new_columns(records, self.columns, message, drop)
 
 
 @dataclass(frozen=True)
@@ -251,10 +251,10 @@ class ExtractNewRecordState(Transform):
             return
         of = [made_header(records, one.name, F.lit("d"), STRING) for one in self._headers if one.field == "op"]
         if of:
-            changes.outcomes.append(Outcome(tombstone, None, {"headers": (appended([one for one, _ in of]), None)}))
+            changes.columns.append(NewColumns(tombstone, None, {"headers": (appended([one for one, _ in of]), None)}))
 
     def _unwrap(self, changes: _Changes, events: _Events) -> None:
-        """Add the outcomes of these events: deletes first, since that of updates is for all rows of a schema."""
+        """Add the new columns of these events: deletes first, since that of updates is for all rows of a schema."""
         try:
             headers = self._added_headers(events)
             after, after_schema = _part(self._after, events)
@@ -284,7 +284,7 @@ class ExtractNewRecordState(Transform):
         whole = not (self._mode == _REWRITE_WITH_TOMBSTONE and events.schema.optional)
         _take(changes, events, updated, headers, lambda: self._update(events, after, after_schema), whole=whole)
 
-    def _update(self, events: _Events, after: Column, schema: Schema) -> _Row:
+    def _update(self, events: _Events, after: Column, schema: Schema) -> _Replacement:
         row = self._marked(self._updated, events, after, schema)
         topic = None
         if self._route:
@@ -292,11 +292,11 @@ class ExtractNewRecordState(Transform):
             topic = _topic(row.value, row.schema, self._route)
         return self._extended(events, row)._replace(topic=topic)
 
-    def _delete(self, events: _Events, after_schema: Schema, before: Column, schema: Schema) -> _Row:
+    def _delete(self, events: _Events, after_schema: Schema, before: Column, schema: Schema) -> _Replacement:
         if self._mode == _TOMBSTONE:
-            row = _Row(literal(None, after_schema), after_schema)
+            row = _Replacement(literal(None, after_schema), after_schema)
         elif self._mode == _DELETE_TO_TOMBSTONE:
-            row = _Row(literal(None, None), None)
+            row = _Replacement(literal(None, None), None)
         else:
             row = self._marked(self._deleted, events, before, schema)
         topic = None
@@ -307,13 +307,13 @@ class ExtractNewRecordState(Transform):
         rewrites = self._mode in (_REWRITE, _REWRITE_WITH_TOMBSTONE)
         return (self._extended(events, row) if rewrites else row)._replace(topic=topic)
 
-    def _marked(self, insertion: KeyOrValue, events: _Events, value: Column, schema: Schema) -> _Row:
+    def _marked(self, insertion: KeyOrValue, events: _Events, value: Column, schema: Schema) -> _Replacement:
         """Add the field __deleted, if this is a rewrite."""
         if self._mode not in (_REWRITE, _REWRITE_WITH_TOMBSTONE) or schema.type is not SchemaType.STRUCT:
-            return _Row(value, schema)
-        return _Row(*_required(insertion.with_schema(value, schema, events.records)))
+            return _Replacement(value, schema)
+        return _Replacement(*_required(insertion.with_schema(value, schema, events.records)))
 
-    def _extended(self, events: _Events, row: _Row) -> _Row:
+    def _extended(self, events: _Events, row: _Replacement) -> _Replacement:
         """Add the parts of the event named by `add.fields`; the schema is required and has no default."""
         schema = _require_struct(row.schema, "source field insertion")
         _field(events.schema, "op", SchemaType.STRING)
@@ -323,11 +323,11 @@ class ExtractNewRecordState(Transform):
             raise _RefusedError(message)
         made = struct_schema(schema, fields)
         if not new:
-            return _Row(row.value, made)
+            return _Replacement(row.value, made)
         columns = [row.value.getField(one.name) for one in schema.fields] + [column for _, _, column in new]
         others = [F.when(c.isNotNull(), "Struct schemas do not match.") for _, of, c in new if _is_struct(of)]
         value = struct_of(zip(fields, columns, strict=True))
-        return _Row(value, made, None, F.coalesce(*others) if others else None)
+        return _Replacement(value, made, None, F.coalesce(*others) if others else None)
 
     def _added_headers(self, events: _Events) -> list[tuple[Column, Column]]:
         found = ((one, _found(one, events)) for one in self._headers)
@@ -339,7 +339,7 @@ def _take(
     events: _Events,
     rows: Column,
     headers: Sequence[tuple[Column, Column]],
-    make: Callable[[], _Row],
+    make: Callable[[], _Replacement],
     *,
     whole: bool,
 ) -> None:
@@ -353,7 +353,7 @@ def _take(
         parts["topic"] = row.topic, None
     if headers:
         parts["headers"] = appended([one for one, _ in headers]), None
-    changes.outcomes.append(Outcome(rows, events.number, parts, whole))
+    changes.columns.append(NewColumns(rows, events.number, parts, whole))
     refusals = [refused for _, refused in headers] + ([] if row.message is None else [row.message])
     changes.messages += [F.when(rows, message) for message in refusals]
 

@@ -45,7 +45,14 @@ from headrace.plugins.interop.catalyst.spark_internals import attempted
 from headrace.plugins.records import HEADERS, Records
 from headrace.plugins.schema import Schema, SchemaType, spark_type
 from headrace.plugins.transforms.derived_schema import derived_field
-from headrace.plugins.transforms.outcomes import OWN, MadeColumn, Outcome, parts_of, with_outcomes, without_null_values
+from headrace.plugins.transforms.new_columns import (
+    OWN,
+    MadeColumn,
+    NewColumns,
+    parts_of,
+    with_new_columns,
+    without_null_values,
+)
 from headrace.plugins.transforms.python_batches import GROUP, Batches, RowGroup, home_of, loaded
 
 _OWN_TYPES: Final = {
@@ -152,7 +159,7 @@ class Python(Transform):
         function = ArrowFunction(batches)
         self._kept = [*self._kept[-8:], function]  # found by name while it is referenced
         done = records.with_frame(given.mapInArrow(function, made))
-        outcomes, messages, left_out = [], [F.lit(None).cast("string")], []
+        changes, messages, left_out = [], [F.lit(None).cast("string")], []
         for group in groups:
             holds = F.coalesce(F.col(GROUP) == group.number, F.lit(False))
             keep = F.col(group.column).getField("keep")
@@ -163,9 +170,9 @@ class Python(Transform):
                 parts[name] = tried.getField(name), schema
                 told = F.lit(f"{self._reference} gave {_CAN_FAIL[name]} that no record can have")
                 messages.append(F.when(holds & keep & tried.isNull(), told))
-            outcomes.append(Outcome(holds & keep, group.value, parts, whole=not group.several))
+            changes.append(NewColumns(holds & keep, group.value, parts, whole=not group.several))
             left_out.append(F.when(holds, ~keep))
-        changed = with_outcomes(done, outcomes, F.coalesce(*messages), F.coalesce(*left_out))
+        changed = with_new_columns(done, changes, F.coalesce(*messages), F.coalesce(*left_out))
         return changed.with_frame(changed.frame.drop(GROUP, *(group.column for group in groups)))
 
     def _refuse_module(self, module: str) -> None:

@@ -49,7 +49,14 @@ from headrace.plugins.interop.catalyst.spark_internals import attempted
 from headrace.plugins.records import Records
 from headrace.plugins.schema import OPTIONAL_STRING, Schema
 from headrace.plugins.transforms.derived_schema import derived_schema
-from headrace.plugins.transforms.outcomes import OWN, MadeColumn, Outcome, parts_of, with_outcomes, without_null_values
+from headrace.plugins.transforms.new_columns import (
+    OWN,
+    MadeColumn,
+    NewColumns,
+    parts_of,
+    with_new_columns,
+    without_null_values,
+)
 from headrace.plugins.transforms.sql_functions import aggregate_in
 from headrace.plugins.transforms.sql_inputs import (
     PARSED,
@@ -159,7 +166,7 @@ class Sql(Transform):
         self, records: Records, made: Sequence[_SelectedShape], messages: list[Column], own: set[str]
     ) -> Records:
         frame = records.frame.withColumns({one.column: _attempt(one, records) for one in made})
-        outcomes, drops = [], []
+        changes, drops = [], []
         for one in made:
             tried = F.col(one.column)
             row = tried.getField("row")
@@ -167,12 +174,12 @@ class Sql(Transform):
             whole = one.shape.key is None
             is_value = one.shape.value is not None
             kept = tried.isNotNull() & tried.getField("keep")
-            outcomes.append(Outcome(kept, one.shape.value, parts, whole, overrides=is_value))
+            changes.append(NewColumns(kept, one.shape.value, parts, whole, overrides=is_value))
             drops.append(F.when(one.holds, ~tried.getField("keep")))
             messages.append(F.when(one.holds & tried.isNull(), self._why(one, records)))
         message = F.coalesce(*messages) if messages else None
-        done = with_outcomes(
-            records.with_frame(frame), outcomes, message, F.coalesce(*drops, F.lit(False)) if drops else None
+        done = with_new_columns(
+            records.with_frame(frame), changes, message, F.coalesce(*drops, F.lit(False)) if drops else None
         )
         return done.with_frame(done.frame.drop(*own, *(one.column for one in made)))
 

@@ -121,7 +121,7 @@ def aggregate_in(sql: str) -> str | None:
     return next(called, "GROUP BY" if _GROUPS.search(bare) else None)
 
 
-class Options(NamedTuple):
+class FormatOptions(NamedTuple):
     """Options of one of Spark's formats."""
 
     allowed: frozenset[str]
@@ -129,7 +129,7 @@ class Options(NamedTuple):
     """Options that name a file or a server, or make several rows of one; used by the test over Spark's own list."""
 
 
-JSON: Final = Options(
+JSON: Final = FormatOptions(
     _names("""
 allowBackslashEscapingAnyCharacter allowComments allowNonNumericNumbers allowNumericLeadingZeros allowSingleQuotes
 allowUnquotedControlChars allowUnquotedFieldNames charset columnNameOfCorruptRecord compression dateFormat
@@ -139,7 +139,7 @@ timestampFormat timestampNTZFormat timeZone useUnsafeRow writeNonAsciiCharacterA
 """),
     frozenset({"explodeEmbeddedArray"}),
 )
-CSV: Final = Options(
+CSV: Final = FormatOptions(
     _names("""
 charset charToEscapeQuoteEscaping codec columnNameOfCorruptRecord columnPruning comment compression dateFormat
 delimiter emptyValue enableDateTimeParsingFallback encoding enforceSchema escape escapeQuotes extension header
@@ -148,7 +148,7 @@ maxColumns mode multiLine nanValue negativeInf nullValue positiveInf preferDate 
 singleVariantColumn timeFormat timestampFormat timestampNTZFormat timeZone unescapedQuoteHandling
 """)
 )
-XML: Final = Options(
+XML: Final = FormatOptions(
     _names("""
 arrayElementName attributePrefix charset columnNameOfCorruptRecord compression dateFormat declaration encoding
 excludeAttribute ignoreNamespace ignoreSurroundingSpaces indent inferSchema locale mode multiLine nullValue
@@ -157,7 +157,7 @@ timestampNTZFormat timeZone useLegacyXMLParser validateName valueTag wildcardCol
 """),
     frozenset({"rowValidationXSDPath"}),
 )
-AVRO: Final = Options(
+AVRO: Final = FormatOptions(
     _names("""
 avroSchema compression datetimeRebaseMode enableStableIdentifiersForUnionType ignoreExtension mode
 positionalFieldMatching recordName recordNamespace recursiveFieldMaxDepth stableIdentifierPrefixForUnionType
@@ -165,7 +165,7 @@ positionalFieldMatching recordName recordNamespace recursiveFieldMaxDepth stable
     frozenset({"avroSchemaUrl"}),
 )
 
-OPTIONS: Final[Mapping[str, tuple[Options, int]]] = {
+OPTIONS: Final[Mapping[str, tuple[FormatOptions, int]]] = {
     "from_json": (JSON, 2),
     "to_json": (JSON, 1),
     "schema_of_json": (JSON, 1),

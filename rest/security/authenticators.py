@@ -24,7 +24,7 @@ from headrace.config.worker.login_settings import (
 )
 from headrace.rest.security.certificates import PrincipalMapping
 from headrace.rest.security.principal import Principal
-from headrace.rest.security.refusals import LoginRefused
+from headrace.rest.security.refusals import WrongLogin
 
 if TYPE_CHECKING:
     from headrace.rest.security.passwords import Passwords
@@ -67,7 +67,7 @@ class Authenticators:
         if certificate is not None and self.certificates is not None:
             return Principal(self.certificates.name(certificate))
         if authorization:
-            raise LoginRefused("the header Authorization is of no kind that is served")
+            raise WrongLogin("the header Authorization is of no kind that is served")
         return None
 
     @property

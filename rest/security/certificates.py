@@ -19,7 +19,7 @@ import regex
 from headrace.config.name_regex import NameRegex, TooSlowError
 from headrace.config.problems import ConfigError, Problem
 from headrace.config.worker.login_settings import MAPPING_RULES
-from headrace.rest.security.refusals import LoginRefused
+from headrace.rest.security.refusals import WrongLogin
 
 _RULE: Final = regex.compile(r"RULE:(?P<pattern>(?:\\.|[^\\/])*+)/(?P<to>(?:\\.|[^\\/])*+)/(?P<case>[LU]?)|DEFAULT|")
 _BETWEEN: Final = regex.compile(r"\s*+(?:,|$)\s*+")
@@ -75,7 +75,7 @@ class PrincipalMapping:
         """The principal's name. Errors: LoginRefused if no rule matches."""
         made = self._names(distinguished_name)
         if not made:
-            raise LoginRefused(f"no rule of {MAPPING_RULES} makes a name of the certificate's {distinguished_name!r}")
+            raise WrongLogin(f"no rule of {MAPPING_RULES} makes a name of the certificate's {distinguished_name!r}")
         return made
 
     def _made(self, name: str) -> str | None:

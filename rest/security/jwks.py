@@ -138,13 +138,15 @@ class UrlKeys:
         return found
 
     async def _wait(self, fetching: Future[None]) -> None:
-        if self._waiting >= _MOST_WAITING:
-            raise Unchecked(503, "Too many logins wait for the keys of bearer tokens. Try again.")
-        self._waiting += 1
+        with self._lock:
+            if self._waiting >= _MOST_WAITING:
+                raise Unchecked(503, "Too many logins wait for the keys of bearer tokens. Try again.")
+            self._waiting += 1
         try:
             await asyncio.shield(asyncio.wrap_future(fetching))
         finally:
-            self._waiting -= 1
+            with self._lock:
+                self._waiting -= 1
 
     def _begin(self) -> Future[None] | None:
         """Starts to fetch the keys or joins a running fetch; None if the last one began a moment ago."""

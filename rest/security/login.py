@@ -34,7 +34,7 @@ from headrace.rest.security.principal import (
     set_forwarded,
     set_principal,
 )
-from headrace.rest.security.refusals import NO_ACCESS, LoginRefused, Unchecked
+from headrace.rest.security.refusals import NO_ACCESS, Unchecked, WrongLogin
 
 log = logging.getLogger(__name__)
 
@@ -66,7 +66,7 @@ class LoginLayer:
         if scope["type"] == "http" and not (is_internal(scope) or self._is_open(scope)):
             try:
                 principal = await self._principal(scope)
-            except LoginRefused as refused:
+            except WrongLogin as refused:
                 self._failures.tell(scope, str(refused))
                 await self._refuse(401, NO_ACCESS, {}, scope, receive, send)
                 return
@@ -95,7 +95,7 @@ class LoginLayer:
         client = scope["client"][0] if scope.get("client") else "-"
         found = await self._authenticators.principal(authorization, certificate_of(scope), client)
         if found is None:
-            raise LoginRefused("")
+            raise WrongLogin("")
         return found
 
     def _is_open(self, scope: Scope) -> bool:

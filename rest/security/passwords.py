@@ -22,7 +22,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Final
 
 from headrace.rest.security.principal import Principal
-from headrace.rest.security.refusals import LoginRefused, Unchecked
+from headrace.rest.security.refusals import Unchecked, WrongLogin
 from headrace.rest.security.users import Users
 from headrace.rest.security.watched_file import WatchedFile
 
@@ -59,7 +59,7 @@ class Passwords:
         else:
             matches = await self._has_hashed(users, name, password, hashed, address)
         if not matches:
-            raise LoginRefused(f"wrong password of user {name!r}" if name in users.stored else "no such user")
+            raise WrongLogin(f"wrong password of user {name!r}" if name in users.stored else "no such user")
         return Principal(name)
 
     def _users(self) -> Users:
@@ -118,8 +118,8 @@ def _split(credentials: str) -> tuple[str, str]:
     try:
         text = base64.b64decode(credentials.strip(), validate=True).decode(errors="replace")
     except (binascii.Error, ValueError):
-        raise LoginRefused("the header Authorization is not Base64") from None
+        raise WrongLogin("the header Authorization is not Base64") from None
     name, colon, password = text.partition(":")
     if not name or not colon:
-        raise LoginRefused("the header Authorization has no user and password")
+        raise WrongLogin("the header Authorization has no user and password")
     return name, password

@@ -8,7 +8,7 @@ NO_ACCESS: Final = "User cannot access the resource."
 """The answer to a missing or wrong login, in Apache's words; it tells no more than that."""
 
 
-class LoginRefused(Exception):
+class WrongLogin(Exception):
     """The login is wrong; the text is for the log, and has no password or token."""
 
 

@@ -12,7 +12,7 @@ from headrace.config.problems import ConfigError, Problem
 from headrace.config.worker.login_settings import AUDIENCE, ISSUER, JWKS
 from headrace.rest.security.jwks import Keys, keys_at
 from headrace.rest.security.principal import Principal
-from headrace.rest.security.refusals import LoginRefused
+from headrace.rest.security.refusals import WrongLogin
 
 _ALGORITHMS: Final = ("RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA")
 """Algorithms with public keys: with others, such as HS256, a worker that checks tokens could make them."""
@@ -56,15 +56,15 @@ class Tokens:
     async def principal(self, token: str) -> Principal:
         """The subject of the token. Errors: LoginRefused; Unchecked if the keys cannot be fetched."""
         if len(token) > _LONGEST:
-            raise LoginRefused(f"the token has more than {_LONGEST} bytes")
+            raise WrongLogin(f"the token has more than {_LONGEST} bytes")
         try:
             header = jwt.get_unverified_header(token)
             kid, algorithm = header.get("kid"), header.get("alg")
             if algorithm not in _ALGORITHMS:
-                raise LoginRefused("the token's algorithm is not one of " + ", ".join(_ALGORITHMS))
+                raise WrongLogin("the token's algorithm is not one of " + ", ".join(_ALGORITHMS))
             key = await self.keys.find(kid, algorithm)
             if key is None:
-                raise LoginRefused("the token is signed with a key that the JWKS does not have")
+                raise WrongLogin("the token is signed with a key that the JWKS does not have")
             claims = jwt.decode(
                 token,
                 key,
@@ -75,10 +75,10 @@ class Tokens:
                 options={"require": ["exp", "iss", "aud"]},
             )
         except (jwt.PyJWTError, ValueError, TypeError, RecursionError) as error:
-            raise LoginRefused(f"the token is not valid: {_reason(error)}") from None
+            raise WrongLogin(f"the token is not valid: {_reason(error)}") from None
         name = _claim(claims, self.name_claim)
         if not isinstance(name, str) or not name.strip():
-            raise LoginRefused(f"the token has no text as claim {self.name_claim}")
+            raise WrongLogin(f"the token has no text as claim {self.name_claim}")
         return Principal(name, _groups(_claim(claims, self.groups_claim)))
 
 

@@ -21,7 +21,7 @@ import httpx
 import psutil
 import pyspark
 
-from headrace.worker.engine.driver import DEFAULTS
+from headrace.worker.engine.driver_conf import DEFAULTS
 from headrace.worker.machine import processes
 from tests.held_ports import held_port
 from tests.short_jvms import ONLY_C1

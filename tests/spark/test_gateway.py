@@ -11,7 +11,8 @@ import pyspark
 import pytest
 
 from headrace.worker.engine import gateway
-from headrace.worker.engine.driver import DEFAULTS, Spark
+from headrace.worker.engine.driver import Spark
+from headrace.worker.engine.driver_conf import DEFAULTS
 from headrace.worker.engine.spark_internals import gateway_main
 from headrace.worker.machine.jars import find_java
 

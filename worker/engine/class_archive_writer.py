@@ -16,7 +16,8 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import BinaryType, StringType, StructField, StructType
 
 from headrace.worker.engine.class_archive import QUIET, path_for
-from headrace.worker.engine.driver import DEFAULTS, Spark
+from headrace.worker.engine.driver import Spark
+from headrace.worker.engine.driver_conf import DEFAULTS
 from headrace.worker.engine.driver_jars import driver_jars
 from headrace.worker.engine.inline import ProjectionPool
 from headrace.worker.engine.lane import INTERPRETED_ROWS

@@ -103,8 +103,29 @@ class _Checked:
     """The number of times that a job's failure had them checked again."""
 
 
+class LocalExecutors:
+    """The executors of local sessions: threads of the driver, which are ready with it and lack nothing."""
+
+    is_ready = True
+    trouble: str | None = None
+    ended: str | None = None
+
+    def begin(self, _session: SparkSession) -> None: ...
+
+    def end(self) -> None: ...
+
+    def takes(self, _line: str) -> bool:
+        return False
+
+    def doubt(self, _text: str) -> str:
+        return ""
+
+    def lost(self, _session: SparkSession) -> str | None:
+        return None
+
+
 class SparkCluster:
-    """The executors of the worker's sessions, one session after the other."""
+    """The executors of the worker's sessions on other hosts, one session after the other."""
 
     def __init__(self, plugin_paths: Sequence[str], home: Path) -> None:
         """`home`: a folder for as long as the worker lives."""

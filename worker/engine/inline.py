@@ -140,7 +140,7 @@ class _FirstPass(NamedTuple):
 
 
 @dataclass(eq=False)
-class _Call:
+class _LaneCall:
     """A batch that has to go through a lane."""
 
     program: Program
@@ -152,7 +152,7 @@ class _Call:
 
 
 @dataclass
-class _Place:
+class _LanePlace:
     """A lane, or the place for one: it is made when needed, and anew if the driver was lost."""
 
     name: str
@@ -169,8 +169,8 @@ class _Place:
 class _Turn(NamedTuple):
     """A caller's turn on a lane: its own call first, and those that run along with it."""
 
-    place: _Place
-    calls: list[_Call]
+    place: _LanePlace
+    calls: list[_LaneCall]
 
 
 class ProjectionPool:
@@ -185,7 +185,7 @@ class ProjectionPool:
         self.spark = spark
         self.batches = 0
         self.rows = 0
-        self._waiting: list[_Call] = []
+        self._waiting: list[_LaneCall] = []
         self._lock = threading.Lock()
         self._inputs: dict[tuple[int, str], DataFrame] = {}
         self._warm: set[tuple[int, str]] = set()
@@ -248,7 +248,7 @@ class ProjectionPool:
 
     def run(self, program: Program, batch: pa.RecordBatch, bounds: Bounds = UNBOUND) -> pa.RecordBatch:
         """Compute the program's columns for this batch of the columns that it reads. Errors: as `Program.run`."""
-        call = _Call(program, batch.num_rows, batch.serialize(), bounds)
+        call = _LaneCall(program, batch.num_rows, batch.serialize(), bounds)
         outcome = _Alone() if program.is_slow else self._outcome(call)
         if isinstance(outcome, _Alone):
             outcome = self._alone(call)
@@ -256,7 +256,7 @@ class ProjectionPool:
             raise outcome
         return outcome
 
-    def _outcome(self, mine: _Call) -> pa.RecordBatch | Exception:
+    def _outcome(self, mine: _LaneCall) -> pa.RecordBatch | Exception:
         with self._lock:
             if self._stopped:
                 return _stopping()
@@ -266,7 +266,7 @@ class ProjectionPool:
         told = self._told(mine) if turn is None else turn
         return self._taken(told) if isinstance(told, _Turn) else told
 
-    def _told(self, mine: _Call) -> pa.RecordBatch | Exception | _Turn:
+    def _told(self, mine: _LaneCall) -> pa.RecordBatch | Exception | _Turn:
         """Wait for the outcome of this call, or for its turn, until its task has to end."""
         while True:
             with contextlib.suppress(TimeoutError):
@@ -277,7 +277,7 @@ class ProjectionPool:
                         self._waiting.remove(mine)
                         return StoppedError("the end was asked for while a batch waited for a lane")
 
-    def _alone(self, call: _Call) -> pa.RecordBatch | Exception:
+    def _alone(self, call: _LaneCall) -> pa.RecordBatch | Exception:
         """Run a call of a slow program in a lane of its own."""
         stop = call.bounds.stop
         with call.program.slow_turns.take(1, stop), self._slow_turns.take(1, stop):
@@ -288,10 +288,10 @@ class ProjectionPool:
             finally:
                 place.close()
 
-    def _place(self, is_apart: bool = False) -> _Place:
-        return _Place(str(next(self._names)), is_apart=is_apart)
+    def _place(self, is_apart: bool = False) -> _LanePlace:
+        return _LanePlace(str(next(self._names)), is_apart=is_apart)
 
-    def _look(self, place: _Place, calls: list[_Call], looks: int) -> None:
+    def _look(self, place: _LanePlace, calls: list[_LaneCall], looks: int) -> None:
         """Give the others a new place after a second without an answer. Errors: those that end the wait."""
         first = calls[0]
         first.program.is_slow |= looks >= SLOW_LOOKS
@@ -342,7 +342,7 @@ class ProjectionPool:
             else:
                 self._hand_on(turn.place)
 
-    def _hand_on(self, place: _Place) -> None:
+    def _hand_on(self, place: _LanePlace) -> None:
         with self._lock:
             if self._stopped:
                 place.close()
@@ -354,11 +354,11 @@ class ProjectionPool:
                 calls = self._next()
                 calls[0].told.set_result(_Turn(place, calls))
 
-    def _next(self) -> list[_Call]:
+    def _next(self) -> list[_LaneCall]:
         """Take the oldest call, and the calls that wait for the same program."""
         first = self._waiting[0]
-        taken: list[_Call] = []
-        left: list[_Call] = []
+        taken: list[_LaneCall] = []
+        left: list[_LaneCall] = []
         rows = size = 0
         for call in self._waiting:
             if call.program is first.program:
@@ -368,7 +368,7 @@ class ProjectionPool:
         self._waiting = left
         return taken
 
-    def _outcomes(self, place: _Place, calls: list[_Call]) -> list[pa.RecordBatch | Exception]:
+    def _outcomes(self, place: _LanePlace, calls: list[_LaneCall]) -> list[pa.RecordBatch | Exception]:
         try:
             with self.spark.using() as session:
                 return self._answers(place, self._lane(place, session), calls)
@@ -382,13 +382,13 @@ class ProjectionPool:
                 return [EngineLost(str(error)) for _ in calls]
         return [*self._outcomes(place, calls[:1]), *(_Alone() for _ in calls[1:])]  # it is the error of one of them
 
-    def _give_up(self, place: _Place) -> None:
+    def _give_up(self, place: _LanePlace) -> None:
         lane, place.lane = place.lane, None
         if lane is not None:
             lane.give_up()
             self.given_up.add(lane.runs)
 
-    def _lane(self, place: _Place, session: SparkSession) -> Lane:
+    def _lane(self, place: _LanePlace, session: SparkSession) -> Lane:
         generation = self.spark.generation
         if place.lane is not None and not (place.lane.is_usable and place.lane.generation == generation):
             place.close()
@@ -396,7 +396,7 @@ class ProjectionPool:
             place.lane = Lane(session, generation, Path(self._home.name), place.name)
         return place.lane
 
-    def _answers(self, place: _Place, lane: Lane, calls: list[_Call]) -> list[pa.RecordBatch | Exception]:
+    def _answers(self, place: _LanePlace, lane: Lane, calls: list[_LaneCall]) -> list[pa.RecordBatch | Exception]:
         program = calls[0].program
         if program.generation != lane.generation:
             raise EngineLost("the program was compiled for a Spark session that is gone")

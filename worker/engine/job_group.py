@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import itertools
 import re
+from collections.abc import Sequence
 from typing import Final
 
 from py4j.protocol import Py4JError
@@ -49,13 +50,12 @@ class JobGroup:
 
     def runs(self) -> bool:
         """True while threads of executors work for it, also for a job that has been cancelled."""
-        tracker = self._session.sparkContext.statusTracker()
-        stages = [stage for number in self._stages() if (stage := tracker.getStageInfo(number))]
-        return any(stage.numActiveTasks for stage in stages)
+        return self._run(self._jobs())
 
     def waits(self) -> bool:
         """True while its jobs have begun and executors have no slot for them."""
-        return bool(self._jobs()) and not self.runs()
+        jobs = self._jobs()
+        return bool(jobs) and not self._run(jobs)
 
     def rows(self) -> int:
         """A number that grows with each row that executors have reported, with their heartbeats."""
@@ -65,7 +65,7 @@ class JobGroup:
 
     def computes(self) -> bool:
         """True if a thread that plans it or runs its tasks computes now."""
-        names = tuple(f" in stage {number}." for number in self._stages())
+        names = tuple(f" in stage {number}." for number in self._stages(self._jobs()))
         return any(
             any(name in thread["name"] for name in names) or (executor == _DRIVER and thread["id"] == self._planner)
             for executor, threads in thread_dumps(self._session)
@@ -75,6 +75,11 @@ class JobGroup:
     def _jobs(self) -> list[int]:
         return list(self._session.sparkContext.statusTracker().getJobIdsForGroup(self._name))
 
-    def _stages(self) -> list[int]:
+    def _stages(self, jobs: Sequence[int]) -> list[int]:
         tracker = self._session.sparkContext.statusTracker()
-        return [stage for number in self._jobs() if (job := tracker.getJobInfo(number)) for stage in job.stageIds]
+        return [stage for number in jobs if (job := tracker.getJobInfo(number)) for stage in job.stageIds]
+
+    def _run(self, jobs: Sequence[int]) -> bool:
+        tracker = self._session.sparkContext.statusTracker()
+        stages = [stage for number in self._stages(jobs) if (stage := tracker.getStageInfo(number))]
+        return any(stage.numActiveTasks for stage in stages)

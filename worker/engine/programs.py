@@ -46,11 +46,11 @@ class Engine:
     def may_be_job(self, place: Place) -> bool:
         """True if a task of this place may run in Spark's executors."""
         spark = self.projections.spark
-        return spark.takes_jobs and (place is Place.ANYWHERE or (place is Place.WORKER_HOST and spark.is_local))
+        return spark.executors.is_ready and (place is Place.ANYWHERE or (place is Place.WORKER_HOST and spark.is_local))
 
     def awaits_executors(self, place: Place) -> bool:
         """True if a task of this place could run in Spark's executors once they are ready."""
-        return place is Place.ANYWHERE and not self.projections.spark.takes_jobs
+        return place is Place.ANYWHERE and not self.projections.spark.executors.is_ready
 
     def program(
         self,

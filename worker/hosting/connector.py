@@ -91,16 +91,17 @@ class WorkerConnector:
     def transition(self, target: TargetState) -> Future[TargetState]:
         """Bring the connector to this state; the future completes once it is reached.
 
-        Errors: ConnectError with the connector's error; Overtaken if a newer transition replaced this one.
+        Errors: ConnectError with the connector's error; Overtaken if a newer transition replaced this one, or if the
+        connector has been asked to end.
         """
         answer: Future[TargetState] = Future()
-        if not self._begun and target is not TargetState.STARTED:
+        if not self._begun and not self._closing and target is not TargetState.STARTED:
             self._fulfil(target, answer)
             return answer
         with self._changed:
             outdated, self._waiting = self._waiting, (target, answer)
             self._changed.notify()
-            if not self._begun:
+            if not self._begun and not self._closing:
                 self._thread.start()
         if outdated is not None:
             old, old_answer = outdated
@@ -110,6 +111,8 @@ class WorkerConnector:
                     f"made; the new request (which is to change the state to {target}) has pre-empted this one"
                 )
             )
+        if self._closing:
+            self._refuse_waiting()
         return answer
 
     def task_configs(self, max_tasks: int) -> Future[list[dict[str, str]]]:
@@ -161,6 +164,7 @@ class WorkerConnector:
         with self._changed:
             closed, self._closing = self._closing, True
             self._changed.notify()
+        self._refuse_waiting()
         if not self._begun and not closed:
             self._shut_down()
 
@@ -181,7 +185,7 @@ class WorkerConnector:
 
     def _do(self, work: Callable[[], None]) -> None:
         with self._changed:
-            if self._begun:
+            if self._begun and not self._closing:
                 self._work.append(work)
                 self._changed.notify()
                 return
@@ -257,7 +261,8 @@ class WorkerConnector:
             self._to_stop = False
             self._connector.stop()
 
-    def _shut_down(self) -> None:
+    def _refuse_waiting(self) -> None:
+        """Answer what the thread will not come to, because the connector has been asked to end."""
         with self._changed:
             waiting, self._waiting = self._waiting, None
             left, self._work = self._work, deque()
@@ -265,6 +270,8 @@ class WorkerConnector:
             waiting[1].set_exception(Overtaken(f"Connector {self.name} is shutting down"))
         for work in left:
             work()
+
+    def _shut_down(self) -> None:
         try:
             self._stop_instance()
         except Exception as error:

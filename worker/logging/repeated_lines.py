@@ -42,7 +42,7 @@ class LeftOut(logging.LogRecord):
 
 
 @dataclass
-class _Seen:
+class _LineCount:
     """A kind of line, counted over a period."""
 
     since: float
@@ -62,9 +62,9 @@ class _Seen:
         """True if lines were left out, the last one a short time ago."""
         return self.left_out > 0 and now - self.last < FIRST_S
 
-    def next_period(self, now: float) -> _Seen:
+    def next_period(self, now: float) -> _LineCount:
         """A longer period, in which no line is written."""
-        return _Seen(now, self.last, min(2 * self.lasts_s, LONGEST_S), self.written)
+        return _LineCount(now, self.last, min(2 * self.lasts_s, LONGEST_S), self.written)
 
     def summary(self) -> LeftOut | None:
         """The line with the number of lines left out; None if no line was."""
@@ -91,7 +91,7 @@ class RepeatedLines(logging.Filter):
         self._shown = shown
         self._clock = clock
         self._lock = threading.Lock()
-        self._seen: dict[int, _Seen] = {}
+        self._seen: dict[int, _LineCount] = {}
         self._next_look = 0.0
 
     def filter(self, record: logging.LogRecord) -> bool:
@@ -118,16 +118,16 @@ class RepeatedLines(logging.Filter):
             seen, self._seen = list(self._seen.values()), {}
         self._tell(seen)
 
-    def _tell(self, seen: list[_Seen]) -> None:
+    def _tell(self, seen: list[_LineCount]) -> None:
         for one in seen:
             if (summary := one.summary()) is not None:
                 self._emit(summary)
 
-    def _counts(self, key: int, most: int, now: float) -> _Seen | None:
+    def _counts(self, key: int, most: int, now: float) -> _LineCount | None:
         """Count a line; return its kind if it is left out, None if it is written."""
         seen = self._seen.get(key)
         if seen is None:
-            seen = self._seen[key] = _Seen(now, now)
+            seen = self._seen[key] = _LineCount(now, now)
         seen.last = now
         if seen.written < most:
             seen.written += 1
@@ -135,7 +135,7 @@ class RepeatedLines(logging.Filter):
         seen.left_out += 1
         return seen
 
-    def _over(self, now: float) -> list[_Seen]:
+    def _over(self, now: float) -> list[_LineCount]:
         """The kinds whose period is over; those that go on get the next one."""
         everything = len(self._seen) >= _MOST_KEPT
         if now < self._next_look and not everything:

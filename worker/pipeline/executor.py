@@ -1,14 +1,22 @@
-"""The one interface to the places where a batch runs: inline, or in a Spark job. The caller does not see which."""
+"""The one interface to the places where a batch runs: inline, or in a Spark job. The caller does not see which.
+
+Decided: the jobs of a sink are handed over by one call and taken by another (`sink_jobs.py`), because its consumer
+polls meanwhile and the next one begins before the first has ended; loses: they are no `Executor`.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import NamedTuple, Protocol, TypeVar
 
 import pyarrow as pa
 
 from headrace.plugins.contracts import ArrowReader, Plan
+from headrace.plugins.offsets import TopicPartition
 from headrace.worker.outcome import Key, Outcome
 
+Ranges = Mapping[TopicPartition, tuple[int, int]]
+"""The work of a sink's jobs: offsets `[from, to)` of partitions."""
 Work = TypeVar("Work", contravariant=True)
 
 

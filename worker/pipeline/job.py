@@ -123,7 +123,7 @@ class Job(ABC):
         text = str(error)
         if self.cancelled:
             return JobCancelled(self.scope.about)
-        if lacks := self.scope.engine.projections.spark.doubt_executors(text):
+        if lacks := self.scope.engine.projections.spark.executors.doubt(text):
             return RetriableError(f"the Spark job failed, an executor lacks something: {lacks}")
         if _OUT_OF_MEMORY in text:
             return OutOfMemory("the Spark job failed: its records need more memory than Spark has")

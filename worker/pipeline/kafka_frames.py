@@ -13,7 +13,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from headrace.plugins.offsets import TopicPartition
-from headrace.worker.pipeline.background_job import Ranges
+from headrace.worker.pipeline.executor import Ranges
 
 HEADERS: Final = "headers"
 _HEADERS: Final = "array<struct<key:string,value:binary>>"

@@ -4,10 +4,10 @@
 
 `SinkPipeline` is the inline executor: it takes rows that the task has polled, decodes and transforms them by one set of
 expressions (`sink_expressions.py`), compiled as many times as their schemas need (`decoding.py`), and writes them.
-`job` makes the Spark job (`sink_job.py`) that does the same with a range of offsets, for a backlog. A chain with a Java
-stage goes on in `java_stage.py`; its batches are always inline. What the outcome of either counts is durable; the task
-then commits its offsets (`tasks/sink.py`, Invariant 1). Beside it: the choice of inline or job (`placement.py`), the
-rows of a partition that may be written (`partition_gate.py`), the search for records to blame (`sink_writing.py`).
+`jobs` does the same with ranges of offsets, in Spark jobs (`sink_job.py`), for a backlog. A chain with a Java stage
+goes on in `java_stage.py`; its batches are always inline. What the outcome of either counts is durable; the task then
+commits its offsets (`tasks/sink.py`, Invariant 1). Beside it: the choice of inline or job (`placement.py`), the rows of
+a partition that may be written (`partition_gate.py`), the search for records to blame (`sink_writing.py`).
 """
 
 from __future__ import annotations
@@ -17,15 +17,15 @@ import itertools
 import logging
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 
 import pyarrow as pa
 
-from headrace.plugins.contracts import SinkTask
+from headrace.plugins.contracts import BufferingSink, SinkTask
 from headrace.plugins.offsets import TopicPartition
 from headrace.worker.deadletters.retry_topic import RetryTopic
 from headrace.worker.kafka.writer import discard_producer
 from headrace.worker.outcome import Outcome
-from headrace.worker.pipeline.background_job import BackgroundJob, Ranges
 from headrace.worker.pipeline.decoding import Decoding
 from headrace.worker.pipeline.executor import PolledRows
 from headrace.worker.pipeline.java_stage import SinkStage
@@ -33,6 +33,7 @@ from headrace.worker.pipeline.kafka_frames import KafkaReaders
 from headrace.worker.pipeline.placement import SinkPlacement
 from headrace.worker.pipeline.scope import TaskScope, asking_converters
 from headrace.worker.pipeline.sink_job import SinkJob, SinkJobParts
+from headrace.worker.pipeline.sink_jobs import AHEAD, SinkJobs
 from headrace.worker.pipeline.sink_writing import Piece, SinkWriting
 from headrace.worker.pipeline.trace import trace_records
 
@@ -47,7 +48,8 @@ class SinkPipeline:
     decoding: Decoding
     writing: SinkWriting
     placement: SinkPlacement
-    jobs: SinkJobParts
+    readers: KafkaReaders
+    jobs: SinkJobs
     retry: RetryTopic | None = None
     java_stage: SinkStage | None = None
     """The Java stage, and what comes after it."""
@@ -71,8 +73,11 @@ class SinkPipeline:
         attempts = map(f"{scope.about}-{{}}".format, itertools.count(1))
         placement = SinkPlacement(scope.engine, task, kafka_options is not None and java_stage is None)
         writing = SinkWriting(scope, task, put_class, attempts)
-        jobs = SinkJobParts(scope, task, decoding, placement, attempts, KafkaReaders(kafka_options or {}))
-        return cls(scope, decoding, writing, placement, jobs, retry, java_stage)
+        readers = KafkaReaders(kafka_options or {})
+        make = partial(SinkJob, SinkJobParts(scope, task, decoding, placement, attempts, readers))
+        # A job of a sink that holds rows may end before its range does, so none can be planned after it.
+        jobs = SinkJobs(make, most=1 if isinstance(task, BufferingSink) else AHEAD)
+        return cls(scope, decoding, writing, placement, readers, jobs, retry, java_stage)
 
     # -- inline: decode and transform, write ---------------------------------------------------------------------------
 
@@ -130,23 +135,16 @@ class SinkPipeline:
         begins = itertools.accumulate((part.num_rows for part in decoded), initial=0)
         return [(part, rows.slice(begin, part.num_rows)) for part, begin in zip(decoded, begins, strict=False)]
 
-    # -- as a Spark job ------------------------------------------------------------------------------------------------
+    # -- as Spark jobs -------------------------------------------------------------------------------------------------
 
     @property
     def may_be_job(self) -> bool:
         """True if a job can do what the last batch needed: one program, and a place among the executors."""
         return self.placement.may_be_job and self.decoding.alone is not None
 
-    def job(self, ranges: Ranges, row_bytes: int, ahead: BackgroundJob | None) -> SinkJob:
-        """Make the job that moves these offsets after the one ahead; it is not started.
-
-        `row_bytes`: the largest size of a record. A partition that stops at an unknown schema goes on next time.
-        """
-        return SinkJob(self.jobs, ranges, row_bytes, ahead)
-
     def read_anew(self) -> None:
         """Keep later jobs from using what earlier ones fetched: a topic may have been deleted and made again."""
-        self.jobs.readers.renew()
+        self.readers.renew()
 
     # -- before and after all batches ----------------------------------------------------------------------------------
 

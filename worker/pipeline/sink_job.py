@@ -1,4 +1,4 @@
-"""A sink's batch as a Spark job.
+"""A sink's batch as a Spark job, on a thread of its own, so that the thread that owns the consumer can poll on.
 
     Kafka source -> decode, transforms, project -> mapInArrow(PartitionGate over the sink's writer) -> commit
 
@@ -9,10 +9,13 @@ after all ahead of it was done (Invariant 4). If that failed or stopped, the job
 from __future__ import annotations
 
 import logging
+import threading
 from collections.abc import Iterator, Sequence
+from contextvars import copy_context
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, NamedTuple
+from time import monotonic
+from typing import Any, Final, NamedTuple
 
 from pyspark.sql import DataFrame, SparkSession
 
@@ -23,8 +26,8 @@ from headrace.worker.deadletters.reporting import DeadLetterError
 from headrace.worker.engine.driver import EngineLost
 from headrace.worker.engine.plan_cache import CachedPlan
 from headrace.worker.outcome import Outcome, hold, read_to
-from headrace.worker.pipeline.background_job import BackgroundJob, Ranges
 from headrace.worker.pipeline.decoding import Decoding
+from headrace.worker.pipeline.executor import Ranges
 from headrace.worker.pipeline.executors import WriteTo
 from headrace.worker.pipeline.job import Job, JobCancelled, rows_at_once
 from headrace.worker.pipeline.job_answer import ANSWER, reached_of
@@ -33,6 +36,9 @@ from headrace.worker.pipeline.placement import SinkPlacement
 from headrace.worker.pipeline.scope import TaskScope
 
 log = logging.getLogger(__name__)
+
+_CANCEL_S: Final = 30.0
+"""The time in which a cancelled job should end."""
 
 
 @dataclass(frozen=True)
@@ -59,22 +65,67 @@ class Written(NamedTuple):
 
 
 class SinkJob(Job):
-    """Reads these offsets, decodes and writes them; commits after the job ahead."""
+    """Reads these offsets, decodes and writes them; commits after the job ahead. Begins with `start`.
 
-    def __init__(self, parts: SinkJobParts, ranges: Ranges, row_bytes: int, ahead: BackgroundJob | None) -> None:
+    A partition that stops at an unknown schema goes on in a later job.
+    """
+
+    def __init__(self, parts: SinkJobParts, ranges: Ranges, row_bytes: int, ahead: SinkJob | None) -> None:
         """`row_bytes`: the largest size of a record, to bound the rows in memory."""
         super().__init__(parts.scope)
         self.ranges = ranges
+        self.began = monotonic()
         self._parts = parts
         self._row_bytes = row_bytes
         self._ahead = ahead
         self._attempt = next(parts.attempts)
         self._turn = parts.scope.stop.child()
+        self._outcome = Outcome[TopicPartition]()
+        self._error: BaseException | None = None
+        # In its task's context, so that the log's lines name the task.
+        work = copy_context().run
+        self._thread = threading.Thread(target=work, args=(self._work,), name="sink-job", daemon=True)
+
+    # -- for the task's thread -----------------------------------------------------------------------------------------
+
+    def start(self) -> None:
+        """Start the thread; called once."""
+        self._thread.start()
+
+    def done(self) -> bool:
+        """True once the job has ended."""
+        return not self._thread.is_alive()
 
     def cancel(self) -> None:
-        """As `Job.cancel`; also ends the wait for its turn."""
+        """As `Job.cancel`; also ends the wait for its turn. Nothing is committed unless the commit has begun."""
         self._turn.set()
         super().cancel()
+
+    def cancel_after(self, seconds: float) -> None:
+        """Wait `seconds` for the job to end, then cancel it and wait again.
+
+        A job that does not end in time still runs: `result` waits for it, however long, because nobody else may write
+        its rows while it may.
+        """
+        self._thread.join(seconds)
+        if self._thread.is_alive():
+            self.cancel()
+            self._thread.join(_CANCEL_S)
+
+    def result(self) -> Outcome[TopicPartition]:
+        """Wait until the job has ended and return its outcome. Errors: those of `run`."""
+        self._thread.join()
+        if self._error is not None:
+            raise self._error
+        return self._outcome
+
+    # -- for its own thread --------------------------------------------------------------------------------------------
+
+    def _work(self) -> None:
+        try:
+            self._outcome = self.run()
+        except BaseException as error:
+            self._error = error
 
     def run(self) -> Outcome[TopicPartition]:
         """Move the ranges. Errors: JobCancelled if this job is discarded; else those of its steps.
@@ -124,7 +175,12 @@ class SinkJob(Job):
 
     def _is_discarded(self) -> bool:
         """True if nothing of this job may become visible; waits for the job ahead."""
-        return (self._ahead is not None and not self._ahead.did_all()) or self.cancelled
+        return (self._ahead is not None and not self._ahead._did_all()) or self.cancelled
+
+    def _did_all(self) -> bool:
+        """Wait until the job has ended; true if it did the whole of its ranges."""
+        self._thread.join()
+        return self._error is None and not self._outcome.stops
 
     def _read_and_write(self) -> Written:
         """Errors: JobCancelled, EngineLost, RetriableError, DeadLetterError; whatever Spark raises."""

@@ -8,13 +8,14 @@ a second, 442,000 so); loses: if the first fails, the second one's work, its dea
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Final
 
 from headrace.plugins.offsets import TopicPartition
 from headrace.worker.outcome import Outcome
-from headrace.worker.pipeline.background_job import BackgroundJob
+from headrace.worker.pipeline.executor import Ranges
 from headrace.worker.pipeline.job_size import JobSize
+from headrace.worker.pipeline.placement import JOB_ROWS
 from headrace.worker.pipeline.sink_job import SinkJob
 
 AHEAD: Final = 2
@@ -22,12 +23,14 @@ AHEAD: Final = 2
 
 
 class SinkJobs:
-    """A task's jobs, `most` at once; for the task's own thread, except `cancel_soon`."""
+    """A task's jobs, handed over by `begin` and taken by `take`; for the task's own thread, except `cancel_soon`."""
 
-    def __init__(self, least_rows: int, most: int = AHEAD) -> None:
-        self.size = JobSize(least_rows)
+    def __init__(self, make: Callable[[Ranges, int, SinkJob | None], SinkJob], most: int = AHEAD) -> None:
+        """`make`: makes a job of ranges, the largest size of a record, and the job ahead; `most`: jobs at once."""
+        self.size = JobSize(JOB_ROWS)
+        self._make = make
         self._most = most
-        self._jobs: list[BackgroundJob] = []
+        self._jobs: list[SinkJob] = []
         self._last_ended = 0.0
 
     def __bool__(self) -> bool:
@@ -39,32 +42,27 @@ class SinkJobs:
         return len(self._jobs) >= self._most
 
     @property
-    def first(self) -> BackgroundJob:
-        """The job ahead of all others."""
-        return self._jobs[0]
-
-    @property
-    def last(self) -> BackgroundJob | None:
-        """The job that the next one has to wait for."""
-        return self._jobs[-1] if self._jobs else None
+    def first_is_done(self) -> bool:
+        """True once the job ahead of all others has ended, or if there is none."""
+        return not self._jobs or self._jobs[0].done()
 
     @property
     def ends(self) -> Mapping[TopicPartition, int]:
         """The next job's first offset, by partition that a job reads."""
         return {partition: end for job in self._jobs for partition, (_, end) in job.ranges.items()}
 
-    def begin(self, job: SinkJob) -> None:
-        """Run this job, made to follow `last`, on a thread of its own."""
-        running = BackgroundJob(job)
-        self._jobs.append(running)  # before it starts, so that another thread's cancel finds it
-        running.start()
+    def begin(self, ranges: Ranges, row_bytes: int) -> None:
+        """Run a job for these ranges after those before; `row_bytes`: the largest size of a record."""
+        job = self._make(ranges, row_bytes, self._jobs[-1] if self._jobs else None)
+        self._jobs.append(job)  # before it starts, so that another thread's cancel finds it
+        job.start()
 
     def take(self) -> Outcome[TopicPartition]:
         """Remove the first job, wait for it and return its outcome. Errors: those of the job."""
-        running = self._jobs.pop(0)
-        outcome = running.result()
+        job = self._jobs.pop(0)
+        outcome = job.result()
         now = time.monotonic()
-        self.size.took(outcome.rows, now - max(running.began, self._last_ended))
+        self.size.took(outcome.rows, now - max(job.began, self._last_ended))
         self._last_ended = now
         return outcome
 
@@ -72,18 +70,18 @@ class SinkJobs:
         """End all jobs and wait; the first may end by itself within `first_after_s`."""
         jobs = list(self._jobs)
         self.cancel_following()
-        for number, running in enumerate(jobs):
-            running.cancel_after(0 if number else first_after_s)
+        for number, job in enumerate(jobs):
+            job.cancel_after(0 if number else first_after_s)
 
     def cancel_soon(self) -> None:
         """End all jobs soon without waiting; any thread may call."""
-        for running in list(self._jobs):
-            running.cancel()
+        for job in list(self._jobs):
+            job.cancel()
 
     def cancel_following(self) -> None:
         """End the jobs after the first soon; nothing of them becomes visible."""
-        for following in self._jobs[1:]:
-            following.cancel()
+        for job in self._jobs[1:]:
+            job.cancel()
 
     def forget(self) -> None:
         """Drop all jobs, whatever they did."""

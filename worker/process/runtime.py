@@ -55,7 +55,7 @@ class Runtime:
         self.poll_interval = PollInterval()
         self.scheduler = BackgroundScheduler(timezone="UTC")
         self.metrics = ProcessMetrics(
-            lambda: self.spark.executors_trouble, spark=JvmMetrics(self.spark), java=JAVA_HOSTS
+            lambda: self.spark.executors.trouble, spark=JvmMetrics(self.spark), java=JAVA_HOSTS
         )
 
     def start(self) -> None:

@@ -55,7 +55,7 @@ _BACKOFF: Final = Backoff(0.2, _MOST_S)
 
 
 @dataclass(eq=False)
-class _Sent:
+class _PendingRecord:
     """A record that has not arrived yet."""
 
     key: str
@@ -86,9 +86,9 @@ class KafkaStatusStore(StatusStore):
         """Keeps the statuses of one task in the order in which they were put."""
         self._changed = threading.Condition()
         """Guards the members below; never held while `send` waits, because answers need it."""
-        self._under_way: dict[str, _Sent] = {}
+        self._under_way: dict[str, _PendingRecord] = {}
         """The last record of each key, while it has not arrived."""
-        self._failed: list[_Sent] = []
+        self._failed: list[_PendingRecord] = []
         self._stopping = threading.Event()
         self._resender = VitalThread(target=self._resend, name="status-topic-resend")
 
@@ -147,7 +147,7 @@ class KafkaStatusStore(StatusStore):
         if not isinstance(who, TaskId):
             for number in self._known.tasks(who):
                 self.forget(TaskId(who, number))
-        self._send(_Sent(_key(who), None, who, generation=self._group.generation))
+        self._send(_PendingRecord(_key(who), None, who, generation=self._group.generation))
 
     def put_topic(self, task: TaskId, topic: str) -> None:
         key = _topic_key(task.connector, topic)
@@ -155,23 +155,23 @@ class KafkaStatusStore(StatusStore):
             return
         now_ms = int(time.time() * 1000)
         used = {"name": topic, "connector": task.connector, "task": task.task, "discoverTimestamp": now_ms}
-        self._send(_Sent(key, java_json({"topic": used}).encode()))
+        self._send(_PendingRecord(key, java_json({"topic": used}).encode()))
 
     def forget_topics(self, connector: str) -> None:
         for topic in self._known.topics(connector):
-            self._send(_Sent(_topic_key(connector, topic), None))
+            self._send(_PendingRecord(_topic_key(connector, topic), None))
 
     def _put(self, who: str | TaskId, status: Status) -> None:
-        self._send(_Sent(_key(who), _value(status), who, status, status.generation))
+        self._send(_PendingRecord(_key(who), _value(status), who, status, status.generation))
 
-    def _send(self, sent: _Sent) -> None:
+    def _send(self, sent: _PendingRecord) -> None:
         with self._sending:
             with self._changed:
                 self._under_way[sent.key] = sent
             future = self._topic.send(sent.key.encode(), sent.value)
         future.add_done_callback(lambda answered: self._answered(sent, answered))
 
-    def _answered(self, sent: _Sent, future: Future[None]) -> None:
+    def _answered(self, sent: _PendingRecord, future: Future[None]) -> None:
         error = future.exception()
         with self._changed:
             if self._under_way.get(sent.key) is not sent:
@@ -196,14 +196,14 @@ class KafkaStatusStore(StatusStore):
             for sent in failed:
                 self._send_again(sent)
 
-    def _send_again(self, sent: _Sent) -> None:
+    def _send_again(self, sent: _PendingRecord) -> None:
         with self._sending:
             if not self._is_wanted(sent):
                 return
             future = self._topic.send(sent.key.encode(), sent.value)
         future.add_done_callback(lambda answered: self._answered(sent, answered))
 
-    def _is_wanted(self, sent: _Sent) -> bool:
+    def _is_wanted(self, sent: _PendingRecord) -> bool:
         with self._changed:
             if self._under_way.get(sent.key) is not sent:
                 return False
@@ -213,7 +213,7 @@ class KafkaStatusStore(StatusStore):
                 return False
         return True
 
-    def _still_counts(self, sent: _Sent) -> bool:
+    def _still_counts(self, sent: _PendingRecord) -> bool:
         """True if no other worker has put a later status meanwhile."""
         last = None if sent.who is None else self._known.get(sent.who)
         if sent.status is not None:

@@ -19,11 +19,9 @@ from headrace.plugins.contracts import SinkTask
 from headrace.plugins.errors import RetriableError
 from headrace.plugins.offsets import TopicPartition
 from headrace.worker.engine.driver import EngineLost
-from headrace.worker.pipeline.background_job import BackgroundJob, Ranges
+from headrace.worker.pipeline.executor import Ranges
 from headrace.worker.pipeline.job import JobCancelled, OutOfMemory
-from headrace.worker.pipeline.placement import JOB_ROWS
 from headrace.worker.pipeline.sink import SinkPipeline
-from headrace.worker.pipeline.sink_jobs import AHEAD, SinkJobs
 from headrace.worker.tasks.held_rows import HeldRows
 from headrace.worker.tasks.host import TaskHost
 from headrace.worker.tasks.load import Load
@@ -49,8 +47,7 @@ class Backlog:
         self._pipeline = pipeline
         self._held = held
         self._load = load
-        # A job of a sink that holds rows may end before its range does, so none can be planned after it.
-        self._jobs = SinkJobs(JOB_ROWS, most=1 if held.may_be else AHEAD)
+        self._jobs = pipeline.jobs
         self._must_recover = False
         self._inline_to: dict[TopicPartition, int] = {}
         """The ends of the ranges of jobs that ran out of memory, or with which the engine was lost."""
@@ -62,7 +59,7 @@ class Backlog:
             while self._begin_jobs(consumer, positions):
                 begun, ranges = True, self._jobs.ends
                 with self._host.metrics.attempt():
-                    self._await(consumer, self._jobs.first)
+                    self._await(consumer)
                     self._settle()
                 self._loop.commit_when_due()
         except RetriableError as error:
@@ -123,7 +120,7 @@ class Backlog:
                 break
             consumer.partitions.hold()
             self._held.drop()
-            self._jobs.begin(self._pipeline.job(ranges, self._load.large_bytes, self._jobs.last))
+            self._jobs.begin(ranges, self._load.large_bytes)
         return bool(self._jobs)
 
     def next_ranges(self, consumer: SinkConsumer, positions: Positions) -> Ranges | None:
@@ -166,8 +163,9 @@ class Backlog:
         }
         return {partition: begin for partition, begin in known.items() if begin is not None}
 
-    def _await(self, consumer: SinkConsumer, running: BackgroundJob) -> None:
-        while not running.done():
+    def _await(self, consumer: SinkConsumer) -> None:
+        """Poll on until the first job has ended; a rebalance within a poll may end all of them."""
+        while not self._jobs.first_is_done:
             consumer.stay(0.1)
             self._loop.measure()
             if self._host.stop.is_set():

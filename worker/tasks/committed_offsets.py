@@ -19,7 +19,7 @@ from headrace.plugins.offsets import TopicPartition
 from headrace.worker.kafka.errors import CONSUMER_RETRIABLE
 from headrace.worker.kafka.topic_ids import AskedIds, TopicIds
 from headrace.worker.tasks.consumer_partitions import ConsumerPartitions
-from headrace.worker.tasks.consumer_task import ConsumerTask, Listener
+from headrace.worker.tasks.consumer_task import ConsumerTask, RebalanceListener
 from headrace.worker.tasks.metrics import TaskMetrics
 from headrace.worker.tasks.positions import Positions
 
@@ -50,7 +50,7 @@ class CommittedOffsets:
         client: Any,
         partitions: ConsumerPartitions,
         task: ConsumerTask,
-        listener: Listener,
+        listener: RebalanceListener,
         open_anew: Callable[[Sequence[TopicPartition]], object],
         group: str,
         topic_ids: TopicIds,

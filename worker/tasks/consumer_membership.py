@@ -35,7 +35,7 @@ from headrace.worker.kafka.errors import refused
 from headrace.worker.kafka.group_member import member_of
 from headrace.worker.tasks.committed_offsets import CommittedOffsets, partitions_of
 from headrace.worker.tasks.consumer_partitions import ConsumerPartitions
-from headrace.worker.tasks.consumer_task import ConsumerTask, Listener
+from headrace.worker.tasks.consumer_task import ConsumerTask, RebalanceListener
 from headrace.worker.tasks.missing_topics import MissingTopics
 from headrace.worker.tasks.static_member import Fenced, is_fenced, leave
 from headrace.worker.tasks.subscription import TopicSubscription
@@ -55,7 +55,7 @@ class ConsumerMembership:
         client: Any,
         partitions: ConsumerPartitions,
         task: ConsumerTask,
-        listener: Listener,
+        listener: RebalanceListener,
         offsets: CommittedOffsets,
         config: Mapping[str, Any],
         subscription: TopicSubscription,

@@ -21,7 +21,7 @@ class ConsumerTask(Protocol):
         """Sleep, unless the task is woken."""
 
 
-class Listener(Protocol):
+class RebalanceListener(Protocol):
     """Acts for the task when its partitions come, go or are committed; called on its own thread."""
 
     def open(self, partitions: Sequence[TopicPartition]) -> Mapping[TopicPartition, int]:

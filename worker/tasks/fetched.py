@@ -32,7 +32,7 @@ _SKIP: Final = (
 )
 
 
-class TooLarge(Exception):
+class RecordTooLarge(Exception):
     """A record, or a record batch, that cannot be taken."""
 
 
@@ -74,7 +74,7 @@ def sizes(messages: Sequence[Any]) -> Sizes:
 def cut(messages: Sequence[Any], their: Sizes, most_bytes: int, largest: int) -> Cut:
     """Cut the messages at so many bytes, or one; a partition also ends before a record that cannot be taken.
 
-    `largest`: the most bytes of one record. Errors: TooLarge if a partition begins with a larger one.
+    `largest`: the most bytes of one record. Errors: RecordTooLarge if a partition begins with a larger one.
     """
     if their.all <= most_bytes and their.largest <= largest and not any(map(_is_undecodable, messages)):
         return Cut(messages, {})
@@ -93,7 +93,7 @@ def cut(messages: Sequence[Any], their: Sizes, most_bytes: int, largest: int) ->
         size += (own := sizes([message]).all) if error is None else 0
         is_bad = own > largest if error is None else _is_undecodable(message)
         if is_bad and partition not in begun and error is None:
-            raise TooLarge(_too_large(message, own, largest))
+            raise RecordTooLarge(_too_large(message, own, largest))
         if begun and (size > most_bytes or (is_bad and partition in begun)):
             left[partition] = message.offset()
             continue
@@ -102,10 +102,10 @@ def cut(messages: Sequence[Any], their: Sizes, most_bytes: int, largest: int) ->
     return Cut(taken, left)
 
 
-def undecodable(message: Any) -> TooLarge:
+def undecodable(message: Any) -> RecordTooLarge:
     """The error for a batch that cannot be decompressed."""
     at = f"{message.topic()}-{message.partition()}"
-    return TooLarge(
+    return RecordTooLarge(
         f"The record batch at offset {message.offset()} of {at} cannot be decompressed: it is damaged, or too large "
         "once decompressed (a batch of zstd from 33 to 100 MB on, as it was compressed). Let its producer send smaller "
         f"batches. {_SKIP}. Kafka's client says: {message.error().str()}"

@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping
 
 from headrace.plugins.contracts import BufferingSink, SinkTask
 from headrace.plugins.offsets import TopicPartition
-from headrace.worker.pipeline.background_job import Ranges
+from headrace.worker.pipeline.executor import Ranges
 
 
 class HeldRows:

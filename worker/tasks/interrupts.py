@@ -28,7 +28,7 @@ class Interrupts:
 
     def __init__(self, about: str) -> None:
         self._about = about
-        self._calls: list[_Call] = []
+        self._calls: list[_BlockingCall] = []
         self._asked = False
         self._thread: threading.Thread | None = None
         self._lock = threading.Lock()
@@ -36,7 +36,7 @@ class Interrupts:
     @contextlib.contextmanager
     def by(self, interrupt: Callable[[], None]) -> Iterator[None]:
         """After `begin()`, call `interrupt` repeatedly until the block ends."""
-        call = _Call(interrupt)
+        call = _BlockingCall(interrupt)
         with self._lock:
             self._calls.append(call)
             self._run_where_needed()
@@ -70,7 +70,7 @@ class Interrupts:
             time.sleep(_PAUSES.pause(times))
 
 
-class _Call:
+class _BlockingCall:
     """A call that may be blocked. Leaving it waits for an interrupt of itself that is under way, and for no other."""
 
     def __init__(self, interrupt: Callable[[], None]) -> None:

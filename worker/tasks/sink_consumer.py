@@ -29,7 +29,7 @@ from headrace.worker.kafka.topic_ids import TopicIds
 from headrace.worker.tasks.committed_offsets import CommittedOffsets, StableOffsets, passes
 from headrace.worker.tasks.consumer_membership import ConsumerMembership
 from headrace.worker.tasks.consumer_partitions import ConsumerPartitions
-from headrace.worker.tasks.consumer_task import ConsumerTask, Listener
+from headrace.worker.tasks.consumer_task import ConsumerTask, RebalanceListener
 from headrace.worker.tasks.fetched import Sizes, cut, sizes, undecodable
 from headrace.worker.tasks.host import TaskHost
 from headrace.worker.tasks.missing_topics import MissingTopics
@@ -59,7 +59,7 @@ class SinkConsumer:
         positions: Positions,
         host: TaskHost,
         task: ConsumerTask,
-        listener: Listener,
+        listener: RebalanceListener,
         largest_record: int,
         stable_offsets: StableOffsets | None = None,
     ) -> None:
@@ -100,7 +100,7 @@ class SinkConsumer:
 
         They end soon after `most_bytes` (decompressed); each takes three times as much memory.
 
-        Errors: RetriableError, and the messages will come again; TooLarge.
+        Errors: RetriableError, and the messages will come again; RecordTooLarge.
         """
         self.partitions.gone.clear()
         first = self._polled(wait_s)

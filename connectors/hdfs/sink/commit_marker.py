@@ -26,6 +26,7 @@ import logging
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from threading import Lock
 from typing import Final, NamedTuple
 from uuid import uuid4
@@ -125,7 +126,7 @@ class CommitMarker:
                 self._publish(found)
                 self._end_commit()
                 continue
-            mine = self._mine(found, topic_id, self._new_owner())
+            mine = self._mine(found, topic_id, _new_owner(self.task))
             if self.store.rename(self._path(found), self._path(mine)):
                 self.at, self._is_taken = mine, False
                 self._ownership += 1
@@ -247,7 +248,7 @@ class CommitMarker:
     def _end_commit(self) -> None:
         """End the commit, after its files have their names."""
         begun = self._known
-        self._rename_to(begun._replace(kind=_AT, by=self._new_owner()))
+        self._rename_to(begun._replace(kind=_AT, by=_new_owner(self.task)))
         self.discard(begun.by)
 
     def _delete_merging(self) -> None:
@@ -284,10 +285,6 @@ class CommitMarker:
         files = self.store.walk(self.names.topic_folder(self.partition.topic))
         return (found[1] for file in files if (found := self.names.offsets(file.path, self.partition)) is not None)
 
-    def _new_owner(self) -> str:
-        """A new name each time: it fences also what this task itself has begun before."""
-        return f"{_UNSAFE.sub('_', self.task)}.{uuid4().hex[:12]}"
-
     def _mine(self, found: MarkerName, topic_id: str | None, owner: str) -> MarkerName:
         known = topic_id or found.topic_id
         if _NO_ID not in (known, found.topic_id) and known != found.topic_id and found.offset is not None:
@@ -303,20 +300,9 @@ class CommitMarker:
         staged = self.staging(begun.by)
         if files is None:
             files = [(one.path, one.path[len(staged) + 1 :]) for one in self.store.walk(staged)]
-        each(self._rename, [file for file in files if file[1] != NOTE])
+        each(partial(_rename, self.store), [file for file in files if file[1] != NOTE])
         if any(final == NOTE for _, final in files):
             delete_replaced(self.store, f"{staged}/{NOTE}")
-
-    def _rename(self, file: tuple[str, str]) -> None:
-        staged, final = file
-        try:
-            self.store.rename(staged, final)  # False: whoever resumed this commit was faster
-        except FileExistsError:
-            raise StoreError(
-                f"The file '{final}' is in {self.store.url} already, and was not written by this task: another "
-                "connector writes there, or offsets were reset. Move it away, or set another topics.dir, then restart "
-                "the task."
-            ) from None
 
     def _delete(self, attempts: Iterable[str]) -> None:
         each(lambda attempt: self.store.delete(self.staging(attempt)), attempts)
@@ -335,6 +321,23 @@ class CommitMarker:
 
     def _path(self, name: MarkerName) -> str:
         return f"{self.folder}/{name}"
+
+
+def _new_owner(task: str) -> str:
+    """A new name each time: it fences also what this task itself has begun before."""
+    return f"{_UNSAFE.sub('_', task)}.{uuid4().hex[:12]}"
+
+
+def _rename(store: Store, file: tuple[str, str]) -> None:
+    """Give a staged file its final name. Errors: StoreError if another file has it."""
+    staged, final = file
+    try:
+        store.rename(staged, final)  # False: whoever resumed this commit was faster
+    except FileExistsError:
+        raise StoreError(
+            f"The file '{final}' is in {store.url} already, and was not written by this task: another connector writes "
+            "there, or offsets were reset. Move it away, or set another topics.dir, then restart the task."
+        ) from None
 
 
 def _last(path: str) -> str:

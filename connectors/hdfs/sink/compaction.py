@@ -46,7 +46,7 @@ _TURN_S: Final = 0.2
 log = logging.getLogger(__name__)
 
 
-class _Place(NamedTuple):
+class _PartitionFolder(NamedTuple):
     """The files of a partition in one directory."""
 
     partition: TopicPartition
@@ -54,7 +54,7 @@ class _Place(NamedTuple):
 
 
 @dataclass(eq=False)
-class _Known:
+class _FolderState:
     marker: CommitMarker
     missing: int = 1
     """So many files have to come until another look is worth it."""
@@ -75,7 +75,7 @@ class Compaction:
 
     def __init__(self, spec: FileSpec, settings: CompactSettings) -> None:
         self._spec, self._settings = spec, settings
-        self._places: dict[_Place, _Known] = {}
+        self._places: dict[_PartitionFolder, _FolderState] = {}
         self._replaced = self._failures = 0
         self._changed = threading.Condition()
         self._closing = False
@@ -87,7 +87,9 @@ class Compaction:
         """Learn of newly visible files; waits for nothing."""
         with self._changed:
             for path in paths:
-                known = self._places.setdefault(_Place(marker.partition, path.rpartition("/")[0]), _Known(marker))
+                known = self._places.setdefault(
+                    _PartitionFolder(marker.partition, path.rpartition("/")[0]), _FolderState(marker)
+                )
                 known.marker, known.missing = marker, known.missing - 1
                 if known.missing <= 0 and known.due_at is None:
                     known.due_at = time.monotonic()
@@ -129,7 +131,7 @@ class Compaction:
         finally:
             self._spec.store.close()  # it may have connected again after the task's end
 
-    def _next(self) -> tuple[_Place, _Known]:
+    def _next(self) -> tuple[_PartitionFolder, _FolderState]:
         """The place that is due first, once it is. Errors: _Closing."""
         with self._changed:
             while True:
@@ -146,7 +148,7 @@ class Compaction:
         if self._closing:
             raise _Closing
 
-    def _look(self, place: _Place, known: _Known) -> None:
+    def _look(self, place: _PartitionFolder, known: _FolderState) -> None:
         """Merge the small files of a directory."""
         try:
             missing = self._merge_all(place, known.marker)
@@ -169,7 +171,7 @@ class Compaction:
             for place in [place for place, known in self._places.items() if known.due_at is None][:over]:
                 del self._places[place]
 
-    def _failed(self, place: _Place, known: _Known, error: str) -> None:
+    def _failed(self, place: _PartitionFolder, known: _FolderState, error: str) -> None:
         with self._changed:
             self._check_open()
             if self._places.get(place) is not known:
@@ -182,7 +184,7 @@ class Compaction:
             text = "Small files of %s in '%s' of %s are not merged: %s. Files go on; it is tried again."
             log.warning(text, place.partition, place.folder, self._spec.store.url, error.rstrip("."))
 
-    def _merge_all(self, place: _Place, marker: CommitMarker) -> int:
+    def _merge_all(self, place: _PartitionFolder, marker: CommitMarker) -> int:
         """Merge until nothing is left to merge; return how many files have to come until something may be."""
         layouts: dict[str, Hashable | None] = {}
 
@@ -202,7 +204,7 @@ class Compaction:
                 return max(1, self._settings.files - len(last))
             self._merge(place, marker, since, group)
 
-    def _files(self, place: _Place, offset: int | None) -> list[CommittedFile]:
+    def _files(self, place: _PartitionFolder, offset: int | None) -> list[CommittedFile]:
         """The files before the offset: a commit beside this may have named only some of the later ones."""
         if offset is None:
             return []
@@ -213,7 +215,7 @@ class Compaction:
     def _is_small(self, one: CommittedFile) -> bool:
         return one.size < self._settings.size_bytes and one.path.endswith(self._spec.format.extension)
 
-    def _merge(self, place: _Place, marker: CommitMarker, since: int, group: Sequence[CommittedFile]) -> None:
+    def _merge(self, place: _PartitionFolder, marker: CommitMarker, since: int, group: Sequence[CommittedFile]) -> None:
         final = self._spec.names.file_in(place.folder, place.partition, group[0].first, group[-1].last)
         attempt = uuid4().hex
         with self._turn(), local_folder() as beside:

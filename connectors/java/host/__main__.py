@@ -25,7 +25,7 @@ from headrace.connectors.java.host.contexts import failure
 from headrace.connectors.java.host.jvm import Jvm
 from headrace.connectors.java.host.logs import HostFormatter, logged_as, set_levels
 from headrace.connectors.java.host.metrics import close_metrics
-from headrace.connectors.java.host.plugin import Plugin
+from headrace.connectors.java.host.plugin import HostedPlugin
 from headrace.connectors.java.host.provider import HostedProvider
 from headrace.connectors.java.host.sink import HostedSink
 from headrace.connectors.java.host.source import HostedConnector, HostedTask
@@ -71,7 +71,8 @@ class Host:
             except (EOFError, OSError):
                 return
             if "answer" in message:
-                self._asked.pop(message["answer"]).set_result(message["offsets"])
+                if (asked := self._asked.pop(message["answer"], None)) is not None:  # else it came too late
+                    asked.set_result(message["offsets"])
             else:
                 self._threads.submit(self._answer, {**message, "data": data} if data else message)
 
@@ -252,9 +253,9 @@ class Host:
                 self._providers[name] = HostedProvider(self._plugin_of(given), given["params"])
         return self._providers[name].get(given["path"], given["keys"]) if method == "get" else None
 
-    def _plugin_of(self, given: Mapping[str, Any]) -> Plugin:
+    def _plugin_of(self, given: Mapping[str, Any]) -> HostedPlugin:
         assert self._jvm is not None
-        return Plugin(self._jvm, given["plugin"])
+        return HostedPlugin(self._jvm, given["plugin"])
 
     def _say(self, connector: int, event: Mapping[str, Any]) -> None:
         self._wire.send({**event, "connector": connector})
@@ -262,8 +263,11 @@ class Host:
     def _ask(self, of: int, partitions: Sequence[str]) -> Sequence[str | None]:
         number = next(self._numbers)
         answer = self._asked[number] = Future[list[str | None]]()
-        self._wire.send({"ask": number, "of": of, "partitions": list(partitions)})
-        return answer.result(OFFSETS_S)
+        try:
+            self._wire.send({"ask": number, "of": of, "partitions": list(partitions)})
+            return answer.result(OFFSETS_S)
+        finally:
+            self._asked.pop(number, None)
 
 
 def main() -> None:

@@ -12,7 +12,7 @@ from headrace.connectors.java.host.contexts import Texts
 from headrace.connectors.java.host.jvm import Jvm
 
 
-class Plugin:
+class HostedPlugin:
     """A plugin's class, in its own class loader."""
 
     def __init__(self, jvm: Jvm, named: Mapping[str, Any]) -> None:

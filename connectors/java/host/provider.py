@@ -7,13 +7,13 @@ from typing import Any
 
 import jpype
 
-from headrace.connectors.java.host.plugin import Plugin, java_map
+from headrace.connectors.java.host.plugin import HostedPlugin, java_map
 
 
 class HostedProvider:
     """A configured config provider."""
 
-    def __init__(self, plugin: Plugin, params: Mapping[str, str]) -> None:
+    def __init__(self, plugin: HostedPlugin, params: Mapping[str, str]) -> None:
         self._plugin = plugin
         with plugin.entered():
             self._provider = plugin.make()

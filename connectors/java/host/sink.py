@@ -17,7 +17,7 @@ import jpype
 from headrace.connectors.java.host.contexts import failure
 from headrace.connectors.java.host.jvm import Jvm
 from headrace.connectors.java.host.logs import adopt, log_context
-from headrace.connectors.java.host.plugin import Plugin, java_map
+from headrace.connectors.java.host.plugin import HostedPlugin, java_map
 from headrace.connectors.java.host.sink_context import SinkContext, java_partition, java_partitions, place_of
 from headrace.connectors.java.host.stage import HostedStage, read_records
 
@@ -33,7 +33,7 @@ class HostedSink:
 
     def __init__(
         self,
-        plugin: Plugin,
+        plugin: HostedPlugin,
         name: str,
         config: Mapping[str, str],
         idle_ms: int,

@@ -12,7 +12,7 @@ import jpype
 
 from headrace.connectors.java.host.contexts import AskOffsets, connector_context, task_context
 from headrace.connectors.java.host.jvm import Jvm
-from headrace.connectors.java.host.plugin import Plugin, java_map
+from headrace.connectors.java.host.plugin import HostedPlugin, java_map
 from headrace.connectors.java.host.stage import HostedStage
 
 log = logging.getLogger(__name__)
@@ -26,7 +26,7 @@ class HostedConnector:
 
     def __init__(
         self,
-        plugin: Plugin,
+        plugin: HostedPlugin,
         name: str,
         config: Mapping[str, str],
         ask: AskOffsets,
@@ -64,7 +64,7 @@ class HostedTask:
     def __init__(
         self,
         jvm: Jvm,
-        plugin: Plugin,
+        plugin: HostedPlugin,
         name: str,
         config: Mapping[str, str],
         stage: HostedStage,

@@ -17,7 +17,7 @@ import jpype
 import jpype.nio
 
 from headrace.connectors.java.host.jvm import Jvm
-from headrace.connectors.java.host.plugin import Plugin, java_map
+from headrace.connectors.java.host.plugin import HostedPlugin, java_map
 
 log = logging.getLogger(__name__)
 
@@ -38,7 +38,7 @@ class HostedStage:
         `comes_back`: records come from the worker and return to it, with headers as Kafka's bytes.
         """
         self._jvm = jvm
-        self._made: list[tuple[Plugin, Any]] = []
+        self._made: list[tuple[HostedPlugin, Any]] = []
         self.java: Any = None
         """The `JavaStage.java` object; None: nothing to do."""
         self.tolerates = given is None or bool(given["tolerate"])
@@ -87,8 +87,8 @@ class HostedStage:
             loader = of.loader
         self.java.transform(transform, plugin.loader, test, loader, step["negate"])
 
-    def _configured(self, given: Mapping[str, Any], *more: Any) -> tuple[Plugin, Any]:
-        plugin = Plugin(self._jvm, given["plugin"])
+    def _configured(self, given: Mapping[str, Any], *more: Any) -> tuple[HostedPlugin, Any]:
+        plugin = HostedPlugin(self._jvm, given["plugin"])
         with plugin.entered():
             made = plugin.make()
             made.configure(java_map(given["config"]), *more)

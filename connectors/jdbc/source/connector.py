@@ -23,6 +23,7 @@ from headrace.connectors.jdbc.source.task import JdbcSourceTask
 from headrace.connectors.jdbc.source.validation import source_problems, tables_to_offer
 from headrace.connectors.jdbc.source.windows import Mode
 from headrace.plugins.contracts import Connector, ConnectorContext, Finding
+from headrace.plugins.grouping import group_partitions
 from headrace.plugins.stopping import StopToken
 
 log = logging.getLogger(__name__)
@@ -95,7 +96,7 @@ class JdbcSourceConnector(Connector):
         name_of = self._database.dialect.name_of
         return [
             {**self._config, "tables": ",".join(map(name_of, group)), "tables.fetched": "true"}
-            for group in groups(self._tables, max_tasks)
+            for group in group_partitions(self._tables, max_tasks)
         ]
 
     def check_offsets(self, config: Mapping[str, str], offsets: Mapping[str, Any]) -> bool:
@@ -151,15 +152,3 @@ class JdbcSourceConnector(Connector):
                 log.info("The tables have changed: %d now, %d before", len(tables), len(self._tables or ()))
                 self._tables = tables
                 context.reconfigure()
-
-
-def groups(tables: Sequence[TableId], most: int) -> list[list[TableId]]:
-    """Splits the tables, in order, into at most so many groups, whose sizes differ by one at most, larger first."""
-    count = min(len(tables), most)
-    size, larger = divmod(len(tables), count)
-    found, begin = [], 0
-    for number in range(count):
-        end = begin + size + (number < larger)
-        found.append(list(tables[begin:end]))
-        begin = end
-    return found

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Mapping, Sequence
-from itertools import pairwise
+from collections.abc import Mapping
 from typing import Any, Final
 
 from headrace.config.problems import ConfigError, Problem
@@ -19,6 +18,7 @@ from headrace.connectors.mirror.policy import policy_of
 from headrace.connectors.mirror.settings import CHECKPOINT, TASK_INDEX
 from headrace.connectors.mirror.source_offsets import check_offsets
 from headrace.plugins.contracts import Connector, ConnectorContext, RetriableError
+from headrace.plugins.grouping import group_partitions
 
 log = logging.getLogger(__name__)
 
@@ -92,7 +92,7 @@ class MirrorCheckpointConnector(Connector):
             raise RetriableError("Timeout while loading consumer groups.")
         return [
             {**self._config, ASSIGNED_GROUPS: ",".join(part), TASK_INDEX: str(index)}
-            for index, part in enumerate(contiguous(self._known, max_tasks))
+            for index, part in enumerate(group_partitions(self._known, max_tasks))
         ]
 
     def check_offsets(self, config: Mapping[str, str], offsets: Mapping[str, Any]) -> bool:
@@ -130,13 +130,3 @@ _NEEDED: Final = {
     "emit.offset-syncs.enabled": "MirrorCheckpointConnector can't run without offset syncs",
 }
 """Settings that a checkpoint connector needs enabled, with the messages if they are not."""
-
-
-def contiguous(groups: Sequence[str], most: int) -> list[Sequence[str]]:
-    """Splits the groups, in order, into at most so many parts, whose sizes differ by one at most, larger first."""
-    count = min(len(groups), most)
-    if not count:
-        return []
-    size, larger = divmod(len(groups), count)
-    bounds = [number * size + min(number, larger) for number in range(count + 1)]
-    return [groups[begin:end] for begin, end in pairwise(bounds)]

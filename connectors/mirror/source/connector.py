@@ -47,7 +47,7 @@ _TASKS_END_S: Final = 2.0
 """The worker has so long to notice that there are no tasks, before the connector fails."""
 
 
-class _Known(NamedTuple):
+class _Findings(NamedTuple):
     """The last findings of the duties; replaced as a whole."""
 
     topics: Mapping[str, Topic]
@@ -68,7 +68,7 @@ class MirrorSourceConnector(Connector):
 
     def __init__(self) -> None:
         self._duties: Duties | None = None
-        self._known: _Known | None = None
+        self._known: _Findings | None = None
         self._refused: ConfigError | None = None
         self._withdrawn_at: float | None = None
         self._started = False
@@ -212,7 +212,7 @@ class MirrorSourceConnector(Connector):
             self._tell_changes(self._known.topics, topics)
         ready = self._remote_topics.ensure(topics)
         partitions = frozenset(TopicPartition(topic, number) for topic in ready for number in range(ready[topic]))
-        self._known = _Known(topics, partitions)
+        self._known = _Findings(topics, partitions)
         try:
             self._traffic.measure(self._source.ends(partitions), time.monotonic())
         except KafkaException as error:
@@ -267,5 +267,5 @@ class MirrorSourceConnector(Connector):
         except ConfigError as error:
             self._context.fail(error)
 
-    def _shared_out(self, known: _Known) -> assignment.Layout:
+    def _shared_out(self, known: _Findings) -> assignment.Layout:
         return assignment.layout(known.partitions, self._most_tasks, self._traffic.rates, self._layout)

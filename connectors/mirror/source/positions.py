@@ -36,14 +36,14 @@ _ASKED_S: Final = 30.0
 """The source cluster has so long to answer."""
 
 
-class _Known(NamedTuple):
+class _TopicNow(NamedTuple):
     """The topic id and the number of partitions that a topic has now."""
 
     id: UUID
     partitions: int
 
 
-class Positions:
+class SourcePositions:
     """The positions of one task's partitions. Errors of all methods: RetriableError if the cluster does not answer."""
 
     def __init__(self, alias: str, clients: MirrorClients, reset: str, stopping: StopToken) -> None:
@@ -105,7 +105,7 @@ class Positions:
         with self._asked(f"where its {len(partitions)} partitions begin") as cluster:
             return cluster.offsets(reset or self._reset, partitions)
 
-    def _anew(self, fetches: Collection[PartitionFetch], now: Mapping[str, _Known]) -> list[PartitionFetch]:
+    def _anew(self, fetches: Collection[PartitionFetch], now: Mapping[str, _TopicNow]) -> list[PartitionFetch]:
         """Fetches at the beginning for those of former topics, if the topic has such a partition now."""
         of_former = [fetch.partition for fetch in fetches if _is_of_former(fetch, now)]
         there = [one for one in of_former if one.partition < now[one.topic].partitions]
@@ -118,12 +118,12 @@ class Positions:
             )
         return [PartitionFetch(one, begin, now[one.topic].id) for one, begin in found.items()]
 
-    def _topics(self, names: Collection[str]) -> dict[str, _Known]:
+    def _topics(self, names: Collection[str]) -> dict[str, _TopicNow]:
         """The topics of these names that exist now and have an id, as far as the source cluster answers."""
         with self._asked("which topics it has") as cluster:
             found = {name: topic for name, topic in cluster.topics(names).items() if isinstance(topic, Topic)}
         ids = {name: parsed(topic.id) for name, topic in found.items()}
-        return {name: _Known(its, found[name].partitions) for name, its in ids.items() if its is not None}
+        return {name: _TopicNow(its, found[name].partitions) for name, its in ids.items() if its is not None}
 
     @contextmanager
     def _asked(self, what: str) -> Iterator[ClusterAdmin]:
@@ -137,7 +137,7 @@ class Positions:
             ) from error
 
 
-def _is_of_former(fetch: PartitionFetch, now: Mapping[str, _Known]) -> bool:
+def _is_of_former(fetch: PartitionFetch, now: Mapping[str, _TopicNow]) -> bool:
     """True if the topic of this name now has another id than the fetch's."""
     there = now.get(fetch.partition.topic)
     return there is not None and fetch.topic_id not in (None, there.id)

@@ -35,7 +35,7 @@ from headrace.connectors.mirror.policy import policy_of
 from headrace.connectors.mirror.settings import SOURCE
 from headrace.connectors.mirror.source.offset_syncs import OffsetSyncWriter
 from headrace.connectors.mirror.source.partitions import MirroredPartition, rest
-from headrace.connectors.mirror.source.positions import Positions, tell_of_gap, with_topic_id
+from headrace.connectors.mirror.source.positions import SourcePositions, tell_of_gap, with_topic_id
 from headrace.connectors.mirror.source.profile import fetch_limits, tuned
 from headrace.connectors.mirror.source.reader import CopyRoute, MirrorReader, Opened
 from headrace.plugins.contracts import (
@@ -93,7 +93,7 @@ class MirrorSourceTask(SourceTask):
             for partition in partitions_in(config.get(ASSIGNED, ""))
         }
         consumer = tuned(config, _committed_only(self._clients.source_consumer("replication-consumer")))
-        self._positions = Positions(self._alias, self._clients, consumer["auto.offset.reset"], self._stopping)
+        self._positions = SourcePositions(self._alias, self._clients, consumer["auto.offset.reset"], self._stopping)
         self._flow = CopyRoute(
             consumer,
             self._alias,
@@ -192,7 +192,7 @@ class MirrorSourceTask(SourceTask):
             self._fetches = {source: fetch for source, fetch in self._fetches.items() if source not in failed}
 
     def _begin_at(self, stored: Mapping[TopicPartition, SourceOffset | None]) -> None:
-        """Place each partition after its stored offset, or at the position that `Positions` finds."""
+        """Place each partition after its stored offset, or at the position that `SourcePositions` finds."""
         fetches = self._positions.after(stored, self._partitions.keys())
         for one in self._partitions.values():
             one.go_back()

@@ -136,7 +136,9 @@ def test_a_sink_task_is_a_static_member_of_its_group() -> None:
     assert all(re.fullmatch(r"[a-zA-Z0-9._-]{1,249}", with_topics(each, "t")) for each in ids)
     assert instance("g").startswith("g-c-0-"), "an operator sees in the group which task it is"
     assert instance("g", group_instance_id="mine") == "mine"
-    assert instance("g", group_protocol="consumer") is None, "a member of the new protocol leaves otherwise"
+    for protocol in ("consumer", " Consumer "):
+        assert instance("g", group_protocol=protocol) is None, "a member of the new protocol leaves otherwise"
+    assert instance("g", group_protocol=" Classic ") == instance("g")
 
 
 def test_the_layers_of_admin_clients() -> None:
@@ -296,6 +298,14 @@ def test_a_group_member_logs_in_as_the_worker_and_notices_a_brokers_return_soon(
         "sasl_plain_password": "geheim",
     }
     assert group_member(worker(**{"client.id": "mine"}), "http://h:8083/").kafka_python()["client_id"] == "mine"
+
+
+@pytest.mark.parametrize("protocol", ["consumer", " Consumer "])
+def test_the_new_protocols_members_may_poll_more_often_than_a_session_lasts(protocol: str) -> None:
+    given = {"consumer.group.protocol": protocol, "consumer.max.poll.interval.ms": "30000"}
+    rdkafka = sink_consumer(worker(**given), NAME, 0, "g").librdkafka()
+    assert (rdkafka["group.protocol"], rdkafka["max.poll.interval.ms"]) == ("consumer", 30_000)
+    accepted("consumer", rdkafka)
 
 
 def test_secrets_do_not_show() -> None:

@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 from pyspark.sql.pandas.types import to_arrow_type
 
-from headrace.connectors.java.batches import ROUTING, Shape, ToldShapes, batch_of
+from headrace.connectors.java.batches import ROUTING, BatchSchemas, ToldShapes, batch_of
 from headrace.plugins.schema import OPTIONAL_STRING, STRING, Field, Schema, SchemaType
 
 INT = Schema(SchemaType.INT32)
@@ -56,7 +56,7 @@ def _put(data: bytes) -> bytes:
 
 
 def test_rows_are_made_of_the_buffers_of_their_columns() -> None:
-    shape = Shape({2: STRING}, {1: ORDER, 3: INT, 4: None}, has_failures=True)
+    shape = BatchSchemas({2: STRING}, {1: ORDER, 3: INT, 4: None}, has_failures=True)
     orders = [
         {"tags": ["a", None], "counts": [("x", 1), ("y", 2)], "paid": True},
         None,
@@ -95,7 +95,7 @@ def test_rows_are_made_of_the_buffers_of_their_columns() -> None:
 def test_there_may_be_no_rows_of_a_schema() -> None:
     arrays = [pa.nulls(1, to_arrow_type(one.dataType, timezone="UTC")) for one in ROUTING]
     head = {"rows": 1, "first": 0, "key_columns": [], "value_columns": []}
-    batch = batch_of(bytearray(b"".join(map(written, arrays))), head, Shape({}, {0: STRING}))
+    batch = batch_of(bytearray(b"".join(map(written, arrays))), head, BatchSchemas({}, {0: STRING}))
     assert [batch[name].to_pylist() for name in ("key_schema", "value_schema", "value_0")] == [[None], [None], [None]]
 
 

@@ -13,7 +13,7 @@ import pytest
 from headrace.rest.security import passwords as module
 from headrace.rest.security.passwords import Passwords
 from headrace.rest.security.principal import Principal
-from headrace.rest.security.refusals import LoginRefused, Unchecked
+from headrace.rest.security.refusals import Unchecked, WrongLogin
 from headrace.rest.security.users import Users, read_users
 from headrace.rest.security.watched_file import WatchedFile
 from tests.unit.rest.security.test_users import hashed
@@ -62,10 +62,10 @@ def test_who_passes_and_who_does_not(checks: Passwords) -> None:
         assert await checks.principal(basic("plain", "pw"), "a") == Principal("plain")
         assert await checks.principal(basic("ann", "secret"), "a") == Principal("ann")
         for credentials in (basic("plain", "PW"), basic("ann", "wrong"), basic("bob", "secret"), basic("plain", "")):
-            with pytest.raises(LoginRefused):
+            with pytest.raises(WrongLogin):
                 await checks.principal(credentials, "a")
         for credentials in ("!", "", base64.b64encode(b"nocolon").decode(), base64.b64encode(b":pw").decode()):
-            with pytest.raises(LoginRefused, match="the header Authorization"):
+            with pytest.raises(WrongLogin, match="the header Authorization"):
                 await checks.principal(credentials, "a")
 
     asyncio.run(check())
@@ -73,7 +73,7 @@ def test_who_passes_and_who_does_not(checks: Passwords) -> None:
 
 def test_a_hash_is_no_password(checks: Passwords) -> None:
     stored = checks._of.stored["ann"]
-    with pytest.raises(LoginRefused):
+    with pytest.raises(WrongLogin):
         asyncio.run(checks.principal(basic("ann", stored), "a"))
 
 
@@ -86,9 +86,9 @@ def test_who_has_logged_in_costs_no_hash(checks: Passwords, monkeypatch: pytest.
         await asyncio.gather(*(checks.principal(basic("ann", "secret"), "a") for _ in range(50)))
         await checks.principal(basic("ann", "secret"), "b")
         assert slow.made == ["secret"]
-        with pytest.raises(LoginRefused):
+        with pytest.raises(WrongLogin):
             await checks.principal(basic("ann", "wrong"), "a")
-        with pytest.raises(LoginRefused):
+        with pytest.raises(WrongLogin):
             await checks.principal(basic("ann", "wrong"), "a")
         assert slow.made == ["secret", "wrong", "wrong"]
         monkeypatch.setattr(time, "monotonic", lambda: float("1e12"))
@@ -127,7 +127,7 @@ def test_changed_users_are_asked_anew(tmp_path: Path, monkeypatch: pytest.Monkey
     async def check() -> None:
         await checks.principal(basic("ann", "secret"), "a")
         path.write_text(f"ann={hashed('another')}\nbob=b\n")
-        with pytest.raises(LoginRefused):
+        with pytest.raises(WrongLogin):
             await checks.principal(basic("ann", "secret"), "a")
         await checks.principal(basic("ann", "another"), "a")
 

@@ -19,7 +19,7 @@ from headrace.config.worker.config import WorkerConfig
 from headrace.rest.security import jwks
 from headrace.rest.security.jwks import KeySet, UrlKeys, keys_at
 from headrace.rest.security.principal import Principal
-from headrace.rest.security.refusals import LoginRefused, Unchecked
+from headrace.rest.security.refusals import Unchecked, WrongLogin
 from headrace.rest.security.tokens import Tokens
 from tests.unit.rest.conftest import SETTINGS
 from tests.unit.rest.security.issuer import AUDIENCE, ISSUER, JwksServer, jwk, token
@@ -99,7 +99,7 @@ REFUSED: dict[str, tuple[Callable[[], str], str]] = {
 def test_all_others_are_refused_with_the_reason_alone(file: str, name: str) -> None:
     made, why = REFUSED[name]
     text = made()
-    with pytest.raises(LoginRefused, match=why) as refused:
+    with pytest.raises(WrongLogin, match=why) as refused:
         principal(tokens(file), text)
     assert "hunter2" not in str(refused.value)
     assert text[:30] not in str(refused.value) or not text
@@ -108,7 +108,7 @@ def test_all_others_are_refused_with_the_reason_alone(file: str, name: str) -> N
 def test_clocks_may_differ_as_much_as_is_set(file: str) -> None:
     late = token(KEY, exp=time.time() - 20)
     assert principal(tokens(file), late).name == "ann"
-    with pytest.raises(LoginRefused, match="expired"):
+    with pytest.raises(WrongLogin, match="expired"):
         principal(tokens(file, clock_skew_seconds="0"), late)
 
 
@@ -132,7 +132,7 @@ def test_keys_in_a_file_are_reread(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     path = tmp_path / "jwks.json"
     path.write_text(json.dumps({"keys": [jwk(OTHER, "k0")]}))
     of = tokens(path.as_uri())
-    with pytest.raises(LoginRefused):
+    with pytest.raises(WrongLogin):
         principal(of, token(KEY))
     path.write_text(json.dumps({"keys": [jwk(OTHER, "k0"), jwk(KEY, "k1")]}))
     assert principal(of, token(KEY)).name == "ann"

@@ -17,6 +17,7 @@ import pytest
 from headrace.worker.engine import cluster
 from headrace.worker.engine.cluster import SparkCluster, _Checked, _shown, is_local, python_for_executors, with_jars
 from headrace.worker.engine.driver import Spark
+from headrace.worker.engine.driver_conf import driver_conf
 from headrace.worker.engine.executor_archives import ExecutorArchive
 
 JARS = [Path("/cache/a.jar"), Path("/cache/b.jar")]
@@ -61,10 +62,10 @@ def test_executors_run_the_python_that_is_set(monkeypatch: pytest.MonkeyPatch) -
 
 
 def test_a_cluster_is_not_told_that_the_driver_is_on_loopback() -> None:
-    assert Spark({}, [])._conf["spark.driver.host"] == "127.0.0.1"
-    assert "spark.driver.host" not in Spark({"spark.master": "spark://host:7077"}, [])._conf
+    assert driver_conf({}, [])["spark.driver.host"] == "127.0.0.1"
+    assert "spark.driver.host" not in driver_conf({"spark.master": "spark://host:7077"}, [])
     own = {"spark.master": "spark://host:7077", "spark.driver.host": "worker-1"}
-    assert Spark(own, [])._conf["spark.driver.host"] == "worker-1"
+    assert driver_conf(own, [])["spark.driver.host"] == "worker-1"
 
 
 @pytest.mark.parametrize(
@@ -170,8 +171,8 @@ def test_executors_that_end_as_they_start_are_told_of_with_the_reason_once(
 
 
 def test_jobs_wait_until_executors_are_checked() -> None:
-    assert Spark({}, []).takes_jobs
-    assert not Spark({"spark.master": "spark://host:7077"}, []).takes_jobs
+    assert Spark({}, []).executors.is_ready
+    assert not Spark({"spark.master": "spark://host:7077"}, []).executors.is_ready
 
 
 def test_with_dynamic_allocation_no_executors_are_no_loss(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ import pytest
 from headrace.plugins.backoff import Backoff
 from headrace.worker.engine import driver
 from headrace.worker.engine.driver import Spark
+from headrace.worker.engine.driver_conf import driver_conf
 
 OPTIONS = "spark.driver.extraJavaOptions"
 
@@ -23,7 +24,7 @@ def no_config_of_spark(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 
 
 def test_spark_logs_as_the_worker_does() -> None:
-    options = Spark({OPTIONS: "-Xss1m"}, [])._conf[OPTIONS]
+    options = driver_conf({OPTIONS: "-Xss1m"}, [])[OPTIONS]
     assert options.startswith("-Xss1m")
     (url,) = [one for one in options.split() if one.startswith("-Dlog4j2.configurationFile=file://")]
     assert url.endswith("/worker/engine/log4j2.properties")
@@ -32,15 +33,15 @@ def test_spark_logs_as_the_worker_does() -> None:
 
 def test_an_operator_s_own_configuration_of_spark_s_log_counts(tmp_path: Path) -> None:
     own = "-Dlog4j2.configurationFile=/etc/own.properties"
-    assert Spark({OPTIONS: own}, [])._conf[OPTIONS].count("log4j2.configurationFile") == 1
+    assert driver_conf({OPTIONS: own}, [])[OPTIONS].count("log4j2.configurationFile") == 1
     (tmp_path / "log4j2.properties").touch()
-    assert "log4j2.configurationFile" not in Spark({}, [])._conf[OPTIONS]
+    assert "log4j2.configurationFile" not in driver_conf({}, [])[OPTIONS]
 
 
 def test_spark_repeats_no_task_whatever_is_set(caplog: pytest.LogCaptureFixture) -> None:
-    assert Spark({}, [])._conf["spark.task.maxFailures"] == "1"
+    assert driver_conf({}, [])["spark.task.maxFailures"] == "1"
     assert not caplog.records
-    assert Spark({"spark.task.maxFailures": "4"}, [])._conf["spark.task.maxFailures"] == "1"
+    assert driver_conf({"spark.task.maxFailures": "4"}, [])["spark.task.maxFailures"] == "1"
     assert "spark.task.maxFailures=4 is not used" in caplog.text
 
 
@@ -82,7 +83,7 @@ def test_its_owner_goes_on_whatever_watching_meets(monkeypatch: pytest.MonkeyPat
 def test_only_where_nobody_else_needs_the_secret_spark_makes_one(
     conf: dict[str, str], is_on: bool, caplog: pytest.LogCaptureFixture
 ) -> None:
-    found = driver._authenticated({"spark.master": "local[2]", **conf})
+    found = driver_conf({"spark.master": "local[2]", **conf}, [])
     assert (found.get("spark.authenticate") == "true") is is_on
     assert ("Whoever reaches this host may call Spark's driver" in caplog.text) is not is_on
 

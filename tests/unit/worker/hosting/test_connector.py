@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from headrace.plugins.errors import LoginRefused
-from headrace.worker.errors import ConnectError
+from headrace.worker.errors import ConnectError, Overtaken
 from headrace.worker.hosting.connector import WorkerConnector
 from headrace.worker.hosting.measures import StartupCounter
 from headrace.worker.logging.redaction import Redaction
@@ -26,7 +26,7 @@ class Scripted:
         self.threads: set[str] = set()
         self.raises: dict[str, Exception] = {}
         self.holds: dict[str, threading.Event] = {}
-        self.entered = threading.Event()
+        self.entered, self.stopping = threading.Event(), threading.Event()
         self.context: Any = None
 
     def _called(self, what: str) -> None:
@@ -47,6 +47,7 @@ class Scripted:
         return [{"task": str(number)} for number in range(max_tasks)]
 
     def stop(self) -> None:
+        self.stopping.set()
         self._called("stop")
 
 
@@ -209,6 +210,35 @@ def test_one_that_does_not_stop_is_abandoned_and_not_heard_any_more(case: Case) 
     hold.set()
     assert case.instance.join()
     assert case.states == [State.RUNNING, State.UNASSIGNED]
+
+
+def test_a_connector_that_was_asked_to_end_answers_all_that_waits_and_comes(case: Case) -> None:
+    case.go(TargetState.STARTED)
+    hold = case.plugin.holds["stop"] = threading.Event()
+    halted = case.instance.transition(TargetState.PAUSED)
+    assert case.plugin.stopping.wait(SECONDS)
+    waiting, configs = case.instance.transition(TargetState.STARTED), case.instance.task_configs(1)
+    case.instance.close()
+    for answer in (waiting, case.instance.transition(TargetState.PAUSED)):
+        with pytest.raises(Overtaken, match="shutting down"):
+            answer.result(SECONDS)
+    for asked in (configs, case.instance.task_configs(1)):
+        with pytest.raises(Overtaken, match="not running"):
+            asked.result(SECONDS)
+    hold.set()
+    assert halted.result(SECONDS) is TargetState.PAUSED
+    assert case.instance.join()
+    with pytest.raises(Overtaken, match="shutting down"):
+        case.instance.transition(TargetState.STARTED).result(SECONDS)
+
+
+@pytest.mark.parametrize("target", TargetState)
+def test_a_connector_that_ended_before_it_began_begins_no_more(case: Case, target: TargetState) -> None:
+    case.instance.close()
+    with pytest.raises(Overtaken, match="shutting down"):
+        case.instance.transition(target).result(SECONDS)
+    assert case.states == [State.UNASSIGNED]
+    assert case.plugin.calls == []
 
 
 def test_after_a_refused_login_it_is_started_anew_once(case: Case) -> None:

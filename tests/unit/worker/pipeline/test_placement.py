@@ -13,8 +13,10 @@ from headrace.worker.engine.quota import Quota
 from headrace.worker.pipeline.placement import JOB_ROWS, SourcePlacement
 
 
-def engine(is_local: bool = False, takes_jobs: bool = True) -> Engine:
-    pool: Any = SimpleNamespace(spark=SimpleNamespace(is_local=is_local, takes_jobs=takes_jobs))
+def engine(is_local: bool = False, is_checked: bool = True) -> Engine:
+    pool: Any = SimpleNamespace(
+        spark=SimpleNamespace(is_local=is_local, executors=SimpleNamespace(is_ready=is_checked))
+    )
     return Engine(pool, Quota(1), Quota(1))
 
 
@@ -32,7 +34,7 @@ def test_only_what_is_not_bound_goes_to_a_cluster(place: Place, is_local: bool, 
 
 
 def test_nothing_goes_to_executors_that_were_not_checked() -> None:
-    unchecked = engine(takes_jobs=False)
+    unchecked = engine(is_checked=False)
     assert not unchecked.may_be_job(Place.ANYWHERE)
     placement = SourcePlacement(unchecked, SimpleNamespace(place=Place.ANYWHERE))  # type: ignore[arg-type]
     assert placement.limit.rows == JOB_ROWS, "the worker is not long at what a job may do soon"

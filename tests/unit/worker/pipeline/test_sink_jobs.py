@@ -6,7 +6,8 @@ import gc
 import logging
 import threading
 import weakref
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from types import SimpleNamespace
 from typing import Any
 
@@ -15,7 +16,7 @@ import pytest
 from headrace.plugins.contracts import PartitionResult, Place, RetriableError, Stop, TopicPartition
 from headrace.worker.logging.logs import ConnectFormatter, connector_context
 from headrace.worker.outcome import Outcome
-from headrace.worker.pipeline.background_job import Ranges
+from headrace.worker.pipeline.executor import Ranges
 from headrace.worker.pipeline.job import JobCancelled
 from headrace.worker.pipeline.kafka_frames import KafkaReaders
 from headrace.worker.pipeline.placement import SinkPlacement
@@ -32,9 +33,15 @@ class Job(SinkJob):
     """Its rows are written when `go` is set, or it is cancelled."""
 
     def __init__(
-        self, rig: Rig, ranges: Ranges, end: PartitionResult | Exception | None, go: bool, heeds: bool
+        self,
+        rig: Rig,
+        ranges: Ranges,
+        ahead: SinkJob | None,
+        end: PartitionResult | Exception | None = None,
+        go: bool = False,
+        heeds: bool = True,
     ) -> None:
-        super().__init__(rig.parts, ranges, 1, rig.jobs.last)
+        super().__init__(rig.parts, ranges, 1, ahead)
         self.heeds = heeds
         self.end = end
         self.in_vain: list[bytes] = []
@@ -63,9 +70,11 @@ class Rig:
     """The jobs of a sink that stages, or does not."""
 
     def __init__(self, stages: bool = True, tolerate: bool = True, letters: bool = False) -> None:
+        self.made: list[Job] = []
         self.committed: list[bytes] = []
         self.discarded: list[bytes] = []
-        self.jobs = SinkJobs(1)
+        self.jobs = SinkJobs(self._make)
+        self._kind: Callable[[Rig, Ranges, SinkJob | None], Job] = Job
         scope = task_scope(errors=handling(tolerate, dead_letters="d" if letters else ""))
         task: Any = SimpleNamespace(
             commit=self.committed.extend,
@@ -79,12 +88,21 @@ class Rig:
         self.parts = SinkJobParts(scope, task, decoding, self.placement, iter("0123456789"), KafkaReaders({}))
 
     def begin(
-        self, ranges: Ranges, end: PartitionResult | Exception | None = None, go: bool = False, heeds: bool = True
+        self,
+        ranges: Ranges,
+        end: PartitionResult | Exception | None = None,
+        go: bool = False,
+        heeds: bool = True,
+        kind: type[Job] = Job,
     ) -> Job:
         """`heeds`: the job itself says that it was cancelled."""
-        job = Job(self, ranges, end, go, heeds)
-        self.jobs.begin(job)
-        return job
+        self._kind = partial(kind, end=end, go=go, heeds=heeds)
+        self.jobs.begin(ranges, 1)
+        return self.made.pop()
+
+    def _make(self, ranges: Ranges, _row_bytes: int, ahead: SinkJob | None) -> Job:
+        self.made.append(self._kind(self, ranges, ahead))
+        return self.made[-1]
 
 
 @pytest.fixture
@@ -174,7 +192,7 @@ def test_all_have_ended_when_they_were_cancelled(rig: Rig) -> None:
     rig.begin(SECOND)
     rig.jobs.cancel()
     for _ in range(2):
-        assert rig.jobs.first.done()
+        assert rig.jobs.first_is_done
         with pytest.raises(JobCancelled):
             rig.jobs.take()
     assert rig.committed == []
@@ -208,7 +226,7 @@ class Says(Job):
 def test_what_a_job_says_is_said_by_its_task(rig: Rig, caplog: pytest.LogCaptureFixture) -> None:
     caplog.handler.setFormatter(ConnectFormatter())
     with connector_context("c", "task-0"):
-        rig.jobs.begin(Says(rig, FIRST, None, go=True, heeds=True))
+        rig.begin(FIRST, go=True, kind=Says)
         rig.jobs.take()
     assert "[c|task-0] it is so" in caplog.text
 
@@ -221,13 +239,10 @@ class Stubborn(Job):
 
 
 def test_who_cancels_soon_waits_for_nothing(rig: Rig) -> None:
-    made = []
-    for ranges in (FIRST, SECOND):
-        made.append(Stubborn(rig, ranges, None, go=False, heeds=True))
-        rig.jobs.begin(made[-1])
+    made = [rig.begin(ranges, kind=Stubborn) for ranges in (FIRST, SECOND)]
     rig.jobs.cancel_soon()
     assert [job.cancelled for job in made] == [True, True]
-    assert not rig.jobs.first.done()
+    assert not rig.jobs.first_is_done
     for job in made:
         job.go.set()
     rig.jobs.cancel()

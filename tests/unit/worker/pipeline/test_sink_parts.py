@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import pytest
 
 from headrace.plugins.offsets import PartitionResult, Stop, TopicPartition
-from headrace.worker.pipeline.background_job import Ranges
+from headrace.worker.pipeline.executor import Ranges
 from headrace.worker.pipeline.job_answer import answer
 from headrace.worker.pipeline.kafka_frames import KafkaReaders, in_parts
 from headrace.worker.pipeline.sink_job import written

@@ -29,9 +29,12 @@ from headrace.worker.deadletters.retry_topic import PREFIX, RetryTopic
 from headrace.worker.engine.driver import EngineLost
 from headrace.worker.outcome import Outcome
 from headrace.worker.pipeline import job_size, placement
-from headrace.worker.pipeline.background_job import BackgroundJob, Ranges
-from headrace.worker.pipeline.executor import PolledRows
-from headrace.worker.pipeline.job import JobCancelled, OutOfMemory
+from headrace.worker.pipeline.executor import PolledRows, Ranges
+from headrace.worker.pipeline.job import OutOfMemory
+from headrace.worker.pipeline.kafka_frames import KafkaReaders
+from headrace.worker.pipeline.placement import SinkPlacement
+from headrace.worker.pipeline.sink_job import SinkJob, SinkJobParts, Written
+from headrace.worker.pipeline.sink_jobs import AHEAD, SinkJobs
 from headrace.worker.tasks import load, static_member
 from headrace.worker.tasks import sink as sink_task
 from headrace.worker.tasks.positions import Positions
@@ -39,7 +42,7 @@ from headrace.worker.tasks.rebalances import Rebalances
 from headrace.worker.tasks.shared_thread import SharedThread
 from headrace.worker.tasks.sink import SinkTaskRunner
 from headrace.worker.tasks.static_member import Fenced
-from tests.task_scope import handling
+from tests.task_scope import handling, task_scope
 from tests.unit.worker.tasks.hosting import host
 
 KAFKA_ROW = pa.schema([FAILED.field(name) for name in FAILED.names[:7]])
@@ -105,25 +108,22 @@ class Consumer:
         raise RuntimeError("the broker is away")
 
 
-class Job:
+class Job(SinkJob):
     """Ends when it is told to, or cancelled, and the one ahead of it has."""
 
-    def __init__(self, ranges: Ranges, ahead: BackgroundJob | None) -> None:
-        self.ranges = ranges
-        self.cancelled = False
+    def __init__(self, ranges: Ranges, ahead: SinkJob | None) -> None:
+        task: Any = SimpleNamespace(staging_writer=lambda _: object(), writer=None, commit=lambda _: None)
+        decoding: Any = SimpleNamespace(learn=lambda _: None)
+        scope = task_scope()
+        parts = SinkJobParts(scope, task, decoding, SinkPlacement(scope.engine, task), iter("1"), KafkaReaders({}))
+        super().__init__(parts, ranges, 1, ahead)
         self.ended = threading.Event()
-        self._ahead = ahead
 
-    def cancel(self) -> None:
-        self.cancelled = True
-
-    def run(self) -> Outcome[TopicPartition]:
+    def _read_and_write(self) -> Written:
         while not (self.ended.wait(0.001) or self.cancelled):
             pass
-        if (self._ahead is not None and not self._ahead.did_all()) or self.cancelled:
-            raise JobCancelled("c-0")
         reached = {p: PartitionResult(p, end - 1, written=end - begin) for p, (begin, end) in self.ranges.items()}
-        return Outcome(reached, by_job=True)
+        return Written(Outcome(reached, by_job=True), [])
 
 
 class Pipeline:
@@ -132,11 +132,12 @@ class Pipeline:
     may_be_job = True
     java_stage = None
 
-    def __init__(self, retry: RetryTopic, *answers: Exception | int) -> None:
+    def __init__(self, retry: RetryTopic, *answers: Exception | int, holds: bool = False) -> None:
         self.retry = retry
         self.answers = list(answers)
+        self.jobs = SinkJobs(self._job, most=1 if holds else AHEAD)
         self.given: list[tuple[list[tuple[Any, ...]], bool]] = []
-        self.jobs: list[Job] = []
+        self.begun: list[Job] = []
         self.held: dict[TopicPartition, int] = {}
         self.becomes_durable = False
         """True if a batch without rows makes durable what is held."""
@@ -160,7 +161,7 @@ class Pipeline:
 
     @property
     def ranges(self) -> list[Ranges]:
-        return [job.ranges for job in self.jobs]
+        return [job.ranges for job in self.begun]
 
     def warm_up(self) -> None: ...
 
@@ -169,14 +170,14 @@ class Pipeline:
 
     def end_first(self) -> None:
         """The first job that runs ends."""
-        for job in self.jobs:
+        for job in self.begun:
             if not job.ended.is_set():
                 job.ended.set()
                 break
 
-    def job(self, ranges: Ranges, _row_bytes: int, ahead: BackgroundJob | None) -> Job:
-        self.jobs.append(Job(ranges, ahead))
-        return self.jobs[-1]
+    def _job(self, ranges: Ranges, _row_bytes: int, ahead: SinkJob | None) -> Job:
+        self.begun.append(Job(ranges, ahead))
+        return self.begun[-1]
 
     def close(self) -> None:
         self.closed += 1
@@ -214,7 +215,7 @@ class Rig:
         )
         errors = replace(handling(True, retry_topic="r"), retry_timeout_ms=-1, retry_delay_max_ms=1000)
         retry = RetryTopic("c", errors, {}, self.host.stop, lambda: 1_000_000)
-        self.consumer, self.pipeline, self.dropped = Consumer(self.positions), Pipeline(retry, *answers), 0
+        self.consumer, self.pipeline, self.dropped = Consumer(self.positions), Pipeline(retry, *answers, holds=holds), 0
         self.task = SinkTaskRunner(self.host, self.plugin, builder, self.records, SharedThread())
         self.task.begin()
         self._patch = monkeypatch
@@ -405,7 +406,7 @@ def test_a_job_begins_before_the_one_in_front_has_ended(behind: Rig) -> None:
     seen: list[tuple[int, int | None]] = []
 
     def look() -> None:
-        seen.append((len(behind.pipeline.jobs), *behind.next(P0)))
+        seen.append((len(behind.pipeline.begun), *behind.next(P0)))
         behind.pipeline.end_first()
 
     behind.consumer.steps = [look]
@@ -418,13 +419,13 @@ def test_a_job_begins_before_the_one_in_front_has_ended(behind: Rig) -> None:
 
 def test_a_revoked_partitions_first_job_counts_and_its_next_is_void(behind: Rig) -> None:
     def revoked() -> None:
-        behind.pipeline.jobs[0].ended.set()
+        behind.pipeline.begun[0].ended.set()
         behind.rebalances.end_batch(lost=False)
         behind.consumer.assigned, behind.consumer.steps = [], []
 
     behind.consumer.steps = [revoked]
     behind.work()
-    assert len(behind.pipeline.jobs) == 2
+    assert len(behind.pipeline.begun) == 2
     assert behind.next(P0) == [10]
 
 
@@ -436,23 +437,23 @@ def test_nothing_counts_of_partitions_that_were_lost(behind: Rig) -> None:
     behind.consumer.steps = [lost]
     behind.work()
     assert behind.next(P0) == [0]
-    assert all(job.cancelled for job in behind.pipeline.jobs)
+    assert all(job.cancelled for job in behind.pipeline.begun)
 
 
 def test_a_paused_task_ends_the_job_in_front_and_no_other(behind: Rig) -> None:
     def pause() -> None:
         behind.task.pause()
-        if behind.pipeline.jobs[1].cancelled:
-            behind.pipeline.jobs[0].ended.set()
+        if behind.pipeline.begun[1].cancelled:
+            behind.pipeline.begun[0].ended.set()
 
     behind.consumer.steps = [pause]
     behind.work()
-    assert (len(behind.pipeline.jobs), behind.next(P0)) == (2, [10])
+    assert (len(behind.pipeline.begun), behind.next(P0)) == (2, [10])
 
 
 def test_a_job_runs_on_though_the_next_one_cannot_be_planned(behind: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
     def watermarks(_partition: TopicPartition) -> tuple[int, int]:
-        if len(behind.pipeline.jobs) == 1 and not behind.pipeline.jobs[0].ended.is_set():
+        if len(behind.pipeline.begun) == 1 and not behind.pipeline.begun[0].ended.is_set():
             raise RetriableError("the broker is slow")
         return 0, 25
 
@@ -466,7 +467,7 @@ def test_a_job_runs_on_though_the_next_one_cannot_be_planned(behind: Rig, monkey
 def test_a_worker_that_may_not_move_begins_no_job(behind: Rig) -> None:
     behind.membership_ok = False
     behind.work()
-    assert behind.pipeline.jobs == []
+    assert behind.pipeline.begun == []
 
 
 def test_a_sink_that_could_not_recover_does_so_before_its_next_batch(
@@ -528,11 +529,11 @@ def test_what_ended_the_engine_is_read_here(behind: Rig, monkeypatch: pytest.Mon
         failing.setattr(Job, "run", fail)
         with pytest.raises(type(error)):
             behind.work()
-    begun, read_to = len(behind.pipeline.jobs), behind.pipeline.ranges[-1][P0][1]
+    begun, read_to = len(behind.pipeline.begun), behind.pipeline.ranges[-1][P0][1]
     for position in (0, read_to - 1):
         behind.positions.go_on({P0: position})
         behind.work()
-        assert len(behind.pipeline.jobs) == begun
+        assert len(behind.pipeline.begun) == begun
     behind.positions.go_on({P0: read_to})
     behind.consumer.steps = [behind.pipeline.end_first]
     behind.work()

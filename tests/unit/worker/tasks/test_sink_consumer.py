@@ -18,7 +18,7 @@ from headrace.plugins.stopping import StopToken
 from headrace.worker.kafka.errors import CertificateRefused
 from headrace.worker.tasks import consumer_membership, sink_consumer, static_member
 from headrace.worker.tasks.committed_offsets import StableOffsets
-from headrace.worker.tasks.fetched import TooLarge
+from headrace.worker.tasks.fetched import RecordTooLarge
 from headrace.worker.tasks.missing_topics import MissingTopics
 from headrace.worker.tasks.positions import Positions
 from headrace.worker.tasks.sink_consumer import SinkConsumer
@@ -657,21 +657,21 @@ def test_a_record_that_is_too_large_fails_the_task_after_all_before_it_were_take
     large = Message(11, size=9 << 20)
     assert rig.fetch(Message(10), large) == [10]
     assert rig.client.sought == [(0, 11)]
-    with pytest.raises(TooLarge, match=r"offset 11 of t-0 has 9437184 bytes .* sink\.max\.record\.bytes=8388608"):
+    with pytest.raises(RecordTooLarge, match=r"offset 11 of t-0 has 9437184 bytes .* sink\.max\.record\.bytes=8388608"):
         rig.fetch(Message(10, of=P1), large)
 
 
 def test_a_batch_that_cannot_be_decompressed_fails_the_task_after_all_before_it_were_taken(rig: Rig) -> None:
     bad = Message(11, code=KafkaError._BAD_COMPRESSION)
     assert rig.fetch(Message(10), bad) == [10]
-    with pytest.raises(TooLarge, match="The record batch at offset 11 of t-0 cannot be decompressed"):
+    with pytest.raises(RecordTooLarge, match="The record batch at offset 11 of t-0 cannot be decompressed"):
         rig.fetch(bad)
 
 
 def test_headers_count(rig: Rig) -> None:
     message = Message(10)
     message.headers = lambda: [("h", b"x" * (9 << 20)), ("none", None)]
-    with pytest.raises(TooLarge):
+    with pytest.raises(RecordTooLarge):
         rig.fetch(message)
 
 

@@ -317,7 +317,7 @@ def test_a_partition_that_goes_is_let_alone(start: Callable[..., Sink], caplog: 
     CommitMarker(sink.store, P0, "other", sink.task._spec.names).take(None)
     assert sink.task._compaction is not None
     with pytest.raises(RetriableError, match="Another task"):
-        sink.task._compaction._merge(compaction._Place(P0, FOLDER), marker, marker.finish()[0], found)
+        sink.task._compaction._merge(compaction._PartitionFolder(P0, FOLDER), marker, marker.finish()[0], found)
     assert len(sink.names()) == 3
     assert not caplog.records
 
@@ -341,7 +341,7 @@ def test_owners_that_are_killed_at_random_leave_each_record_in_one_file(start: C
                 local.write_bytes(b"".join(b"%d\n" % n for n in range(first, first + 10)))
                 store.upload(str(local), f"{owner.staging(f'a{number}')}/{path}")
                 owner.commit(first + 10, f"a{number}", [(f"{owner.staging(f'a{number}')}/{path}", path)], first)
-                beside._merge_all(compaction._Place(P0, folder), owner)
+                beside._merge_all(compaction._PartitionFolder(P0, folder), owner)
                 merges += beside._replaced > 0
         except RetriableError:
             continue

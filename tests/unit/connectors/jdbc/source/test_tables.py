@@ -12,7 +12,6 @@ from headrace.connectors.jdbc.contract.columns import DatabaseColumn, Kind
 from headrace.connectors.jdbc.contract.tables import Table, TableId, TableType
 from headrace.connectors.jdbc.dialects.postgresql.dialect import PostgresqlDialect
 from headrace.connectors.jdbc.dialects.sqlite.dialect import SqliteDialect
-from headrace.connectors.jdbc.source.connector import groups
 from headrace.connectors.jdbc.source.settings import parse
 from headrace.connectors.jdbc.source.splits import split_of, split_query, window_of
 from headrace.connectors.jdbc.source.tables import (
@@ -207,14 +206,6 @@ def test_names_in_a_list() -> None:
     assert listed('"public"."a,b","s"."c""d"', ('"', '"')) == ['"public"."a,b"', '"s"."c""d"']
     assert listed("[db].[a,b],c", ("[", "]")) == ["[db].[a,b]", "c"]
     assert listed("", ('"', '"')) == []
-
-
-@pytest.mark.parametrize(("count", "most", "sizes"), [(7, 3, [3, 2, 2]), (2, 5, [1, 1]), (6, 2, [3, 3]), (5, 1, [5])])
-def test_tables_in_groups(count: int, most: int, sizes: list[int]) -> None:
-    tables = [TableId(None, None, f"t{number}") for number in range(count)]
-    made = groups(tables, most)
-    assert [len(group) for group in made] == sizes
-    assert [table for group in made for table in group] == tables
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from headrace.connectors.mirror.checkpoint.connector import MirrorCheckpointConnector, contiguous
+from headrace.connectors.mirror.checkpoint.connector import MirrorCheckpointConnector
 from headrace.connectors.mirror.checkpoint.task import downstream_topic
 from headrace.connectors.mirror.policy import policy_of
 from headrace.plugins.contracts import RetriableError
@@ -79,14 +79,6 @@ def test_a_disabled_connector_has_no_tasks_and_asks_nobody(config: dict[str, str
     made.start({**CONFIG, **config}, Context())
     assert made.task_configs(3) == []
     made.stop()
-
-
-@pytest.mark.parametrize(("count", "most", "sizes"), [(7, 3, [3, 2, 2]), (3, 3, [1, 1, 1]), (1, 4, [1]), (0, 4, [])])
-def test_parts_differ_by_one_at_most(count: int, most: int, sizes: list[int]) -> None:
-    groups = [str(number) for number in range(count)]
-    parts = contiguous(groups, most)
-    assert [len(part) for part in parts] == sizes
-    assert [group for part in parts for group in part] == groups
 
 
 def test_only_groups_and_partitions_have_offsets() -> None:

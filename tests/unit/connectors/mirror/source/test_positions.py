@@ -10,7 +10,7 @@ import pytest
 
 from headrace.connectors.mirror.copy.fetching import PartitionFetch
 from headrace.connectors.mirror.source.cluster import Topic
-from headrace.connectors.mirror.source.positions import Positions, with_topic_id
+from headrace.connectors.mirror.source.positions import SourcePositions, with_topic_id
 from headrace.connectors.mirror.topic_ids import NO_ID, parsed, printed
 from headrace.plugins.offsets import TopicPartition
 from headrace.plugins.stopping import StopToken
@@ -32,8 +32,8 @@ class Source:
         return {one: {"earliest": 3, "latest": 9}[reset] for one in partitions}
 
 
-def positions(reset: str = "earliest", **topics: Topic) -> Positions:
-    made = Positions("A", Any, reset, StopToken())  # type: ignore[arg-type]
+def positions(reset: str = "earliest", **topics: Topic) -> SourcePositions:
+    made = SourcePositions("A", Any, reset, StopToken())  # type: ignore[arg-type]
 
     @contextmanager
     def asked(_: str) -> Any:

@@ -1,4 +1,4 @@
-"""Outcomes of transforms of whole records: value, key, topic, partition, timestamp and headers at once."""
+"""New columns from transforms of whole records: value, key, topic, partition, timestamp and headers at once."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ class MadeColumn(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Outcome:
+class NewColumns:
     """New columns for the rows of one schema."""
 
     holds: Column
-    """Rows of this outcome."""
+    """The rows that get them."""
     of: int | None
     """Schema index of their values; None: no schema, or values unchanged."""
     parts: Mapping[str, tuple[Column, Schema | None]]
@@ -45,29 +45,27 @@ class Outcome:
     """True if a null replaces the record's key, partition, …"""
 
 
-def with_outcomes(
-    records: Records, outcomes: Sequence[Outcome], message: Column | None = None, drop: Column | None = None
+def with_new_columns(
+    records: Records, changes: Sequence[NewColumns], message: Column | None = None, drop: Column | None = None
 ) -> Records:
-    """Return the records with these outcomes; a null topic leaves a record's topic unchanged."""
+    """Return the records with these new columns; a null topic leaves a record's topic unchanged."""
     values, keys = [], []
     columns: dict[str, Column] = {}
     for name in ("topic", "partition", "timestamp", "headers"):
-        having = [outcome for outcome in outcomes if name in outcome.parts]
+        having = [new for new in changes if name in new.parts]
         column = F.col(name)
-        for outcome in having:
-            made = outcome.parts[name][0]
-            holds = outcome.holds if outcome.overrides and name != "topic" else outcome.holds & made.isNotNull()
+        for new in having:
+            made = new.parts[name][0]
+            holds = new.holds if new.overrides and name != "topic" else new.holds & made.isNotNull()
             column = F.when(holds, made).otherwise(column)
         if having:
             columns[name] = column
-    for outcome in outcomes:
-        if "value" in outcome.parts:
-            values.append(Case(*outcome.parts["value"], outcome.of, None if outcome.whole else outcome.holds))
-        if "key" in outcome.parts:
-            column, schema = outcome.parts["key"]
-            keys.append(
-                Case(column, schema, None, outcome.holds if outcome.overrides else outcome.holds & column.isNotNull())
-            )
+    for new in changes:
+        if "value" in new.parts:
+            values.append(Case(*new.parts["value"], new.of, None if new.whole else new.holds))
+        if "key" in new.parts:
+            column, schema = new.parts["key"]
+            keys.append(Case(column, schema, None, new.holds if new.overrides else new.holds & column.isNotNull()))
     return records.changed(columns, keys=keys, values=values, message=message, drop=drop)
 
 
