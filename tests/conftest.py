@@ -57,6 +57,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items[:] = schedule.in_order(items)
     for item in items:
         fixtures = getattr(item, "fixturenames", ())
+        if "engine" in fixtures and not schedule.needs_spark(piece := schedule.piece_of(item.nodeid)):
+            raise pytest.UsageError(f"tests/schedule.py: SPARK must name {piece}, which needs the fixture `engine`")
         if {"broker_process", "second_broker_process"} & set(fixtures):
             item.add_marker(pytest.mark.kafka)
         if "engine" in fixtures:
@@ -175,6 +177,19 @@ def worker(standalone_worker: WorkerProcess, broker_process: Broker | ContainerB
     yield standalone_worker.wait_ready(120)
     for name in standalone_worker.get("/connectors"):
         standalone_worker.request("DELETE", f"/connectors/{name}")
+
+
+@pytest.fixture(scope="session")
+def worker_with_java(
+    broker_process: Broker | ContainerBroker, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[WorkerProcess]:
+    """The worker with Java plugins of this test run, ready; each test deletes the connectors that it makes."""
+    from tests.integration.java_plugins import java_worker
+
+    if not broker_process.is_running:
+        broker_process.start()
+    with java_worker(tmp_path_factory.mktemp("java"), broker_process.bootstrap_servers) as worker:
+        yield worker
 
 
 @pytest.fixture(scope="session")
