@@ -53,7 +53,13 @@ ROOMS: Mapping[str, Mapping[str, set[str]]] = {
         "worker": {"", "kafka"},
         "connector": {"", "kafka", "worker"},
     },
-    "plugins": {"": set(), "testkit": {""}, "interop": {""}, "transforms": {"", "interop"}},
+    "plugins": {
+        "": set(),
+        "record_api": {""},
+        "testkit": {"", "record_api"},
+        "interop": {""},
+        "transforms": {"", "interop"},
+    },
     "plugins/interop": {
         "": set(),
         "catalyst": {""},

@@ -1,0 +1,201 @@
+"""Sinks that are given lists of records."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+from abc import abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, ClassVar
+
+import pyarrow as pa
+from pyspark.sql import Column
+from pyspark.sql import functions as F
+
+from headrace.config.settings import Settings
+from headrace.plugins.contracts import ArrowWriter, Connector, ConnectorContext, Place, SinkTask, StopToken, TaskContext
+from headrace.plugins.errors import RecordsFailed, RetriableError
+from headrace.plugins.record_api.record import Record
+from headrace.plugins.record_api.settings import declared, parsed
+from headrace.plugins.record_api.unpacking import unpacked
+from headrace.plugins.records import Records
+from headrace.plugins.schema import Schema
+
+
+class RecordSink(Connector):
+    """A sink whose `put` writes records.
+
+        class Alerts(RecordSink):
+            settings = [Setting("url")]
+
+            def put(self, records):
+                for record in records:
+                    httpx.post(self.config["url"], json=record.value).raise_for_status()
+
+    Records that cannot be written are named by `RecordsFailed({index: reason})`; all others of that call count as
+    written. An error of `retriable`'s types has the whole batch come again, with back-off; any other fails the task.
+    """
+
+    settings: ClassVar[Any] = ()
+    """A list of `Setting`."""
+    version: ClassVar[str] = "undefined"
+    most_records: ClassVar[int] = 10_000
+    """How many `put` is given at most."""
+    retriable: ClassVar[tuple[type[Exception], ...]] = (OSError,)
+    """Errors after which the outside system may be there again."""
+
+    config: Mapping[str, Any]
+    """The values of `settings`, parsed."""
+    stopping: StopToken
+    """Set once the task has to end; wait by `self.stopping.wait(seconds)`."""
+
+    def __init_subclass__(cls, **arguments: Any) -> None:
+        super().__init_subclass__(**arguments)
+        if not isinstance(cls.settings, Settings):
+            cls.settings = declared(cls.settings)
+        cls.task_class = f"{cls.__module__}.{cls.__name__}"
+        cls.task = type(f"{cls.__name__}Task", (RecordSinkTask,), {"author": cls})
+
+    @abstractmethod
+    def put(self, records: Sequence[Record]) -> Any:
+        """Write these records, in order of each partition; may be `async`. They may have been given before."""
+
+    def open(self) -> Any:
+        """Connect, before the first `put` of a task; may be `async`."""
+
+    def flush(self) -> Any:
+        """Make durable all that was `put` since the last call; its offsets are committed after it. May be `async`."""
+
+    def close(self) -> Any:
+        """Close what `open` opened; may be `async`."""
+
+    # -- the contract's side -------------------------------------------------------------------------------------------
+
+    def start(self, config: Mapping[str, str], context: ConnectorContext) -> None:
+        """Check the config. Errors: ConfigError with all problems."""
+        self.config = parsed(type(self).settings, config)
+        self._given = dict(config)
+
+    def task_configs(self, max_tasks: int) -> list[dict[str, str]]:
+        """Return the connector's config for each task."""
+        return [dict(self._given) for _ in range(max_tasks)]
+
+    def check_offsets(self, config: Mapping[str, str], offsets: Mapping[str, Any]) -> bool:
+        """True: Kafka's offsets are all it has."""
+        return True
+
+
+class RecordSinkTask(SinkTask):
+    """Gives an author's `put` what comes."""
+
+    author: ClassVar[type[RecordSink]]
+    place = Place.WORKER_PROCESS
+
+    def start(self, config: Mapping[str, str], context: TaskContext) -> None:
+        """Make the author's object and open it."""
+        author = self.author()
+        author.config = parsed(type(author).settings, config)
+        author.stopping = context.stopping
+        self.plugin = author
+        self.schemas: list[Schema | None] = []
+        self._runner: asyncio.Runner | None = None
+        self.call(author.open)
+
+    def columns(self, records: Records) -> list[Column]:
+        """Return all of a record; the columns of keys and values bear the number of their schema in `schemas`."""
+        own = [F.col(name).alias(name.removeprefix("_")) for name in ("_topic", "_partition", "_offset")]
+        keys = self._side("key", records.keys, records.key)
+        values = self._side("value", records.values, records.value)
+        return [*own, F.col("timestamp"), F.col("headers"), *keys, *values]
+
+    def _side(self, side: str, schemas: Sequence[Schema | None], column: Callable[[int], Column]) -> list[Column]:
+        """The number of each row's schema (null: a null without schema), and a column for each number."""
+        number, chosen = F.lit(None).cast("int"), dict[int, list[Column]]()
+        for index, schema in enumerate(schemas):
+            is_mine, mine = F.col(f"{side}_schema") == index, self._number(schema)
+            number = F.when(is_mine, F.lit(mine)).otherwise(number)
+            chosen.setdefault(mine, []).append(F.when(is_mine, column(index)))
+        columns = [F.coalesce(*several).alias(f"{side}_{mine}") for mine, several in chosen.items()]
+        return [number.alias(f"{side}_schema"), *columns]
+
+    def writer(self, attempt: str) -> ArrowWriter:
+        """Return a writer for one batch."""
+        return _Writer(self)
+
+    def call(self, method: Any, *arguments: Any) -> None:
+        """Call the author's method. Errors: RetriableError for those of `retriable`'s types, else its own."""
+        try:
+            answer = method(*arguments)
+            if inspect.isawaitable(answer):
+                self._runner = self._runner or asyncio.Runner()
+                self._runner.run(_awaited(answer))
+        except RetriableError:
+            raise
+        except self.plugin.retriable as error:
+            name = f"{type(self.plugin).__name__}.{method.__name__}"
+            raise RetriableError(f"{name} failed: {type(error).__name__}: {error}") from error
+
+    def stop(self) -> None:
+        """Close the author's object."""
+        if hasattr(self, "plugin"):
+            self.call(self.plugin.close)
+            if self._runner is not None:
+                self._runner.close()
+
+    def _number(self, schema: Schema | None) -> int:
+        if schema not in self.schemas:
+            self.schemas.append(schema)
+        return self.schemas.index(schema)
+
+
+class _Writer:
+    """Puts a batch's rows, and flushes at its end."""
+
+    def __init__(self, task: RecordSinkTask) -> None:
+        self._task = task
+
+    def write(self, rows: pa.RecordBatch) -> None:
+        """Put these rows. Errors: RecordsFailed, with rows of this call; RetriableError."""
+        records, most = self._records(rows), self._task.plugin.most_records
+        failures = []
+        for first in range(0, len(records), most):
+            try:
+                self._task.call(self._task.plugin.put, records[first : first + most])
+            except RecordsFailed as error:
+                if not error.failures:
+                    raise
+                failures += [one._replace(row=one.row + first) for one in error.failures]
+        if failures:
+            raise RecordsFailed(f"{len(failures)} records failed, the first: {failures[0].message}", failures)
+
+    def finish(self) -> bytes:
+        """Flush. Errors: as `write`."""
+        self._task.call(self._task.plugin.flush)
+        return b""
+
+    def abort(self) -> None:
+        """Do nothing: what was put comes again."""
+
+    def _records(self, rows: pa.RecordBatch) -> list[Record]:
+        columns = (rows.column(name).to_pylist() for name in ("topic", "partition", "offset", "timestamp", "headers"))
+        keys, values = self._side(rows, "key"), self._side(rows, "value")
+        return [
+            Record(value, key, _pairs(headers), timestamp, topic, partition, offset)
+            for topic, partition, offset, timestamp, headers, key, value in zip(*columns, keys, values, strict=True)
+        ]
+
+    def _side(self, rows: pa.RecordBatch, side: str) -> list[Any]:
+        numbers = rows.column(f"{side}_schema")
+        found = {number.as_py() for number in numbers.unique() if number.is_valid}
+        columns = {n: unpacked(rows.column(f"{side}_{n}"), self._task.schemas[n]) for n in found}
+        if len(columns) == 1 and not numbers.null_count:
+            return columns.popitem()[1]
+        return [None if n is None else columns[n][row] for row, n in enumerate(numbers.to_pylist())]
+
+
+def _pairs(headers: Sequence[Mapping[str, Any]] | None) -> list[tuple[str, bytes | None]]:
+    return [(one["key"], one["value"]) for one in headers or ()]
+
+
+async def _awaited(answer: Any) -> None:
+    await answer
