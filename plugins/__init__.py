@@ -6,10 +6,10 @@ and those of its errors are imported from here.
 """
 
 from importlib import import_module as _import_module
-from typing import TYPE_CHECKING as _TYPE_CHECKING
+from typing import TYPE_CHECKING
 from typing import Any as _Any
 
-if _TYPE_CHECKING:
+if TYPE_CHECKING:
     from headrace.plugins.errors import DataError as DataError
     from headrace.plugins.errors import RecordsFailed as RecordsFailed
     from headrace.plugins.errors import RetriableError as RetriableError
