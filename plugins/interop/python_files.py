@@ -19,6 +19,9 @@ log = logging.getLogger(__name__)
 _BASES: Final = {
     "RecordSource": "source",
     "RecordSink": "sink",
+    "RecordTransform": "transformation",
+    "RecordPredicate": "predicate",
+    "RecordConverter": "converter",
     "Transform": "transformation",
     "Predicate": "predicate",
     "Converter": "converter",
@@ -35,7 +38,12 @@ def plugins_in(file: Path) -> Iterator[tuple[str, EntryPoint]]:
         log.error("The plugins in %s cannot be listed: %s. They are left out.", file, error)
         return
     found = list(_classes(tree))
-    if found and (other := _other_module(file)):
+    if not found:
+        return
+    if not file.stem.isidentifier():
+        log.error("%s is left out: %s is no name that Python can import. Rename the file.", file, file.stem)
+        return
+    if other := _other_module(file):
         log.error("%s is left out: its name is that of the module %s. Give the file another name.", file, other)
         return
     for name, kind in found:

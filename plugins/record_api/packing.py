@@ -19,8 +19,8 @@ from typing import Any, Final, NamedTuple
 from headrace.plugins.errors import DataError
 from headrace.plugins.schema import Schema, SchemaType, logical
 
-JSON, TEXT, BYTES, DECLARED = range(4)
-"""The kinds of values, by the number of their schema."""
+JSON, TEXT, BYTES = range(3)
+"""The kinds of values without a declared schema."""
 
 Pack = Callable[[Any], Any]
 
@@ -28,8 +28,8 @@ Pack = Callable[[Any], Any]
 class Packed(NamedTuple):
     """A value ready for its column."""
 
-    kind: int | None
-    """None: null."""
+    schema: int | None
+    """The number of its schema; None: null."""
     value: Any
     size: int
     """About how many bytes it has."""
@@ -50,30 +50,29 @@ class Misfit(DataError):
         return Misfit(self.why, (name, *self.path))
 
 
-def packer(declared: Schema | None) -> Callable[[Any], Packed]:
-    """Return what makes values of this schema ready; None: of any kind. It raises DataError for what it refuses."""
-    if declared is None:
-        return _of_any_kind
-    pack = _declared(declared) or _as_it_is
-
-    def of_schema(value: Any) -> Packed:
-        if value is None:
-            return NOTHING
-        packed = pack(value)
-        return Packed(DECLARED, packed, _size(packed))
-
-    return of_schema
+def packer(schema: Schema | None) -> Pack:
+    """Return what makes values of this schema ready, JSON text for None. It raises Misfit for what it refuses."""
+    return json_text if schema is None else _declared(schema) or _as_it_is
 
 
-def _of_any_kind(value: Any) -> Packed:
+def packed(value: Any, pack: Pack, schema: int) -> Packed:
+    """Return a value of the schema of this number. Errors: Misfit."""
+    if value is None:
+        return NOTHING
+    made = pack(value)
+    return Packed(schema, made, _size(made))
+
+
+def packed_by_kind(value: Any, first: int = 0) -> Packed:
+    """Return a value by its kind, whose schemas are those from `first` on. Errors: Misfit."""
     if value is None:
         return NOTHING
     if isinstance(value, str):
-        return Packed(TEXT, value, len(value))
+        return Packed(first + TEXT, value, len(value))
     if isinstance(value, bytes | bytearray | memoryview):
-        return Packed(BYTES, bytes(value), len(value))
+        return Packed(first + BYTES, bytes(value), len(value))
     text = json_text(value)
-    return Packed(JSON, text, len(text))
+    return Packed(first + JSON, text, len(text))
 
 
 def _size(packed: Any) -> int:

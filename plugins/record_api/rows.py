@@ -19,7 +19,7 @@ from headrace.plugins.schema import spark_type
 
 OFFSET: Final = spark.StructType([spark.StructField("json", spark.StringType())])
 _OFFSET: Final = pa.struct([("json", pa.string())])
-_HEADERS: Final = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
+HEADERS_ARROW: Final = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
 _ROW_BYTES: Final = 500
 """About what Python needs for a row beside its key and value."""
 
@@ -56,7 +56,8 @@ class Rows:
 
     def __init__(self, keys: Any, values: Any, topic: str | None) -> None:
         """`keys`, `values`: the schemas declared, or None; `topic` is that of records without one."""
-        self.keys, self.values = Side(keys), Side(values)
+        self.keys, self._pack_key = Side.of(keys)
+        self.values, self._pack_value = Side.of(values)
         self._topic = topic
         self.type = self._type()
 
@@ -69,16 +70,14 @@ class Rows:
             )
         side = "key"
         try:
-            key = self.keys.pack(record.key)
+            key = self._pack_key(record.key)
             side = "value"
-            value = self.values.pack(record.value)
+            value = self._pack_value(record.value)
             side = "record"
-            headers = None if not record.headers else _headers(record.headers)
-            timestamp = None if record.timestamp is None else _milliseconds(record.timestamp)
-            partition = None if record.partition is None else _partition(record.partition)
+            own = own_parts(record)
         except DataError as error:
             return Row(topic, None, None, None, NOTHING, NOTHING, offset, _told(topic, side, error), _shown(record))
-        return Row(topic, partition, timestamp, headers, key, value, offset)
+        return Row(topic, *own, key, value, offset)
 
     def batch(self, rows: Sequence[Row]) -> pa.RecordBatch:
         """Return these rows as a reader yields them; what does not fit is null, and told of in `failure`."""
@@ -94,7 +93,7 @@ class Rows:
             pa.array([row.topic for row in rows], pa.string()),
             pa.array([row.partition for row in rows], pa.int32()),
             pa.array([row.timestamp for row in rows], pa.int64()),
-            pa.array([row.headers for row in rows], _HEADERS),
+            pa.array([row.headers for row in rows], HEADERS_ARROW),
             *keys,
             *values,
             pa.array(failures, pa.string()),
@@ -111,6 +110,15 @@ class Rows:
             for number, schema in enumerate(side.schemas):
                 row.add(f"{name}_{number}", spark_type(schema))
         return row.add("failure", spark.StringType()).add(AS_READ, spark.StringType())
+
+
+def own_parts(record: Record) -> tuple[int | None, int | None, list[tuple[str, bytes | None]] | None]:
+    """Return partition, timestamp and headers of a record. Errors: Misfit."""
+    return (
+        None if record.partition is None else _partition(record.partition),
+        None if record.timestamp is None else _milliseconds(record.timestamp),
+        None if not record.headers else _headers(record.headers),
+    )
 
 
 def _told(topic: str | None, side: str, why: object) -> str:
