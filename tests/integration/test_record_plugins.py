@@ -135,6 +135,7 @@ def test_records_at_fault_are_dead_letters_of_source_and_sink(
     )  # fmt: skip
     eventually(lambda: len(messages(broker, topic.name)) == 100, WITHIN_S, cluster.log)
     (letter,) = messages(broker, f"{topic.name}-source")
+    assert letter.value() == b'{"shelf": 0, "n": 100, "at": "2026-01-02 00:00:00"}'
     told = dict(letter.headers() or [])["__connect.errors.exception.message"].decode()
     assert "field at: 2026-01-02 00:00:00 has no time zone" in told
     assert f"the value for the topic {topic.name} cannot be carried" in told
