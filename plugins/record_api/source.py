@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import inspect
 import json
-import threading
 import time
 from abc import abstractmethod
 from collections import Counter
@@ -33,14 +32,12 @@ from headrace.plugins.contracts import (
 )
 from headrace.plugins.errors import RetriableError
 from headrace.plugins.record_api.packing import json_text
-from headrace.plugins.record_api.polling import Poller, Polling
+from headrace.plugins.record_api.polling import END_S, LoopThread, Poller, Polling
 from headrace.plugins.record_api.rows import OFFSET, Row, Rows
 from headrace.plugins.record_api.settings import WithSettings
 from headrace.plugins.records import ERROR, TRANSFORMATION, Records, error
 
 _PARTITIONS: Final = "task.partitions"
-_END_S: Final = 0.8
-"""How long the end waits for an author's code."""
 _MOST_BYTES: Final = 16 << 20
 _LEAST_BYTES: Final = 64 << 10
 """What may wait in all of a task, and of each of its partitions at least."""
@@ -138,7 +135,7 @@ class RecordSourceTask(SourceTask):
     author: ClassVar[type[RecordSource]]
     place = Place.WORKER_PROCESS
     offset_type = OFFSET
-    _loop: _LoopThread | None = None
+    _loop: LoopThread | None = None
     _plugin: RecordSource | None = None
 
     def start(self, config: Mapping[str, str], context: TaskContext) -> None:
@@ -162,7 +159,7 @@ class RecordSourceTask(SourceTask):
             context.in_transactions,
         )
         if _is_async(plugin.poll):
-            self._loop = _LoopThread(self._name)
+            self._loop = LoopThread(self._name)
         self._plugin = plugin
         try:
             self._call(plugin.open)
@@ -245,7 +242,7 @@ class RecordSourceTask(SourceTask):
         pollers = [one for one in self._pollers if one is not None]
         for poller in pollers:
             poller.stop()
-        until = time.monotonic() + _END_S
+        until = time.monotonic() + END_S
         for poller in pollers:
             poller.is_done.wait(max(0.0, until - time.monotonic()))
         try:
@@ -305,28 +302,6 @@ def _is_async(poll: Any) -> bool:
 
 async def _awaited(answer: Any) -> None:
     await answer
-
-
-class _LoopThread:
-    """An event loop in a thread of its own."""
-
-    def __init__(self, name: str) -> None:
-        self.loop = asyncio.new_event_loop()
-        self._thread = threading.Thread(target=self._run, name=name, daemon=True)
-        self._thread.start()
-
-    def run(self, coroutine: Any) -> None:
-        """Wait for what it does. Errors: its own."""
-        asyncio.run_coroutine_threadsafe(coroutine, self.loop).result()
-
-    def end(self) -> None:
-        """End the loop, and leave alone a coroutine that does not end."""
-        self.loop.call_soon_threadsafe(self.loop.stop)
-        self._thread.join(_END_S)
-
-    def _run(self) -> None:
-        self.loop.run_forever()
-        self.loop.close()
 
 
 class _Reader:
