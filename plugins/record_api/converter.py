@@ -42,7 +42,7 @@ class RecordConverter(WithSettings, Converter):
     """
 
     value_schema: ClassVar[Any] = None
-    """What `from_bytes` returns, as `schema_of` takes it; None: JSON's values, without schema."""
+    """Schema of the values that `from_bytes` returns, as `schema_of` takes it; None: JSON's values, without schema."""
     constant_identity = b""
 
     @abstractmethod

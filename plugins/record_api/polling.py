@@ -29,7 +29,7 @@ _LOOK_S: Final = 0.05
 
 @dataclass(frozen=True)
 class Polling:
-    """What the pollers of a task have in common."""
+    """The part that all pollers of a task share."""
 
     row: Callable[[Record, str | None], Row]
     """Makes a record ready, with the JSON of the offset to store."""
@@ -38,7 +38,7 @@ class Polling:
     wake_task: Callable[[], None]
     """Called once records or an error are there."""
     most_bytes: int
-    """What may wait of one partition."""
+    """Limit of the rows of one partition that wait."""
     each_has_offset: bool
     """True: a record without an offset is an error."""
 

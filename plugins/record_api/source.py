@@ -40,7 +40,7 @@ from headrace.plugins.records import ERROR, TRANSFORMATION, Records, error
 _PARTITIONS: Final = "task.partitions"
 _MOST_BYTES: Final = 16 << 20
 _LEAST_BYTES: Final = 64 << 10
-"""What may wait in all of a task, and of each of its partitions at least."""
+"""Limits of what waits: of a task in all, and of each of its partitions at least."""
 _BATCH_ROWS: Final = 5_000
 
 
@@ -63,7 +63,7 @@ class RecordSource(WithSettings, Connector):
     """
 
     value_schema: ClassVar[Any] = None
-    """What `schema_of` takes, such as a dataclass; None: each value is what it is, dicts as JSON without schema."""
+    """Schema of all values, as `schema_of` takes it, such as a dataclass; None: a dict is JSON without schema."""
     key_schema: ClassVar[Any] = None
     """As `value_schema`, of keys."""
     poll_interval_s: ClassVar[float] = 1.0

@@ -43,7 +43,7 @@ class RecordTransform(WithSettings, Transform):
     """
 
     value_schema: ClassVar[Any] = None
-    """What `schema_of` takes; None: the schema that the value had."""
+    """Schema of the values, as `schema_of` takes it; None: the schema that the value had."""
     key_schema: ClassVar[Any] = None
     """As `value_schema`, of keys."""
 
