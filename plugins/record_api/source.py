@@ -137,6 +137,7 @@ class RecordSourceTask(SourceTask):
     offset_type = OFFSET
     _loop: LoopThread | None = None
     _plugin: RecordSource | None = None
+    _turn: int = -1
 
     def start(self, config: Mapping[str, str], context: TaskContext) -> None:
         """Make the author's object and open it. Errors: those of `open`."""
@@ -183,7 +184,8 @@ class RecordSourceTask(SourceTask):
         """Return what was polled since the last batch. Errors: those of `poll`, once all before them was sent."""
         self._taken, splits = [], []
         rows, size, problem = 0, 0, None
-        for number, offset in enumerate(after):
+        for number in self._in_turn():
+            offset = after[number]
             poller = self._poller(number, offset)
             if poller is None or rows >= limit.rows or size >= limit.bytes:
                 continue
@@ -202,6 +204,12 @@ class RecordSourceTask(SourceTask):
         if problem is not None:
             raise self._judged(problem, "poll") from problem
         return None
+
+    def _in_turn(self) -> Sequence[int]:
+        """Return the partitions, each time from the next one on, so that a busy one does not hold up the others."""
+        count = len(self._partitions)
+        self._turn += 1
+        return [(self._turn + number) % count for number in range(count)]
 
     def reader(self, plan: Plan) -> ArrowReader:
         """Return a reader of what was polled."""
