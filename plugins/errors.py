@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 
@@ -32,14 +32,21 @@ class RecordFailure(NamedTuple):
 
 
 class RecordsFailed(Exception):
-    """Raised by a writer's `write` or `finish` if some records of a batch cannot be written.
+    """Raised by a writer's `write` or `finish`, or by a `put` if some records of a batch cannot be written.
 
     With `failures`: exactly these records were not written; all others of this call were. From `finish`, `part` is the
     answer it would have returned. Without: none of the writer's rows counts as written. The worker then finds the bad
     records by giving ever smaller parts of the batch to new writers.
+
+    `RecordsFailed({index: reason})` is short for failures without more.
     """
 
-    def __init__(self, message: str, failures: Sequence[RecordFailure] = (), part: bytes = b"") -> None:
+    def __init__(
+        self, message: str | Mapping[int, str], failures: Sequence[RecordFailure] = (), part: bytes = b""
+    ) -> None:
+        if isinstance(message, Mapping):
+            failures = [RecordFailure(row, str(reason)) for row, reason in sorted(message.items())]
+            message = f"{len(failures)} records failed" + (f", the first: {failures[0].message}" if failures else "")
         super().__init__(message)
         self.failures = tuple(failures)
         self.part = part

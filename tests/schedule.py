@@ -64,6 +64,7 @@ SECONDS: Final = {
     "tests/faults/test_jdbc_sink_killed.py": 98,
     "tests/integration/test_topic_creation.py": 95,
     "tests/integration/test_jdbc_exactly_once.py": 90,
+    "tests/integration/test_record_plugins.py": 90,
     "tests/compat/test_transforms_two.py": 84,
     "tests/faults/test_cluster_shaken.py": 84,
     "tests/integration/test_jdbc_source_reading.py": 84,

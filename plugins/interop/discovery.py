@@ -30,6 +30,7 @@ from headrace.config.plugin_path import DiscoveryMode, JarPlugin, connects_own, 
 from headrace.config.problems import ConfigError, Problem
 from headrace.config.suggestions import class_advice
 from headrace.plugins.interop.declarations import fault_of
+from headrace.plugins.interop.python_files import plugins_in
 
 log = logging.getLogger(__name__)
 
@@ -378,6 +379,9 @@ def _distribution(entry: EntryPoint) -> str | None:
 
 
 def _in(place: Path) -> Iterator[PluginEntry]:
+    for file in sorted(place.glob("*.py")) if place.is_dir() else ():
+        for kind, entry in plugins_in(file):
+            yield PluginEntry(entry.name, kind, entry, str(file))
     for distribution in distributions(path=[str(place)]):
         yield from _of(distribution, place)
 
@@ -413,4 +417,5 @@ def _importable(candidate: Path) -> list[Path]:
         return [candidate] if candidate.suffix in (".whl", ".zip") else []
     environments = [*candidate.glob("lib/python*/site-packages"), *candidate.glob("Lib/site-packages")]
     holds = any(next(candidate.glob(f"*.{kind}-info"), None) for kind in ("dist", "egg"))
+    holds = holds or any(candidate.glob("*.py"))
     return ([candidate] if holds else []) + environments

@@ -1,0 +1,329 @@
+"""Sources that yield records one by one."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import json
+import time
+from abc import abstractmethod
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, ClassVar, Final
+
+import pyarrow as pa
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from headrace.plugins.contracts import (
+    ArrowReader,
+    Connector,
+    ConnectorContext,
+    Limit,
+    PartitionResult,
+    Place,
+    Plan,
+    SourceOffset,
+    SourcePartition,
+    SourceTask,
+    Split,
+    StopToken,
+    TaskContext,
+)
+from headrace.plugins.errors import RetriableError
+from headrace.plugins.record_api.packing import json_text
+from headrace.plugins.record_api.polling import END_S, LoopThread, Poller, Polling
+from headrace.plugins.record_api.rows import OFFSET, Row, Rows
+from headrace.plugins.record_api.settings import WithSettings
+from headrace.plugins.records import ERROR, TRANSFORMATION, Records, error
+
+_PARTITIONS: Final = "task.partitions"
+_MOST_BYTES: Final = 16 << 20
+_LEAST_BYTES: Final = 64 << 10
+"""Limits of what waits: of a task in all, and of each of its partitions at least."""
+_BATCH_ROWS: Final = 5_000
+
+
+class RecordSource(WithSettings, Connector):
+    """A source whose `poll` yields what is new.
+
+        class Prices(RecordSource):
+            settings = [Setting("url"), Setting("topic")]
+
+            def poll(self, after):
+                for price in httpx.get(self.config["url"], params=after or {"id": 0}).json():
+                    yield Record(price, key=price["id"], offset={"id": price["id"]})
+
+    `poll` is called again at once if its offsets went on, else after `poll_interval_s`. What it yields waits until it
+    is sent; some thousand records may wait, then it is held up. If some could not be sent, it is called with the offset
+    stored last. An error of `retriable`'s types has the same effect, with back-off; any other fails the task.
+
+    One object polls in each task, its partitions at the same time, each in a thread (or a coroutine) of its own.
+    Another object answers `partitions` and `validate`.
+    """
+
+    value_schema: ClassVar[Any] = None
+    """Schema of all values, as `schema_of` takes it, such as a dataclass; None: a dict is JSON without schema."""
+    key_schema: ClassVar[Any] = None
+    """As `value_schema`, of keys."""
+    poll_interval_s: ClassVar[float] = 1.0
+    """The pause after a `poll` that brought nothing new; `wake` ends it."""
+    retriable: ClassVar[tuple[type[Exception], ...]] = (OSError,)
+    """Errors after which the outside system may be there again."""
+
+    stopping: StopToken
+    """Set once the task has to end; wait by `self.stopping.wait(seconds)`."""
+
+    def __init_subclass__(cls, **arguments: Any) -> None:
+        super().__init_subclass__(**arguments)
+        cls.task_class = f"{cls.__module__}.{cls.__name__}"
+        cls.task = type(f"{cls.__name__}Task", (RecordSourceTask,), {"author": cls})
+
+    @abstractmethod
+    def poll(self, *arguments: Any, **named: Any) -> Any:
+        """Yield the records after an offset: `poll(after)`, or `poll(after, partition)` beside a `partitions`.
+
+        `after` is the offset of the last record before them, None at first. May be a generator, return a list, or be
+        either as `async def`; may block.
+        """
+
+    def partitions(self) -> Sequence[SourcePartition]:
+        """Return the parts of the outside system, each with offsets of its own; the tasks share them."""
+        return [{}]
+
+    def open(self) -> Any:
+        """Connect, before the first `poll` of a task; may be `async`."""
+
+    def close(self) -> Any:
+        """Close what `open` opened, also if a `poll` still blocks; may be `async`."""
+
+    def wake(self) -> None:
+        """Have `poll` called now; any thread may call."""
+        self._wake_pollers()
+
+    _wake_pollers: Any = staticmethod(lambda: None)
+
+    # -- the contract's side -------------------------------------------------------------------------------------------
+
+    def start(self, config: Mapping[str, str], context: ConnectorContext) -> None:
+        """Check the config. Errors: ConfigError with all problems."""
+        self.take(config)
+        self._given = dict(config)
+
+    def task_configs(self, max_tasks: int) -> list[dict[str, str]]:
+        """Return a config for each task, which names its partitions."""
+        texts = [self._partition_text(one) for one in self.partitions()]
+        if twice := [text for text, count in Counter(texts).items() if count > 1]:
+            raise ValueError(f"{type(self).__name__}.partitions gave {twice[0]} twice; each has offsets of its own")
+        count = min(max_tasks, len(texts))
+        return [self._given | {_PARTITIONS: f"[{','.join(texts[task::count])}]"} for task in range(count)]
+
+    def _partition_text(self, partition: Any) -> str:
+        if not isinstance(partition, Mapping):
+            name = f"{type(self).__name__}.partitions"
+            raise TypeError(f"{name} gave {partition!r:.60}; a partition is a dict of JSON values")
+        return json_text(partition)
+
+    def exactly_once_support(self, config: Mapping[str, str]) -> bool:
+        """Say whether its records can come once each: if each has an offset, which is checked as they come."""
+        return True
+
+
+class RecordSourceTask(SourceTask):
+    """Moves what an author's `poll` yields."""
+
+    author: ClassVar[type[RecordSource]]
+    place = Place.WORKER_PROCESS
+    offset_type = OFFSET
+    _loop: LoopThread | None = None
+    _plugin: RecordSource | None = None
+    _turn: int = -1
+
+    def start(self, config: Mapping[str, str], context: TaskContext) -> None:
+        """Make the author's object and open it. Errors: those of `open`."""
+        self._partitions: list[SourcePartition] = json.loads(config.get(_PARTITIONS, "[{}]"))
+        self._pollers: list[Poller | None] = [None for _ in self._partitions]
+        self._taken: list[tuple[int, list[Row]]] = []
+        self._name = f"poll-{context.connector}-{context.task}"
+        plugin = self.author()
+        plugin.take(config)
+        plugin.stopping = context.stopping
+        plugin._wake_pollers = self._wake
+        self._topic: str | None = plugin.config.get("topic")
+        self._rows = Rows(plugin.key_schema, plugin.value_schema, self._topic)
+        self.row_type = self._rows.type
+        self._polling = Polling(
+            self._rows.row,
+            plugin.poll_interval_s,
+            context.wake,
+            max(_MOST_BYTES // max(1, len(self._partitions)), _LEAST_BYTES),
+            context.in_transactions,
+        )
+        if _is_async(plugin.poll):
+            self._loop = LoopThread(self._name)
+        self._plugin = plugin
+        try:
+            self._call(plugin.open)
+        except Exception as problem:
+            raise self._judged(problem, "open") from problem
+
+    def topics(self) -> Sequence[str]:
+        """Return the setting `topic`, if there is one."""
+        return () if self._topic is None else (self._topic,)
+
+    def partitions(self) -> Sequence[SourcePartition]:
+        """Return the task's partitions."""
+        return self._partitions
+
+    @property
+    def tells_of_news(self) -> bool:
+        """True."""
+        return True
+
+    def plan(self, after: Sequence[SourceOffset | None], limit: Limit) -> Plan | None:
+        """Return what was polled since the last batch. Errors: those of `poll`, once all before them was sent."""
+        self._taken, splits = [], []
+        rows, size, problem = 0, 0, None
+        for number in self._in_turn():
+            offset = after[number]
+            poller = self._poller(number, offset)
+            if poller is None or rows >= limit.rows or size >= limit.bytes:
+                continue
+            try:
+                taken = poller.take(limit.rows - rows, limit.bytes - size)
+            except Exception as error:
+                problem = problem or error
+                self._drop(number)
+                continue
+            if taken:
+                self._taken.append((number, taken))
+                splits.append(Split(poller.partition, offset, None))
+                rows, size = rows + len(taken), size + sum(row.data for row in taken)
+        if splits:
+            return Plan(tuple(splits), rows, size)
+        if problem is not None:
+            raise self._judged(problem, "poll") from problem
+        return None
+
+    def _in_turn(self) -> Sequence[int]:
+        """Return the partitions, each time from the next one on, so that a busy one does not hold up the others."""
+        count = len(self._partitions)
+        self._turn += 1
+        return [(self._turn + number) % count for number in range(count)]
+
+    def reader(self, plan: Plan) -> ArrowReader:
+        """Return a reader of what was polled."""
+        return _Reader(self._rows, [rows for _, rows in self._taken])
+
+    def records(self, frame: DataFrame) -> Records:
+        """Make records of the rows, each with the schema of its kind."""
+        failed = error(TRANSFORMATION, self.author.__name__, F.col("failure"))
+        kept = [F.col(name) for name in frame.columns if name != "failure"]
+        rows = frame.select(*kept, failed.cast(ERROR).alias("error"), F.lit(False).alias("drop"))
+        return Records(rows, self._rows.keys.schemas, self._rows.values.schemas)
+
+    def delivered(self, reached: Sequence[PartitionResult]) -> None:
+        """Poll again what did not arrive."""
+        whole = [one.source_partition for one in reached if one.stop is None]
+        for number, _ in self._taken:
+            if self._partitions[number] not in whole:
+                self._drop(number)
+        self._taken = []
+
+    def undelivered(self) -> None:
+        """Poll all of the last batch again."""
+        for number, _ in self._taken:
+            self._drop(number)
+        self._taken = []
+
+    def offsets_reached(self, reached: PartitionResult) -> Sequence[tuple[SourcePartition, SourceOffset | None]]:
+        """Return the author's offset, if one was reached."""
+        text = (reached.source_offset or {}).get("json")
+        if reached.source_partition is None or text is None:
+            return ()
+        return ((reached.source_partition, json.loads(text)),)
+
+    def stop(self) -> None:
+        """End the pollers and close the author's object."""
+        if self._plugin is None:
+            return
+        pollers = [one for one in self._pollers if one is not None]
+        for poller in pollers:
+            poller.stop()
+        until = time.monotonic() + END_S
+        for poller in pollers:
+            poller.is_done.wait(max(0.0, until - time.monotonic()))
+        try:
+            self._call(self._plugin.close)
+        finally:
+            if self._loop is not None:
+                self._loop.end()
+
+    # -- pollers -------------------------------------------------------------------------------------------------------
+
+    def _poller(self, number: int, after: SourceOffset | None) -> Poller | None:
+        """Return the poller that goes on after this offset; None while an older one has not left the author's code."""
+        poller = self._pollers[number]
+        if poller is not None and not poller.is_stopped and poller.expected != after:
+            poller.stop()
+        if poller is None or (poller.is_stopped and poller.is_done.is_set()):
+            poller = self._pollers[number] = self._started(self._partitions[number], after)
+        return None if poller.is_stopped else poller
+
+    def _started(self, partition: SourcePartition, after: SourceOffset | None) -> Poller:
+        assert self._plugin is not None
+        poll: Any = self._plugin.poll
+        if self.author.partitions is not RecordSource.partitions:
+            poll = _with_partition(poll, partition)
+        poller = Poller(poll, partition, after, self._polling)
+        if self._loop is None:
+            poller.start(self._name)
+        else:
+            poller.start_in(self._loop.loop)
+        return poller
+
+    def _drop(self, number: int) -> None:
+        poller = self._pollers[number]
+        if poller is not None:
+            poller.stop()
+
+    def _wake(self) -> None:
+        for poller in self._pollers:
+            if poller is not None:
+                poller.wake()
+
+    def _judged(self, problem: Exception, method: str) -> Exception:
+        """Return a RetriableError for one of the author's `retriable`, else the error itself."""
+        if isinstance(problem, self.author.retriable) and not isinstance(problem, RetriableError):
+            return RetriableError(f"{self.author.__name__}.{method} failed: {type(problem).__name__}: {problem}")
+        return problem
+
+    def _call(self, method: Any) -> None:
+        answer = method()
+        if inspect.isawaitable(answer):
+            (self._loop or asyncio).run(_awaited(answer))
+
+
+def _is_async(poll: Any) -> bool:
+    return inspect.iscoroutinefunction(poll) or inspect.isasyncgenfunction(poll)
+
+
+async def _awaited(answer: Any) -> None:
+    await answer
+
+
+class _Reader:
+    """Yields the rows of a plan."""
+
+    def __init__(self, rows: Rows, splits: Sequence[Sequence[Row]]) -> None:
+        self._rows, self._splits = rows, splits
+
+    def read(self, split: int) -> Iterator[pa.RecordBatch]:
+        """Yield some thousand rows at a time."""
+        rows = self._splits[split]
+        for first in range(0, len(rows), _BATCH_ROWS):
+            yield self._rows.batch(rows[first : first + _BATCH_ROWS])
+
+
+def _with_partition(poll: Any, partition: SourcePartition) -> Any:
+    return lambda after: poll(after, partition)
