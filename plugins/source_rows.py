@@ -11,7 +11,8 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import IntegerType, StructField, StructType
 
 from headrace.plugins.arrow_types import arrow_schema_of
-from headrace.plugins.contracts import RowsOfSeveralTypes, SourceTask
+from headrace.plugins.contracts import SourceTask
+from headrace.plugins.extensions import RowsOfSeveralTypes
 from headrace.plugins.records import Records
 
 _LARGE: Final = {

@@ -23,6 +23,7 @@ from headrace.plugins.contracts import (
     TaskContext,
     TopicPartition,
 )
+from headrace.plugins.extensions import PartitionedSink, StagingSink
 from headrace.plugins.java_text import java_text
 from headrace.plugins.path_bounds import allowed_paths
 from headrace.plugins.records import Records
@@ -39,7 +40,7 @@ SETTINGS: Final = Settings(
 )
 
 
-class FileStreamSinkTask(SinkTask):
+class FileStreamSinkTask(SinkTask, PartitionedSink, StagingSink):
     """Appends to one file, or to standard output; several tasks may append to the same one, line by line."""
 
     place = Place.WORKER_HOST

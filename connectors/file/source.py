@@ -32,6 +32,7 @@ from headrace.plugins.contracts import (
     Split,
     TaskContext,
 )
+from headrace.plugins.extensions import PacedSource, SourceProgress
 from headrace.plugins.path_bounds import allowed_paths, check_allowed
 from headrace.plugins.records import Records, source_records
 from headrace.plugins.schema import STRING
@@ -63,7 +64,7 @@ SETTINGS: Final = Settings(
 )
 
 
-class FileStreamSourceTask(SourceTask):
+class FileStreamSourceTask(SourceTask, PacedSource, SourceProgress):
     """Reads one file, or standard input, from its stored offset on."""
 
     place = Place.WORKER_HOST

@@ -30,7 +30,6 @@ from headrace.plugins.contracts import (
     PartitionResult,
     Place,
     Plan,
-    RowsOfSeveralTypes,
     SourceOffset,
     SourcePartition,
     SourceTask,
@@ -38,6 +37,7 @@ from headrace.plugins.contracts import (
     TaskContext,
     TransactionEnd,
 )
+from headrace.plugins.extensions import PacedSource, RowsOfSeveralTypes, SourceProgress
 from headrace.plugins.records import Records
 
 _RECEIPT: Final = np.dtype(
@@ -87,7 +87,7 @@ class _Polled(NamedTuple):
         return self._replace(rows=self.rows.slice(done)) if done < self.rows.num_rows else None
 
 
-class JavaSourceTask(SourceTask, RowsOfSeveralTypes):
+class JavaSourceTask(SourceTask, RowsOfSeveralTypes, PacedSource, SourceProgress):
     """Base of the classes that `plugin.source_connector` makes."""
 
     plugin: ClassVar[Mapping[str, Any]]

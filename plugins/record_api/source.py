@@ -36,6 +36,7 @@ from headrace.plugins.contracts import (
     TaskContext,
 )
 from headrace.plugins.errors import DataError, RetriableError
+from headrace.plugins.extensions import PacedSource, SourceProgress
 from headrace.plugins.record_api.packing import MISFITS, NOTHING, Side
 from headrace.plugins.record_api.polling import Poller, Row
 from headrace.plugins.record_api.settings import Setting, declared, parsed
@@ -130,7 +131,7 @@ class RecordSource(Connector):
         return True
 
 
-class RecordSourceTask(SourceTask):
+class RecordSourceTask(SourceTask, PacedSource, SourceProgress):
     """Moves what an author's `poll` yields."""
 
     author: ClassVar[type[RecordSource]]

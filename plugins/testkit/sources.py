@@ -16,7 +16,8 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from headrace.plugins.arrow_types import arrow_schema_of
-from headrace.plugins.contracts import ArrowReader, Connector, FrameReader, Limit, Place, Plan, SourceTask
+from headrace.plugins.contracts import ArrowReader, Connector, Limit, Place, Plan, SourceTask
+from headrace.plugins.extensions import FrameReader
 from headrace.plugins.offsets import SourceOffset
 from headrace.plugins.source_rows import numbered_type, reader_type, records_of
 from headrace.plugins.testkit.driving import HOSTILE, LARGE, PLAIN, SMALL, start_task

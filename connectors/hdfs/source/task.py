@@ -30,13 +30,13 @@ from headrace.plugins.contracts import (
     Limit,
     PartitionResult,
     Plan,
-    RowsOfSeveralTypes,
     SourceOffset,
     SourcePartition,
     SourceTask,
     Split,
     TaskContext,
 )
+from headrace.plugins.extensions import RowsOfSeveralTypes, SourceProgress
 from headrace.plugins.interop.java.json_members import member
 from headrace.plugins.records import Records, error, source_records
 from headrace.plugins.schema import Schema, spark_type
@@ -58,7 +58,7 @@ class _Chosen:
     found: Inspected
 
 
-class FileSourceTask(SourceTask, RowsOfSeveralTypes):
+class FileSourceTask(SourceTask, RowsOfSeveralTypes, SourceProgress):
     """Reads files below a path, each once."""
 
     offset_type = OFFSET_TYPE

@@ -36,13 +36,13 @@ from headrace.plugins.contracts import (
     PartitionResult,
     Place,
     Plan,
-    RowsOfSeveralTypes,
     SourceOffset,
     SourcePartition,
     SourceTask,
     Split,
     TaskContext,
 )
+from headrace.plugins.extensions import RowsOfSeveralTypes, SourceProgress
 from headrace.plugins.records import Records
 
 
@@ -81,7 +81,7 @@ class BulkReads:
 log = logging.getLogger(__name__)
 
 
-class JdbcSourceTask(SourceTask, RowsOfSeveralTypes):
+class JdbcSourceTask(SourceTask, RowsOfSeveralTypes, SourceProgress):
     """Reads the new rows of tables, or of a query's result."""
 
     def start(self, config: Mapping[str, str], context: TaskContext) -> None:

@@ -43,7 +43,6 @@ from headrace.plugins.contracts import (
     Limit,
     PartitionResult,
     Plan,
-    Sample,
     SourceOffset,
     SourcePartition,
     SourceTask,
@@ -53,7 +52,9 @@ from headrace.plugins.contracts import (
     TopicPartition,
 )
 from headrace.plugins.errors import RetriableError
+from headrace.plugins.extensions import Measured, PacedSource, SourceProgress
 from headrace.plugins.records import ERROR, HEADERS, Records
+from headrace.plugins.samples import Sample
 from headrace.plugins.schema import OPTIONAL_BYTES
 
 log = logging.getLogger(__name__)
@@ -63,7 +64,7 @@ _WAIT_S: Final = 0.5
 """The longest wait of a plan for news."""
 
 
-class MirrorSourceTask(SourceTask):
+class MirrorSourceTask(SourceTask, PacedSource, SourceProgress, Measured):
     """Copies the partitions that its connector assigned to it."""
 
     row_type = spark.StructType(

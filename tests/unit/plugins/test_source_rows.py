@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 from pyspark.sql.types import LongType, StringType, StructType
 
-from headrace.plugins.contracts import RowsOfSeveralTypes
+from headrace.plugins.extensions import RowsOfSeveralTypes
 from headrace.plugins.source_rows import DeclaredRows
 
 OFFSETS = pa.array([{"n": 1}])

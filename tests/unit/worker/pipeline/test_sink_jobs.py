@@ -6,13 +6,14 @@ import gc
 import logging
 import threading
 import weakref
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from headrace.plugins.contracts import PartitionResult, Place, RetriableError, Stop, TopicPartition
+from headrace.plugins.extensions import BufferingSink, StagingSink
 from headrace.worker.logging.logs import ConnectFormatter, connector_context
 from headrace.worker.outcome import Outcome
 from headrace.worker.pipeline.background_job import Ranges
@@ -59,21 +60,44 @@ class Job(SinkJob):
         return Written(outcome, [b"%d" % begin], self.in_vain)
 
 
-class Rig:
-    """The jobs of a sink that stages, or does not."""
+class Task(StagingSink, BufferingSink):
+    """A sink that stages, or does not."""
 
-    def __init__(self, stages: bool = True, tolerate: bool = True, letters: bool = False) -> None:
+    place = Place.ANYWHERE
+
+    def __init__(self, stages: bool) -> None:
+        self.stages = stages
         self.committed: list[bytes] = []
         self.discarded: list[bytes] = []
+
+    def staging_writer(self, attempt: str) -> Any:
+        return self.writer(attempt) if self.stages else None
+
+    def writer(self, attempt: str) -> Any:
+        return attempt
+
+    def commit(self, parts: Sequence[bytes]) -> None:
+        self.committed += parts
+
+    def discard(self, parts: Sequence[bytes]) -> None:
+        self.discarded += parts
+
+    def due_s(self) -> None: ...
+
+    def drop(self) -> None: ...
+
+    def job_ranges(self, ranges: Any, ends: Any) -> Any:
+        return ranges
+
+
+class Rig:
+    """The jobs of a sink."""
+
+    def __init__(self, stages: bool = True, tolerate: bool = True, letters: bool = False) -> None:
         self.jobs = SinkJobs(1)
         scope = task_scope(errors=handling(tolerate, dead_letters="d" if letters else ""))
-        task: Any = SimpleNamespace(
-            commit=self.committed.extend,
-            discard=self.discarded.extend,
-            staging_writer=lambda attempt: attempt if stages else None,
-            writer=lambda attempt: attempt,
-            place=Place.ANYWHERE,
-        )
+        task: Any = Task(stages)
+        self.committed, self.discarded = task.committed, task.discarded
         decoding: Any = SimpleNamespace(learn=lambda _: None)
         self.placement = SinkPlacement(scope.engine, task)
         self.parts = SinkJobParts(scope, task, decoding, self.placement, iter("0123456789"), KafkaReaders({}))

@@ -24,10 +24,10 @@ from headrace.plugins.contracts import (
     SourceOffset,
     Split,
     Stop,
-    TopicEncoding,
     TransactionEnd,
 )
 from headrace.plugins.errors import StoppedError
+from headrace.plugins.extensions import SourceProgress, TopicEncoding
 from headrace.plugins.interop.conversion.decode import ConverterBinding
 from headrace.plugins.interop.conversion.encode import UNKNOWN_TOPIC
 from headrace.worker.kafka.writer import TopicMissing
@@ -48,12 +48,10 @@ from tests.unit.worker.kafka.test_writer import Client, row, rows
 DONE = PartitionResult(written=1)
 
 
-class Task:
+class Task(SourceProgress):
     """A source that always has more than is asked for."""
 
     place = Place.ANYWHERE
-    rows_share_offsets = False
-    wants_deliveries = Deliveries.NONE
     row_type = StructType().add("line", StringType())
     offset_type = StructType().add("position", StringType())
     offset_if_empty: SourceOffset | None = None
