@@ -35,7 +35,6 @@ from typing import Any, ClassVar, NamedTuple, Protocol
 
 import pyarrow as pa
 from pyspark.sql import Column, DataFrame
-from pyspark.sql.types import StructType
 
 from headrace.config.plugin_path import NO_JAVA_STAGE, JavaStage
 from headrace.config.providers import ConfigProvider, Provided
@@ -351,9 +350,9 @@ class SourceTask(ABC):
     """Reads one outside system in bounded batches; methods are called on the task's thread, except `samples`."""
 
     place: Place = Place.ANYWHERE
-    row_type: StructType
+    row_type: pa.Schema
     """Columns of the reader's rows, without `source_offset`."""
-    offset_type: StructType
+    offset_type: pa.StructType
     """Type of `source_offset`: a struct with the members of the `SourceOffset`."""
 
     @abstractmethod

@@ -20,8 +20,8 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final, Protocol, TypeVar, runtime_checkable
 
+import pyarrow as pa
 from pyspark.sql import Column, DataFrame, SparkSession
-from pyspark.sql.types import StructType
 
 from headrace.config.kafka.client_config import ClientConfig
 from headrace.plugins.contracts import ArrowReader, ArrowWriter, Encoded
@@ -127,7 +127,7 @@ class RowsOfSeveralTypes(ABC):
     """
 
     @abstractmethod
-    def row_type_of(self, shape: str) -> StructType:
+    def row_type_of(self, shape: str) -> pa.Schema:
         """Return the columns of rows of this shape, as `SourceTask.row_type`; called when a batch of it is read."""
 
     @abstractmethod

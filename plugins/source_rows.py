@@ -8,9 +8,9 @@ from typing import Final
 import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
-from pyspark.sql.types import IntegerType, StructField, StructType
+from pyspark.sql.types import StructType
 
-from headrace.plugins.arrow_types import arrow_schema_of
+from headrace.plugins.arrow_types import struct_of
 from headrace.plugins.contracts import SourceTask
 from headrace.plugins.extensions import RowsOfSeveralTypes
 from headrace.plugins.records import Records
@@ -23,15 +23,15 @@ _LARGE: Final = {
 """Arrow types that Spark reads as other types."""
 
 
-def reader_type(task: SourceTask, shape: str) -> StructType:
+def reader_type(task: SourceTask, shape: str) -> pa.Schema:
     """Return the columns that the task's readers yield for splits of this shape, `source_offset` last."""
     row_type = task.row_type_of(shape) if isinstance(task, RowsOfSeveralTypes) else task.row_type
-    return StructType([*row_type.fields, StructField("source_offset", task.offset_type)])
+    return row_type.append(pa.field("source_offset", task.offset_type))
 
 
 def numbered_type(task: SourceTask, shape: str) -> StructType:
-    """Return the columns of such rows with the number of their split."""
-    return StructType([*reader_type(task, shape).fields, StructField("split", IntegerType())])
+    """Return the columns of such rows with the number of their split, in Spark's types."""
+    return struct_of(reader_type(task, shape).append(pa.field("split", pa.int32())))
 
 
 def topic_of(task: SourceTask) -> str | None:
@@ -58,7 +58,7 @@ class DeclaredRows:
     def __init__(self, task: SourceTask, shape: str) -> None:
         self._owner = type(task).__name__
         self._member = f"row_type_of({shape!r})" if isinstance(task, RowsOfSeveralTypes) else "row_type"
-        self._declared = arrow_schema_of(reader_type(task, shape))
+        self._declared = reader_type(task, shape)
         self._accepted: pa.Schema | None = None
 
     def checked(self, rows: pa.RecordBatch) -> pa.RecordBatch:

@@ -8,13 +8,12 @@ from typing import Any, ClassVar, Final
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
-from pyspark.sql.types import IntegerType, LongType, StringType, StructField, StructType
 
 from headrace.config.settings import Importance, Setting, Settings, Type
 from headrace.config.validators import NonEmpty
 from headrace.connectors.file.follow import FollowedFile
 from headrace.connectors.file.offsets import FILENAME, FileOffset, check_offsets
-from headrace.connectors.file.reader import FileReader
+from headrace.connectors.file.reader import OFFSET, ROW, FileReader
 from headrace.connectors.file.standard_input import STANDARD_INPUT, StandardInput, StandardInputReader
 from headrace.connectors.file.watch import FileWatch
 from headrace.plugins.contracts import (
@@ -69,15 +68,8 @@ class FileStreamSourceTask(SourceTask, PacedSource, SourceProgress):
 
     place = Place.WORKER_HOST
     coalesces = True
-    row_type = StructType([StructField("value", StringType(), nullable=False)])
-    offset_type = StructType(
-        [
-            StructField("position", LongType()),
-            StructField("line", LongType()),
-            StructField("_generation", IntegerType()),
-            StructField("_head", LongType()),
-        ]
-    )
+    row_type = ROW
+    offset_type = OFFSET
     standard_input: ClassVar[StandardInput] = STANDARD_INPUT
     _file: FollowedFile | None = None
 

@@ -17,7 +17,6 @@ from typing import Any, ClassVar, Final
 import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
-from pyspark.sql import types as spark
 
 from headrace.config.settings import Settings
 from headrace.plugins.contracts import (
@@ -40,8 +39,7 @@ from headrace.plugins.extensions import PacedSource, SourceProgress
 from headrace.plugins.record_api.packing import MISFITS, NOTHING, Side
 from headrace.plugins.record_api.polling import Poller, Row
 from headrace.plugins.record_api.settings import Setting, declared, parsed
-from headrace.plugins.records import ERROR, HEADERS, TRANSFORMATION, Records, error
-from headrace.plugins.schema import spark_type
+from headrace.plugins.records import ERROR, TRANSFORMATION, Records, error
 
 log = logging.getLogger(__name__)
 
@@ -136,7 +134,7 @@ class RecordSourceTask(SourceTask, PacedSource, SourceProgress):
 
     author: ClassVar[type[RecordSource]]
     place = Place.WORKER_PROCESS
-    offset_type = spark.StructType([spark.StructField("json", spark.StringType())])
+    offset_type = pa.struct([("json", pa.string())])
 
     def start(self, config: Mapping[str, str], context: TaskContext) -> None:
         """Make the author's object and open it."""
@@ -361,14 +359,12 @@ _HEADERS: Final = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary(
 _OFFSET: Final = pa.struct([("json", pa.string())])
 
 
-def _row_type(keys: Side, values: Side) -> spark.StructType:
-    row = spark.StructType().add("topic", spark.StringType()).add("partition", spark.IntegerType())
-    row.add("timestamp", spark.LongType()).add("headers", HEADERS)
+def _row_type(keys: Side, values: Side) -> pa.Schema:
+    row = [("topic", pa.string()), ("partition", pa.int32()), ("timestamp", pa.int64()), ("headers", _HEADERS)]
     for name, side in (("key", keys), ("value", values)):
-        row.add(f"{name}_schema", spark.IntegerType())
-        for number, schema in enumerate(side.schemas):
-            row.add(f"{name}_{number}", spark_type(schema))
-    return row.add("failure", spark.StringType())
+        row.append((f"{name}_schema", pa.int32()))
+        row += [(f"{name}_{number}", of) for number, of in enumerate(side.types)]
+    return pa.schema([*row, ("failure", pa.string())])
 
 
 def _milliseconds(moment: int | datetime | None) -> int | None:

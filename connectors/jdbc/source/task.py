@@ -12,8 +12,8 @@ from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
 from typing import Any
 
+import pyarrow as pa
 from pyspark.sql import DataFrame
-from pyspark.sql.types import StructType
 from sqlalchemy import Connection, event
 
 from headrace.config.worker.allowed_hosts import AllowedHosts
@@ -30,6 +30,7 @@ from headrace.connectors.jdbc.source.splits import split_query
 from headrace.connectors.jdbc.source.table_filter import FILTERS
 from headrace.connectors.jdbc.source.tables import SourceError, SourceTable, listed
 from headrace.connectors.jdbc.source.windows import Mode
+from headrace.plugins.arrow_types import arrow_schema_of
 from headrace.plugins.contracts import (
     ArrowReader,
     Limit,
@@ -141,9 +142,9 @@ class JdbcSourceTask(SourceTask, RowsOfSeveralTypes, SourceProgress):
             readings = tuple(self._reading(split, plan.rows) for split in plan.splits)
         return JdbcReader(self._access, readings, self._mode, self._link_name, self._pieces)
 
-    def row_type_of(self, shape: str) -> StructType:
+    def row_type_of(self, shape: str) -> pa.Schema:
         """The types in which a table's columns are fetched."""
-        return self._planning.layouts[shape][1].values
+        return arrow_schema_of(self._planning.layouts[shape][1].values)
 
     def records_of(self, frame: DataFrame, shape: str) -> Records:
         """Records of rows; each value is a struct of the columns."""

@@ -7,7 +7,6 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from pyspark.sql.types import LongType, StringType, StructType
 
 from headrace.plugins.extensions import RowsOfSeveralTypes
 from headrace.plugins.source_rows import DeclaredRows
@@ -16,13 +15,13 @@ OFFSETS = pa.array([{"n": 1}])
 
 
 class Task:
-    row_type = StructType().add("value", StringType())
-    offset_type = StructType().add("n", LongType())
+    row_type = pa.schema([("value", pa.string())])
+    offset_type = pa.struct([("n", pa.int64())])
 
 
 class Several(Task, RowsOfSeveralTypes):
-    def row_type_of(self, shape: str) -> StructType:
-        return StructType().add(shape, LongType())
+    def row_type_of(self, shape: str) -> pa.Schema:
+        return pa.schema([(shape, pa.int64())])
 
     def records_of(self, frame: Any, shape: str) -> Any: ...
 

@@ -11,7 +11,6 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from confluent_kafka import KafkaError
-from pyspark.sql.types import StringType, StructType
 
 from headrace.config.kafka.client_config import ClientConfig
 from headrace.plugins.contracts import (
@@ -52,8 +51,8 @@ class Task(SourceProgress):
     """A source that always has more than is asked for."""
 
     place = Place.ANYWHERE
-    row_type = StructType().add("line", StringType())
-    offset_type = StructType().add("position", StringType())
+    row_type = pa.schema([("line", pa.string())])
+    offset_type = pa.struct([("position", pa.string())])
     offset_if_empty: SourceOffset | None = None
     ends_transaction: TransactionEnd | None = None
 
