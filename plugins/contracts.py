@@ -58,6 +58,7 @@ from headrace.plugins.offsets import (
     TransactionEnd,
 )
 from headrace.plugins.records import Records
+from headrace.plugins.row_records import records_by_name
 from headrace.plugins.schema import Schema
 from headrace.plugins.stopping import StopToken
 
@@ -93,6 +94,7 @@ __all__ = [
     "SourcePartition",
     "SourceTask",
     "Split",
+    "SplitReader",
     "Stop",
     "StopToken",
     "StoppedError",
@@ -149,12 +151,19 @@ class Connector(Plugin):
     """
 
     task_class: ClassVar[str]
-    """Java class name that `task.class` shows."""
+    """Class name that `task.class` shows; by default that of `task`."""
     task: ClassVar[type[SourceTask] | type[SinkTask]]
     default_tasks_max: ClassVar[int] = 1
     """Used if the config has no `tasks.max`. Validation shows Connect's default of 1."""
     worker: Mapping[str, Any] = MappingProxyType({})
     """Parsed worker settings that plugins may read, as in `TaskContext.worker`; set before any method is called."""
+    given: Mapping[str, str]
+    """The config, once `start` has checked it."""
+
+    def __init_subclass__(cls, **arguments: Any) -> None:
+        super().__init_subclass__(**arguments)
+        if "task" in vars(cls) and not hasattr(cls, "task_class"):
+            cls.task_class = f"{cls.task.__module__}.{cls.task.__qualname__}"
 
     def validate(self, config: Mapping[str, str]) -> list[Problem]:
         """Return the problems that checks of single settings cannot find; by default none.
@@ -176,14 +185,20 @@ class Connector(Plugin):
         return iter(())
 
     def start(self, config: Mapping[str, str], context: ConnectorContext) -> None:
-        """Start to watch what determines the tasks; called once per object. Errors: any fails the connector."""
+        """Start to watch what determines the tasks; called once per object. By default only checks the config.
 
-    @abstractmethod
+        Errors: any fails the connector; ConfigError with all problems of single settings.
+        """
+        self.settings.parse(config)
+        self.given = dict(config)
+
     def task_configs(self, max_tasks: int) -> list[dict[str, str]]:
         """Return configs for at most `max_tasks` tasks; a connector with a Java name uses Java's keys and layout.
 
-        Called after `start` and after each `reconfigure`. Errors: any is logged, and the tasks stay as they are.
+        Called after `start` and after each `reconfigure`. By default a source has one task, a sink all, each with the
+        connector's config. Errors: any is logged, and the tasks stay as they are.
         """
+        return [dict(self.given) for _ in range(max_tasks if issubclass(self.task, SinkTask) else 1)]
 
     def check_offsets(self, config: Mapping[str, str], offsets: Mapping[str, Any]) -> bool | None:
         """Say if an operator may set these offsets; called before they are set, while the connector is STOPPED.
@@ -346,6 +361,18 @@ class ArrowReader(Protocol):
         """
 
 
+@dataclass(frozen=True)
+class SplitReader:
+    """Reads each split by a function that pickles."""
+
+    function: Callable[[Split], Iterator[pa.RecordBatch]]
+    splits: Sequence[Split]
+
+    def read(self, split: int) -> Iterator[pa.RecordBatch]:
+        """Yield the rows of this split."""
+        return self.function(self.splits[split])
+
+
 class SourceTask(ABC):
     """Reads one outside system in bounded batches; methods are called on the task's thread, except `samples`."""
 
@@ -367,9 +394,12 @@ class SourceTask(ABC):
         """
         return ()
 
-    @abstractmethod
     def partitions(self) -> Sequence[SourcePartition]:
-        """Return the source partitions whose offsets `plan` needs; called before each plan, so they may change."""
+        """Return the source partitions whose offsets `plan` needs; called before each plan, so they may change.
+
+        By default one, `{}`.
+        """
+        return ({},)
 
     @abstractmethod
     def plan(self, after: Sequence[SourceOffset | None], limit: Limit) -> Plan | None:
@@ -381,17 +411,28 @@ class SourceTask(ABC):
         `Split.offset_if_empty`.
         """
 
-    @abstractmethod
     def reader(self, plan: Plan) -> ArrowReader:
-        """Return a reader of this plan; called once after `plan`, before any of it is read."""
+        """Return a reader of this plan; called once after `plan`, before any of it is read.
+
+        By default it calls the static method `read` for each split.
+        """
+        return SplitReader(self.read, plan.splits)
+
+    @staticmethod
+    def read(split: Split) -> Iterator[pa.RecordBatch]:
+        """Yield the rows of a split, as `ArrowReader.read`; for tasks without a reader of their own."""
+        raise NotImplementedError("The source task has neither a method reader nor a static method read")
 
     def records(self, frame: DataFrame) -> Records:
         """Turn the reader's rows into records, by expressions only; called for each program that is compiled.
 
+        By default columns named `topic`, `key`, `value`, `partition`, `timestamp` and `headers` become these parts of a
+        record; without a column `value`, all others together are its value, a struct.
+
         `source_offset` and `split` stay columns of the frame. If `topics` names one topic, a static method finds it in
         the column `topic`, unless the rows have a column of that name.
         """
-        raise NotImplementedError(f"{type(self).__name__} has no method records, which makes records of its rows")
+        return records_by_name(frame, self.row_type, self.topics())
 
     def stop(self) -> None:  # noqa: B027
         """Close what is open; called once, after the last batch, also if `start` failed. Errors are logged."""
@@ -414,8 +455,9 @@ class ArrowWriter(Protocol):
     def finish(self) -> bytes:
         """Make all rows taken staged or durable; return bytes that are handed to `commit`. Called once, last.
 
-        Errors: as `write`.
+        By default nothing is left to do. Errors: as `write`.
         """
+        return b""
 
     def abort(self) -> None:
         """Release what is open after the batch failed; called once, in place of `finish` or after it failed."""

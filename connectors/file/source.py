@@ -19,7 +19,6 @@ from headrace.connectors.file.watch import FileWatch
 from headrace.plugins.contracts import (
     ArrowReader,
     Connector,
-    ConnectorContext,
     Limit,
     PartitionResult,
     Place,
@@ -182,15 +181,6 @@ class FileStreamSourceConnector(Connector):
     version = "4.3.1"
     task_class = "org.apache.kafka.connect.file.FileStreamSourceTask"
     task = FileStreamSourceTask
-
-    def start(self, config: Mapping[str, str], context: ConnectorContext) -> None:
-        """Checks the config. Errors: ConfigError with all problems."""
-        SETTINGS.parse(config)
-        self._config = dict(config)
-
-    def task_configs(self, max_tasks: int) -> list[dict[str, str]]:
-        """One config, the connector's: a file is read in order."""
-        return [dict(self._config)]
 
     def exactly_once_support(self, config: Mapping[str, str]) -> bool:
         """True for a file: what is read from standard input does not come again."""

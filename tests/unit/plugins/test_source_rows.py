@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+from datetime import UTC, datetime
 from typing import Any
 
 import pyarrow as pa
@@ -61,3 +62,14 @@ def test_the_shape_is_named_where_there_are_several() -> None:
     assert declared(Several(), "b").checked(rows) is rows
     with pytest.raises(TypeError, match=r"its row_type_of\('a'\) and offset_type declare \(a int64"):
         declared(Several(), "a").checked(rows)
+
+
+@pytest.mark.parametrize("unit", ["s", "ms", "us", "ns"])
+def test_timestamps_reach_spark_in_its_units(unit: str) -> None:
+    class Timed(Task):
+        row_type = pa.schema([("value", pa.timestamp(unit, "UTC"))])
+
+    moment = datetime(2026, 1, 2, tzinfo=UTC)
+    rows = pa.record_batch({"value": pa.array([moment], pa.timestamp(unit, "UTC")), "source_offset": OFFSETS})
+    got = DeclaredRows(Timed(), "").checked(rows)  # type: ignore[arg-type]
+    assert (got["value"].type, got["value"][0].as_py()) == (pa.timestamp("us", "UTC"), moment)
