@@ -21,12 +21,15 @@ if TYPE_CHECKING:
     from headrace.plugins.errors import RecordsFailed as RecordsFailed
     from headrace.plugins.errors import RetriableError as RetriableError
     from headrace.plugins.java_text import value_text as value_text
+    from headrace.plugins.record_api.converter import RecordConverter as RecordConverter
     from headrace.plugins.record_api.record import Record as Record
     from headrace.plugins.record_api.schemas import schema_of as schema_of
     from headrace.plugins.record_api.settings import Setting as Setting
     from headrace.plugins.record_api.settings import declared as declared
     from headrace.plugins.record_api.sink import RecordSink as RecordSink
     from headrace.plugins.record_api.source import RecordSource as RecordSource
+    from headrace.plugins.record_api.transform import RecordPredicate as RecordPredicate
+    from headrace.plugins.record_api.transform import RecordTransform as RecordTransform
     from headrace.plugins.records import Records as Records
     from headrace.plugins.records import source_records as source_records
 
@@ -37,8 +40,11 @@ _HOMES = {
     "DataError": "errors",
     "Plan": "contracts",
     "Record": "record_api.record",
+    "RecordConverter": "record_api.converter",
+    "RecordPredicate": "record_api.transform",
     "RecordSink": "record_api.sink",
     "RecordSource": "record_api.source",
+    "RecordTransform": "record_api.transform",
     "Records": "records",
     "RecordsFailed": "errors",
     "RetriableError": "errors",
@@ -51,7 +57,7 @@ _HOMES = {
     "source_records": "records",
     "value_text": "java_text",
 }
-"""What authors import from here; loaded when it is asked for, since most need Spark."""
+"""What authors of connectors over records import from here; loaded when it is asked for, since most need Spark."""
 
 
 def __getattr__(name: str) -> _Any:

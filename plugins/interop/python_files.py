@@ -1,7 +1,8 @@
 """Plugins in single files of Python on `plugin.path`: found by what their classes derive from, and not run for it.
 
 A class is a plugin if it derives, also by way of others of its file, from a class of `_BASES`, and its name does not
-begin with `_`. The connector's class name is the class's own.
+begin with `_`; a Connector of the contracts if its `task` is a class of the file. A config names it by the class's own
+name.
 """
 
 from __future__ import annotations
@@ -16,9 +17,17 @@ from typing import Final
 
 log = logging.getLogger(__name__)
 
+_CONNECTOR: Final = "connector"
+_TASK: Final = " task"
 _BASES: Final = {
+    "Connector": _CONNECTOR,
+    "SourceTask": f"source{_TASK}",
+    "SinkTask": f"sink{_TASK}",
     "RecordSource": "source",
     "RecordSink": "sink",
+    "RecordTransform": "transformation",
+    "RecordPredicate": "predicate",
+    "RecordConverter": "converter",
     "Transform": "transformation",
     "Predicate": "predicate",
     "Converter": "converter",
@@ -35,7 +44,12 @@ def plugins_in(file: Path) -> Iterator[tuple[str, EntryPoint]]:
         log.error("The plugins in %s cannot be listed: %s. They are left out.", file, error)
         return
     found = list(_classes(tree))
-    if found and (other := _other_module(file)):
+    if not found:
+        return
+    if not file.stem.isidentifier():
+        log.error("%s is left out: %s is no name that Python can import. Rename the file.", file, file.stem)
+        return
+    if other := _other_module(file):
         log.error("%s is left out: its name is that of the module %s. Give the file another name.", file, other)
         return
     for name, kind in found:
@@ -43,19 +57,33 @@ def plugins_in(file: Path) -> Iterator[tuple[str, EntryPoint]]:
 
 
 def _classes(tree: ast.Module) -> Iterator[tuple[str, str]]:
+    """Yield name and kind of each plugin."""
     kinds = dict(_BASES)
     for alias in (alias for node in tree.body if isinstance(node, ast.ImportFrom) for alias in node.names):
         if alias.asname and alias.name in _BASES:
             kinds[alias.asname] = _BASES[alias.name]
-    for node in tree.body:
-        if not isinstance(node, ast.ClassDef):
+    for node in (node for node in tree.body if isinstance(node, ast.ClassDef)):
+        kind = next((kinds[base] for base in map(_last_name, node.bases) if base in kinds), None)
+        if kind is None:
             continue
-        bases = (ast.unparse(base).rpartition(".")[2] for base in node.bases)
-        kind = next((kinds[base] for base in bases if base in kinds), None)
-        if kind is not None:
-            kinds[node.name] = kind
-            if not node.name.startswith("_"):
-                yield node.name, kind
+        kinds[node.name] = kind
+        if kind == _CONNECTOR:
+            task = kinds.get(_task_of(node), "")
+            kind = task.removesuffix(_TASK) if task.endswith(_TASK) else kind
+        if not (node.name.startswith("_") or kind == _CONNECTOR or kind.endswith(_TASK)):
+            yield node.name, kind
+
+
+def _task_of(node: ast.ClassDef) -> str:
+    """Return what a connector's class names as its `task`."""
+    for one in node.body:
+        if isinstance(one, ast.Assign) and "task" in map(_last_name, one.targets):
+            return _last_name(one.value)
+    return ""
+
+
+def _last_name(node: ast.expr) -> str:
+    return ast.unparse(node).rpartition(".")[2]
 
 
 def _other_module(file: Path) -> str | None:

@@ -11,13 +11,14 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from datetime import date, datetime, time
 from decimal import Decimal
+from functools import partial
 from numbers import Integral, Real
 from typing import Any, Final
 
 import pyarrow as pa
 
 from headrace.plugins.arrow_types import arrow_type_of
-from headrace.plugins.record_api.packing import Misfit, Packed, check_text, packer
+from headrace.plugins.record_api.packing import Misfit, Packed, check_text, packed, packed_by_kind, packer
 from headrace.plugins.record_api.schemas import schema_of
 from headrace.plugins.schema import DATE, DECIMAL, TIME, TIMESTAMP, Schema, SchemaType, logical, spark_type
 
@@ -25,37 +26,54 @@ _ARROWS: Final = (pa.ArrowException, TypeError, ValueError, OverflowError)
 """What Arrow raises for a value that is not of its type."""
 
 
+KINDS: Final = (None, Schema(SchemaType.STRING), Schema(SchemaType.BYTES))
+"""The schemas of values without a declared one, by their kind."""
+
+
 class Side:
-    """The keys or the values of a plugin's records: a column for each kind."""
+    """The keys or the values of records: a column for each of these schemas."""
 
-    def __init__(self, declared: Any) -> None:
-        """`declared`: what `schema_of` takes, or None. Errors: TypeError for what is no schema."""
-        schema = None if declared is None else schema_of(declared)
-        kinds = (None, Schema(SchemaType.STRING), Schema(SchemaType.BYTES))
-        self.schemas: tuple[Schema | None, ...] = kinds if schema is None else (*kinds, schema)
-        self.types = [arrow_type_of(spark_type(one)) for one in self.schemas]
-        self.pack: Callable[[Any], Packed] = packer(schema)
+    def __init__(self, schemas: Sequence[Schema | None]) -> None:
+        self.schemas = tuple(schemas)
+        self.types = [arrow_type_of(spark_type(one)) for one in schemas]
+        self._packers = [packer(one) for one in schemas]
 
-    def columns(self, packed: Sequence[Packed]) -> tuple[list[pa.Array], Mapping[int, str]]:
+    @classmethod
+    def of(cls, declared: Any) -> tuple[Side, Callable[[Any], Packed]]:
+        """Return the side of a plugin that declares this schema, or None, and what makes values ready.
+
+        Errors: TypeError for what is no schema.
+        """
+        if declared is None:
+            return cls(KINDS), packed_by_kind
+        side = cls((schema_of(declared),))
+        return side, partial(side.pack, schema=0)
+
+    def pack(self, value: Any, schema: int) -> Packed:
+        """Make a value of the schema of this number ready. Errors: Misfit."""
+        return packed(value, self._packers[schema], schema)
+
+    def columns(self, values: Sequence[Packed]) -> tuple[list[pa.Array], Mapping[int, str]]:
         """Return the number of each value's schema and a column for each schema; and why values at fault are missing.
 
         The values at fault are null, by their index.
         """
         faults: dict[int, str] = {}
-        kinds = [one.kind for one in packed]
+        numbers = [one.schema for one in values]
+        used = set(numbers)
         columns = []
-        for kind, of in enumerate(self.types):
-            if kind not in kinds:
-                columns.append(pa.nulls(len(packed), of))
+        for number, of in enumerate(self.types):
+            if number not in used:
+                columns.append(pa.nulls(len(values), of))
                 continue
-            values = [one.value if one.kind == kind else None for one in packed]
-            columns.append(self._column(kind, values, faults))
+            own = [one.value if one.schema == number else None for one in values]
+            columns.append(self._column(number, own, faults))
         for row in faults:
-            kinds[row] = None
-        return [pa.array(kinds, pa.int32()), *columns], faults
+            numbers[row] = None
+        return [pa.array(numbers, pa.int32()), *columns], faults
 
-    def _column(self, kind: int, values: list[Any], faults: dict[int, str]) -> pa.Array:
-        schema, of = self.schemas[kind], self.types[kind]
+    def _column(self, number: int, values: list[Any], faults: dict[int, str]) -> pa.Array:
+        schema, of = self.schemas[number], self.types[number]
         try:
             return column(values, schema, of)
         except Misfit:

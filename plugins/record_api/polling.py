@@ -228,7 +228,7 @@ def _parsed(offset: str | None) -> Any:
 
 
 def _offset_text(offset: Any) -> str:
-    if not isinstance(offset, Mapping):
+    if type(offset) is not dict and not isinstance(offset, Mapping):
         raise TypeError(f"an offset is a dict of JSON values, not {offset!r:.60}")
     try:
         text = json_text(offset)

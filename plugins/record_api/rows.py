@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from collections.abc import Mapping, Sequence
 from datetime import datetime
@@ -14,9 +15,10 @@ from headrace.plugins.record_api.columns import Side
 from headrace.plugins.record_api.packing import NOTHING, Misfit, Packed
 from headrace.plugins.record_api.record import Record
 from headrace.plugins.records import AS_READ
+from headrace.plugins.schema import SchemaType
 
 OFFSET: Final = pa.struct([("json", pa.string())])
-_HEADERS: Final = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
+HEADERS_ARROW: Final = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
 _ROW_BYTES: Final = 500
 """About what Python needs for a row beside its key and value."""
 
@@ -53,7 +55,8 @@ class Rows:
 
     def __init__(self, keys: Any, values: Any, topic: str | None) -> None:
         """`keys`, `values`: the schemas declared, or None; `topic` is that of records without one."""
-        self.keys, self.values = Side(keys), Side(values)
+        self.keys, self._pack_key = Side.of(keys)
+        self.values, self._pack_value = Side.of(values)
         self._topic = topic
         self.type = self._type()
 
@@ -66,16 +69,16 @@ class Rows:
             )
         side = "key"
         try:
-            key = self.keys.pack(record.key)
+            key = self._pack_key(record.key)
             side = "value"
-            value = self.values.pack(record.value)
+            value = self._pack_value(record.value)
             side = "record"
-            headers = None if not record.headers else _headers(record.headers)
-            timestamp = None if record.timestamp is None else _milliseconds(record.timestamp)
-            partition = None if record.partition is None else _partition(record.partition)
+            own = own_parts(record)
         except DataError as error:
-            return Row(topic, None, None, None, NOTHING, NOTHING, offset, _told(topic, side, error), _shown(record))
-        return Row(topic, partition, timestamp, headers, key, value, offset)
+            return Row(
+                topic, None, None, None, NOTHING, NOTHING, offset, _told(topic, side, error), _text(record.value)
+            )
+        return Row(topic, *own, key, value, offset)
 
     def batch(self, rows: Sequence[Row]) -> pa.RecordBatch:
         """Return these rows as a reader yields them; what does not fit is null, and told of in `failure`."""
@@ -86,12 +89,12 @@ class Rows:
         for side, faults in (("key", bad_keys), ("value", bad_values)):
             for index, why in faults.items():
                 failures[index] = _told(rows[index].topic, side, why)
-                shown[index] = _text(rows[index].value.value)
+                shown[index] = self._shown(rows[index].value)
         columns = [
             pa.array([row.topic for row in rows], pa.string()),
             pa.array([row.partition for row in rows], pa.int32()),
             pa.array([row.timestamp for row in rows], pa.int64()),
-            pa.array([row.headers for row in rows], _HEADERS),
+            pa.array([row.headers for row in rows], HEADERS_ARROW),
             *keys,
             *values,
             pa.array(failures, pa.string()),
@@ -100,20 +103,31 @@ class Rows:
         ]
         return pa.RecordBatch.from_arrays(columns, names=[*self.type.names, "source_offset"])
 
+    def _shown(self, value: Packed) -> str:
+        schema = None if value.schema is None else self.values.schemas[value.schema]
+        if schema is not None and schema.type is SchemaType.STRUCT:
+            return _text({field.name: one for field, one in zip(schema.fields, value.value, strict=True)})
+        return _text(value.value)
+
     def _type(self) -> pa.Schema:
-        row = [("topic", pa.string()), ("partition", pa.int32()), ("timestamp", pa.int64()), ("headers", _HEADERS)]
+        row = [("topic", pa.string()), ("partition", pa.int32()), ("timestamp", pa.int64()), ("headers", HEADERS_ARROW)]
         for name, side in (("key", self.keys), ("value", self.values)):
             row.append((f"{name}_schema", pa.int32()))
             row += [(f"{name}_{number}", of) for number, of in enumerate(side.types)]
         return pa.schema([*row, ("failure", pa.string()), (AS_READ, pa.string())])
 
 
+def own_parts(record: Record) -> tuple[int | None, int | None, list[tuple[str, bytes | None]] | None]:
+    """Return partition, timestamp and headers of a record. Errors: Misfit."""
+    return (
+        None if record.partition is None else _partition(record.partition),
+        None if record.timestamp is None else _milliseconds(record.timestamp),
+        None if not record.headers else _headers(record.headers),
+    )
+
+
 def _told(topic: str | None, side: str, why: object) -> str:
     return f"the {side} for the topic {topic} cannot be carried: {why}"
-
-
-def _shown(record: Record) -> str:
-    return _text(record.value)
 
 
 def _text(value: Any) -> str:
@@ -121,9 +135,14 @@ def _text(value: Any) -> str:
     if isinstance(value, str):
         return value.encode("utf-8", "replace").decode()
     try:
-        return json.dumps(value, default=str)
+        return json.dumps(value, default=_plain)
     except (TypeError, ValueError, RecursionError):
         return repr(value).encode("utf-8", "replace").decode()
+
+
+def _plain(value: Any) -> Any:
+    is_object = dataclasses.is_dataclass(value) and not isinstance(value, type)
+    return vars(value) if is_object and hasattr(value, "__dict__") else str(value)
 
 
 def _headers(headers: Any) -> list[tuple[str, bytes | None]]:

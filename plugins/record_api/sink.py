@@ -6,7 +6,7 @@ import asyncio
 import inspect
 from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, ClassVar, Final
+from typing import Any, ClassVar
 
 import pyarrow as pa
 from pyspark.sql import Column
@@ -17,7 +17,7 @@ from headrace.plugins.contracts import ArrowWriter, Connector, ConnectorContext,
 from headrace.plugins.errors import RecordFailure, RecordsFailed, RetriableError, StoppedError
 from headrace.plugins.record_api.record import Record
 from headrace.plugins.record_api.settings import declared, parsed
-from headrace.plugins.record_api.unpacking import unpacked
+from headrace.plugins.record_api.unpacking import UNREADABLE, records_in
 from headrace.plugins.records import Records
 from headrace.plugins.schema import Schema
 
@@ -107,7 +107,7 @@ class RecordSinkTask(SinkTask):
 
     def columns(self, records: Records) -> list[Column]:
         """Return all of a record; the columns of keys and values bear the number of their schema in `schemas`."""
-        own = [F.col(name).alias(name.removeprefix("_")) for name in ("_topic", "_partition", "_offset")]
+        own = [F.col("topic"), F.col("partition"), F.col("_offset").alias("offset")]
         keys = self._side("key", records.keys, records.key)
         values = self._side("value", records.values, records.value)
         return [*own, F.col("timestamp"), F.col("headers"), *keys, *values]
@@ -196,38 +196,17 @@ class _Writer:
         """Return the records by their rows; add a failure for each that Python cannot hold, such as the year 10,000."""
         try:
             return list(enumerate(self._records(rows)))
-        except _UNREADABLE:
+        except UNREADABLE:
             found: list[tuple[int, Record]] = []
             for row in range(rows.num_rows):
                 try:
                     found += [(row, record) for record in self._records(rows.slice(row, 1))]
-                except _UNREADABLE as error:
+                except UNREADABLE as error:
                     failures.append(RecordFailure(row, f"Python cannot hold the record: {error}"))
             return found
 
     def _records(self, rows: pa.RecordBatch) -> list[Record]:
-        columns = (rows.column(name).to_pylist() for name in ("topic", "partition", "offset", "timestamp", "headers"))
-        keys, values = self._side(rows, "key"), self._side(rows, "value")
-        return [
-            Record(value, key, _pairs(headers), timestamp, topic, partition, offset)
-            for topic, partition, offset, timestamp, headers, key, value in zip(*columns, keys, values, strict=True)
-        ]
-
-    def _side(self, rows: pa.RecordBatch, side: str) -> list[Any]:
-        numbers = rows.column(f"{side}_schema")
-        found = {number.as_py() for number in numbers.unique() if number.is_valid}
-        columns = {n: unpacked(rows.column(f"{side}_{n}"), self._task.schemas[n]) for n in found}
-        if len(columns) == 1 and not numbers.null_count:
-            return columns.popitem()[1]
-        return [None if n is None else columns[n][row] for row, n in enumerate(numbers.to_pylist())]
-
-
-_UNREADABLE: Final = (ArithmeticError, TypeError, ValueError, RecursionError)
-"""What Python raises for a value that it has no object for."""
-
-
-def _pairs(headers: Sequence[Mapping[str, Any]] | None) -> list[tuple[str, bytes | None]]:
-    return [(one["key"], one["value"]) for one in headers or ()]
+        return records_in(rows, self._task.schemas, self._task.schemas)
 
 
 async def _awaited(answer: Any) -> None:

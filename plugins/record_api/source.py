@@ -8,6 +8,7 @@ import json
 import threading
 import time
 from abc import abstractmethod
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, ClassVar, Final
 
@@ -123,12 +124,17 @@ class RecordSource(Connector):
 
     def task_configs(self, max_tasks: int) -> list[dict[str, str]]:
         """Return a config for each task, which names its partitions."""
-        found = list(self.partitions())
-        texts = [json_text(one) for one in found]
-        if twice := {text for text in texts if texts.count(text) > 1}:
-            raise ValueError(f"{type(self).__name__}.partitions gave {min(twice)} twice; each has offsets of its own")
-        count = min(max_tasks, len(found))
+        texts = [self._partition_text(one) for one in self.partitions()]
+        if twice := [text for text, count in Counter(texts).items() if count > 1]:
+            raise ValueError(f"{type(self).__name__}.partitions gave {twice[0]} twice; each has offsets of its own")
+        count = min(max_tasks, len(texts))
         return [self._given | {_PARTITIONS: f"[{','.join(texts[task::count])}]"} for task in range(count)]
+
+    def _partition_text(self, partition: Any) -> str:
+        if not isinstance(partition, Mapping):
+            name = f"{type(self).__name__}.partitions"
+            raise TypeError(f"{name} gave {partition!r:.60}; a partition is a dict of JSON values")
+        return json_text(partition)
 
     def exactly_once_support(self, config: Mapping[str, str]) -> bool:
         """Say whether its records can come once each: if each has an offset, which is checked as they come."""

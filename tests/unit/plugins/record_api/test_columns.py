@@ -52,8 +52,8 @@ class Model(BaseModel):
 
 def carried(value: Any, declared: Any = None) -> Any:
     """The value that a column has. Errors: DataError."""
-    side = Side(declared)
-    columns, faults = side.columns([side.pack(value)])
+    side, pack = Side.of(declared)
+    columns, faults = side.columns([pack(value)])
     if faults:
         raise DataError(faults[0])
     kind = columns[0][0].as_py()
@@ -187,31 +187,31 @@ def test_values_that_their_schema_would_change_are_refused(value: Any, why: str)
 
 
 def test_one_value_at_fault_leaves_the_others_as_they_are() -> None:
-    side = Side(Order)
+    side, pack = Side.of(Order)
     values = [{"id": 1}, {"id": 2, "made": datetime(2026, 1, 1)}, None, {"id": 3}, {"id": 4, "small": 200}]
-    columns, faults = side.columns([side.pack(value) for value in values])
-    assert columns[0].to_pylist() == [3, None, None, 3, None]
-    assert [row and row["id"] for row in columns[4].to_pylist()] == [1, None, None, 3, None]
+    columns, faults = side.columns([pack(value) for value in values])
+    assert columns[0].to_pylist() == [0, None, None, 0, None]
+    assert [row and row["id"] for row in columns[1].to_pylist()] == [1, None, None, 3, None]
     assert sorted(faults) == [1, 4]
 
 
 def test_an_object_may_be_changed_once_it_was_packed() -> None:
     for declared in (None, Order):
-        side = Side(declared)
+        side, pack = Side.of(declared)
         value: Any = {"id": 1, "parts": [{"name": "a", "sizes": [1]}]}
-        packed = side.pack(value)
+        packed = pack(value)
         value["parts"][0]["sizes"].append(2)
         value["parts"][0]["name"] = "changed"
         columns, _ = side.columns([packed])
-        found = columns[1 + packed.kind][0].as_py() if packed.kind is not None else None
+        found = columns[1 + packed.schema][0].as_py() if packed.schema is not None else None
         assert "changed" not in str(found)
         assert "2" not in str(found)
 
 
 def test_kinds_lie_side_by_side() -> None:
-    side = Side(None)
+    side, pack = Side.of(None)
     values = [{"a": 1}, "text", None, b"bytes", "more"]
-    columns, faults = side.columns([side.pack(value) for value in values])
+    columns, faults = side.columns([pack(value) for value in values])
     assert [column.to_pylist() for column in columns] == [
         [0, 1, None, 2, 1],
         ['{"a":1}', None, None, None, None],
