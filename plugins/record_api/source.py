@@ -16,7 +16,6 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from headrace.config.settings import Settings
 from headrace.plugins.contracts import (
     ArrowReader,
     Connector,
@@ -37,7 +36,7 @@ from headrace.plugins.extensions import PacedSource, SourceProgress
 from headrace.plugins.record_api.packing import json_text
 from headrace.plugins.record_api.polling import Poller, Polling
 from headrace.plugins.record_api.rows import OFFSET, Row, Rows
-from headrace.plugins.record_api.settings import declared, parsed
+from headrace.plugins.record_api.settings import WithSettings
 from headrace.plugins.records import ERROR, TRANSFORMATION, Records, error
 
 _PARTITIONS: Final = "task.partitions"
@@ -49,7 +48,7 @@ _LEAST_BYTES: Final = 64 << 10
 _BATCH_ROWS: Final = 5_000
 
 
-class RecordSource(Connector):
+class RecordSource(WithSettings, Connector):
     """A source whose `poll` yields what is new.
 
         class Prices(RecordSource):
@@ -67,9 +66,6 @@ class RecordSource(Connector):
     Another object answers `partitions` and `validate`.
     """
 
-    settings: ClassVar[Any] = ()
-    """A list of `Setting`."""
-    version: ClassVar[str] = "undefined"
     value_schema: ClassVar[Any] = None
     """What `schema_of` takes, such as a dataclass; None: each value is what it is, dicts as JSON without schema."""
     key_schema: ClassVar[Any] = None
@@ -79,15 +75,11 @@ class RecordSource(Connector):
     retriable: ClassVar[tuple[type[Exception], ...]] = (OSError,)
     """Errors after which the outside system may be there again."""
 
-    config: Mapping[str, Any]
-    """The values of `settings`, parsed."""
     stopping: StopToken
     """Set once the task has to end; wait by `self.stopping.wait(seconds)`."""
 
     def __init_subclass__(cls, **arguments: Any) -> None:
         super().__init_subclass__(**arguments)
-        if not isinstance(cls.settings, Settings):
-            cls.settings = declared(cls.settings)
         cls.task_class = f"{cls.__module__}.{cls.__name__}"
         cls.task = type(f"{cls.__name__}Task", (RecordSourceTask,), {"author": cls})
 
@@ -119,7 +111,7 @@ class RecordSource(Connector):
 
     def start(self, config: Mapping[str, str], context: ConnectorContext) -> None:
         """Check the config. Errors: ConfigError with all problems."""
-        self.config = parsed(type(self).settings, config)
+        self.take(config)
         self._given = dict(config)
 
     def task_configs(self, max_tasks: int) -> list[dict[str, str]]:
@@ -157,7 +149,7 @@ class RecordSourceTask(SourceTask, PacedSource, SourceProgress):
         self._taken: list[tuple[int, list[Row]]] = []
         self._name = f"poll-{context.connector}-{context.task}"
         plugin = self.author()
-        plugin.config = parsed(type(plugin).settings, config)
+        plugin.take(config)
         plugin.stopping = context.stopping
         plugin._wake_pollers = self._wake
         self._topic: str | None = plugin.config.get("topic")
