@@ -162,7 +162,7 @@ class Connector(Plugin):
 
     def __init_subclass__(cls, **arguments: Any) -> None:
         super().__init_subclass__(**arguments)
-        if "task" in vars(cls) and not hasattr(cls, "task_class"):
+        if isinstance(vars(cls).get("task"), type) and not hasattr(cls, "task_class"):
             cls.task_class = f"{cls.task.__module__}.{cls.task.__qualname__}"
 
     def validate(self, config: Mapping[str, str]) -> list[Problem]:
