@@ -4,8 +4,10 @@ A task is a loop over bounded batches. The worker decides where a batch runs, wi
 worker process) or as a job (in Spark's executors). The code is the same for both. Readers and writers touch the outside
 system, and take and give Arrow record batches. Spark Column expressions change values.
 
-    source:  plan -> reader -> records() -> (transforms, converters) -> Kafka -> delivered() -> committed()
-    sink:    open -> Kafka -> (converters, transforms) -> columns() -> writer -> commit() -> pre_commit()
+    source:  plan -> reader -> records() -> (transforms, converters) -> Kafka
+    sink:    Kafka -> (converters, transforms) -> columns() -> writer -> commit()
+
+What only some plugins need is in `extensions`, such as hooks that follow a batch's progress.
 
 Errors, unless a hook says otherwise:
 
@@ -24,18 +26,16 @@ for each new combination of schemas and Spark session; they never see a row.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from enum import StrEnum
 from types import MappingProxyType
-from typing import Any, ClassVar, NamedTuple, Protocol, runtime_checkable
+from typing import Any, ClassVar, NamedTuple, Protocol
 
 import pyarrow as pa
-from pyspark.sql import Column, DataFrame, SparkSession
-from pyspark.sql.types import StructType
+from pyspark.sql import Column, DataFrame
 
-from headrace.config.kafka.client_config import ClientConfig
 from headrace.config.plugin_path import NO_JAVA_STAGE, JavaStage
 from headrace.config.providers import ConfigProvider, Provided
 from headrace.config.settings import Problem, Settings
@@ -58,26 +58,23 @@ from headrace.plugins.offsets import (
     TransactionEnd,
 )
 from headrace.plugins.records import Records
-from headrace.plugins.samples import Sample
+from headrace.plugins.row_records import records_by_name
 from headrace.plugins.schema import Schema
 from headrace.plugins.stopping import StopToken
 
 __all__ = [
     "ArrowReader",
     "ArrowWriter",
-    "BufferingSink",
     "ConfigProvider",
     "Connector",
     "ConnectorContext",
     "Converter",
-    "CopyingReader",
     "DataError",
     "Decoded",
     "Deliveries",
     "Delivery",
     "Encoded",
     "Finding",
-    "FrameReader",
     "GroupMember",
     "HeaderConverter",
     "InterruptedBy",
@@ -92,19 +89,16 @@ __all__ = [
     "RecordFailure",
     "RecordsFailed",
     "RetriableError",
-    "RowsOfSeveralTypes",
-    "Sample",
-    "SinkRequests",
     "SinkTask",
     "SourceOffset",
     "SourcePartition",
     "SourceTask",
     "Split",
+    "SplitReader",
     "Stop",
     "StopToken",
     "StoppedError",
     "TaskContext",
-    "TopicEncoding",
     "TopicPartition",
     "TransactionEnd",
     "Transform",
@@ -157,12 +151,19 @@ class Connector(Plugin):
     """
 
     task_class: ClassVar[str]
-    """Java class name that `task.class` shows."""
+    """Class name that `task.class` shows; by default that of `task`."""
     task: ClassVar[type[SourceTask] | type[SinkTask]]
     default_tasks_max: ClassVar[int] = 1
     """Used if the config has no `tasks.max`. Validation shows Connect's default of 1."""
     worker: Mapping[str, Any] = MappingProxyType({})
     """Parsed worker settings that plugins may read, as in `TaskContext.worker`; set before any method is called."""
+    given: Mapping[str, str]
+    """The config, once `start` has checked it."""
+
+    def __init_subclass__(cls, **arguments: Any) -> None:
+        super().__init_subclass__(**arguments)
+        if isinstance(vars(cls).get("task"), type) and not hasattr(cls, "task_class"):
+            cls.task_class = f"{cls.task.__module__}.{cls.task.__qualname__}"
 
     def validate(self, config: Mapping[str, str]) -> list[Problem]:
         """Return the problems that checks of single settings cannot find; by default none.
@@ -184,14 +185,20 @@ class Connector(Plugin):
         return iter(())
 
     def start(self, config: Mapping[str, str], context: ConnectorContext) -> None:
-        """Start to watch what determines the tasks; called once per object. Errors: any fails the connector."""
+        """Start to watch what determines the tasks; called once per object. By default only checks the config.
 
-    @abstractmethod
+        Errors: any fails the connector; ConfigError with all problems of single settings.
+        """
+        self.settings.parse(config)
+        self.given = dict(config)
+
     def task_configs(self, max_tasks: int) -> list[dict[str, str]]:
         """Return configs for at most `max_tasks` tasks; a connector with a Java name uses Java's keys and layout.
 
-        Called after `start` and after each `reconfigure`. Errors: any is logged, and the tasks stay as they are.
+        Called after `start` and after each `reconfigure`. By default a source has one task, a sink all, each with the
+        connector's config. Errors: any is logged, and the tasks stay as they are.
         """
+        return [dict(self.given) for _ in range(max_tasks if issubclass(self.task, SinkTask) else 1)]
 
     def check_offsets(self, config: Mapping[str, str], offsets: Mapping[str, Any]) -> bool | None:
         """Say if an operator may set these offsets; called before they are set, while the connector is STOPPED.
@@ -354,73 +361,30 @@ class ArrowReader(Protocol):
         """
 
 
-@runtime_checkable
-class FrameReader(ArrowReader, Protocol):
-    """Reads through the JVM: in a job Spark itself reads; inline `read` may work in the driver's JVM."""
+@dataclass(frozen=True)
+class SplitReader:
+    """Reads each split by a function that pickles."""
 
-    def frame(self, session: SparkSession, split: int) -> DataFrame:
-        """Return what `read` of this split yields, as a frame; called in the driver, for a job, once for each split.
+    function: Callable[[Split], Iterator[pa.RecordBatch]]
+    splits: Sequence[Split]
 
-        Rows with equal offsets must not span partitions. Partitions run in any order; one counts only after all before
-        it.
-        """
-
-    def translate_error(self, error: Exception) -> Exception:
-        """Return the error behind the failure of a job that read such frames: another one, or `error` itself."""
-
-
-@runtime_checkable
-class CopyingReader(ArrowReader, Protocol):
-    """Copies splits to Kafka unchanged, as Kafka's own batches, if its connector changes no record.
-
-    Used in place of `read` if the connector has no transforms, its converters keep bytes as they are
-    (`Converter.keeps_bytes`), and nothing asks for failed records.
-    """
-
-    def can_copy(self, target: ClientConfig) -> bool:
-        """Return True if the splits can be copied unchanged to this producer's cluster; otherwise they are read."""
-
-    def copy(self, splits: Sequence[int], target: ClientConfig, stop: StopToken) -> Mapping[int, PartitionResult]:
-        """Copy these splits of the plan; return the result of each one that made progress or was stopped.
-
-        Called on the task's thread. All up to a result must be durable and in the partition's order. A split that
-        cannot go on ends with RETRY or AS_RECORDS.
-
-        Errors: RetriableError if none can go on.
-        """
+    def read(self, split: int) -> Iterator[pa.RecordBatch]:
+        """Yield the rows of this split."""
+        return self.function(self.splits[split])
 
 
 class SourceTask(ABC):
     """Reads one outside system in bounded batches; methods are called on the task's thread, except `samples`."""
 
     place: Place = Place.ANYWHERE
-    waits_for_news: bool = False
-    """True if `plan` itself waits for new data, for at most half a second; it is then called again without a pause."""
-    coalesces: bool = False
-    """True if the next plan covers everything that arrives meanwhile.
-
-    Between small batches in quick succession the task then pauses for 5 to 100 ms, so that batches are fewer.
-    """
-    wants_deliveries: Deliveries = Deliveries.NONE
-    """Rows whose position in Kafka is reported to `delivered` and `offsets_reached`; set before `start` returns."""
-    rows_share_offsets: bool = False
-    """True if consecutive rows may have equal offsets; such rows count only all together."""
-    row_type: StructType
+    row_type: pa.Schema
     """Columns of the reader's rows, without `source_offset`."""
-    offset_type: StructType
+    offset_type: pa.StructType
     """Type of `source_offset`: a struct with the members of the `SourceOffset`."""
 
     @abstractmethod
     def start(self, config: Mapping[str, str], context: TaskContext) -> None:
         """Prepare to plan; called once, first. Errors: any fails the task; `stop` is called all the same."""
-
-    @property
-    def tells_of_news(self) -> bool:
-        """True if it calls `context.wake` once there is new data; read after each `plan` that found nothing.
-
-        The next `plan` then comes after five seconds, unless something wakes the task earlier.
-        """
-        return False
 
     def topics(self) -> Sequence[str]:
         """Return the topics that its records go to, as far as known before they are read; called before a batch.
@@ -430,9 +394,12 @@ class SourceTask(ABC):
         """
         return ()
 
-    @abstractmethod
     def partitions(self) -> Sequence[SourcePartition]:
-        """Return the source partitions whose offsets `plan` needs; called before each plan, so they may change."""
+        """Return the source partitions whose offsets `plan` needs; called before each plan, so they may change.
+
+        By default one, `{}`.
+        """
+        return ({},)
 
     @abstractmethod
     def plan(self, after: Sequence[SourceOffset | None], limit: Limit) -> Plan | None:
@@ -444,61 +411,31 @@ class SourceTask(ABC):
         `Split.offset_if_empty`.
         """
 
-    @abstractmethod
     def reader(self, plan: Plan) -> ArrowReader:
-        """Return a reader of this plan; called once after `plan`, before any of it is read."""
+        """Return a reader of this plan; called once after `plan`, before any of it is read.
+
+        By default it calls the static method `read` for each split.
+        """
+        return SplitReader(self.read, plan.splits)
+
+    @staticmethod
+    def read(split: Split) -> Iterator[pa.RecordBatch]:
+        """Yield the rows of a split, as `ArrowReader.read`; for tasks without a reader of their own."""
+        raise NotImplementedError("The source task has neither a method reader nor a static method read")
 
     def records(self, frame: DataFrame) -> Records:
         """Turn the reader's rows into records, by expressions only; called for each program that is compiled.
 
+        By default columns named `topic`, `key`, `value`, `partition`, `timestamp` and `headers` become these parts of a
+        record; without a column `value`, all others together are its value, a struct.
+
         `source_offset` and `split` stay columns of the frame. If `topics` names one topic, a static method finds it in
         the column `topic`, unless the rows have a column of that name.
         """
-        raise NotImplementedError(f"{type(self).__name__} has no method records, which makes records of its rows")
-
-    def delivered(self, reached: Sequence[PartitionResult]) -> None:  # noqa: B027 - most have nothing to do
-        """Receive how far the last plan got; called once, before its offsets are stored, unless the plan failed."""
-
-    def undelivered(self) -> None:  # noqa: B027 - most have nothing to do
-        """Close what is open for the last plan, which failed or will never be read. Errors are logged."""
-
-    def offsets_reached(self, reached: PartitionResult) -> Sequence[tuple[SourcePartition, SourceOffset | None]]:
-        """Return the offsets to store for this result; by default the last row's offset for its partition.
-
-        For a source whose rows are in one order but belong to several source partitions: there `source_offset` only
-        names a row. An offset of None forgets its partition. Called once for each split of a batch, after `delivered`.
-        """
-        if reached.source_partition is None or reached.source_offset is None:
-            return ()
-        return ((reached.source_partition, reached.source_offset),)
-
-    def committed(self, reached: Sequence[PartitionResult]) -> None:  # noqa: B027 - most have nothing to do
-        """Receive offsets that are now stored; called in the order of batches, before a later plan or the end.
-
-        Results have no `acknowledged` rows here: `delivered` had them.
-        """
-
-    def samples(self) -> Iterable[Sample]:
-        """Return the task's own metrics; called for scrapes, on other threads, while the task runs."""
-        return ()
+        return records_by_name(frame, self.row_type, self.topics())
 
     def stop(self) -> None:  # noqa: B027
         """Close what is open; called once, after the last batch, also if `start` failed. Errors are logged."""
-
-
-class RowsOfSeveralTypes(ABC):
-    """Extension of a source task whose rows are of several types, such as those of several tables.
-
-    Splits name their type in `Split.shape`. The two methods replace `row_type` and `records`.
-    """
-
-    @abstractmethod
-    def row_type_of(self, shape: str) -> StructType:
-        """Return the columns of rows of this shape, as `SourceTask.row_type`; called when a batch of it is read."""
-
-    @abstractmethod
-    def records_of(self, frame: DataFrame, shape: str) -> Records:
-        """Turn the rows of this shape into records, as `SourceTask.records`."""
 
 
 class ArrowWriter(Protocol):
@@ -518,22 +455,12 @@ class ArrowWriter(Protocol):
     def finish(self) -> bytes:
         """Make all rows taken staged or durable; return bytes that are handed to `commit`. Called once, last.
 
-        Errors: as `write`.
+        By default nothing is left to do. Errors: as `write`.
         """
+        return b""
 
     def abort(self) -> None:
         """Release what is open after the batch failed; called once, in place of `finish` or after it failed."""
-
-
-class SinkRequests(NamedTuple):
-    """Requests of a sink task to its worker (`SinkTask.requests`)."""
-
-    offsets: Mapping[TopicPartition, int] = MappingProxyType({})
-    """Offsets to continue from, forward or back, for partitions assigned to the task."""
-    commit: bool = False
-    """True: commit soon."""
-    rests: Mapping[TopicPartition, float] = MappingProxyType({})
-    """Seconds from now during which a partition delivers no records; 0 resumes it."""
 
 
 class SinkTask(ABC):
@@ -545,32 +472,10 @@ class SinkTask(ABC):
     """
 
     place: Place = Place.ANYWHERE
-    commits_offsets: bool = False
-    """True if the task may commit its group's offsets itself, in transactions (`TaskContext.group_member`).
-
-    Reading then begins at an offset that no open transaction can still change.
-    """
 
     @abstractmethod
     def start(self, config: Mapping[str, str], context: TaskContext) -> None:
         """Prepare for partitions; called once, first. Errors: any fails the task; `stop` is called all the same."""
-
-    def open(self, partitions: Sequence[TopicPartition]) -> Mapping[TopicPartition, int]:
-        """Take these partitions; return offsets for those that the outside system knows better than Kafka.
-
-        Called at each assignment with the new partitions only, before their records are fetched. Returned offsets
-        override those committed in Kafka; they may be lower, for example after a restore from a backup.
-
-        Errors: RetriableError, then it is called again.
-        """
-        return {}
-
-    def recover(self) -> Mapping[TopicPartition, int]:
-        """Fence the writers of a failed job, which may still be running; return as `open`, for all partitions.
-
-        Called once after each such batch, before the next.
-        """
-        return {}
 
     @abstractmethod
     def columns(self, records: Records) -> list[Column]:
@@ -583,15 +488,6 @@ class SinkTask(ABC):
         Called for each of them and again for each retry; `attempt` is unique to this try.
         """
 
-    def staging_writer(self, attempt: str) -> ArrowWriter | None:
-        """Return a writer whose rows stay invisible until `commit`, so that a partition can be written in parts.
-
-        Called before each job. The next job may get one and write while the commit of this one is pending, but never a
-        third. None, the default: `writer` writes each partition as a whole. A sink with this method must not bind
-        anything to a thread: a thread that several tasks share writes its small batches.
-        """
-        return None
-
     def commit(self, parts: Sequence[bytes]) -> Mapping[TopicPartition, int] | None:
         """Make durable what the writers staged; called once, after all writers of a batch finished (Invariant 1).
 
@@ -603,79 +499,8 @@ class SinkTask(ABC):
         """
         return None
 
-    def left_out(self) -> Mapping[TopicPartition, int]:
-        """Return how many rows of the last inline batch were deliberately not sent, by partition.
-
-        Called once after `commit`.
-        """
-        return {}
-
-    def discard(self, parts: Sequence[bytes]) -> None:  # noqa: B027 - most discard all that is not committed anyway
-        """Remove staged rows that come after the row at which their partition stopped; they come again.
-
-        Called before the `commit` of the same batch. Errors: as `commit`.
-        """
-
-    def pre_commit(self, positions: Mapping[TopicPartition, int]) -> Mapping[TopicPartition, int] | None:
-        """Learn that everything before these positions is done, including records that the writer never got.
-
-        Called every `offset.flush.interval.ms` and when partitions are revoked, before the positions are committed to
-        Kafka. Return the offsets that may be committed now, if rows become durable later than their batch. A partition
-        left out is not committed and comes again in the next call. None, the default: all may be committed.
-
-        Errors: RetriableError, then Kafka gets the positions later.
-        """
-        return None
-
-    def requests(self) -> SinkRequests:
-        """Return what the task asks of its worker since the last call; called often, between batches.
-
-        Errors: any, for failures between batches.
-        """
-        return SinkRequests()
-
-    def close(self, partitions: Sequence[TopicPartition]) -> None:  # noqa: B027
-        """Give up these partitions; called once for each, after their writers have ended. Errors are logged."""
-
-    def samples(self) -> Iterable[Sample]:
-        """Return the task's own metrics, as `SourceTask.samples`."""
-        return ()
-
     def stop(self) -> None:  # noqa: B027
         """Close what is open; called once, after the last batch, also if `start` failed. Errors are logged."""
-
-
-class BufferingSink(ABC):
-    """Extension of a sink task that collects rows over several inline batches, such as for whole files.
-
-    Rows are held in the task, not in its writers. They are durable once `commit` no longer returns their offset. Held
-    rows are thrown away if the task fails, ends or continues by jobs: Kafka still has them. Jobs do not overlap.
-    """
-
-    @abstractmethod
-    def due_s(self) -> float | None:
-        """Return in how many seconds a batch without rows would make something durable; None: only rows can."""
-
-    @abstractmethod
-    def drop(self) -> None:
-        """Throw away all held rows; they come again."""
-
-    @abstractmethod
-    def job_ranges(
-        self, ranges: Mapping[TopicPartition, tuple[int, int]], ends: Mapping[TopicPartition, int]
-    ) -> Mapping[TopicPartition, tuple[int, int]]:
-        """Return the offset ranges, end excluded, that a job is to read; empty if the job would make nothing durable.
-
-        A range may be shorter, if a job would throw the rest away, or extend up to `ends`, if less is of no use.
-        """
-
-    def job_step(self) -> int | None:
-        """Return the offset multiples at which a job may cut a partition's range to write its parts in parallel.
-
-        `commit` then gets one part for each piece. It takes those up to the first that holds rows, and returns the
-        offset of that one. None: one writer writes the whole partition.
-        """
-        return None
 
 
 # -- converters --------------------------------------------------------------------------------------------------------
@@ -774,30 +599,6 @@ class Converter(HeaderConverter):
         Called by `headrace dlq`. Errors: DataError if they hold no value; RetriableError.
         """
         return None
-
-
-class TopicEncoding(ABC):
-    """Extension of a converter whose bytes depend on the topic that a record goes to."""
-
-    @abstractmethod
-    def encode_for(self, topic: Column, value: Column, schema: Schema | None) -> Encoded:
-        """Return the encoded values by topic; called instead of `Converter.encode`."""
-
-    @abstractmethod
-    def learn(self, topic: str, schema: Schema | None) -> None:
-        """Find out how values of this schema are encoded for this topic, or why they cannot be; may ask a server.
-
-        Called on the task's thread, once for each pair that `Encoded.unknown` marked.
-
-        Errors: RetriableError, ConfigError.
-        """
-
-    def refresh(self) -> bool:
-        """Learn again what was learned too long ago; return True if bytes are now written differently.
-
-        Called before each batch of a source. Errors: ConfigError.
-        """
-        return False
 
 
 # -- transforms --------------------------------------------------------------------------------------------------------

@@ -26,6 +26,7 @@ from collections.abc import Callable
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 
+from headrace.plugins.records import Records
 from headrace.plugins.schema import DATE, DECIMAL, TIME, Schema, SchemaType, logical, scale
 
 _INTEGER = r"^-?[0-9]+$"
@@ -40,6 +41,11 @@ def java_text(column: Column, schema: Schema | None) -> Column:
     """Return the text of a value with this schema (None: schemaless, carried as JSON text); never null."""
     text = _schemaless(column) if schema is None else _text(column, schema)
     return F.coalesce(text, F.lit("null"))
+
+
+def value_text(records: Records) -> Column:
+    """Return each record's value as text by its own schema; `null` for a value without schema."""
+    return F.coalesce(records.of_values(java_text), F.lit("null"))
 
 
 def decimal_text(column: Column, scale: int) -> Column:

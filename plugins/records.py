@@ -92,6 +92,26 @@ class Records:
         """Return the column of the values of schema `index`."""
         return F.col(f"value_{index}")
 
+    def of_keys(self, make: Callable[[Column, Schema | None], Column]) -> Column:
+        """As `of_values`, of the keys."""
+        return self._by_schema("key", self.keys, make)
+
+    def of_values(self, make: Callable[[Column, Schema | None], Column]) -> Column:
+        """Return one column: each row's value as `make` has it by the schema of that value.
+
+        `make` is called once for each schema, and its columns must be of one type. Null for a null without schema.
+        """
+        return self._by_schema("value", self.values, make)
+
+    def _by_schema(
+        self, side: str, schemas: Sequence[Schema | None], make: Callable[[Column, Schema | None], Column]
+    ) -> Column:
+        made = [
+            F.when(F.col(f"{side}_schema") == index, make(F.col(f"{side}_{index}"), schema))
+            for index, schema in enumerate(schemas)
+        ]
+        return F.coalesce(*made, F.lit(None))
+
     def with_frame(self, frame: DataFrame) -> Records:
         """Return these records with another frame of the same schemas."""
         return replace(self, frame=frame)
@@ -175,24 +195,39 @@ def _all(*conditions: Column | None) -> Column:
     return together
 
 
-def source_records(frame: DataFrame, topic: Column, value: Column, schema: Schema | None, *carried: str) -> Records:
-    """Return records without keys, headers and timestamps, from a source's rows.
+def source_records(
+    frame: DataFrame,
+    topic: Column,
+    value: Column,
+    schema: Schema | None,
+    *carried: str,
+    key: Column | None = None,
+    key_schema: Schema | None = None,
+    partition: Column | None = None,
+    timestamp: Column | None = None,
+    headers: Column | None = None,
+) -> Records:
+    """Return records of a source's rows, without the parts that are None.
 
-    `carried` names further columns of `frame` to keep; `source_offset` and `split` are always kept.
+    `carried` names further columns of `frame` to keep; `source_offset` and `split` are always kept. `key_schema` None:
+    keys are schemaless, as JSON text.
     """
+    nothing = F.lit(None)
+    keys = [] if key is None else [key.alias("key_0")]
     columns = [
         topic.alias("topic"),
-        F.lit(None).cast("int").alias("partition"),
-        F.lit(None).cast("long").alias("timestamp"),
-        F.lit(None).cast(HEADERS).alias("headers"),
-        F.lit(None).cast("int").alias("key_schema"),
+        (nothing if partition is None else partition).cast("int").alias("partition"),
+        (nothing if timestamp is None else timestamp).cast("long").alias("timestamp"),
+        (nothing if headers is None else headers).cast(HEADERS).alias("headers"),
+        (nothing if key is None else F.lit(0)).cast("int").alias("key_schema"),
+        *keys,
         F.lit(0).alias("value_schema"),
         value.alias("value_0"),
         F.lit(None).cast(ERROR).alias("error"),
         F.lit(False).alias("drop"),
         *(F.col(name) for name in ("source_offset", "split", *carried)),
     ]
-    return Records(frame.select(*columns), keys=(), values=(schema,))
+    return Records(frame.select(*columns), keys=(key_schema,) if keys else (), values=(schema,))
 
 
 def error(stage: str, class_name: str, message: Column) -> Column:

@@ -8,10 +8,11 @@ from typing import Final
 import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
-from pyspark.sql.types import IntegerType, StructField, StructType
+from pyspark.sql.types import StructType
 
-from headrace.plugins.arrow_types import arrow_schema_of
-from headrace.plugins.contracts import RowsOfSeveralTypes, SourceTask
+from headrace.plugins.arrow_types import arrow_schema_of, struct_of
+from headrace.plugins.contracts import SourceTask
+from headrace.plugins.extensions import RowsOfSeveralTypes
 from headrace.plugins.records import Records
 
 _LARGE: Final = {
@@ -22,15 +23,15 @@ _LARGE: Final = {
 """Arrow types that Spark reads as other types."""
 
 
-def reader_type(task: SourceTask, shape: str) -> StructType:
+def reader_type(task: SourceTask, shape: str) -> pa.Schema:
     """Return the columns that the task's readers yield for splits of this shape, `source_offset` last."""
     row_type = task.row_type_of(shape) if isinstance(task, RowsOfSeveralTypes) else task.row_type
-    return StructType([*row_type.fields, StructField("source_offset", task.offset_type)])
+    return row_type.append(pa.field("source_offset", task.offset_type))
 
 
 def numbered_type(task: SourceTask, shape: str) -> StructType:
-    """Return the columns of such rows with the number of their split."""
-    return StructType([*reader_type(task, shape).fields, StructField("split", IntegerType())])
+    """Return the columns of such rows with the number of their split, in Spark's types."""
+    return struct_of(reader_type(task, shape).append(pa.field("split", pa.int32())))
 
 
 def topic_of(task: SourceTask) -> str | None:
@@ -57,15 +58,23 @@ class DeclaredRows:
     def __init__(self, task: SourceTask, shape: str) -> None:
         self._owner = type(task).__name__
         self._member = f"row_type_of({shape!r})" if isinstance(task, RowsOfSeveralTypes) else "row_type"
-        self._declared = arrow_schema_of(reader_type(task, shape))
+        self._declared = reader_type(task, shape)
+        self._carried = arrow_schema_of(struct_of(self._declared))
         self._accepted: pa.Schema | None = None
+        self._is_carried = True
+        """False: timestamps of the accepted rows have other units than Spark's."""
 
     def checked(self, rows: pa.RecordBatch) -> pa.RecordBatch:
-        """Return the rows. Errors: TypeError, naming the plugin's member, if they have another shape."""
+        """Return the rows, with timestamps in Spark's units.
+
+        Errors: TypeError, naming the plugin's member, if they have another shape; ArrowInvalid for a timestamp that
+        Spark's microseconds cannot hold.
+        """
         if self._accepted is None or not rows.schema.equals(self._accepted):
             self._check(rows.schema)
             self._accepted = rows.schema
-        return rows
+            self._is_carried = not any(_has_other_units(field.type) for field in rows.schema)
+        return rows if self._is_carried else rows.cast(self._carried)
 
     def _check(self, given: pa.Schema) -> None:
         if _outline(given) != _outline(self._declared):
@@ -73,6 +82,12 @@ class DeclaredRows:
                 f"The reader of {self._owner} yields the columns ({_shown(given)}), but its {self._member} and "
                 f"offset_type declare ({_shown(self._declared)})"
             )
+
+
+def _has_other_units(kind: pa.DataType) -> bool:
+    if pa.types.is_timestamp(kind):
+        return bool(kind.unit != "us")
+    return any(_has_other_units(kind.field(number).type) for number in range(kind.num_fields))
 
 
 def _outline(schema: pa.Schema) -> list[tuple[str, int]]:

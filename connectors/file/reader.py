@@ -25,7 +25,8 @@ MAX_LINE_BYTES: Final = 64 << 20
 OFFSET: Final = pa.struct(
     [("position", pa.int64()), ("line", pa.int64()), ("_generation", pa.int32()), ("_head", pa.int64())]
 )
-SCHEMA: Final = pa.schema([("value", pa.string()), ("source_offset", OFFSET)])
+ROW: Final = pa.schema([pa.field("value", pa.string(), nullable=False)])
+SCHEMA: Final = ROW.append(pa.field("source_offset", OFFSET))
 
 log = logging.getLogger(__name__)
 

@@ -9,7 +9,6 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from pyspark.sql import Column
-from pyspark.sql import functions as F
 
 from headrace.config.settings import Importance, Setting, Settings, Type
 from headrace.connectors.file.staging import StagedLines, StagingFolder
@@ -17,13 +16,13 @@ from headrace.connectors.file.writer import Appender, LineWriter, StandardOutput
 from headrace.plugins.contracts import (
     ArrowWriter,
     Connector,
-    ConnectorContext,
     Place,
     SinkTask,
     TaskContext,
     TopicPartition,
 )
-from headrace.plugins.java_text import java_text
+from headrace.plugins.extensions import PartitionedSink, StagingSink
+from headrace.plugins.java_text import value_text
 from headrace.plugins.path_bounds import allowed_paths
 from headrace.plugins.records import Records
 
@@ -39,7 +38,7 @@ SETTINGS: Final = Settings(
 )
 
 
-class FileStreamSinkTask(SinkTask):
+class FileStreamSinkTask(SinkTask, PartitionedSink, StagingSink):
     """Appends to one file, or to standard output; several tasks may append to the same one, line by line."""
 
     place = Place.WORKER_HOST
@@ -107,15 +106,6 @@ class FileStreamSinkTask(SinkTask):
             self._stage.sweep()
 
 
-def value_text(records: Records) -> Column:
-    """Each record's value as text by its own schema; `null` for a value without schema."""
-    texts = [
-        F.when(F.col("value_schema") == index, java_text(records.value(index), schema))
-        for index, schema in enumerate(records.values)
-    ]
-    return F.coalesce(*texts, F.lit("null"))
-
-
 class FileStreamSinkConnector(Connector):
     """Plans as many equal tasks as allowed, which append to one file."""
 
@@ -123,15 +113,6 @@ class FileStreamSinkConnector(Connector):
     version = "4.3.1"
     task_class = "org.apache.kafka.connect.file.FileStreamSinkTask"
     task = FileStreamSinkTask
-
-    def start(self, config: Mapping[str, str], context: ConnectorContext) -> None:
-        """Checks the config. Errors: ConfigError with all problems."""
-        SETTINGS.parse(config)
-        self._config = dict(config)
-
-    def task_configs(self, max_tasks: int) -> list[dict[str, str]]:
-        """The connector's config for each task."""
-        return [dict(self._config) for _ in range(max_tasks)]
 
     def check_offsets(self, config: Mapping[str, str], offsets: Mapping[str, Any]) -> bool:
         """Accepts all: Kafka's offsets are all that it has."""

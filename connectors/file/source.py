@@ -8,19 +8,17 @@ from typing import Any, ClassVar, Final
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
-from pyspark.sql.types import IntegerType, LongType, StringType, StructField, StructType
 
 from headrace.config.settings import Importance, Setting, Settings, Type
 from headrace.config.validators import NonEmpty
 from headrace.connectors.file.follow import FollowedFile
 from headrace.connectors.file.offsets import FILENAME, FileOffset, check_offsets
-from headrace.connectors.file.reader import FileReader
+from headrace.connectors.file.reader import OFFSET, ROW, FileReader
 from headrace.connectors.file.standard_input import STANDARD_INPUT, StandardInput, StandardInputReader
 from headrace.connectors.file.watch import FileWatch
 from headrace.plugins.contracts import (
     ArrowReader,
     Connector,
-    ConnectorContext,
     Limit,
     PartitionResult,
     Place,
@@ -32,6 +30,7 @@ from headrace.plugins.contracts import (
     Split,
     TaskContext,
 )
+from headrace.plugins.extensions import PacedSource, SourceProgress
 from headrace.plugins.path_bounds import allowed_paths, check_allowed
 from headrace.plugins.records import Records, source_records
 from headrace.plugins.schema import STRING
@@ -63,20 +62,13 @@ SETTINGS: Final = Settings(
 )
 
 
-class FileStreamSourceTask(SourceTask):
+class FileStreamSourceTask(SourceTask, PacedSource, SourceProgress):
     """Reads one file, or standard input, from its stored offset on."""
 
     place = Place.WORKER_HOST
     coalesces = True
-    row_type = StructType([StructField("value", StringType(), nullable=False)])
-    offset_type = StructType(
-        [
-            StructField("position", LongType()),
-            StructField("line", LongType()),
-            StructField("_generation", IntegerType()),
-            StructField("_head", LongType()),
-        ]
-    )
+    row_type = ROW
+    offset_type = OFFSET
     standard_input: ClassVar[StandardInput] = STANDARD_INPUT
     _file: FollowedFile | None = None
 
@@ -189,15 +181,6 @@ class FileStreamSourceConnector(Connector):
     version = "4.3.1"
     task_class = "org.apache.kafka.connect.file.FileStreamSourceTask"
     task = FileStreamSourceTask
-
-    def start(self, config: Mapping[str, str], context: ConnectorContext) -> None:
-        """Checks the config. Errors: ConfigError with all problems."""
-        SETTINGS.parse(config)
-        self._config = dict(config)
-
-    def task_configs(self, max_tasks: int) -> list[dict[str, str]]:
-        """One config, the connector's: a file is read in order."""
-        return [dict(self._config)]
 
     def exactly_once_support(self, config: Mapping[str, str]) -> bool:
         """True for a file: what is read from standard input does not come again."""

@@ -45,7 +45,7 @@ FAILURE: Final = (
 `message` has the error, in this stage and class of the host's chain; if these are null, the reason why the record could
 not be carried.
 """
-OFFSET: Final = spark.StructType([spark.StructField("row", spark.LongType())])
+OFFSET: Final = pa.struct([("row", pa.int64())])
 """Offset of a row: its number among all that its task polled."""
 _MOST_SHAPES: Final = 256
 _MOST_TOGETHER: Final = 64

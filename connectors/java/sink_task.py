@@ -30,8 +30,10 @@ from headrace.connectors.java.hosts import running_host
 from headrace.connectors.java.process import JavaHost
 from headrace.connectors.java.sink_batches import NumberedSchemas, bytes_of
 from headrace.connectors.java.stage import headers_of, told_stage
-from headrace.plugins.contracts import ArrowWriter, Place, SinkRequests, SinkTask, TaskContext, TopicPartition
+from headrace.plugins.contracts import ArrowWriter, Place, SinkTask, TaskContext, TopicPartition
 from headrace.plugins.errors import RecordFailure, RecordsFailed, RetriableError
+from headrace.plugins.extensions import PartitionedSink
+from headrace.plugins.interop.java_sinks import RequestingSink, SinkRequests
 from headrace.plugins.records import Records
 from headrace.plugins.stopping import StopToken
 
@@ -46,7 +48,7 @@ STOP_S: Final = 5.5
 _IDLE_MS: Final = 60_000
 
 
-class JavaSinkTask(SinkTask):
+class JavaSinkTask(SinkTask, PartitionedSink, RequestingSink):
     """Base of the classes that `plugin.sink_connector` makes."""
 
     plugin: ClassVar[Mapping[str, Any]]

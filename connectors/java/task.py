@@ -15,7 +15,6 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import DataFrame
-from pyspark.sql.types import StructType
 
 from headrace.connectors.java.batches import OFFSET, ToldShapes, batch_of
 from headrace.connectors.java.connector import stored_texts
@@ -23,6 +22,7 @@ from headrace.connectors.java.errors import HostLost
 from headrace.connectors.java.hosts import running_host
 from headrace.connectors.java.process import JavaHost
 from headrace.connectors.java.stage import headers_of, told_stage
+from headrace.plugins.arrow_types import arrow_schema_of
 from headrace.plugins.contracts import (
     ArrowReader,
     Deliveries,
@@ -30,7 +30,6 @@ from headrace.plugins.contracts import (
     PartitionResult,
     Place,
     Plan,
-    RowsOfSeveralTypes,
     SourceOffset,
     SourcePartition,
     SourceTask,
@@ -38,6 +37,7 @@ from headrace.plugins.contracts import (
     TaskContext,
     TransactionEnd,
 )
+from headrace.plugins.extensions import PacedSource, RowsOfSeveralTypes, SourceProgress
 from headrace.plugins.records import Records
 
 _RECEIPT: Final = np.dtype(
@@ -87,7 +87,7 @@ class _Polled(NamedTuple):
         return self._replace(rows=self.rows.slice(done)) if done < self.rows.num_rows else None
 
 
-class JavaSourceTask(SourceTask, RowsOfSeveralTypes):
+class JavaSourceTask(SourceTask, RowsOfSeveralTypes, PacedSource, SourceProgress):
     """Base of the classes that `plugin.source_connector` makes."""
 
     plugin: ClassVar[Mapping[str, Any]]
@@ -139,9 +139,9 @@ class JavaSourceTask(SourceTask, RowsOfSeveralTypes):
         assert self._rest is not None
         return _Rows(self._rest.rows)
 
-    def row_type_of(self, shape: str) -> StructType:
+    def row_type_of(self, shape: str) -> pa.Schema:
         """Return the columns of a batch of this shape."""
-        return self._shapes[shape].row_type()
+        return arrow_schema_of(self._shapes[shape].row_type())
 
     def records_of(self, frame: DataFrame, shape: str) -> Records:
         """Return the records of rows of this shape."""

@@ -12,32 +12,24 @@ from typing import Final, NamedTuple
 import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
-from pyspark.sql.types import BinaryType, LongType, StructField, StructType
 
 from headrace.plugins.contracts import SourceOffset
 from headrace.plugins.records import ERROR, HEADERS, Records
 from headrace.plugins.schema import Schema, SchemaType
 
-ROW_TYPE: Final = StructType(
-    [
-        StructField("key", BinaryType(), nullable=False),
-        StructField("value", BinaryType(), nullable=False),
-        StructField("timestamp", LongType(), nullable=False),
-    ]
-)
-OFFSET_TYPE: Final = StructType([StructField("offset", LongType())])
-OFFSET: Final[SourceOffset] = {"offset": 0}
-"""The offset of every such record: it marks that there was one, and nothing is read from it."""
-
-_BYTES: Final = Schema(SchemaType.BYTES)
-_ROWS: Final = pa.schema(
+ROW_TYPE: Final = pa.schema(
     [
         pa.field("key", pa.binary(), nullable=False),
         pa.field("value", pa.binary(), nullable=False),
         pa.field("timestamp", pa.int64(), nullable=False),
-        pa.field("source_offset", pa.struct([pa.field("offset", pa.int64())])),
     ]
 )
+OFFSET_TYPE: Final = pa.struct([("offset", pa.int64())])
+OFFSET: Final[SourceOffset] = {"offset": 0}
+"""The offset of every such record: it marks that there was one, and nothing is read from it."""
+
+_BYTES: Final = Schema(SchemaType.BYTES)
+_ROWS: Final = ROW_TYPE.append(pa.field("source_offset", OFFSET_TYPE))
 
 
 class ByteRecord(NamedTuple):

@@ -41,13 +41,14 @@ from headrace.plugins.contracts import (
     Split,
     TaskContext,
 )
+from headrace.plugins.extensions import PacedSource, SourceProgress
 from headrace.plugins.records import Records
 
 _WAIT_S: Final = 0.5
 """The longest wait of a plan for the next heartbeat."""
 
 
-class MirrorHeartbeatTask(SourceTask):
+class MirrorHeartbeatTask(SourceTask, PacedSource, SourceProgress):
     """Makes a heartbeat at each interval."""
 
     place = Place.WORKER_PROCESS

@@ -32,7 +32,8 @@ from headrace.converters.avro.references import standing_alone
 from headrace.converters.avro.settings import AVRO_SETTINGS, avro_options, metadata, refuse_unserved, strategy
 from headrace.converters.long_decimals import or_too_long
 from headrace.converters.registry.client import CHANGE_NAMES, SchemaRegistry
-from headrace.plugins.contracts import Converter, DataError, Decoded, Encoded, RetriableError, TopicEncoding
+from headrace.plugins.contracts import Converter, DataError, Decoded, Encoded, RetriableError
+from headrace.plugins.extensions import TopicEncoding
 from headrace.plugins.interop.avro.carrier import AvroEncoding, Carriers
 from headrace.plugins.interop.avro.from_connect import avro_tree
 from headrace.plugins.interop.avro.parsing import branches, kind_of, parsed

@@ -9,17 +9,15 @@ from datetime import datetime
 from typing import Any, Final, NamedTuple
 
 import pyarrow as pa
-from pyspark.sql import types as spark
 
 from headrace.plugins.errors import DataError
 from headrace.plugins.record_api.columns import Side
 from headrace.plugins.record_api.packing import NOTHING, Misfit, Packed
 from headrace.plugins.record_api.record import Record
-from headrace.plugins.records import AS_READ, HEADERS
-from headrace.plugins.schema import SchemaType, spark_type
+from headrace.plugins.records import AS_READ
+from headrace.plugins.schema import SchemaType
 
-OFFSET: Final = spark.StructType([spark.StructField("json", spark.StringType())])
-_OFFSET: Final = pa.struct([("json", pa.string())])
+OFFSET: Final = pa.struct([("json", pa.string())])
 HEADERS_ARROW: Final = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
 _ROW_BYTES: Final = 500
 """About what Python needs for a row beside its key and value."""
@@ -101,7 +99,7 @@ class Rows:
             *values,
             pa.array(failures, pa.string()),
             pa.array(shown, pa.string()),
-            pa.StructArray.from_arrays([pa.array([row.offset for row in rows], pa.string())], fields=list(_OFFSET)),
+            pa.StructArray.from_arrays([pa.array([row.offset for row in rows], pa.string())], fields=list(OFFSET)),
         ]
         return pa.RecordBatch.from_arrays(columns, names=[*self.type.names, "source_offset"])
 
@@ -111,14 +109,12 @@ class Rows:
             return _text({field.name: one for field, one in zip(schema.fields, value.value, strict=True)})
         return _text(value.value)
 
-    def _type(self) -> spark.StructType:
-        row = spark.StructType().add("topic", spark.StringType()).add("partition", spark.IntegerType())
-        row.add("timestamp", spark.LongType()).add("headers", HEADERS)
+    def _type(self) -> pa.Schema:
+        row = [("topic", pa.string()), ("partition", pa.int32()), ("timestamp", pa.int64()), ("headers", HEADERS_ARROW)]
         for name, side in (("key", self.keys), ("value", self.values)):
-            row.add(f"{name}_schema", spark.IntegerType())
-            for number, schema in enumerate(side.schemas):
-                row.add(f"{name}_{number}", spark_type(schema))
-        return row.add("failure", spark.StringType()).add(AS_READ, spark.StringType())
+            row.append((f"{name}_schema", pa.int32()))
+            row += [(f"{name}_{number}", of) for number, of in enumerate(side.types)]
+        return pa.schema([*row, ("failure", pa.string()), (AS_READ, pa.string())])
 
 
 def own_parts(record: Record) -> tuple[int | None, int | None, list[tuple[str, bytes | None]] | None]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import types
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from datetime import date, datetime, time
 from decimal import Decimal
 from enum import StrEnum
@@ -23,7 +23,8 @@ from typing import (
 
 import pyarrow as pa
 
-from headrace.plugins.schema import DATE, DECIMAL, TIME, TIMESTAMP, Field, Schema, SchemaType, uncarried
+from headrace.plugins.arrow_schemas import CONNECT_DATE, CONNECT_TIME, CONNECT_TIMESTAMP, schema_of_arrow
+from headrace.plugins.schema import DECIMAL, Field, Schema, SchemaType, uncarried
 
 _SCALARS: Final[Mapping[Any, Schema]] = {
     bool: Schema(SchemaType.BOOLEAN),
@@ -31,26 +32,10 @@ _SCALARS: Final[Mapping[Any, Schema]] = {
     float: Schema(SchemaType.FLOAT64),
     str: Schema(SchemaType.STRING),
     bytes: Schema(SchemaType.BYTES),
-    date: Schema(SchemaType.INT32, name=DATE, version=1),
-    time: Schema(SchemaType.INT32, name=TIME, version=1),
-    datetime: Schema(SchemaType.INT64, name=TIMESTAMP, version=1),
+    date: CONNECT_DATE,
+    time: CONNECT_TIME,
+    datetime: CONNECT_TIMESTAMP,
 }
-_ARROW: Final[Sequence[tuple[Callable[[pa.DataType], bool], Schema]]] = (
-    (pa.types.is_boolean, Schema(SchemaType.BOOLEAN)),
-    (pa.types.is_int8, Schema(SchemaType.INT8)),
-    (pa.types.is_int16, Schema(SchemaType.INT16)),
-    (pa.types.is_int32, Schema(SchemaType.INT32)),
-    (pa.types.is_int64, Schema(SchemaType.INT64)),
-    (pa.types.is_float32, Schema(SchemaType.FLOAT32)),
-    (pa.types.is_float64, Schema(SchemaType.FLOAT64)),
-    (pa.types.is_string, Schema(SchemaType.STRING)),
-    (pa.types.is_large_string, Schema(SchemaType.STRING)),
-    (pa.types.is_binary, Schema(SchemaType.BYTES)),
-    (pa.types.is_large_binary, Schema(SchemaType.BYTES)),
-    (pa.types.is_date, _SCALARS[date]),
-    (pa.types.is_time, _SCALARS[time]),
-    (pa.types.is_timestamp, _SCALARS[datetime]),
-)
 
 
 def schema_of(declared: Any) -> Schema:
@@ -81,9 +66,9 @@ def _of(declared: Any, where: str) -> Schema:
     if isinstance(declared, Schema):
         return declared
     if isinstance(declared, pa.Schema):
-        return Schema(SchemaType.STRUCT, fields=tuple(_arrow_field(one, where) for one in declared))
+        return schema_of_arrow(pa.struct(list(declared)), where)
     if isinstance(declared, pa.DataType):
-        return _of_arrow(declared, where)
+        return schema_of_arrow(declared, where)
     if isinstance(declared, Hashable) and declared in _SCALARS:
         return _SCALARS[declared]
     origin, arguments = get_origin(declared), get_args(declared)
@@ -135,27 +120,3 @@ def _optional(kinds: tuple[Any, ...], where: str) -> Schema:
     if len(others) != 1:
         raise TypeError(f"{where} is of several types; Connect has one for each field, and null")
     return dataclasses.replace(_of(others[0], where), optional=True)
-
-
-def _of_arrow(kind: pa.DataType, where: str) -> Schema:
-    for is_kind, schema in _ARROW:
-        if is_kind(kind):
-            return schema
-    if pa.types.is_decimal(kind):
-        return Schema(SchemaType.BYTES, name=DECIMAL, version=1, parameters={"scale": str(kind.scale)})
-    if pa.types.is_struct(kind):
-        return Schema(SchemaType.STRUCT, fields=tuple(_arrow_field(one, where) for one in kind))
-    if pa.types.is_map(kind):
-        return Schema(
-            SchemaType.MAP,
-            key_schema=_of_arrow(kind.key_type, where),
-            value_schema=_arrow_field(kind.item_field, where).schema,
-        )
-    if pa.types.is_list(kind) or pa.types.is_large_list(kind):
-        return Schema(SchemaType.ARRAY, value_schema=_arrow_field(kind.value_field, where).schema)
-    raise TypeError(f"{where} is of Arrow's type {kind}, of which Connect has none")
-
-
-def _arrow_field(field: pa.Field, where: str) -> Field:
-    schema = _of_arrow(field.type, f"{where}.{field.name}")
-    return Field(field.name, dataclasses.replace(schema, optional=field.nullable))

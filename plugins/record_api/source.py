@@ -31,6 +31,7 @@ from headrace.plugins.contracts import (
     TaskContext,
 )
 from headrace.plugins.errors import RetriableError
+from headrace.plugins.extensions import PacedSource, SourceProgress
 from headrace.plugins.record_api.packing import json_text
 from headrace.plugins.record_api.polling import END_S, LoopThread, Poller, Polling
 from headrace.plugins.record_api.rows import OFFSET, Row, Rows
@@ -129,7 +130,7 @@ class RecordSource(WithSettings, Connector):
         return True
 
 
-class RecordSourceTask(SourceTask):
+class RecordSourceTask(SourceTask, PacedSource, SourceProgress):
     """Moves what an author's `poll` yields."""
 
     author: ClassVar[type[RecordSource]]

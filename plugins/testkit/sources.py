@@ -15,8 +15,8 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from headrace.plugins.arrow_types import arrow_schema_of
-from headrace.plugins.contracts import ArrowReader, Connector, FrameReader, Limit, Place, Plan, SourceTask
+from headrace.plugins.contracts import ArrowReader, Connector, Limit, Place, Plan, SourceTask
+from headrace.plugins.extensions import FrameReader
 from headrace.plugins.offsets import SourceOffset
 from headrace.plugins.source_rows import numbered_type, reader_type, records_of
 from headrace.plugins.testkit.driving import HOSTILE, LARGE, PLAIN, SMALL, start_task
@@ -177,10 +177,10 @@ class SourceContract:
         plan = drive.plan()
         assert plan is not None
         batch = next(drive.reader(plan).read(0))
-        declared = arrow_schema_of(reader_type(drive.task, plan.splits[0].shape))
+        declared = reader_type(drive.task, plan.splits[0].shape)
         assert batch.schema.names == declared.names
         assert [str(f.type) for f in batch.schema] == [str(f.type) for f in declared]
-        assert drive.rows(plan)[-1][2].keys() == set(drive.task.offset_type.names)
+        assert drive.rows(plan)[-1][2].keys() == {field.name for field in drive.task.offset_type}
 
     def test_no_row_up_to_a_stored_offset_is_needed_again(self, rig: SourceRig, drive: SourceDrive) -> None:
         rig.put(PLAIN[:6])

@@ -10,7 +10,6 @@ from typing import Any
 import pyarrow as pa
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
-from pyspark.sql import types as spark
 
 from headrace.config import settings as declared
 from headrace.plugins import Record, RecordSink, RecordSource, Setting, contracts
@@ -39,8 +38,8 @@ class RecordsOut(RecordSource):
 class ArrowTask(contracts.SourceTask):
     """The same, of Arrow batches."""
 
-    row_type = spark.StructType().add("value", spark.StringType())
-    offset_type = spark.StructType().add("n", spark.LongType())
+    row_type = pa.schema([("value", pa.string())])
+    offset_type = pa.struct([("n", pa.int64())])
 
     def start(self, config: Mapping[str, str], context: contracts.TaskContext) -> None:
         self._topic, self._count = config["topic"], int(config["count"])

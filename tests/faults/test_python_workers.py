@@ -10,7 +10,6 @@ from concurrent.futures import Future, ThreadPoolExecutor
 import pyarrow as pa
 import pytest
 from pyspark.sql import DataFrame, Row, SparkSession
-from pyspark.sql.types import LongType, StringType, StructType
 
 from headrace.plugins.source_rows import DeclaredRows
 from headrace.worker.pipeline.executors import ReadFrom, WriteTo
@@ -59,8 +58,8 @@ class Reader:
 class Task:
     """Declares what `Reader` yields."""
 
-    row_type = StructType().add("v", StringType())
-    offset_type = StructType().add("n", LongType())
+    row_type = pa.schema([("v", pa.string())])
+    offset_type = pa.struct([("n", pa.int64())])
 
 
 def rows(spark: SparkSession) -> DataFrame:

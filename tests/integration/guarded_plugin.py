@@ -11,7 +11,6 @@ from typing import Any
 import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
-from pyspark.sql.types import LongType, StringType, StructField, StructType
 
 from headrace.config.settings import Problem, Setting, Settings, Type
 from headrace.plugins.contracts import (
@@ -54,8 +53,8 @@ class _Reader:
 class GuardedTask(SourceTask):
     """Fails where `fails` says: in start, plan, here or there."""
 
-    row_type = StructType([StructField("value", StringType())])
-    offset_type = StructType([StructField("n", LongType())])
+    row_type = pa.schema([("value", pa.string())])
+    offset_type = pa.struct([("n", pa.int64())])
 
     def start(self, config: Mapping[str, str], context: TaskContext) -> None:
         """What it was given is in the file `seen`."""

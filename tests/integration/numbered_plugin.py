@@ -10,4 +10,4 @@ class NumberedSourceConnector(FileStreamSourceConnector):
 
     def task_configs(self, max_tasks: int) -> list[dict[str, str]]:
         """One per file."""
-        return [{**self._config, "file": f"{self._config['file']}-{number}"} for number in range(max_tasks)]
+        return [{**self.given, "file": f"{self.given['file']}-{number}"} for number in range(max_tasks)]

@@ -14,7 +14,8 @@ import pytest
 from pyspark.sql import Row, SparkSession
 from pyspark.sql import functions as F
 
-from headrace.plugins.contracts import FrameReader, Place, Plan, RetriableError
+from headrace.plugins.contracts import Place, Plan, RetriableError
+from headrace.plugins.extensions import FrameReader
 from headrace.plugins.schema import DATE, DECIMAL
 from headrace.worker.engine.driver import Spark
 from tests.integration.databases import PASSWORD, Database

@@ -21,7 +21,8 @@ from functools import partial
 
 import pyarrow as pa
 
-from headrace.plugins.contracts import BufferingSink, SinkTask
+from headrace.plugins.contracts import SinkTask
+from headrace.plugins.extensions import BufferingSink
 from headrace.plugins.offsets import TopicPartition
 from headrace.worker.deadletters.retry_topic import RetryTopic
 from headrace.worker.kafka.writer import discard_producer

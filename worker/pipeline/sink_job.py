@@ -19,8 +19,9 @@ from typing import Any, Final, NamedTuple
 
 from pyspark.sql import DataFrame, SparkSession
 
-from headrace.plugins.contracts import ArrowWriter, BufferingSink, SinkTask
+from headrace.plugins.contracts import ArrowWriter, SinkTask
 from headrace.plugins.errors import RetriableError, StoppedError
+from headrace.plugins.extensions import BufferingSink, StagingSink
 from headrace.plugins.offsets import Stop, TopicPartition
 from headrace.worker.deadletters.reporting import DeadLetterError
 from headrace.worker.engine.driver import EngineLost
@@ -155,9 +156,10 @@ class SinkJob(Job):
             written = self._read_and_write()
         if overtakes:
             self._wait_for_job_ahead()
-        if written.in_vain:
-            self._parts.task.discard(written.in_vain)
-        hold(written.outcome, self._parts.task.commit(written.parts) or {})
+        task = self._parts.task
+        if written.in_vain and isinstance(task, BufferingSink):
+            task.discard(written.in_vain)
+        hold(written.outcome, task.commit(written.parts) or {})
         self._learn(written.outcome)
         return written.outcome
 
@@ -230,7 +232,8 @@ class SinkJob(Job):
 
     @cached_property
     def _staging_writer(self) -> ArrowWriter | None:
-        return self._parts.task.staging_writer(self._attempt)
+        task = self._parts.task
+        return task.staging_writer(self._attempt) if isinstance(task, StagingSink) else None
 
     @cached_property
     def _write_to(self) -> WriteTo:

@@ -26,6 +26,8 @@ import pyarrow.compute as pc
 
 from headrace.plugins.contracts import ArrowWriter, SinkTask
 from headrace.plugins.errors import RecordFailure, RecordsFailed, RetriableError
+from headrace.plugins.extensions import extension
+from headrace.plugins.interop.java_sinks import RequestingSink
 from headrace.plugins.offsets import Stop, TopicPartition
 from headrace.worker.deadletters.reporting import NotSentYet, Reporter
 from headrace.worker.engine.driver import EngineLost
@@ -107,7 +109,7 @@ class SinkWriting:
         outcome = gate.reached()
         if not isinstance(writer, _Refusing):
             self.held = self.task.commit([part]) or {}
-            leave_out(outcome, self.task.left_out())
+            leave_out(outcome, extension(self.task, RequestingSink).left_out())
         hold(outcome, self.held)
         return outcome
 

@@ -19,6 +19,7 @@ from typing import NamedTuple
 
 from headrace.plugins.contracts import Plan, SourceTask
 from headrace.plugins.errors import RetriableError
+from headrace.plugins.extensions import SourceProgress, extension
 from headrace.plugins.offsets import PartitionResult, SourceOffset, Stop, TransactionEnd
 from headrace.worker.errors import RecordError
 from headrace.worker.kafka.writer import discard_producer
@@ -78,6 +79,11 @@ class SourcePipeline:
         parts = scope, task, encoding, producer
         return cls(*parts, placement, CopiedSource(*parts), InlineSource(*parts), SourceJobs(*parts, placement))
 
+    @property
+    def progress(self) -> SourceProgress:
+        """The task, if it follows how far its batches got."""
+        return extension(self.task, SourceProgress)
+
     def batch(self, after: Sequence[SourceOffset | None]) -> SourceBatch | None:
         """Move the rows that follow these offsets; None if the source has nothing new.
 
@@ -109,7 +115,7 @@ class SourcePipeline:
             outcome.of[number] = replace(one, source_partition=plan.splits[number].partition)
         self._note_refusals(outcome)
         self.producer.topics.written({topic for one in outcome if one.written for topic in one.topics})
-        self.task.delivered(list(outcome))
+        self.progress.delivered(list(outcome))
         # A stop may have come before anything of a split was read.
         is_whole = len(outcome.of) == len(plan.splits) or not self.scope.stop.is_set()
         is_sent = is_whole and not outcome.stops
@@ -124,7 +130,7 @@ class SourcePipeline:
 
         Errors: RecordError, RetriableError.
         """
-        if self.producer.transactions is None or not self.task.rows_share_offsets:
+        if self.producer.transactions is None or not self.progress.rows_share_offsets:
             return
         for one in outcome:
             if one.stop is Stop.FATAL:
@@ -152,7 +158,7 @@ class SourcePipeline:
     def _undelivered(self) -> None:
         """Tell the plugin that its plan failed; an error in doing so is only logged."""
         try:
-            self.task.undelivered()
+            self.progress.undelivered()
         except Exception as error:
             log.warning("%s: what was open for a failed batch could not be closed: %s", self.scope.about, error)
 

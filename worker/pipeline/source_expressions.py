@@ -9,7 +9,8 @@ from typing import NamedTuple
 from pyspark.sql import DataFrame
 from pyspark.sql.types import StructType
 
-from headrace.plugins.contracts import RowsOfSeveralTypes, SourceTask, TopicEncoding
+from headrace.plugins.contracts import SourceTask
+from headrace.plugins.extensions import RowsOfSeveralTypes, TopicEncoding
 from headrace.plugins.interop.conversion.decode import ConverterBinding
 from headrace.plugins.interop.conversion.encode import to_bytes
 from headrace.plugins.records import Records

@@ -11,7 +11,8 @@ from typing import cast
 
 import pyarrow as pa
 
-from headrace.plugins.contracts import ArrowReader, CopyingReader, FrameReader, Plan, SourceTask
+from headrace.plugins.contracts import ArrowReader, Plan, SourceTask
+from headrace.plugins.extensions import CopyingReader, FrameReader, SourceProgress, extension
 from headrace.worker.deadletters.reporting import Reporter
 from headrace.worker.deadletters.source_records import report_rows
 from headrace.worker.kafka.writer import KafkaWriter, TopicMissing
@@ -103,7 +104,7 @@ class InlineSource:
             atomic=self.producer.transactions is not None,
             most_bytes=settings.most_bytes,
             report=report,
-            rows_share_offsets=self.task.rows_share_offsets,
+            rows_share_offsets=extension(self.task, SourceProgress).rows_share_offsets,
             stop=self.scope.stop,
         )
 

@@ -15,8 +15,9 @@ from functools import reduce
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from headrace.plugins.contracts import ArrowReader, FrameReader, Plan, SourceTask
+from headrace.plugins.contracts import ArrowReader, Plan, SourceTask
 from headrace.plugins.errors import RetriableError
+from headrace.plugins.extensions import FrameReader, SourceProgress, extension
 from headrace.worker.engine.driver import EngineLost
 from headrace.worker.engine.plan_cache import Rows
 from headrace.worker.outcome import Outcome
@@ -118,6 +119,7 @@ class SourceJobs:
 
     def _produce_to(self, plan: Plan) -> ProduceTo:
         settings, reporting = self._producer.settings(self._task.topics()), self._scope.reporting
+        progress = extension(self._task, SourceProgress)
         return ProduceTo(
             settings.config,
             self._scope.tolerate,
@@ -126,6 +128,6 @@ class SourceJobs:
             settings.most_bytes,
             reporting if reporting.wanted else None,
             tuple(split.partition for split in plan.splits),
-            rows_share_offsets=self._task.rows_share_offsets,
-            wants_deliveries=self._task.wants_deliveries,
+            rows_share_offsets=progress.rows_share_offsets,
+            wants_deliveries=progress.wants_deliveries,
         )

@@ -17,6 +17,7 @@ from typing import Final
 
 from headrace.plugins.contracts import SinkTask
 from headrace.plugins.errors import RetriableError
+from headrace.plugins.extensions import PartitionedSink, extension
 from headrace.plugins.offsets import TopicPartition
 from headrace.worker.engine.driver import EngineLost
 from headrace.worker.pipeline.executor import Ranges
@@ -79,7 +80,7 @@ class Backlog:
         if not self._must_recover:
             return
         mine = set(consumer.partitions.assigned)
-        known = self._plugin.recover()
+        known = extension(self._plugin, PartitionedSink).recover()
         positions.go_on_at_least({p: offset for p, offset in known.items() if p in mine})
         consumer.partitions.seek()
         self._must_recover = False

@@ -23,8 +23,9 @@ from headrace.config.worker.allowed_files import check_files
 from headrace.config.worker.allowed_hosts import ALLOWED_HOSTS, EVERYWHERE, HostUnknown, check_hosts
 from headrace.config.worker.config import WorkerConfig
 from headrace.config.worker.internal_topics import InternalTopics
-from headrace.plugins.contracts import BufferingSink, Converter, HeaderConverter, Place, SinkTask, SourceTask
+from headrace.plugins.contracts import Converter, HeaderConverter, Place, SinkTask, SourceTask
 from headrace.plugins.errors import RetriableError, StoppedError
+from headrace.plugins.extensions import BufferingSink, SourceProgress, extension
 from headrace.plugins.interop.conversion.decode import ConverterBinding, with_headers_read
 from headrace.plugins.interop.discovery import Plugins
 from headrace.worker.deadletters.reporting import Reporting
@@ -152,7 +153,7 @@ class PipelineBuilder:
             SourceProducer(
                 output.producer,
                 SourceTopics(output.creation, output.admin, scope.stop, self._closed),
-                task.wants_deliveries,
+                extension(task, SourceProgress).wants_deliveries,
                 output.transactions,
             ),
             SourcePlacement(self.engine, task, stays_inline=java_stage is not None or output.transactions is not None),

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 
-from headrace.plugins.contracts import BufferingSink, SinkTask
+from headrace.plugins.contracts import SinkTask
+from headrace.plugins.extensions import BufferingSink
 from headrace.plugins.offsets import TopicPartition
 from headrace.worker.pipeline.executor import Ranges
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from headrace.plugins.contracts import SinkTask
+from headrace.plugins.extensions import PartitionedSink, extension
 from headrace.plugins.offsets import TopicPartition
 from headrace.worker.pipeline.sink import SinkPipeline
 from headrace.worker.tasks.backlog import Backlog
@@ -15,7 +16,7 @@ class Rebalances:
     """Tells the sink about its partitions; called by the task's consumer, on the task's own thread."""
 
     def __init__(self, plugin: SinkTask, pipeline: SinkPipeline, held: HeldRows, backlog: Backlog) -> None:
-        self._plugin = plugin
+        self._plugin = extension(plugin, PartitionedSink)
         self._pipeline = pipeline
         self._held = held
         self._backlog = backlog

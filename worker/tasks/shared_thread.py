@@ -33,6 +33,7 @@ from enum import Enum, auto
 from typing import Final, NamedTuple
 
 from headrace.plugins.contracts import SinkTask
+from headrace.plugins.extensions import StagingSink
 from headrace.worker.kafka.consumer_wakeup import ConsumerWakeup
 from headrace.worker.model import TaskId
 
@@ -78,7 +79,7 @@ Step = Callable[[], Next]
 
 def may_lend(task: SinkTask) -> bool:
     """True if this task's steps may run on a shared thread: it stages, so other threads call it anyway."""
-    return type(task).staging_writer is not SinkTask.staging_writer
+    return isinstance(task, StagingSink)
 
 
 @dataclass(eq=False)

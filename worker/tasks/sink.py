@@ -24,7 +24,9 @@ import pyarrow as pa
 
 from headrace.plugins.contracts import SinkTask
 from headrace.plugins.errors import RetriableError
+from headrace.plugins.extensions import OF_SINKS, check_extensions, extension
 from headrace.plugins.interop.conversion.kafka_rows import to_arrow
+from headrace.plugins.interop.java_sinks import RequestingSink
 from headrace.plugins.offsets import Stop, TopicPartition
 from headrace.worker.deadletters.converter_retry import ConverterAway
 from headrace.worker.engine.driver import EngineLost
@@ -70,6 +72,7 @@ class SinkTaskRunner(Task):
         super().__init__(host)
         self._shared = shared
         self._plugin = plugin
+        self._requesting = extension(plugin, RequestingSink)
         self._builder = builder
         self._input = records
         self._positions = records.positions
@@ -89,6 +92,7 @@ class SinkTaskRunner(Task):
 
     def begin(self) -> None:
         records, host, plugin = self._input, self._host, self._plugin
+        check_extensions(plugin, OF_SINKS)
         self._builder.check_reach()
         context = replace(
             host.context, topic_ids=records.topic_ids.ids, group_member=lambda: self._consumer.membership.member
@@ -107,7 +111,7 @@ class SinkTaskRunner(Task):
             self,
             Rebalances(plugin, pipeline, self._held, backlog),
             records.largest_record,
-            records.stable_offsets if plugin.commits_offsets else None,
+            records.stable_offsets if self._requesting.commits_offsets else None,
         )
         inline = InlineBatches(self, host, pipeline, consumer, self._positions, self._held)
         self._opened = _Opened(pipeline, consumer, inline, backlog)
@@ -241,7 +245,7 @@ class SinkTaskRunner(Task):
 
     def _grant_requests(self) -> None:
         """Grant the sink's requests for partitions that the task has. Errors: those that it met between batches."""
-        requests, partitions = self._plugin.requests(), self._consumer.partitions
+        requests, partitions = self._requesting.requests(), self._consumer.partitions
         if not any(requests):
             return
         mine = set(partitions.assigned)

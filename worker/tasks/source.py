@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from headrace.plugins.contracts import SourceTask
 from headrace.plugins.errors import RetriableError
+from headrace.plugins.extensions import OF_SOURCES, PacedSource, SourceProgress, check_extensions, extension
 from headrace.plugins.offsets import Deliveries, PartitionResult, SourceOffset, SourcePartition, Stop
 from headrace.worker.deadletters.converter_retry import ConverterAway
 from headrace.worker.engine.driver import EngineLost
@@ -53,6 +54,7 @@ class SourceTaskRunner(Task):
         """`offsets`: TransactionalOffsets if `output` has transactions."""
         super().__init__(host)
         self._plugin = plugin
+        self._paced, self._progress = extension(plugin, PacedSource), extension(plugin, SourceProgress)
         self._builder = builder
         self._output = output
         self._offsets = offsets
@@ -65,6 +67,7 @@ class SourceTaskRunner(Task):
         self.records = 0
 
     def begin(self) -> None:
+        check_extensions(self._plugin, OF_SOURCES)
         self._builder.check_reach()
         self._until_done(self._output.open_transactions)  # before offsets are read, which an older start may yet commit
         self._until_done(self._offsets.refresh)  # a plugin may ask for stored offsets as it starts
@@ -77,7 +80,7 @@ class SourceTaskRunner(Task):
 
     def _check_deliveries(self) -> None:
         """Check the plugin's `wants_deliveries`. Errors: ConnectError."""
-        wanted: object = self._plugin.wants_deliveries
+        wanted: object = self._progress.wants_deliveries
         if not isinstance(wanted, Deliveries):
             raise ConnectError(
                 f"wants_deliveries of {type(self._plugin).__qualname__} is {wanted!r}. Set it to Deliveries.NONE, to "
@@ -135,14 +138,14 @@ class SourceTaskRunner(Task):
             self._host.retry_budget.succeeded()
             if batch is not None:
                 idle_s = FIRST_S
-                if self._plugin.coalesces and is_few(rows := batch.outcome.rows, batch.bytes):
+                if self._paced.coalesces and is_few(rows := batch.outcome.rows, batch.bytes):
                     self._host.stop.wait(pace.small_batch(rows))
                 if batch.caught_up:
                     self._wait_for_news(TOLD_S)
                 continue
             idle_s = min(idle_s * 2, self._poll_interval.longest_s)
-            if not self._plugin.waits_for_news:
-                self._wait_for_news(TOLD_S if self._plugin.tells_of_news else idle_s)
+            if not self._paced.waits_for_news:
+                self._wait_for_news(TOLD_S if self._paced.tells_of_news else idle_s)
 
     def _wait_for_news(self, seconds: float) -> None:
         """Wait, unless the plugin tells of something new, or the open transaction is due before."""
@@ -204,7 +207,7 @@ class SourceTaskRunner(Task):
             for one in outcome:
                 self._host.uses(one.topics)
                 self.records += one.written
-                for partition, offset in self._plugin.offsets_reached(one):
+                for partition, offset in self._progress.offsets_reached(one):
                     number = self._offsets.set(self.id.connector, partition, offset)
                     stored.append(partition)
             if not number and self._exactly_once is not None:
@@ -218,7 +221,7 @@ class SourceTaskRunner(Task):
 
     def _confirm(self) -> None:
         while self._unconfirmed and self._unconfirmed[0].number <= self._offsets.durable:
-            self._plugin.committed(self._unconfirmed.popleft().reached)
+            self._progress.committed(self._unconfirmed.popleft().reached)
 
     def cancel(self) -> None:
         if self._pipeline is not None:

@@ -19,6 +19,7 @@ from headrace.config.problems import ConfigError
 from headrace.config.worker.config import WorkerConfig
 from headrace.config.worker.internal_topics import InternalTopics, check_internal_topics
 from headrace.plugins.contracts import SinkTask, SourceTask, TaskContext
+from headrace.plugins.extensions import Measured, extension
 from headrace.plugins.interop.discovery import Plugins
 from headrace.plugins.interop.kafka.admin_clients import admin_client
 from headrace.plugins.stopping import StopToken
@@ -132,7 +133,7 @@ class WorkerTasks:
                 context=self._context(task, interrupts, split.java_stage, boundary),
                 spark=self._spark,
                 report=report,
-                metrics=self.metrics.begin(task, kind, plugin.samples),
+                metrics=self.metrics.begin(task, kind, extension(plugin, Measured).samples),
                 topic_used=self._topic_used,
                 membership_ok=self._membership_ok,
                 interrupts=interrupts,

@@ -30,14 +30,15 @@ from headrace.connectors.hdfs.sink.spec import FileSpec
 from headrace.connectors.hdfs.sink.writer import Files, FilesWriter, WrittenPart, keep, parts_of
 from headrace.connectors.hdfs.stores.by_url import store_of
 from headrace.connectors.hdfs.stores.settings import StoreSettings
-from headrace.plugins.contracts import ArrowWriter, BufferingSink, SinkTask, TaskContext, TopicPartition
+from headrace.plugins.contracts import ArrowWriter, SinkTask, TaskContext, TopicPartition
+from headrace.plugins.extensions import BufferingSink, Measured, PartitionedSink
 from headrace.plugins.records import Records
 from headrace.plugins.samples import Sample
 
 log = logging.getLogger(__name__)
 
 
-class FileSinkTask(SinkTask, BufferingSink):
+class FileSinkTask(SinkTask, BufferingSink, PartitionedSink, Measured):
     """Writes the records of its partitions to files, each offset in one of them."""
 
     _hive: HiveTables | None = None

@@ -24,7 +24,7 @@ from hashlib import blake2b
 from typing import Any, Final
 
 import numpy as np
-from pyspark.sql.types import BooleanType, LongType, StringType, StructField, StructType
+import pyarrow as pa
 
 from headrace.plugins.contracts import PartitionResult, SourceOffset, SourcePartition, Split
 
@@ -35,15 +35,15 @@ _ASKED: Final = 1024
 _FEW: Final = SLOTS // 4
 SLOT: Final = "slot"
 READ: Final = "read"
-OFFSET_TYPE: Final = StructType(
+OFFSET_TYPE: Final = pa.struct(
     [
-        StructField("file", StringType()),
-        StructField("rows", LongType()),
-        StructField("done", BooleanType()),
-        StructField("_size", LongType()),
-        StructField("_first", LongType()),
-        StructField("_upto", LongType()),
-        StructField("_pieces", LongType()),
+        ("file", pa.string()),
+        ("rows", pa.int64()),
+        ("done", pa.bool_()),
+        ("_size", pa.int64()),
+        ("_first", pa.int64()),
+        ("_upto", pa.int64()),
+        ("_pieces", pa.int64()),
     ]
 )
 

@@ -13,7 +13,6 @@ import pyarrow as pa
 from headrace.connectors.hdfs.formats.format import VALUE, Format, arrow_type
 from headrace.connectors.hdfs.source.progress import OFFSET_TYPE, Piece
 from headrace.connectors.hdfs.stores.store import Store
-from headrace.plugins.arrow_types import arrow_type_of
 from headrace.plugins.errors import DataError
 from headrace.plugins.schema import Schema
 
@@ -21,7 +20,6 @@ log = logging.getLogger(__name__)
 
 PROBLEM: Final = "problem"
 """The column that says why a file cannot be read, in a row of its own."""
-_OFFSET: Final = arrow_type_of(OFFSET_TYPE)
 
 
 @dataclass(frozen=True)
@@ -135,7 +133,7 @@ def _problem(found: PieceToRead, at: Piece, why: str) -> pa.RecordBatch:
 
 
 def _batch(values: pa.Array, problems: pa.Array, offsets: list[pa.Array], schema: Schema | None) -> pa.RecordBatch:
-    source_offset = pa.StructArray.from_arrays(offsets, fields=list(_OFFSET))
+    source_offset = pa.StructArray.from_arrays(offsets, fields=list(OFFSET_TYPE))
     names = [VALUE, PROBLEM, "source_offset"]
     return pa.RecordBatch.from_arrays([values.cast(arrow_type(schema)), problems, source_offset], names)
 

@@ -12,11 +12,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
+import pyarrow as pa
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
-from pyspark.sql import types as spark
 
 from headrace.connectors.hdfs.format_settings import FileFormat
+from headrace.connectors.hdfs.formats.format import arrow_type
 from headrace.connectors.hdfs.source import settings as source_settings
 from headrace.connectors.hdfs.source.inspection import Inspected, Inspection
 from headrace.connectors.hdfs.source.listing import Listing
@@ -30,16 +31,16 @@ from headrace.plugins.contracts import (
     Limit,
     PartitionResult,
     Plan,
-    RowsOfSeveralTypes,
     SourceOffset,
     SourcePartition,
     SourceTask,
     Split,
     TaskContext,
 )
+from headrace.plugins.extensions import RowsOfSeveralTypes, SourceProgress
 from headrace.plugins.interop.java.json_members import member
 from headrace.plugins.records import Records, error, source_records
-from headrace.plugins.schema import Schema, spark_type
+from headrace.plugins.schema import Schema
 
 MOST_FILES: Final = 64
 """The most files of a plan."""
@@ -58,7 +59,7 @@ class _Chosen:
     found: Inspected
 
 
-class FileSourceTask(SourceTask, RowsOfSeveralTypes):
+class FileSourceTask(SourceTask, RowsOfSeveralTypes, SourceProgress):
     """Reads files below a path, each once."""
 
     offset_type = OFFSET_TYPE
@@ -190,10 +191,10 @@ class FileSourceTask(SourceTask, RowsOfSeveralTypes):
         """The shape of this number; a split without rows has no shape and gets any."""
         return self._shapes[int(shape)] if shape else ("", FileFormat.TEXT, None)
 
-    def row_type_of(self, shape: str) -> spark.StructType:
+    def row_type_of(self, shape: str) -> pa.Schema:
         """The value, and the reason why a file could not be read."""
         _, _, schema = self._shape(shape)
-        return spark.StructType().add("value", spark_type(schema)).add(PROBLEM, "string")
+        return pa.schema([("value", arrow_type(schema)), (PROBLEM, pa.string())])
 
     def records_of(self, frame: DataFrame, shape: str) -> Records:
         """Each row is a value; a line of JSON is a value without schema."""

@@ -17,12 +17,13 @@ from headrace.connectors.jdbc.sink.offset_table import Fence
 from headrace.connectors.jdbc.sink.transactions import Sink
 from headrace.connectors.jdbc.sink.writer import SinkWriter, offsets_of
 from headrace.plugins.contracts import ArrowWriter, Place, SinkTask, TaskContext, TopicPartition
+from headrace.plugins.extensions import PartitionedSink
 from headrace.plugins.records import Records
 
 log = logging.getLogger(__name__)
 
 
-class JdbcSinkTask(SinkTask):
+class JdbcSinkTask(SinkTask, PartitionedSink):
     """Writes records into tables; with `offsets.table` each has its effect exactly once."""
 
     def __init__(self) -> None:

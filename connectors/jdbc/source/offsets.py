@@ -20,10 +20,10 @@ import numpy.typing as npt
 import pyarrow as pa
 from pyspark.sql import Column
 from pyspark.sql import functions as F
-from pyspark.sql import types as spark
 
 from headrace.connectors.jdbc.contract.tables import TableId
 from headrace.connectors.jdbc.source.windows import LEAST_MILLIS, MOST_MILLIS, Mode, Position
+from headrace.plugins.arrow_types import struct_of
 
 TABLE: Final = "table"
 QUERY: Final = "query"
@@ -53,9 +53,9 @@ def partitions_of(table: TableId) -> tuple[dict[str, str], dict[str, str]]:
     return {PROTOCOL: "1", TABLE: str(table)}, {TABLE: table.table}
 
 
-def offset_type(mode: Mode) -> spark.StructType:
-    """The Spark type of this mode's offsets."""
-    return spark.StructType([spark.StructField(name, spark.LongType()) for name in _MEMBERS[mode]])
+def offset_type(mode: Mode) -> pa.StructType:
+    """The type of this mode's offsets."""
+    return pa.struct([pa.field(name, pa.int64()) for name in _MEMBERS[mode]])
 
 
 def instant_of(micros: int, zone: tzinfo | None) -> int:
@@ -120,23 +120,23 @@ def arrow_offsets(mode: Mode, micros: pa.Array | None, ids: pa.Array | None, zon
         columns[NANOS] = pa.array(instants % _SECOND * 1000, mask=unknown)
     if ids is not None:
         columns[INCREMENTING] = ids
-    return pa.StructArray.from_arrays([columns[name] for name in _MEMBERS[mode]], fields=list(_arrow_type(mode)))
+    return pa.StructArray.from_arrays([columns[name] for name in _MEMBERS[mode]], fields=list(offset_type(mode)))
 
 
 def no_offsets(mode: Mode, rows: int) -> pa.Array:
     """A column of nulls, for rows without offsets."""
-    return pa.nulls(rows, _arrow_type(mode))
+    return pa.nulls(rows, offset_type(mode))
 
 
 def same_offsets(mode: Mode, offset: Mapping[str, int], rows: int) -> pa.Array:
     """The same offset for all rows."""
-    return pa.repeat(pa.scalar(dict(offset), _arrow_type(mode)), rows)
+    return pa.repeat(pa.scalar(dict(offset), offset_type(mode)), rows)
 
 
 def spark_offsets(mode: Mode, micros: Column, ids: Column, zone: str | None) -> Column:
     """`arrow_offsets` as an expression; `zone` is the zone's name."""
     if mode is Mode.BULK:
-        return F.lit(None).cast(offset_type(mode))
+        return F.lit(None).cast(struct_of(pa.schema(list(offset_type(mode)))))
     instant = micros if zone is None else F.unix_micros(F.to_utc_timestamp(F.timestamp_micros(micros), zone))
     values = {
         TIMESTAMP: F.unix_millis(F.timestamp_micros(instant)),
@@ -156,10 +156,6 @@ def check_offsets(body: Mapping[str, Any], mode: Mode) -> bool:
         if item.get("offset") is not None:
             _check_offset(item["offset"], mode)
     return True
-
-
-def _arrow_type(mode: Mode) -> pa.StructType:
-    return pa.struct([pa.field(name, pa.int64()) for name in _MEMBERS[mode]])
 
 
 def _check_partition(partition: Any) -> None:

@@ -12,8 +12,8 @@ from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
 from typing import Any
 
+import pyarrow as pa
 from pyspark.sql import DataFrame
-from pyspark.sql.types import StructType
 from sqlalchemy import Connection, event
 
 from headrace.config.worker.allowed_hosts import AllowedHosts
@@ -30,19 +30,20 @@ from headrace.connectors.jdbc.source.splits import split_query
 from headrace.connectors.jdbc.source.table_filter import FILTERS
 from headrace.connectors.jdbc.source.tables import SourceError, SourceTable, listed
 from headrace.connectors.jdbc.source.windows import Mode
+from headrace.plugins.arrow_types import arrow_schema_of
 from headrace.plugins.contracts import (
     ArrowReader,
     Limit,
     PartitionResult,
     Place,
     Plan,
-    RowsOfSeveralTypes,
     SourceOffset,
     SourcePartition,
     SourceTask,
     Split,
     TaskContext,
 )
+from headrace.plugins.extensions import RowsOfSeveralTypes, SourceProgress
 from headrace.plugins.records import Records
 
 
@@ -81,7 +82,7 @@ class BulkReads:
 log = logging.getLogger(__name__)
 
 
-class JdbcSourceTask(SourceTask, RowsOfSeveralTypes):
+class JdbcSourceTask(SourceTask, RowsOfSeveralTypes, SourceProgress):
     """Reads the new rows of tables, or of a query's result."""
 
     def start(self, config: Mapping[str, str], context: TaskContext) -> None:
@@ -141,9 +142,9 @@ class JdbcSourceTask(SourceTask, RowsOfSeveralTypes):
             readings = tuple(self._reading(split, plan.rows) for split in plan.splits)
         return JdbcReader(self._access, readings, self._mode, self._link_name, self._pieces)
 
-    def row_type_of(self, shape: str) -> StructType:
+    def row_type_of(self, shape: str) -> pa.Schema:
         """The types in which a table's columns are fetched."""
-        return self._planning.layouts[shape][1].values
+        return arrow_schema_of(self._planning.layouts[shape][1].values)
 
     def records_of(self, frame: DataFrame, shape: str) -> Records:
         """Records of rows; each value is a struct of the columns."""

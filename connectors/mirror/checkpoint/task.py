@@ -52,6 +52,7 @@ from headrace.plugins.contracts import (
     TaskContext,
     TopicPartition,
 )
+from headrace.plugins.extensions import Measured, PacedSource, SourceProgress
 from headrace.plugins.records import Records
 from headrace.plugins.samples import Sample
 
@@ -66,7 +67,7 @@ _AGAIN_S: Final = 5
 """Groups are asked for their offsets again after so long, if that failed."""
 
 
-class MirrorCheckpointTask(SourceTask):
+class MirrorCheckpointTask(SourceTask, PacedSource, SourceProgress, Measured):
     """Writes the checkpoints of some groups."""
 
     place = Place.WORKER_PROCESS

@@ -22,9 +22,9 @@ import time
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, Final
 
+import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
-from pyspark.sql import types as spark
 
 from headrace.config.kafka.client_config import ClientConfig
 from headrace.connectors.mirror.clients import MirrorClients
@@ -38,12 +38,12 @@ from headrace.connectors.mirror.source.partitions import MirroredPartition, rest
 from headrace.connectors.mirror.source.positions import SourcePositions, tell_of_gap, with_topic_id
 from headrace.connectors.mirror.source.profile import fetch_limits, tuned
 from headrace.connectors.mirror.source.reader import CopyRoute, MirrorReader, Opened
+from headrace.plugins.arrow_types import arrow_type_of
 from headrace.plugins.contracts import (
     Deliveries,
     Limit,
     PartitionResult,
     Plan,
-    Sample,
     SourceOffset,
     SourcePartition,
     SourceTask,
@@ -53,7 +53,9 @@ from headrace.plugins.contracts import (
     TopicPartition,
 )
 from headrace.plugins.errors import RetriableError
+from headrace.plugins.extensions import Measured, PacedSource, SourceProgress
 from headrace.plugins.records import ERROR, HEADERS, Records
+from headrace.plugins.samples import Sample
 from headrace.plugins.schema import OPTIONAL_BYTES
 
 log = logging.getLogger(__name__)
@@ -63,20 +65,20 @@ _WAIT_S: Final = 0.5
 """The longest wait of a plan for news."""
 
 
-class MirrorSourceTask(SourceTask):
+class MirrorSourceTask(SourceTask, PacedSource, SourceProgress, Measured):
     """Copies the partitions that its connector assigned to it."""
 
-    row_type = spark.StructType(
+    row_type = pa.schema(
         [
-            spark.StructField("topic", spark.StringType()),
-            spark.StructField("partition", spark.IntegerType()),
-            spark.StructField("timestamp", spark.LongType()),
-            spark.StructField("headers", HEADERS),
-            spark.StructField("key", spark.BinaryType()),
-            spark.StructField("value", spark.BinaryType()),
+            ("topic", pa.string()),
+            ("partition", pa.int32()),
+            ("timestamp", pa.int64()),
+            ("headers", arrow_type_of(HEADERS)),
+            ("key", pa.binary()),
+            ("value", pa.binary()),
         ]
     )
-    offset_type = spark.StructType([spark.StructField("offset", spark.LongType())])
+    offset_type = pa.struct([("offset", pa.int64())])
     waits_for_news = True
     wants_deliveries = Deliveries.LAST
 

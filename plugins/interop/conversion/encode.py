@@ -10,7 +10,8 @@ from typing import Final
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from headrace.plugins.contracts import Encoded, TopicEncoding
+from headrace.plugins.contracts import Encoded
+from headrace.plugins.extensions import TopicEncoding
 from headrace.plugins.interop.conversion.decode import KEY_STAGE, VALUE_STAGE, ConverterBinding, first_of
 from headrace.plugins.records import Records, error, first_error
 from headrace.plugins.schema import Schema

@@ -3,26 +3,26 @@
 from __future__ import annotations
 
 import pickle
+from datetime import UTC, datetime
 from typing import Any
 
 import pyarrow as pa
 import pytest
-from pyspark.sql.types import LongType, StringType, StructType
 
-from headrace.plugins.contracts import RowsOfSeveralTypes
+from headrace.plugins.extensions import RowsOfSeveralTypes
 from headrace.plugins.source_rows import DeclaredRows
 
 OFFSETS = pa.array([{"n": 1}])
 
 
 class Task:
-    row_type = StructType().add("value", StringType())
-    offset_type = StructType().add("n", LongType())
+    row_type = pa.schema([("value", pa.string())])
+    offset_type = pa.struct([("n", pa.int64())])
 
 
 class Several(Task, RowsOfSeveralTypes):
-    def row_type_of(self, shape: str) -> StructType:
-        return StructType().add(shape, LongType())
+    def row_type_of(self, shape: str) -> pa.Schema:
+        return pa.schema([(shape, pa.int64())])
 
     def records_of(self, frame: Any, shape: str) -> Any: ...
 
@@ -62,3 +62,14 @@ def test_the_shape_is_named_where_there_are_several() -> None:
     assert declared(Several(), "b").checked(rows) is rows
     with pytest.raises(TypeError, match=r"its row_type_of\('a'\) and offset_type declare \(a int64"):
         declared(Several(), "a").checked(rows)
+
+
+@pytest.mark.parametrize("unit", ["s", "ms", "us", "ns"])
+def test_timestamps_reach_spark_in_its_units(unit: str) -> None:
+    class Timed(Task):
+        row_type = pa.schema([("value", pa.timestamp(unit, "UTC"))])
+
+    moment = datetime(2026, 1, 2, tzinfo=UTC)
+    rows = pa.record_batch({"value": pa.array([moment], pa.timestamp(unit, "UTC")), "source_offset": OFFSETS})
+    got = DeclaredRows(Timed(), "").checked(rows)  # type: ignore[arg-type]
+    assert (got["value"].type, got["value"][0].as_py()) == (pa.timestamp("us", "UTC"), moment)

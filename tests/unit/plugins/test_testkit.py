@@ -9,7 +9,6 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from pyspark.sql import Column, DataFrame
-from pyspark.sql.types import LongType, StringType, StructField, StructType
 
 from headrace.config.settings import Settings
 from headrace.plugins.contracts import (
@@ -45,8 +44,8 @@ class ListReader:
 
 
 class ListSourceTask(SourceTask):
-    row_type = StructType([StructField("value", StringType())])
-    offset_type = StructType([StructField("row", LongType())])
+    row_type = pa.schema([("value", pa.string())])
+    offset_type = pa.struct([("row", pa.int64())])
 
     def start(self, config: Mapping[str, str], context: TaskContext) -> None:
         pass

@@ -156,11 +156,11 @@ def test_a_shape_has_the_schemas_that_are_needed(task: JavaSourceTask, host: Fak
     for row in range(6):
         plan = task.plan([], LIMIT)
         assert plan is not None
-        names = [field.simpleString() for field in task.row_type_of(plan.splits[0].shape).fields]
+        names = [f"{field.name}:{field.type}" for field in task.row_type_of(plan.splits[0].shape)]
         columns.append([name for name in names if name.startswith("value_") and "schema" not in name])
         task.offsets_reached(PartitionResult(source_offset={"row": row}))
-    new, of_all = ["value_0:int", "value_1:string"], ["value_0:string", "value_1:int", "value_2:string"]
-    assert columns == [["value_0:string"], new, new, of_all, of_all, ["value_0:int"]]
+    new, of_all = ["value_0:int32", "value_1:string"], ["value_0:string", "value_1:int32", "value_2:string"]
+    assert columns == [["value_0:string"], new, new, of_all, of_all, ["value_0:int32"]]
 
 
 def test_its_plugin_reads_the_stored_offsets(task: JavaSourceTask, host: FakeHost) -> None:

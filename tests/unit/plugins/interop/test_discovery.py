@@ -54,11 +54,6 @@ class HalfTask(SinkTask):
 class HalfSink(MySink):
     task = HalfTask
 
-class NoTaskConfigs(Connector):
-    settings = Settings()
-    version = "1"
-    task = MyTask
-
 class Change(Transform):
     settings = Settings()
     version = "1"
@@ -183,7 +178,6 @@ def test_a_broken_plugin_is_named_and_harms_no_other(tmp_path: Path, name: str) 
         ("NoTask", "sink", "has no attribute `task` that is a subclass of SinkTask"),
         ("MySink", "source", "has no attribute `task` that is a subclass of SourceTask"),
         ("HalfSink", "sink", "has a task HalfTask that does not define columns, start"),
-        ("NoTaskConfigs", "sink", "does not define task_configs"),
         ("THING", "sink", "is not a class"),
     ],
 )

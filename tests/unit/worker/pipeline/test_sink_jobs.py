@@ -6,7 +6,7 @@ import gc
 import logging
 import threading
 import weakref
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from types import SimpleNamespace
 from typing import Any
@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from headrace.plugins.contracts import PartitionResult, Place, RetriableError, Stop, TopicPartition
+from headrace.plugins.extensions import BufferingSink, StagingSink
 from headrace.worker.logging.logs import ConnectFormatter, connector_context
 from headrace.worker.outcome import Outcome
 from headrace.worker.pipeline.executor import Ranges
@@ -66,23 +67,46 @@ class Job(SinkJob):
         return Written(outcome, [b"%d" % begin], self.in_vain)
 
 
+class Task(StagingSink, BufferingSink):
+    """A sink that stages, or does not."""
+
+    place = Place.ANYWHERE
+
+    def __init__(self, stages: bool) -> None:
+        self.stages = stages
+        self.committed: list[bytes] = []
+        self.discarded: list[bytes] = []
+
+    def staging_writer(self, attempt: str) -> Any:
+        return self.writer(attempt) if self.stages else None
+
+    def writer(self, attempt: str) -> Any:
+        return attempt
+
+    def commit(self, parts: Sequence[bytes]) -> None:
+        self.committed += parts
+
+    def discard(self, parts: Sequence[bytes]) -> None:
+        self.discarded += parts
+
+    def due_s(self) -> None: ...
+
+    def drop(self) -> None: ...
+
+    def job_ranges(self, ranges: Any, ends: Any) -> Any:
+        return ranges
+
+
 class Rig:
-    """The jobs of a sink that stages, or does not."""
+    """The jobs of a sink."""
 
     def __init__(self, stages: bool = True, tolerate: bool = True, letters: bool = False) -> None:
         self.made: list[Job] = []
-        self.committed: list[bytes] = []
-        self.discarded: list[bytes] = []
         self.jobs = SinkJobs(self._make)
         self._kind: Callable[[Rig, Ranges, SinkJob | None], Job] = Job
         scope = task_scope(errors=handling(tolerate, dead_letters="d" if letters else ""))
-        task: Any = SimpleNamespace(
-            commit=self.committed.extend,
-            discard=self.discarded.extend,
-            staging_writer=lambda attempt: attempt if stages else None,
-            writer=lambda attempt: attempt,
-            place=Place.ANYWHERE,
-        )
+        task: Any = Task(stages)
+        self.committed, self.discarded = task.committed, task.discarded
         decoding: Any = SimpleNamespace(learn=lambda _: None)
         self.placement = SinkPlacement(scope.engine, task)
         self.parts = SinkJobParts(scope, task, decoding, self.placement, iter("0123456789"), KafkaReaders({}))

@@ -17,6 +17,7 @@ from headrace.plugins.contracts import (
     Stop,
     TopicPartition,
 )
+from headrace.plugins.interop.java_sinks import RequestingSink
 from headrace.worker.deadletters import reporting as dead_letters
 from headrace.worker.deadletters.failed_records import FAILED
 from headrace.worker.deadletters.reporting import NotSentYet
@@ -39,7 +40,7 @@ RAW = pa.schema([FAILED.field(name) for name in FAILED.names[:7]])
 BAD = '{"error":{"stage":"VALUE_CONVERTER","class":"a.B","message":"no"}}'
 
 
-class Sink:
+class Sink(RequestingSink):
     """Writes numbers, but for some; `named` in its writers' `write`, `late` in `finish`, `hidden` without a name."""
 
     def __init__(self, **refused: Collection[int]) -> None:

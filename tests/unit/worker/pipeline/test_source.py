@@ -11,7 +11,6 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from confluent_kafka import KafkaError
-from pyspark.sql.types import StringType, StructType
 
 from headrace.config.kafka.client_config import ClientConfig
 from headrace.plugins.contracts import (
@@ -24,10 +23,10 @@ from headrace.plugins.contracts import (
     SourceOffset,
     Split,
     Stop,
-    TopicEncoding,
     TransactionEnd,
 )
 from headrace.plugins.errors import StoppedError
+from headrace.plugins.extensions import SourceProgress, TopicEncoding
 from headrace.plugins.interop.conversion.decode import ConverterBinding
 from headrace.plugins.interop.conversion.encode import UNKNOWN_TOPIC
 from headrace.worker.kafka.writer import TopicMissing
@@ -48,14 +47,12 @@ from tests.unit.worker.kafka.test_writer import Client, row, rows
 DONE = PartitionResult(written=1)
 
 
-class Task:
+class Task(SourceProgress):
     """A source that always has more than is asked for."""
 
     place = Place.ANYWHERE
-    rows_share_offsets = False
-    wants_deliveries = Deliveries.NONE
-    row_type = StructType().add("line", StringType())
-    offset_type = StructType().add("position", StringType())
+    row_type = pa.schema([("line", pa.string())])
+    offset_type = pa.struct([("position", pa.string())])
     offset_if_empty: SourceOffset | None = None
     ends_transaction: TransactionEnd | None = None
 

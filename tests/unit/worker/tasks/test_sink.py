@@ -15,15 +15,9 @@ import pytest
 from confluent_kafka import Message
 
 from headrace.plugins.backoff import Backoff
-from headrace.plugins.contracts import (
-    BufferingSink,
-    Limit,
-    PartitionResult,
-    RetriableError,
-    SinkRequests,
-    SinkTask,
-    TopicPartition,
-)
+from headrace.plugins.contracts import Limit, PartitionResult, RetriableError, TopicPartition
+from headrace.plugins.extensions import BufferingSink, PartitionedSink, StagingSink
+from headrace.plugins.interop.java_sinks import RequestingSink, SinkRequests
 from headrace.worker.deadletters.failed_records import FAILED
 from headrace.worker.deadletters.retry_topic import PREFIX, RetryTopic
 from headrace.worker.engine.driver import EngineLost
@@ -261,29 +255,18 @@ class Rig:
         return [self.positions.next(partition) for partition in partitions]
 
 
-class Plugin:
-    """Holds nothing, and wants nothing; binds nothing to a thread."""
-
-    commits_offsets = False
-    requests = SinkRequests
+class KeepingPlugin(PartitionedSink, RequestingSink):
+    """Holds nothing, and wants nothing; has to keep its thread."""
 
     def start(self, _config: object, _context: object) -> None: ...
 
     def stop(self) -> None: ...
 
-    def open(self, _partitions: object) -> dict[TopicPartition, int]:
-        return {}
 
-    def recover(self) -> dict[TopicPartition, int]:
-        return {}
+class Plugin(KeepingPlugin, StagingSink):
+    """Binds nothing to a thread."""
 
     def staging_writer(self, _attempt: str) -> Any: ...
-
-
-class KeepingPlugin(Plugin):
-    """Has to keep its thread."""
-
-    staging_writer = SinkTask.staging_writer
 
 
 class HoldingPlugin(Plugin, BufferingSink):

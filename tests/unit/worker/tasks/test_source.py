@@ -15,7 +15,8 @@ import pyarrow as pa
 import pytest
 
 from headrace.config.kafka.client_config import ClientConfig
-from headrace.plugins.contracts import Deliveries, PartitionResult, RetriableError, SourceTask
+from headrace.plugins.contracts import PartitionResult, RetriableError
+from headrace.plugins.extensions import PacedSource, SourceProgress
 from headrace.worker.deadletters.converter_retry import ConverterAway
 from headrace.worker.engine.driver import EngineLost
 from headrace.worker.errors import ConnectError
@@ -34,12 +35,10 @@ SECONDS = 60
 PARTITION = {"filename": "a"}
 
 
-class FakePlugin:
+class FakePlugin(PacedSource, SourceProgress):
     """Counts in one partition."""
 
-    waits_for_news = tells_of_news = coalesces = False
-    wants_deliveries: Any = Deliveries.NONE
-    offsets_reached = SourceTask.offsets_reached
+    tells_of_news = False
 
     def __init__(self) -> None:
         self.stopped = False

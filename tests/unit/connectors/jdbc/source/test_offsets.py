@@ -93,7 +93,7 @@ def test_rows_have_the_offsets_of_their_positions(zone: Any) -> None:
     mode, moments = Mode.TIMESTAMP_INCREMENTING, [NOON, -1, NOON + 150 * 86_400_000_000, 0]
     made = arrow_offsets(mode, pa.array(moments), pa.array([1, 2, 3, 4]), zone).to_pylist()
     assert made == [offset_of(Position(at, id), mode, zone) for id, at in enumerate(moments, 1)]
-    assert list(made[0]) == offset_type(mode).names
+    assert list(made[0]) == [field.name for field in offset_type(mode)]
     nothing = arrow_offsets(mode, pa.array([None], pa.int64()), pa.array([None], pa.int64()), zone).to_pylist()
     assert nothing == [{"timestamp": None, "timestamp_nanos": None, "incrementing": None}]
     assert arrow_offsets(Mode.INCREMENTING, None, pa.array([1]), zone).to_pylist() == [{"incrementing": 1}]
