@@ -1,7 +1,8 @@
-"""Plugins in single files of Python on `plugin.path`: found by what their classes derive from, and not run for it.
+"""Plugins in files of Python on `plugin.path`: found by what their classes derive from, and not run for it.
 
 A class is a plugin if it derives, also by way of others of its file, from a class of `_BASES`, and its name does not
-begin with `_`. The connector's class name is the class's own.
+begin with `_`. A connector over Arrow batches (`contracts.Connector`) is of the kind of its attribute `task`. The
+connector's class name is the class's own.
 """
 
 from __future__ import annotations
@@ -12,7 +13,9 @@ import logging
 from collections.abc import Iterator
 from importlib.metadata import EntryPoint
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
+
+from headrace.plugins.interop.requirements import declared_in
 
 log = logging.getLogger(__name__)
 
@@ -20,26 +23,42 @@ _BASES: Final = {
     "RecordSource": "source",
     "RecordSink": "sink",
     "Transform": "transformation",
+    "RecordTransform": "transformation",
     "Predicate": "predicate",
+    "RecordPredicate": "predicate",
     "Converter": "converter",
+    "RecordConverter": "converter",
     "HeaderConverter": "header_converter",
     "ConfigProvider": "config_provider",
+    "SourceTask": "task of a source",
+    "SinkTask": "task of a sink",
+    "Connector": "connector",
 }
+_OF_TASK: Final = {"task of a source": "source", "task of a sink": "sink"}
 
 
-def plugins_in(file: Path) -> Iterator[tuple[str, EntryPoint]]:
-    """Yield the kind of each plugin of a file, and what loads it; a file that is none of Python's is told of."""
+class FilePlugin(NamedTuple):
+    """A plugin of a file."""
+
+    kind: str
+    entry_point: EntryPoint
+    requirements: tuple[str, ...]
+
+
+def plugins_in(file: Path, module: str) -> Iterator[FilePlugin]:
+    """Yield the plugins of a file, which is imported under this name; log why those of a file are left out."""
     try:
-        tree = ast.parse(file.read_bytes(), str(file))
+        source = file.read_bytes()
+        found = list(_classes(ast.parse(source, str(file))))
+        requirements = declared_in(source.decode()) if found else ()
     except (OSError, SyntaxError, ValueError) as error:
         log.error("The plugins in %s cannot be listed: %s. They are left out.", file, error)
         return
-    found = list(_classes(tree))
-    if found and (other := _other_module(file)):
+    if found and (other := _other_module(file, module)):
         log.error("%s is left out: its name is that of the module %s. Give the file another name.", file, other)
         return
     for name, kind in found:
-        yield kind, EntryPoint(name, f"{file.stem}:{name}", f"headrace.{kind}")
+        yield FilePlugin(kind, EntryPoint(name, f"{module}:{name}", f"headrace.{kind}"), requirements)
 
 
 def _classes(tree: ast.Module) -> Iterator[tuple[str, str]]:
@@ -52,17 +71,31 @@ def _classes(tree: ast.Module) -> Iterator[tuple[str, str]]:
             continue
         bases = (ast.unparse(base).rpartition(".")[2] for base in node.bases)
         kind = next((kinds[base] for base in bases if base in kinds), None)
+        if kind == "connector":
+            kind = _OF_TASK.get(kinds.get(_task_of(node), ""), kind)
         if kind is not None:
             kinds[node.name] = kind
-            if not node.name.startswith("_"):
+            if not node.name.startswith("_") and kind != "connector" and kind not in _OF_TASK:
                 yield node.name, kind
 
 
-def _other_module(file: Path) -> str | None:
+def _task_of(connector: ast.ClassDef) -> str:
+    """The name of the class that its attribute `task` is."""
+    for node in connector.body:
+        targets = node.targets if isinstance(node, ast.Assign) else [getattr(node, "target", None)]
+        if any(isinstance(one, ast.Name) and one.id == "task" for one in targets):
+            value = getattr(node, "value", None)
+            return "" if value is None else ast.unparse(value).rpartition(".")[2]
+    return ""
+
+
+def _other_module(file: Path, module: str) -> str | None:
     """The file of another module of this name, which an import would find first."""
+    top, _, inside = module.partition(".")
+    own = file.with_name("__init__.py") if inside else file
     try:
-        spec = importlib.util.find_spec(file.stem)
+        spec = importlib.util.find_spec(top)
     except (ImportError, ValueError):
         return None
     origin = None if spec is None else spec.origin or "of Python"
-    return None if origin is None or origin == str(file) else origin
+    return None if origin is None or origin == str(own.absolute()) else origin
