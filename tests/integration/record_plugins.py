@@ -1,0 +1,37 @@
+"""A stranger's connectors over records, in one file. For `plugin.path`."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import httpx
+
+from headrace.plugins import Record, RecordsFailed, RecordSink, RecordSource, Setting
+
+
+class Prices(RecordSource):
+    """Prices of a shop's API."""
+
+    settings = (Setting("url"), Setting("topic"))
+
+    def poll(self, after: Any) -> Iterator[Record]:
+        for p in httpx.get(self.config["url"], params={"since": (after or {"id": 0})["id"]}).json():
+            yield Record(p, key=p["id"], offset={"id": p["id"]})
+
+
+class Lines(RecordSink):
+    """Appends records to a file, as JSON; a value that has `bad` is refused."""
+
+    settings = (Setting("path"), Setting("token", "none", secret=True))
+
+    def put(self, records: Sequence[Record]) -> None:
+        good = [r for r in records if not isinstance(r.value, dict) or "bad" not in r.value]
+        with open(self.config["path"], "a") as file:
+            for r in good:
+                headers = [(name, value.decode()) for name, value in r.headers]
+                shown = [r.key, r.value, headers, r.topic, r.partition, r.offset]
+                file.write(json.dumps(shown, default=str) + "\n")
+        if len(good) < len(records):
+            raise RecordsFailed({n: "it is bad" for n, r in enumerate(records) if r not in good})
