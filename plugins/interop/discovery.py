@@ -35,7 +35,7 @@ from headrace.config.suggestions import class_advice
 from headrace.plugins.interop.declarations import fault_of
 from headrace.plugins.interop.plugin_places import Place, places_of
 from headrace.plugins.interop.python_files import plugins_in
-from headrace.plugins.interop.requirements import of_distribution, unmet
+from headrace.plugins.interop.requirements import declared_in, of_distribution, unmet
 
 log = logging.getLogger(__name__)
 
@@ -418,9 +418,9 @@ def found_in(place: Place) -> Iterator[PluginEntry]:
     for module, file in place.modules.items():
         if any(entry.entry_point.module == module for entry in declared):
             continue
-        for plugin in plugins_in(file, module):
-            entry, needs = plugin.entry_point, plugin.requirements
-            yield PluginEntry(entry.name, plugin.kind, entry, str(file), requirements=needs, home=str(place.home))
+        for kind, entry in plugins_in(file, module):
+            needs = declared_in(file.read_text(encoding="utf-8"))
+            yield PluginEntry(entry.name, kind, entry, str(file), requirements=needs, home=str(place.home))
 
 
 def _of(distribution: Distribution, place: Place) -> Iterator[PluginEntry]:

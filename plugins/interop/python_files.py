@@ -13,7 +13,7 @@ import logging
 from collections.abc import Iterator
 from importlib.metadata import EntryPoint
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Final
 
 from headrace.plugins.interop.requirements import declared_in
 
@@ -37,28 +37,30 @@ _BASES: Final = {
 _OF_TASK: Final = {"task of a source": "source", "task of a sink": "sink"}
 
 
-class FilePlugin(NamedTuple):
-    """A plugin of a file."""
+def plugins_in(file: Path, module: str = "") -> Iterator[tuple[str, EntryPoint]]:
+    """Yield the kind of each plugin of a file, and what loads it; why a file is left out is logged.
 
-    kind: str
-    entry_point: EntryPoint
-    requirements: tuple[str, ...]
-
-
-def plugins_in(file: Path, module: str) -> Iterator[FilePlugin]:
-    """Yield the plugins of a file, which is imported under this name; log why those of a file are left out."""
+    `module`: the name under which the file is imported, by default its own.
+    """
+    module = module or file.stem
     try:
         source = file.read_bytes()
         found = list(_classes(ast.parse(source, str(file))))
-        requirements = declared_in(source.decode()) if found else ()
+        if found:
+            declared_in(source.decode())
     except (OSError, SyntaxError, ValueError) as error:
         log.error("The plugins in %s cannot be listed: %s. They are left out.", file, error)
         return
-    if found and (other := _other_module(file, module)):
+    if not found:
+        return
+    if not all(part.isidentifier() for part in module.split(".")):
+        log.error("%s is left out: %s is no name that Python can import. Rename the file.", file, module)
+        return
+    if other := _other_module(file, module):
         log.error("%s is left out: its name is that of the module %s. Give the file another name.", file, other)
         return
     for name, kind in found:
-        yield FilePlugin(kind, EntryPoint(name, f"{module}:{name}", f"headrace.{kind}"), requirements)
+        yield kind, EntryPoint(name, f"{module}:{name}", f"headrace.{kind}")
 
 
 def _classes(tree: ast.Module) -> Iterator[tuple[str, str]]:

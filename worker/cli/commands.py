@@ -139,6 +139,34 @@ def quickstart(
 
 
 @app.command()
+def run(
+    plugin: Annotated[Path, typer.Argument(help="A .py file, a folder or a wheel with a source or a sink.")],
+    more: Annotated[list[str] | None, typer.Argument(metavar="[KEY=VALUE]...", help="More of --config.")] = None,
+    config: Annotated[
+        list[str] | None,
+        typer.Option("--config", metavar="KEY=VALUE|FILE", help="Settings of the connector, or their properties file."),
+    ] = None,
+    input_file: Annotated[
+        Path | None,
+        typer.Option("--input", metavar="FILE", help="JSON lines for a sink.  [default: standard input]"),
+    ] = None,
+    with_keys: Annotated[
+        bool, typer.Option("--keys", help='A line for a sink is {"key": …, "value": …, "headers": {…}}.')
+    ] = False,
+    limit: Annotated[int | None, typer.Option(min=1, help="End after this many records.")] = None,
+) -> None:
+    """Run one connector with a broker and a worker of its own and show its records; Ctrl-C ends all.
+
+    A source's records are shown as they come. A sink gets a record for each line of JSON, until the input ends. Saving
+    the plugin's file starts it anew, from where it was.
+    """
+    from headrace.worker.cli import plugin_run
+
+    given = (*(config or ()), *(more or ()))
+    raise typer.Exit(plugin_run.run(plugin_run.Options(plugin, given, input_file, with_keys, limit)))
+
+
+@app.command()
 def settings() -> None:
     """Print a reference of all settings of workers, connectors and shipped plugins, in Markdown."""
     from headrace.plugins.interop.discovery import Plugins

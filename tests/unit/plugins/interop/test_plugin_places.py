@@ -53,8 +53,8 @@ def write(file: Path, text: str) -> Path:
 
 
 def test_a_class_is_of_the_kind_of_its_base_or_of_its_task(tmp_path: Path) -> None:
-    found = plugins_in(write(tmp_path / "plugin_arrow.py", ARROW), "plugin_arrow")
-    assert [(one.kind, one.entry_point.value) for one in found] == [
+    found = plugins_in(write(tmp_path / "plugin_arrow.py", ARROW))
+    assert [(kind, entry.value) for kind, entry in found] == [
         ("source", "plugin_arrow:Feed"),
         ("source", "plugin_arrow:Feeds"),
         ("source", "plugin_arrow:Typed"),
@@ -117,6 +117,6 @@ def test_a_file_that_cannot_be_read_is_told(
     tmp_path: Path, text: str, why: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     file = write(tmp_path / "plugin_bad.py", text)
-    assert list(plugins_in(file, "plugin_bad")) == []
+    assert list(plugins_in(file)) == []
     assert f"The plugins in {file} cannot be listed: " in caplog.text
     assert why in caplog.text
