@@ -13,17 +13,23 @@ if TYPE_CHECKING:
     from headrace.plugins.errors import DataError as DataError
     from headrace.plugins.errors import RecordsFailed as RecordsFailed
     from headrace.plugins.errors import RetriableError as RetriableError
+    from headrace.plugins.record_api.converter import RecordConverter as RecordConverter
     from headrace.plugins.record_api.record import Record as Record
     from headrace.plugins.record_api.schemas import schema_of as schema_of
     from headrace.plugins.record_api.settings import Setting as Setting
     from headrace.plugins.record_api.sink import RecordSink as RecordSink
     from headrace.plugins.record_api.source import RecordSource as RecordSource
+    from headrace.plugins.record_api.transform import RecordPredicate as RecordPredicate
+    from headrace.plugins.record_api.transform import RecordTransform as RecordTransform
 
 _HOMES = {
     "DataError": "errors",
     "Record": "record_api.record",
+    "RecordConverter": "record_api.converter",
+    "RecordPredicate": "record_api.transform",
     "RecordSink": "record_api.sink",
     "RecordSource": "record_api.source",
+    "RecordTransform": "record_api.transform",
     "RecordsFailed": "errors",
     "RetriableError": "errors",
     "Setting": "record_api.settings",

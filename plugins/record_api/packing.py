@@ -1,39 +1,35 @@
-"""Python values into Arrow arrays: each value by its kind, in a column of that kind.
+"""Python values made ready for their columns, one by one, as an author yields them.
 
 A dict, list, number or boolean is schemaless and travels as its JSON text; a text is a string, bytes are bytes. Values
-of a declared schema have its Arrow type, and a value that does not fit is no reason for the batch to fail: it is named.
+of a declared schema become tuples and lists. So an author may change an object once it was yielded. Whatever a column
+would make something else of is refused here or in `columns`, with the name of its field.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import json
+import math
+import re
 from collections.abc import Callable, Mapping, Sequence
 from datetime import date, datetime, time
+from operator import attrgetter
 from typing import Any, Final, NamedTuple
 
-import pyarrow as pa
-
-from headrace.plugins.arrow_types import arrow_type_of
 from headrace.plugins.errors import DataError
-from headrace.plugins.record_api.schemas import schema_of
-from headrace.plugins.schema import DATE, TIME, TIMESTAMP, Schema, SchemaType, logical, spark_type
+from headrace.plugins.schema import Schema, SchemaType, logical
 
-JSON, TEXT, BYTES, DECLARED = range(4)
-"""The kinds of values, by the number of their schema."""
-STRING_SCHEMA: Final = Schema(SchemaType.STRING)
-BYTES_SCHEMA: Final = Schema(SchemaType.BYTES)
+JSON, TEXT, BYTES = range(3)
+"""The kinds of values without a declared schema."""
 
 Pack = Callable[[Any], Any]
-MISFITS: Final = (pa.ArrowException, TypeError, ValueError, OverflowError)
-"""What Arrow raises for a value that is not of its type."""
 
 
 class Packed(NamedTuple):
     """A value ready for its column."""
 
-    kind: int | None
-    """None: null."""
+    schema: int | None
+    """The number of its schema; None: null."""
     value: Any
     size: int
     """About how many bytes it has."""
@@ -42,188 +38,237 @@ class Packed(NamedTuple):
 NOTHING: Final = Packed(None, None, 0)
 
 
-class Side:
-    """The keys or the values of a plugin's records."""
+class Misfit(DataError):
+    """A value that its type cannot hold; `path` leads to it."""
 
-    def __init__(self, declared: Any) -> None:
-        """Errors: TypeError for what is no schema."""
-        self.declared = None if declared is None else schema_of(declared)
-        self.schemas: tuple[Schema | None, ...] = (None, STRING_SCHEMA, BYTES_SCHEMA)
-        if self.declared is not None:
-            self.schemas += (self.declared,)
-        self.types = [arrow_type(schema) for schema in self.schemas]
-        self._pack = None if self.declared is None else _packer(self.declared)
+    def __init__(self, why: str, path: tuple[str, ...] = ()) -> None:
+        super().__init__(f"field {'.'.join(path)}: {why}" if path else why)
+        self.why, self.path = why, path
 
-    def pack(self, value: Any) -> Packed:
-        """Make a value ready. Errors: DataError for one that cannot be carried."""
-        if value is None:
-            return NOTHING
-        if self.declared is not None:
-            packed = value if self._pack is None else self._pack(value)
-            return Packed(DECLARED, packed, _size(packed))
-        if isinstance(value, str):
-            return Packed(TEXT, value, len(value))
-        if isinstance(value, bytes | bytearray | memoryview):
-            return Packed(BYTES, bytes(value), len(value))
-        text = json_text(value)
-        return Packed(JSON, text, len(text))
-
-    def columns(self, packed: Sequence[Packed]) -> list[pa.Array]:
-        """Return the number of each value's schema, and a column for each schema. Errors: those of Arrow."""
-        kinds = [one.kind for one in packed]
-        used = set(kinds)
-        columns = [
-            pa.array([one.value if one.kind == kind else None for one in packed], of)
-            if kind in used
-            else pa.nulls(len(packed), of)
-            for kind, of in enumerate(self.types)
-        ]
-        return [pa.array(kinds, pa.int32()), *columns]
-
-    def misfit(self, packed: Packed) -> str | None:
-        """Return why Arrow does not take this value; None if it does."""
-        if packed.kind is None:
-            return None
-        try:
-            pa.array([packed.value], self.types[packed.kind])
-        except MISFITS as error:
-            return f"the value does not fit its schema: {error}"
-        return None
+    def within(self, name: str) -> Misfit:
+        """Return it as of the member of this name."""
+        return Misfit(self.why, (name, *self.path))
 
 
-def arrow_type(schema: Schema | None) -> pa.DataType:
-    """Return the Arrow type that carries values of this schema."""
-    return arrow_type_of(spark_type(schema))
+def packer(schema: Schema | None) -> Pack:
+    """Return what makes values of this schema ready, JSON text for None. It raises Misfit for what it refuses."""
+    return json_text if schema is None else _declared(schema) or _as_it_is
 
 
-def json_text(value: Any) -> str:
-    """Return the JSON of a value. Errors: DataError for what JSON has no form of."""
-    try:
-        return _ENCODER.encode(value)
-    except (TypeError, ValueError) as error:
-        raise DataError(
-            f"the value cannot be written as JSON: {error}. State its schema (value_schema), or make it JSON first."
-        ) from error
+def packed(value: Any, pack: Pack, schema: int) -> Packed:
+    """Return a value of the schema of this number. Errors: Misfit."""
+    if value is None:
+        return NOTHING
+    made = pack(value)
+    return Packed(schema, made, _size(made))
 
 
-def _plain(value: Any) -> Any:
-    """Return what stands for an object that JSON does not know."""
-    if isinstance(value, date | datetime | time):
-        return value.isoformat()
-    if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        return {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
-    if hasattr(value, "model_dump"):
-        return value.model_dump(mode="json")
-    if isinstance(value, Mapping):
-        return dict(value)
-    raise TypeError(f"{type(value).__name__} is no type of JSON's")
-
-
-_ENCODER: Final = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":"), default=_plain)
+def packed_by_kind(value: Any, first: int = 0) -> Packed:
+    """Return a value by its kind, whose schemas are those from `first` on. Errors: Misfit."""
+    if value is None:
+        return NOTHING
+    if isinstance(value, str):
+        return Packed(first + TEXT, value, len(value))
+    if isinstance(value, bytes | bytearray | memoryview):
+        return Packed(first + BYTES, bytes(value), len(value))
+    text = json_text(value)
+    return Packed(first + JSON, text, len(text))
 
 
 def _size(packed: Any) -> int:
     if isinstance(packed, str | bytes):
         return len(packed)
     if isinstance(packed, tuple | list):
-        return sum(map(_size, packed))
+        return 8 * len(packed) + sum(map(_size, packed)) if packed else 8
     return 8
 
 
-def _packer(schema: Schema) -> Pack | None:
-    """Return what makes Arrow's form of a value of this schema; None: the value is it.
+# -- JSON --------------------------------------------------------------------------------------------------------------
 
-    Arrow itself refuses most of what does not fit, but cuts off what is behind an integer's point and a date's day.
-    """
-    if (kind := logical(schema)) is not None:
-        return _LOGICAL.get(kind)
+_FLAT: Final = frozenset((str, int, float, bool, type(None)))
+_TEXT: Final = frozenset((str,))
+_LONG: Final = re.compile(r"\d{19}")
+
+
+def json_text(value: Any) -> str:
+    """Return the JSON of a value. Errors: Misfit for what JSON has no form of, or makes something else of."""
+    try:
+        text = _ENCODER.encode(value)
+    except (Misfit, TypeError, ValueError, RecursionError) as error:
+        raise _json_fault(value) or Misfit(f"it cannot be written as JSON: {error}") from error
+    is_flat = type(value) is dict and _FLAT.issuperset(map(type, value.values())) and _TEXT.issuperset(map(type, value))
+    if (not is_flat or _LONG.search(text)) and (fault := _json_fault(value)):
+        raise fault
+    return text
+
+
+def _json_fault(value: Any) -> Misfit | None:
+    """Return why a value is none of JSON's; None if it is one."""
+    try:
+        _check_json(value)
+    except Misfit as misfit:
+        return misfit
+    except RecursionError:
+        return Misfit("it is nested too deeply, or contains itself")
+    return None
+
+
+def _check_json(value: Any) -> None:
+    if value is None or isinstance(value, bool):
+        return
+    if isinstance(value, str):
+        check_text(value)
+    elif isinstance(value, int):
+        if not -(2**63) <= value < 2**63:
+            raise Misfit(f"{value!r:.60} has more than 64 bits, which no number of Connect has; make it a text")
+    elif isinstance(value, float):
+        if not math.isfinite(value):
+            raise Misfit(f"JSON has no number {value}; make it None or a text, or declare a schema")
+    elif isinstance(value, Mapping):
+        for key, one in value.items():
+            if not isinstance(key, str):
+                raise Misfit(f"the key {key!r:.60} is no text, and in JSON it would become one")
+            _check_member(key, one)
+    elif isinstance(value, list | tuple):
+        for index, one in enumerate(value):
+            _check_member(f"[{index}]", one)
+    else:
+        _check_json(_plain(value))
+
+
+def _check_member(name: str, value: Any) -> None:
+    try:
+        _check_json(value)
+    except Misfit as misfit:
+        raise misfit.within(name) from None
+
+
+def check_text(text: str) -> None:
+    """Check that a text can be encoded. Errors: Misfit."""
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        raise Misfit(f"the text has half a surrogate pair at {error.start}, which UTF-8 cannot hold") from error
+
+
+def _plain(value: Any) -> Any:
+    """Return what stands for an object that JSON does not know. Errors: Misfit."""
+    if isinstance(value, date | datetime | time):
+        return value.isoformat()
+    if not isinstance(value, type):
+        if dataclasses.is_dataclass(value):
+            return {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
+        if hasattr(value, "model_dump"):
+            return value.model_dump(mode="json")
+        if isinstance(value, Mapping):
+            return dict(value)
+    raise Misfit(f"JSON has no form of {type(value).__name__}; declare a schema, or make it a text")
+
+
+_ENCODER: Final = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":"), default=_plain)
+
+
+# -- declared schemas --------------------------------------------------------------------------------------------------
+
+
+def _declared(schema: Schema) -> Pack | None:
+    """Return what makes tuples and lists of the values of this schema; None: they are plain."""
+    if logical(schema) is not None:
+        return None
     match schema.type:
         case SchemaType.STRUCT:
-            return _struct_packer(schema)
+            return _struct(schema)
         case SchemaType.ARRAY:
-            return _list_packer(schema)
+            return _list(schema)
         case SchemaType.MAP:
-            return _map_packer(schema)
-    return _CHECKED.get(schema.type)
+            return _map(schema)
+        case SchemaType.BYTES:
+            return _frozen
+    return None
 
 
-def _struct_packer(schema: Schema) -> Pack:
+def _struct(schema: Schema) -> Pack:
     names = tuple(field.name for field in schema.fields)
     known = frozenset(names)
-    packers = [(index, of) for index, field in enumerate(schema.fields) if (of := _packer(field.schema))]
+    inner = [(index, of) for index, field in enumerate(schema.fields) if (of := _declared(field.schema))]
     required = [(index, field.name) for index, field in enumerate(schema.fields) if not field.schema.optional]
+    members: Any = attrgetter(*names) if len(names) > 1 else lambda value: [getattr(value, name) for name in names]
 
     def pack(value: Any) -> Any:
         if value is None:
             return None
         if isinstance(value, Mapping):
             if not value.keys() <= known:
-                raise DataError(
-                    f"the value has fields that its schema lacks: {', '.join(sorted(value.keys() - known))}"
-                )
-            row = list(map(value.get, names))
+                raise Misfit(f"its schema has no field {', '.join(sorted(map(str, value.keys() - known)))}")
+            row = tuple(map(value.get, names))
         else:
             try:
-                row = [getattr(value, name) for name in names]
+                row = members(value)
             except AttributeError as error:
-                raise DataError(f"the value is no dict or {schema.name or 'object'}: {error}") from error
-        for index, name in required:
-            if row[index] is None:
-                raise DataError(f"the value has nothing for its field {name}, which is not optional")
-        for index, of in packers:
-            row[index] = of(row[index])
-        return tuple(row)
+                raise Misfit(f"{_shown(value)} is no dict, and no {schema.name or 'object'}: {error}") from error
+        if None in row:
+            for index, name in required:
+                if row[index] is None:
+                    raise Misfit("there is nothing, and it is not optional", (name,))
+        if not inner:
+            return row
+        packed = list(row)
+        for index, of in inner:
+            try:
+                packed[index] = of(packed[index])
+            except Misfit as misfit:
+                raise misfit.within(names[index]) from None
+        return tuple(packed)
 
     return pack
 
 
-def _list_packer(schema: Schema) -> Pack | None:
+def _list(schema: Schema) -> Pack:
     assert schema.value_schema is not None
-    item = _packer(schema.value_schema)
-    if item is None:
-        return None
-    return lambda values: None if values is None else [item(value) for value in values]
+    item = _declared(schema.value_schema)
+
+    def pack(value: Any) -> Any:
+        if value is None:
+            return None
+        if not isinstance(value, Sequence) or isinstance(value, str | bytes | bytearray | memoryview):
+            raise Misfit(f"{_shown(value)} is no list")
+        return list(value) if item is None else _members(value, item)
+
+    return pack
 
 
-def _map_packer(schema: Schema) -> Pack:
+def _members(values: Sequence[Any], item: Pack) -> list[Any]:
+    packed = []
+    for index, value in enumerate(values):
+        try:
+            packed.append(item(value))
+        except Misfit as misfit:
+            raise misfit.within(f"[{index}]") from None
+    return packed
+
+
+def _map(schema: Schema) -> Pack:
     assert schema.key_schema is not None
     assert schema.value_schema is not None
-    key, item = _packer(schema.key_schema) or _as_it_is, _packer(schema.value_schema) or _as_it_is
-    return lambda value: None if value is None else [(key(k), item(v)) for k, v in value.items()]
+    key, item = _declared(schema.key_schema) or _as_it_is, _declared(schema.value_schema) or _as_it_is
+
+    def pack(value: Any) -> Any:
+        if value is None:
+            return None
+        if not isinstance(value, Mapping):
+            raise Misfit(f"{_shown(value)} is no dict")
+        return [(key(k), item(v)) for k, v in value.items()]
+
+    return pack
+
+
+def _frozen(value: Any) -> Any:
+    return bytes(value) if isinstance(value, bytearray | memoryview) else value
 
 
 def _as_it_is(value: Any) -> Any:
     return value
 
 
-def _only(wanted: str, *types: type) -> Pack:
-    def check(value: Any) -> Any:
-        if value is None or (isinstance(value, types) and not (isinstance(value, datetime) and datetime not in types)):
-            return value
-        raise DataError(f"{value!r:.60} is no {wanted}")
-
-    return check
-
-
-_integer: Final = _only("integer", int)
-_CHECKED: Final[Mapping[SchemaType, Pack]] = {
-    SchemaType.INT8: _integer,
-    SchemaType.INT16: _integer,
-    SchemaType.INT32: _integer,
-    SchemaType.INT64: _integer,
-    SchemaType.STRING: _only("text", str),
-    SchemaType.BYTES: _only("bytes", bytes, bytearray),
-}
-_moment: Final = _only("datetime", datetime)
-_time: Final = _only("time", time)
-
-
-def _milliseconds(value: Any) -> int | None:
-    """Return Connect's form of a time of the day."""
-    moment: time | None = _time(value)
-    if moment is None:
-        return None
-    return ((moment.hour * 60 + moment.minute) * 60 + moment.second) * 1000 + moment.microsecond // 1000
-
-
-_LOGICAL: Final[Mapping[str, Pack]] = {TIME: _milliseconds, DATE: _only("date", date), TIMESTAMP: _moment}
+def _shown(value: Any) -> str:
+    return f"{value!r:.60}"

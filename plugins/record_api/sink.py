@@ -14,10 +14,10 @@ from pyspark.sql import functions as F
 
 from headrace.config.settings import Settings
 from headrace.plugins.contracts import ArrowWriter, Connector, ConnectorContext, Place, SinkTask, StopToken, TaskContext
-from headrace.plugins.errors import RecordsFailed, RetriableError
+from headrace.plugins.errors import RecordFailure, RecordsFailed, RetriableError, StoppedError
 from headrace.plugins.record_api.record import Record
 from headrace.plugins.record_api.settings import declared, parsed
-from headrace.plugins.record_api.unpacking import unpacked
+from headrace.plugins.record_api.unpacking import UNREADABLE, records_in
 from headrace.plugins.records import Records
 from headrace.plugins.schema import Schema
 
@@ -33,7 +33,9 @@ class RecordSink(Connector):
                     httpx.post(self.config["url"], json=record.value).raise_for_status()
 
     Records that cannot be written are named by `RecordsFailed({index: reason})`; all others of that call count as
-    written. An error of `retriable`'s types has the whole batch come again, with back-off; any other fails the task.
+    written. An error of `retriable`'s types has the whole batch come again, with back-off; any other fails the task. A
+    record's value has Python's types: a dict for a struct, a datetime for a Timestamp, None for a tombstone; what is
+    without schema is as `json.loads` makes it.
     """
 
     settings: ClassVar[Any] = ()
@@ -91,19 +93,21 @@ class RecordSinkTask(SinkTask):
     author: ClassVar[type[RecordSink]]
     place = Place.WORKER_PROCESS
 
+    plugin: RecordSink | None = None
+    _runner: asyncio.Runner | None = None
+
     def start(self, config: Mapping[str, str], context: TaskContext) -> None:
-        """Make the author's object and open it."""
-        author = self.author()
-        author.config = parsed(type(author).settings, config)
-        author.stopping = context.stopping
-        self.plugin = author
+        """Make the author's object and open it. Errors: those of `open`."""
         self.schemas: list[Schema | None] = []
-        self._runner: asyncio.Runner | None = None
-        self.call(author.open)
+        plugin = self.author()
+        plugin.config = parsed(type(plugin).settings, config)
+        plugin.stopping = context.stopping
+        self.plugin = plugin
+        self.call(plugin.open)
 
     def columns(self, records: Records) -> list[Column]:
         """Return all of a record; the columns of keys and values bear the number of their schema in `schemas`."""
-        own = [F.col(name).alias(name.removeprefix("_")) for name in ("_topic", "_partition", "_offset")]
+        own = [F.col("topic"), F.col("partition"), F.col("_offset").alias("offset")]
         keys = self._side("key", records.keys, records.key)
         values = self._side("value", records.values, records.value)
         return [*own, F.col("timestamp"), F.col("headers"), *keys, *values]
@@ -120,7 +124,8 @@ class RecordSinkTask(SinkTask):
 
     def writer(self, attempt: str) -> ArrowWriter:
         """Return a writer for one batch."""
-        return _Writer(self)
+        assert self.plugin is not None
+        return _Writer(self, self.plugin)
 
     def call(self, method: Any, *arguments: Any) -> None:
         """Call the author's method. Errors: RetriableError for those of `retriable`'s types, else its own."""
@@ -129,16 +134,18 @@ class RecordSinkTask(SinkTask):
             if inspect.isawaitable(answer):
                 self._runner = self._runner or asyncio.Runner()
                 self._runner.run(_awaited(answer))
-        except RetriableError:
+        except (RetriableError, RecordsFailed, StoppedError):
             raise
-        except self.plugin.retriable as error:
-            name = f"{type(self.plugin).__name__}.{method.__name__}"
+        except self.author.retriable as error:
+            name = f"{self.author.__name__}.{method.__name__}"
             raise RetriableError(f"{name} failed: {type(error).__name__}: {error}") from error
 
     def stop(self) -> None:
         """Close the author's object."""
-        if hasattr(self, "plugin"):
-            self.call(self.plugin.close)
+        try:
+            if self.plugin is not None:
+                self.call(self.plugin.close)
+        finally:
             if self._runner is not None:
                 self._runner.close()
 
@@ -151,50 +158,55 @@ class RecordSinkTask(SinkTask):
 class _Writer:
     """Puts a batch's rows, and flushes at its end."""
 
-    def __init__(self, task: RecordSinkTask) -> None:
-        self._task = task
+    def __init__(self, task: RecordSinkTask, plugin: RecordSink) -> None:
+        self._task, self._plugin = task, plugin
 
     def write(self, rows: pa.RecordBatch) -> None:
         """Put these rows. Errors: RecordsFailed, with rows of this call; RetriableError."""
-        records, most = self._records(rows), self._task.plugin.most_records
-        failures = []
-        for first in range(0, len(records), most):
+        failures: list[RecordFailure] = []
+        records = self._readable(rows, failures)
+        for first in range(0, len(records), self._plugin.most_records):
+            part = records[first : first + self._plugin.most_records]
             try:
-                self._task.call(self._task.plugin.put, records[first : first + most])
+                self._task.call(self._plugin.put, [record for _, record in part])
             except RecordsFailed as error:
                 if not error.failures:
                     raise
-                failures += [one._replace(row=one.row + first) for one in error.failures]
+                failures += [one._replace(row=part[self._row(one, len(part))][0]) for one in error.failures]
         if failures:
+            failures.sort(key=lambda one: one.row)
             raise RecordsFailed(f"{len(failures)} records failed, the first: {failures[0].message}", failures)
 
     def finish(self) -> bytes:
         """Flush. Errors: as `write`."""
-        self._task.call(self._task.plugin.flush)
+        self._task.call(self._plugin.flush)
         return b""
 
     def abort(self) -> None:
         """Do nothing: what was put comes again."""
 
+    def _row(self, failure: RecordFailure, count: int) -> int:
+        """Return the index of a failure among the records of its `put`. Errors: ValueError for one that has none."""
+        if not isinstance(failure.row, int) or not 0 <= failure.row < count:
+            name = f"{type(self._plugin).__name__}.put"
+            raise ValueError(f"{name} was given {count} records, and says that number {failure.row!r:.60} failed")
+        return failure.row
+
+    def _readable(self, rows: pa.RecordBatch, failures: list[RecordFailure]) -> list[tuple[int, Record]]:
+        """Return the records by their rows; add a failure for each that Python cannot hold, such as the year 10,000."""
+        try:
+            return list(enumerate(self._records(rows)))
+        except UNREADABLE:
+            found: list[tuple[int, Record]] = []
+            for row in range(rows.num_rows):
+                try:
+                    found += [(row, record) for record in self._records(rows.slice(row, 1))]
+                except UNREADABLE as error:
+                    failures.append(RecordFailure(row, f"Python cannot hold the record: {error}"))
+            return found
+
     def _records(self, rows: pa.RecordBatch) -> list[Record]:
-        columns = (rows.column(name).to_pylist() for name in ("topic", "partition", "offset", "timestamp", "headers"))
-        keys, values = self._side(rows, "key"), self._side(rows, "value")
-        return [
-            Record(value, key, _pairs(headers), timestamp, topic, partition, offset)
-            for topic, partition, offset, timestamp, headers, key, value in zip(*columns, keys, values, strict=True)
-        ]
-
-    def _side(self, rows: pa.RecordBatch, side: str) -> list[Any]:
-        numbers = rows.column(f"{side}_schema")
-        found = {number.as_py() for number in numbers.unique() if number.is_valid}
-        columns = {n: unpacked(rows.column(f"{side}_{n}"), self._task.schemas[n]) for n in found}
-        if len(columns) == 1 and not numbers.null_count:
-            return columns.popitem()[1]
-        return [None if n is None else columns[n][row] for row, n in enumerate(numbers.to_pylist())]
-
-
-def _pairs(headers: Sequence[Mapping[str, Any]] | None) -> list[tuple[str, bytes | None]]:
-    return [(one["key"], one["value"]) for one in headers or ()]
+        return records_in(rows, self._task.schemas, self._task.schemas)
 
 
 async def _awaited(answer: Any) -> None:

@@ -5,19 +5,15 @@ from __future__ import annotations
 import asyncio
 import inspect
 import json
-import logging
 import threading
 import time
 from abc import abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
-from datetime import UTC, datetime
-from functools import partial
 from typing import Any, ClassVar, Final
 
 import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
-from pyspark.sql import types as spark
 
 from headrace.config.settings import Settings
 from headrace.plugins.contracts import (
@@ -35,18 +31,20 @@ from headrace.plugins.contracts import (
     StopToken,
     TaskContext,
 )
-from headrace.plugins.errors import DataError, RetriableError
-from headrace.plugins.record_api.packing import MISFITS, NOTHING, Side
-from headrace.plugins.record_api.polling import Poller, Row
-from headrace.plugins.record_api.settings import Setting, declared, parsed
-from headrace.plugins.records import ERROR, HEADERS, TRANSFORMATION, Records, error
-from headrace.plugins.schema import spark_type
-
-log = logging.getLogger(__name__)
+from headrace.plugins.errors import RetriableError
+from headrace.plugins.record_api.packing import json_text
+from headrace.plugins.record_api.polling import Poller, Polling
+from headrace.plugins.record_api.rows import OFFSET, Row, Rows
+from headrace.plugins.record_api.settings import declared, parsed
+from headrace.plugins.records import ERROR, TRANSFORMATION, Records, error
 
 _PARTITIONS: Final = "task.partitions"
-_END_S: Final = 1.0
+_END_S: Final = 0.8
 """How long the end waits for an author's code."""
+_MOST_BYTES: Final = 16 << 20
+_LEAST_BYTES: Final = 64 << 10
+"""What may wait in all of a task, and of each of its partitions at least."""
+_BATCH_ROWS: Final = 5_000
 
 
 class RecordSource(Connector):
@@ -59,9 +57,12 @@ class RecordSource(Connector):
                 for price in httpx.get(self.config["url"], params=after or {"id": 0}).json():
                     yield Record(price, key=price["id"], offset={"id": price["id"]})
 
-    `poll` is called again at once if its offsets went on, else after `poll_interval_s`. One object polls in each task;
-    another one answers `partitions` and `validate`. An error of `retriable`'s types is tried again with back-off, from
-    the offset stored last; any other fails the task.
+    `poll` is called again at once if its offsets went on, else after `poll_interval_s`. What it yields waits until it
+    is sent; some thousand records may wait, then it is held up. If some could not be sent, it is called with the offset
+    stored last. An error of `retriable`'s types has the same effect, with back-off; any other fails the task.
+
+    One object polls in each task, its partitions at the same time, each in a thread (or a coroutine) of its own.
+    Another object answers `partitions` and `validate`.
     """
 
     settings: ClassVar[Any] = ()
@@ -122,8 +123,11 @@ class RecordSource(Connector):
     def task_configs(self, max_tasks: int) -> list[dict[str, str]]:
         """Return a config for each task, which names its partitions."""
         found = list(self.partitions())
+        texts = [json_text(one) for one in found]
+        if twice := {text for text in texts if texts.count(text) > 1}:
+            raise ValueError(f"{type(self).__name__}.partitions gave {min(twice)} twice; each has offsets of its own")
         count = min(max_tasks, len(found))
-        return [self._given | {_PARTITIONS: json.dumps(found[task::count])} for task in range(count)]
+        return [self._given | {_PARTITIONS: f"[{','.join(texts[task::count])}]"} for task in range(count)]
 
     def exactly_once_support(self, config: Mapping[str, str]) -> bool:
         """Say whether its records can come once each: if each has an offset, which is checked as they come."""
@@ -135,26 +139,37 @@ class RecordSourceTask(SourceTask):
 
     author: ClassVar[type[RecordSource]]
     place = Place.WORKER_PROCESS
-    offset_type = spark.StructType([spark.StructField("json", spark.StringType())])
+    offset_type = OFFSET
+    _loop: _LoopThread | None = None
+    _plugin: RecordSource | None = None
 
     def start(self, config: Mapping[str, str], context: TaskContext) -> None:
-        """Make the author's object and open it."""
-        author = self.author()
-        author.config = parsed(type(author).settings, config)
-        author.stopping = context.stopping
-        author._wake_pollers = self._wake
-        self._author, self._context = author, context
-        self._keys, self._values = Side(author.key_schema), Side(author.value_schema)
-        self.row_type = _row_type(self._keys, self._values)
-        self._topic: str | None = author.config.get("topic")
+        """Make the author's object and open it. Errors: those of `open`."""
         self._partitions: list[SourcePartition] = json.loads(config.get(_PARTITIONS, "[{}]"))
-        self._takes_partition = type(author).partitions is not RecordSource.partitions
         self._pollers: list[Poller | None] = [None for _ in self._partitions]
         self._taken: list[tuple[int, list[Row]]] = []
-        poll = type(author).poll
-        is_async = inspect.iscoroutinefunction(poll) or inspect.isasyncgenfunction(poll)
-        self._loop = _LoopThread(context.connector) if is_async else None
-        self._call(author.open)
+        self._name = f"poll-{context.connector}-{context.task}"
+        plugin = self.author()
+        plugin.config = parsed(type(plugin).settings, config)
+        plugin.stopping = context.stopping
+        plugin._wake_pollers = self._wake
+        self._topic: str | None = plugin.config.get("topic")
+        self._rows = Rows(plugin.key_schema, plugin.value_schema, self._topic)
+        self.row_type = self._rows.type
+        self._polling = Polling(
+            self._rows.row,
+            plugin.poll_interval_s,
+            context.wake,
+            max(_MOST_BYTES // max(1, len(self._partitions)), _LEAST_BYTES),
+            context.in_transactions,
+        )
+        if _is_async(plugin.poll):
+            self._loop = _LoopThread(self._name)
+        self._plugin = plugin
+        try:
+            self._call(plugin.open)
+        except Exception as problem:
+            raise self._judged(problem, "open") from problem
 
     def topics(self) -> Sequence[str]:
         """Return the setting `topic`, if there is one."""
@@ -170,7 +185,7 @@ class RecordSourceTask(SourceTask):
         return True
 
     def plan(self, after: Sequence[SourceOffset | None], limit: Limit) -> Plan | None:
-        """Return what was polled since the last batch. Errors: those of `poll`."""
+        """Return what was polled since the last batch. Errors: those of `poll`, once all before them was sent."""
         self._taken, splits = [], []
         rows, size, problem = 0, 0, None
         for number, offset in enumerate(after):
@@ -180,27 +195,29 @@ class RecordSourceTask(SourceTask):
             try:
                 taken = poller.take(limit.rows - rows, limit.bytes - size)
             except Exception as error:
-                problem = error
+                problem = problem or error
                 self._drop(number)
                 continue
             if taken:
                 self._taken.append((number, taken))
                 splits.append(Split(poller.partition, offset, None))
-                rows, size = rows + len(taken), size + sum(row.size for row in taken)
-        if problem is not None and not splits:
-            self._raise(problem)
-        return Plan(tuple(splits), rows, size) if splits else None
+                rows, size = rows + len(taken), size + sum(row.data for row in taken)
+        if splits:
+            return Plan(tuple(splits), rows, size)
+        if problem is not None:
+            raise self._judged(problem, "poll") from problem
+        return None
 
     def reader(self, plan: Plan) -> ArrowReader:
         """Return a reader of what was polled."""
-        return _Reader(self, [rows for _, rows in self._taken])
+        return _Reader(self._rows, [rows for _, rows in self._taken])
 
     def records(self, frame: DataFrame) -> Records:
         """Make records of the rows, each with the schema of its kind."""
         failed = error(TRANSFORMATION, self.author.__name__, F.col("failure"))
         kept = [F.col(name) for name in frame.columns if name != "failure"]
         rows = frame.select(*kept, failed.cast(ERROR).alias("error"), F.lit(False).alias("drop"))
-        return Records(rows, self._keys.schemas, self._values.schemas)
+        return Records(rows, self._rows.keys.schemas, self._rows.values.schemas)
 
     def delivered(self, reached: Sequence[PartitionResult]) -> None:
         """Poll again what did not arrive."""
@@ -225,82 +242,41 @@ class RecordSourceTask(SourceTask):
 
     def stop(self) -> None:
         """End the pollers and close the author's object."""
-        pollers = [one for one in getattr(self, "_pollers", ()) if one is not None]
+        if self._plugin is None:
+            return
+        pollers = [one for one in self._pollers if one is not None]
         for poller in pollers:
             poller.stop()
         until = time.monotonic() + _END_S
         for poller in pollers:
             poller.is_done.wait(max(0.0, until - time.monotonic()))
-        if hasattr(self, "_author"):
-            self._call(self._author.close)
+        try:
+            self._call(self._plugin.close)
+        finally:
             if self._loop is not None:
                 self._loop.end()
-
-    # -- rows ----------------------------------------------------------------------------------------------------------
-
-    def batch(self, rows: Sequence[Row]) -> pa.RecordBatch:
-        """Return these rows as the reader yields them.
-
-        Errors: DataError for one without a topic or, exactly once, without an offset.
-        """
-        try:
-            return self._batch(rows)
-        except MISFITS:
-            return self._batch([self._checked(row) for row in rows])
-
-    def _checked(self, row: Row) -> Row:
-        why = self._keys.misfit(row.key) or self._values.misfit(row.value)
-        return row if why is None else row._replace(key=NOTHING, value=NOTHING, failure=why)
-
-    def _batch(self, rows: Sequence[Row]) -> pa.RecordBatch:
-        records = [row.record for row in rows]
-        columns = [
-            pa.array([self._topic_of(one.topic) for one in records], pa.string()),
-            pa.array([one.partition for one in records], pa.int32()),
-            pa.array([_milliseconds(one.timestamp) for one in records], pa.int64()),
-            pa.array([_headers(one.headers) for one in records], _HEADERS),
-            *self._keys.columns([row.key for row in rows]),
-            *self._values.columns([row.value for row in rows]),
-            pa.array([row.failure for row in rows], pa.string()),
-            pa.array([self._offset_of(row) for row in rows], _OFFSET),
-        ]
-        return pa.RecordBatch.from_arrays(columns, names=[*self.row_type.names, "source_offset"])
-
-    def _topic_of(self, topic: str | None) -> str:
-        found = topic or self._topic
-        if found is None:
-            raise DataError(f"{self.author.__name__} yielded a record without a topic, and has no setting `topic`")
-        return found
-
-    def _offset_of(self, row: Row) -> tuple[str | None]:
-        if row.offset is None and self._context.in_transactions:
-            raise DataError(f"{self.author.__name__} yielded a record without an offset; exactly once each needs one")
-        return (row.offset,)
 
     # -- pollers -------------------------------------------------------------------------------------------------------
 
     def _poller(self, number: int, after: SourceOffset | None) -> Poller | None:
-        """The poller of a partition, which goes on after this offset; None while an older one has not ended."""
+        """Return the poller that goes on after this offset; None while an older one has not left the author's code."""
         poller = self._pollers[number]
-        if poller is not None and poller.expected != after:
-            self._drop(number)
-            poller = None
-        if poller is not None and not poller.is_stopped:
-            return poller
-        if poller is not None and not poller.is_done.is_set():
-            return None
-        self._pollers[number] = poller = self._polling(self._partitions[number], after)
-        return poller
+        if poller is not None and not poller.is_stopped and poller.expected != after:
+            poller.stop()
+        if poller is None or (poller.is_stopped and poller.is_done.is_set()):
+            poller = self._pollers[number] = self._started(self._partitions[number], after)
+        return None if poller.is_stopped else poller
 
-    def _polling(self, partition: SourcePartition, after: SourceOffset | None) -> Poller:
-        author = self._author
-        poll = partial(_with_partition, author.poll, partition) if self._takes_partition else author.poll
-        poller = Poller(poll, partition, after, self._keys, self._values, author.poll_interval_s, self._context.wake)
-        if self._loop is not None:
-            self._loop.start(poller.run_async())
+    def _started(self, partition: SourcePartition, after: SourceOffset | None) -> Poller:
+        assert self._plugin is not None
+        poll: Any = self._plugin.poll
+        if self.author.partitions is not RecordSource.partitions:
+            poll = _with_partition(poll, partition)
+        poller = Poller(poll, partition, after, self._polling)
+        if self._loop is None:
+            poller.start(self._name)
         else:
-            name = f"poll-{self._context.connector}-{self._context.task}"
-            threading.Thread(target=poller.run, name=name, daemon=True).start()
+            poller.start_in(self._loop.loop)
         return poller
 
     def _drop(self, number: int) -> None:
@@ -309,83 +285,64 @@ class RecordSourceTask(SourceTask):
             poller.stop()
 
     def _wake(self) -> None:
-        for poller in filter(None, self._pollers):
-            poller.wake()
+        for poller in self._pollers:
+            if poller is not None:
+                poller.wake()
 
-    def _raise(self, problem: Exception) -> None:
-        if isinstance(problem, self._author.retriable) and not isinstance(problem, RetriableError):
-            raise RetriableError(
-                f"{self.author.__name__}.poll failed: {type(problem).__name__}: {problem}"
-            ) from problem
-        raise problem
+    def _judged(self, problem: Exception, method: str) -> Exception:
+        """Return a RetriableError for one of the author's `retriable`, else the error itself."""
+        if isinstance(problem, self.author.retriable) and not isinstance(problem, RetriableError):
+            return RetriableError(f"{self.author.__name__}.{method} failed: {type(problem).__name__}: {problem}")
+        return problem
 
     def _call(self, method: Any) -> None:
         answer = method()
         if inspect.isawaitable(answer):
-            (self._loop or asyncio).run(answer)
+            (self._loop or asyncio).run(_awaited(answer))
+
+
+def _is_async(poll: Any) -> bool:
+    return inspect.iscoroutinefunction(poll) or inspect.isasyncgenfunction(poll)
+
+
+async def _awaited(answer: Any) -> None:
+    await answer
 
 
 class _LoopThread:
     """An event loop in a thread of its own."""
 
-    def __init__(self, connector: str) -> None:
-        self._loop = asyncio.new_event_loop()
-        threading.Thread(target=self._loop.run_forever, name=f"poll-{connector}", daemon=True).start()
-
-    def start(self, coroutine: Any) -> None:
-        asyncio.run_coroutine_threadsafe(coroutine, self._loop)
+    def __init__(self, name: str) -> None:
+        self.loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._run, name=name, daemon=True)
+        self._thread.start()
 
     def run(self, coroutine: Any) -> None:
         """Wait for what it does. Errors: its own."""
-        asyncio.run_coroutine_threadsafe(coroutine, self._loop).result()
+        asyncio.run_coroutine_threadsafe(coroutine, self.loop).result()
 
     def end(self) -> None:
-        self._loop.call_soon_threadsafe(self._loop.stop)
+        """End the loop, and leave alone a coroutine that does not end."""
+        self.loop.call_soon_threadsafe(self.loop.stop)
+        self._thread.join(_END_S)
+
+    def _run(self) -> None:
+        self.loop.run_forever()
+        self.loop.close()
 
 
 class _Reader:
     """Yields the rows of a plan."""
 
-    def __init__(self, task: RecordSourceTask, splits: Sequence[Sequence[Row]]) -> None:
-        self._task, self._splits = task, splits
+    def __init__(self, rows: Rows, splits: Sequence[Sequence[Row]]) -> None:
+        self._rows, self._splits = rows, splits
 
     def read(self, split: int) -> Iterator[pa.RecordBatch]:
         """Yield some thousand rows at a time."""
         rows = self._splits[split]
-        for first in range(0, len(rows), 5_000):
-            yield self._task.batch(rows[first : first + 5_000])
+        for first in range(0, len(rows), _BATCH_ROWS):
+            yield self._rows.batch(rows[first : first + _BATCH_ROWS])
 
 
-_HEADERS: Final = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
-_OFFSET: Final = pa.struct([("json", pa.string())])
-
-
-def _row_type(keys: Side, values: Side) -> spark.StructType:
-    row = spark.StructType().add("topic", spark.StringType()).add("partition", spark.IntegerType())
-    row.add("timestamp", spark.LongType()).add("headers", HEADERS)
-    for name, side in (("key", keys), ("value", values)):
-        row.add(f"{name}_schema", spark.IntegerType())
-        for number, schema in enumerate(side.schemas):
-            row.add(f"{name}_{number}", spark_type(schema))
-    return row.add("failure", spark.StringType())
-
-
-def _milliseconds(moment: int | datetime | None) -> int | None:
-    if isinstance(moment, datetime):
-        aware = moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)
-        return int(aware.timestamp() * 1000)
-    return moment
-
-
-def _headers(headers: Any) -> list[tuple[str, bytes | None]] | None:
-    if not headers:
-        return None
-    pairs = headers.items() if isinstance(headers, Mapping) else headers
-    return [(name, value.encode() if isinstance(value, str) else value) for name, value in pairs]
-
-
-def _with_partition(poll: Any, partition: SourcePartition, after: SourceOffset | None) -> Any:
-    return poll(after, partition)
-
-
-__all__ = ["RecordSource", "RecordSourceTask", "Setting"]
+def _with_partition(poll: Any, partition: SourcePartition) -> Any:
+    return lambda after: poll(after, partition)

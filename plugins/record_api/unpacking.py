@@ -1,15 +1,46 @@
-"""Arrow arrays into Python values, column by column."""
+"""Records of the rows of a batch: Arrow arrays into Python values, column by column."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import time
-from typing import Any
+from typing import Any, Final
 
 import pyarrow as pa
 
+from headrace.plugins.record_api.record import Record
 from headrace.plugins.schema import TIME, Schema, SchemaType, logical
+
+UNREADABLE: Final = (ArithmeticError, TypeError, ValueError, RecursionError)
+"""What Python raises for a value that it has no object for, such as a date in the year 10,000."""
+_OWN: Final = ("topic", "partition", "offset", "timestamp", "headers")
+
+
+def records_in(rows: pa.RecordBatch, keys: Sequence[Schema | None], values: Sequence[Schema | None]) -> list[Record]:
+    """Return the records of rows with the columns of `Records`, of these schemas. Errors: those of `UNREADABLE`."""
+    nothing = [None] * rows.num_rows
+    names = rows.schema.names
+    own = (rows.column(name).to_pylist() if name in names else nothing for name in _OWN)
+    return [
+        Record(value, key, _pairs(headers), timestamp, topic, partition, offset)
+        for topic, partition, offset, timestamp, headers, key, value in zip(
+            *own, _side(rows, "key", keys), _side(rows, "value", values), strict=True
+        )
+    ]
+
+
+def _side(rows: pa.RecordBatch, side: str, schemas: Sequence[Schema | None]) -> list[Any]:
+    numbers = rows.column(f"{side}_schema")
+    found = {number.as_py() for number in numbers.unique() if number.is_valid}
+    columns = {n: unpacked(rows.column(f"{side}_{n}"), schemas[n]) for n in found}
+    if len(columns) == 1 and not numbers.null_count:
+        return columns.popitem()[1]
+    return [None if n is None else columns[n][row] for row, n in enumerate(numbers.to_pylist())]
+
+
+def _pairs(headers: Sequence[Mapping[str, Any]] | None) -> list[tuple[str, bytes | None]]:
+    return [(one["key"], one["value"]) for one in headers] if headers else []
 
 
 def unpacked(array: pa.Array, schema: Schema | None) -> list[Any]:

@@ -191,6 +191,18 @@ ROWS = (
         for where, measure in (("local disk", "files-rotation"), ("HDFS", "files-rotation-hdfs"))
         for p, bars in (("p50", ()), ("p99", (_at_most(1_000), _at_most(300))))
     ),
+    *(
+        row
+        for what, measure in (
+            ("dicts by a RecordSource → topic", "records-source"),
+            ("… to a RecordSink", "records-sink"),
+        )
+        for row in (
+            Row(what, measure, "rec_cpu_s", "rec/CPU-s", _at_least(60_000)),
+            Row("the same by Arrow batches", measure, "arrow_rec_cpu_s", "rec/CPU-s"),
+        )
+    ),
+    Row("poll → topic, 1,000/s", "records-latency", "p99_ms", "p99 ms", _at_most(50)),
     Row("Avro structs decoded and counted", "avro", "rec_s", "rec/s"),
     Row("the same to Spark's read and count", "avro", "ratio", "×", _at_least(0.6), _at_least(0.8)),
     *_small("1 sink × 50/s", "latency-1", p99=(_tuned(2), _tuned(1.2)), cpu=(_at_most(15), _at_most(12))),

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import Any
 
 import httpx
@@ -35,3 +37,31 @@ class Lines(RecordSink):
                 file.write(json.dumps(shown, default=str) + "\n")
         if len(good) < len(records):
             raise RecordsFailed({n: "it is bad" for n, r in enumerate(records) if r not in good})
+
+
+@dataclass
+class Entry:
+    """A row of a ledger."""
+
+    shelf: int
+    n: int
+    at: datetime
+
+
+class Ledger(RecordSource):
+    """Numbers each of its shelves up to what the file `path` says; every hundredth has no time zone."""
+
+    settings = (Setting("path"), Setting("topic"), Setting("shelves", 2))
+    value_schema = Entry
+    poll_interval_s = 0.1
+
+    def partitions(self) -> Sequence[Any]:
+        return [{"shelf": n} for n in range(self.config["shelves"])]
+
+    def poll(self, after: Any, partition: Any) -> Iterator[Record]:
+        with open(self.config["path"]) as file:
+            upto = int(file.read())
+        for n in range((after or {"n": 0})["n"] + 1, upto + 1):
+            zone = None if n % 100 == 0 else UTC
+            entry = Entry(partition["shelf"], n, datetime(2026, 1, 2, tzinfo=zone))
+            yield Record(entry, key=f"{partition['shelf']}-{n}", headers={"n": str(n)}, offset={"n": n})

@@ -88,3 +88,87 @@ def test_a_source_and_a_sink_of_ten_lines(cluster: ClusterWorker, broker: str, s
     ]
     eventually(lambda: cluster.offsets("prices") == [{"partition": {}, "offset": {"id": 30}}], WITHIN_S)
     assert "hidden-secret" not in cluster.log()
+
+
+def test_exactly_once_over_kills_with_partitions_shared_by_tasks(
+    cluster: ClusterWorker, broker: str, tmp_path: Path
+) -> None:
+    topic, path = Topic(broker, "ledger"), tmp_path / "upto"
+    path.write_text("90")
+    cluster.create(
+        "ledger", connector_class="Ledger", path=str(path), topic=topic.name, tasks_max="2",
+        exactly_once_support="required",
+    )  # fmt: skip
+    eventually(lambda: len(messages(broker, topic.name)) == 180, WITHIN_S, cluster.log)
+    end = topic.end()
+    path.write_text("99")
+    eventually(lambda: topic.end() > end, WITHIN_S, every_s=0.001)
+    cluster.kill()
+    cluster.kill_family()
+    cluster.start()
+    cluster.wait_ready()
+    eventually(lambda: len(messages(broker, topic.name)) >= 198, WITHIN_S, cluster.log)
+    found = messages(broker, topic.name)
+    for shelf in range(2):
+        values = [json.loads(m.value() or b"") for m in found]
+        assert [one["n"] for one in values if one["shelf"] == shelf] == list(range(1, 100))
+    first = json.loads(found[0].value() or b"")
+    assert found[0].headers() == [("n", str(first["n"]).encode())]
+    assert first["at"] == 1_767_312_000_000
+    offsets = sorted(one["partition"]["shelf"] for one in cluster.offsets("ledger"))
+    assert offsets == [0, 1]
+
+
+def test_records_at_fault_are_dead_letters_of_source_and_sink(
+    cluster: ClusterWorker, broker: str, tmp_path: Path
+) -> None:
+    topic, path, out = Topic(broker, "letters"), tmp_path / "upto", tmp_path / "lines"
+    path.write_text("101")
+    letters = {
+        "errors_tolerance": "all",
+        "errors_deadletterqueue_topic_replication_factor": "1",
+        "errors_deadletterqueue_context_headers_enable": "true",
+    }
+    cluster.create(
+        "letters", connector_class="Ledger", path=str(path), topic=topic.name, shelves="1", **letters,
+        errors_deadletterqueue_topic_name=f"{topic.name}-source",
+    )  # fmt: skip
+    eventually(lambda: len(messages(broker, topic.name)) == 100, WITHIN_S, cluster.log)
+    (letter,) = messages(broker, f"{topic.name}-source")
+    told = dict(letter.headers() or [])["__connect.errors.exception.message"].decode()
+    assert "field at: 2026-01-02 00:00:00 has no time zone" in told
+    assert f"the value for the topic {topic.name} cannot be carried" in told
+    values: list[bytes] = [b'{"bad":1}', b'{"good":2}', b'{"bad":3}']
+    topic.send(values)
+    cluster.create(
+        "refusing", connector_class="Lines", topics=topic.name, path=str(out), **letters,
+        errors_deadletterqueue_topic_name=f"{topic.name}-sink",
+    )  # fmt: skip
+    eventually(lambda: len(records_of(out)) == 101, WITHIN_S, cluster.log)
+    eventually(lambda: len(messages(broker, f"{topic.name}-sink")) == 2, WITHIN_S, cluster.log)
+    assert [m.value() for m in messages(broker, f"{topic.name}-sink")] == [values[0], values[2]]
+    assert records_of(out)[-1][1] == {"good": 2}
+    metrics = cluster.http.get("/metrics").text
+    assert 'kafka_connect_source_task_source_record_write_total{connector="letters",task="0"} 100' in metrics
+    assert 'deadletterqueue_produce_requests{connector="refusing",task="0"} 2' in metrics
+
+
+def test_a_record_at_fault_fails_the_task_and_names_itself(cluster: ClusterWorker, broker: str, tmp_path: Path) -> None:
+    topic, path = Topic(broker, "fails"), tmp_path / "upto"
+    path.write_text("101")
+    cluster.create(
+        "fails", connector_class="Ledger", path=str(path), topic=topic.name, shelves="1", task_restart_enabled="false"
+    )
+    cluster.wait_states("fails", "FAILED", within_s=WITHIN_S)
+    assert "field at: 2026-01-02 00:00:00 has no time zone" in cluster.trace("fails")
+    assert '{"n":99}' in cluster.trace("fails")
+
+
+def test_settings_are_validated_and_listed(cluster: ClusterWorker) -> None:
+    plugins = {one["class"]: one["type"] for one in cluster.get("/connector-plugins")}
+    assert (plugins["Prices"], plugins["Lines"]) == ("source", "sink")
+    config = {"connector.class": "Lines", "name": "x", "topics": "t", "token": "hidden-secret"}
+    answer = cluster.request("PUT", "/connector-plugins/Lines/config/validate", config)
+    found = {one["value"]["name"]: one["value"] for one in answer.json()["configs"]}
+    assert found["path"]["errors"]
+    assert "hidden-secret" not in answer.text

@@ -55,9 +55,9 @@ ROOMS: Mapping[str, Mapping[str, set[str]]] = {
     },
     "plugins": {
         "": set(),
-        "record_api": {""},
-        "testkit": {"", "record_api"},
         "interop": {""},
+        "record_api": {"", "interop"},
+        "testkit": {"", "record_api"},
         "transforms": {"", "interop"},
     },
     "plugins/interop": {

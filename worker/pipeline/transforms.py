@@ -15,6 +15,7 @@ from headrace.config.settings import Type
 from headrace.config.values import read
 from headrace.plugins.contracts import Decoded, Predicate, Transform
 from headrace.plugins.interop.discovery import Plugins
+from headrace.plugins.record_api.transform import MATCHES, RecordPredicate
 from headrace.plugins.records import Records
 from headrace.plugins.schema import Schema
 from headrace.worker.pipeline.expression_keys import key_of, together
@@ -34,10 +35,14 @@ class _Step:
 
     def apply(self, records: Records) -> Records:
         applies = None
+        if isinstance(self.predicate, RecordPredicate):
+            records = self.predicate.asked(replace(records, by=self.class_name))
         if self.predicate is not None:
             holds = F.coalesce(self.predicate.test(records), F.lit(False))
             applies = ~holds if self.negate else holds
         done = self.transform.apply(replace(records, applies=applies, by=self.class_name))
+        if isinstance(self.predicate, RecordPredicate):
+            done = done.with_frame(done.frame.drop(MATCHES))
         return replace(done, applies=None, by="")
 
 
