@@ -53,7 +53,7 @@ def plugins_in(file: Path, module: str = "") -> Iterator[tuple[str, EntryPoint]]
         return
     if not found:
         return
-    if not all(part.isidentifier() for part in module.split(".")):
+    if not file.stem.isidentifier() or not all(part.isidentifier() for part in module.split(".")):
         log.error("%s is left out: %s is no name that Python can import. Rename the file.", file, module)
         return
     if other := _other_module(file, module):

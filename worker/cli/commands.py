@@ -139,6 +139,26 @@ def quickstart(
 
 
 @app.command()
+def new(
+    kind: Annotated[str, typer.Argument(metavar="source|sink|transform|converter")],
+    name: Annotated[str, typer.Argument(help="Name of the package, such as shop-prices.")],
+    folder: Annotated[Path, typer.Option(help="Where the package's folder is made.")] = Path(),
+) -> None:
+    """Make a package with a plugin of this kind, with an entry point and tests that pass."""
+    from headrace.worker.cli import new_plugin
+
+    if kind not in new_plugin.KINDS:
+        fail(2, f"{kind} is no kind of plugin: write one of {', '.join(new_plugin.KINDS)}")
+    try:
+        made = new_plugin.make(kind, name, folder)
+    except new_plugin.WrongNameError as error:
+        fail(2, str(error))
+    except OSError as error:
+        fail(3, str(error))
+    typer.echo(f"{made} was made; its README says how to go on, and `python -m pytest {made}` runs its tests")
+
+
+@app.command()
 def run(
     plugin: Annotated[Path, typer.Argument(help="A .py file, a folder or a wheel with a source or a sink.")],
     more: Annotated[list[str] | None, typer.Argument(metavar="[KEY=VALUE]...", help="More of --config.")] = None,
