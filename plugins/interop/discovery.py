@@ -142,7 +142,7 @@ class PluginEntry:
 
     @property
     def install_advice(self) -> str:
-        """What to run if a requirement is missing."""
+        """The command that installs what is missing."""
         return f"Run `headrace plugins install {self.location} --plugin-path {self.home}`."
 
     def _broken(self, why: str, remedy: str | None = None) -> BrokenPluginError:
@@ -419,7 +419,7 @@ def found_in(place: Place) -> Iterator[PluginEntry]:
         if any(entry.entry_point.module == module for entry in declared):
             continue
         for kind, entry in plugins_in(file, module):
-            needs = declared_in(file.read_text(encoding="utf-8"))
+            needs = declared_in(file.read_text(encoding="utf-8-sig"))
             yield PluginEntry(entry.name, kind, entry, str(file), requirements=needs, home=str(place.home))
 
 

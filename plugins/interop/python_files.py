@@ -47,7 +47,7 @@ def plugins_in(file: Path, module: str = "") -> Iterator[tuple[str, EntryPoint]]
         source = file.read_bytes()
         found = list(_classes(ast.parse(source, str(file))))
         if found:
-            declared_in(source.decode())
+            declared_in(source.decode("utf-8-sig"))
     except (OSError, SyntaxError, ValueError) as error:
         log.error("The plugins in %s cannot be listed: %s. They are left out.", file, error)
         return

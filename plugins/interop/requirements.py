@@ -21,7 +21,8 @@ from packaging.specifiers import InvalidSpecifier, SpecifierSet
 PYTHON: Final = "python"
 """Name that stands for Python itself in a requirement."""
 
-_BLOCK: Final = re.compile(r"^# /// (?P<type>[a-zA-Z0-9-]+)[ \t]*\n(?P<lines>(?:#(?: .*)?\n)+?)# ///[ \t]*$", re.M)
+_BLOCK: Final = re.compile(r"^# /// script[ \t]*\n(?P<lines>(?:#(?: .*)?\n)+)# ///[ \t]*$", re.M)
+_START: Final = re.compile(r"^# /// script[ \t]*$", re.M)
 
 
 def declared_in(source: str) -> tuple[str, ...]:
@@ -29,7 +30,10 @@ def declared_in(source: str) -> tuple[str, ...]:
 
     Errors: ValueError, which says what is wrong with the block.
     """
-    blocks = [found["lines"] for found in _BLOCK.finditer(f"{source}\n") if found["type"] == "script"]
+    lines = source.replace("\r\n", "\n").replace("\r", "\n")
+    blocks = [found["lines"] for found in _BLOCK.finditer(lines)]
+    if len(blocks) != len(_START.findall(lines)):
+        raise ValueError("its block `# /// script` does not end with a line `# ///`")
     if not blocks:
         return ()
     if len(blocks) > 1:

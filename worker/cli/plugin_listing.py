@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from importlib.metadata import distributions
 from pathlib import Path
 from typing import Final
+from zipfile import is_zipfile
 
 from headrace.plugins.interop.discovery import KINDS, BrokenPluginError, PluginEntry, Plugins
 from headrace.plugins.interop.plugin_places import REQUIREMENTS, Place, places_of
@@ -32,13 +33,13 @@ class Found:
 
 @dataclass
 class Listing:
-    """What was found on `plugin.path` and in this environment."""
+    """The plugins of `plugin.path` and of this environment."""
 
     plugins: list[Found] = field(default_factory=list)
     shipped: int = 0
-    """How many come with Headrace and are not listed."""
+    """The number of those that come with Headrace and are not listed."""
     passed_over: list[str] = field(default_factory=list)
-    """What was passed over, each with the reason."""
+    """Files, classes and distributions that were passed over, each with the reason."""
 
 
 def listing(plugin_path: Sequence[str], with_shipped: bool = False) -> Listing:
@@ -106,6 +107,9 @@ def _without_plugins(place: Place, found: Sequence[PluginEntry], told: Sequence[
     if names and str(place.path) not in used and place.path.name != REQUIREMENTS:
         shown = ", ".join(sorted(names)[:5]) + (f" and {len(names) - 5} more" if len(names) > 5 else "")
         yield f"{place.path} holds no plugin: {shown} declares no entry point of a group such as headrace.source."
+    if place.path.is_file() and not names and str(place.path) not in used:
+        what = "an archive without a distribution" if is_zipfile(place.path) else "no archive that can be read"
+        yield f"{place.path} holds no plugin: it is {what}."
     for file in () if names else place.modules.values():
         if str(file) not in used and file.name != "__init__.py" and not any(str(file) in line for line in told):
             yield f"{file} holds no plugin: no class in it derives from RecordSource, RecordSink or another such base."

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import importlib.util
 import json
+import platform
 import shutil
 import subprocess
 import sys
@@ -92,9 +93,10 @@ def _project(wheel: Path) -> str | None:
 
 
 def _packages_here(plugin_path: Path) -> dict[str, str]:
-    """Names and versions of what this environment has without `plugin.path`."""
+    """Names and versions of what this environment has without `plugin.path`, Python itself among them."""
     own = [one for one in sys.path if not Path(one).is_relative_to(plugin_path)]
-    return {canonicalize_name(one.name): one.version for one in distributions(path=own) if one.name}
+    found = {canonicalize_name(one.name): one.version for one in distributions(path=own) if one.name}
+    return {**found, PYTHON: platform.python_version()}
 
 
 def _needed(element: Path) -> dict[Path, tuple[str, ...]]:
@@ -108,8 +110,12 @@ def _needed(element: Path) -> dict[Path, tuple[str, ...]]:
 def _install_requirements(
     needed: Mapping[Path, Sequence[str]], environment: Mapping[str, str], plugin_path: Path, scratch: Path
 ) -> list[str]:
-    wanted = sorted({one for requirements in needed.values() for one in requirements if not _is_python(one)})
-    pins = _resolved(wanted, needed, environment, scratch) if wanted else []
+    wanted = sorted({one for requirements in needed.values() for one in requirements})
+    if refused := _against(wanted, environment):
+        lines = ["This contradicts what is there, which all plugins share:", *refused, _table(needed)]
+        raise PipFailedError("\n".join(lines))
+    packages = [one for one in wanted if Requirement(one).name != PYTHON]
+    pins = _resolved(packages, needed, environment, scratch) if packages else []
     folder, unfinished = plugin_path / REQUIREMENTS, scratch / REQUIREMENTS
     if pins:
         _pip("install", "--quiet", "--no-deps", "--target", str(unfinished), *pins)
@@ -120,20 +126,13 @@ def _install_requirements(
     return pins
 
 
-def _is_python(requirement: str) -> bool:
-    return requirement.startswith(PYTHON) and not requirement[len(PYTHON) :][:1].isalnum()
-
-
 def _resolved(
     wanted: Sequence[str], needed: Mapping[Path, Sequence[str]], environment: Mapping[str, str], scratch: Path
 ) -> list[str]:
     """Return the packages that are missing, each with its version."""
-    if refused := _against(wanted, environment):
-        raise PipFailedError(
-            "\n".join(["Headrace has other versions, and one process has one:", *refused, _table(needed)])
-        )
     constraints, report = scratch / "constraints.txt", scratch / "report.json"
-    constraints.write_text("".join(f"{name}=={version}\n" for name, version in environment.items()), encoding="utf-8")
+    pinned = [f"{name}=={version}\n" for name, version in environment.items() if name != PYTHON]
+    constraints.write_text("".join(pinned), encoding="utf-8")
     try:
         _pip("install", "--quiet", "--dry-run", "--report", str(report), "--constraint", str(constraints), *wanted)
     except PipFailedError as error:

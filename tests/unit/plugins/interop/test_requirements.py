@@ -24,6 +24,7 @@ import httpx
 
 def test_a_file_declares_what_it_needs() -> None:
     assert declared_in(BLOCK) == ("httpx>=0.28", "nosuch; python_version < '3'", "python>=3.11")
+    assert declared_in(BLOCK.replace("\n", "\r\n")) == declared_in(BLOCK)
     assert declared_in("import httpx\n") == ()
     assert declared_in("# /// tool\n# dependencies = 3\n# ///\n") == ()
 
@@ -36,7 +37,8 @@ def test_a_file_declares_what_it_needs() -> None:
         ('# /// script\n# dependencies = ["httpx>"]\n# ///', "'httpx>' cannot be read"),
         ("# /// script\n# requires-python = 3\n# ///", "`requires-python` cannot be read: 3"),
         ('# /// script\n# requires-python = "new"\n# ///', "`requires-python` cannot be read: 'new'"),
-        ("# /// script\n# a = 1\n# ///\n# /// script\n# a = 1\n# ///", "several blocks"),
+        ("# /// script\n# a = 1\n# ///\n\n# /// script\n# a = 1\n# ///", "several blocks"),
+        ("# /// script\n# a = 1\nimport httpx\n", "does not end"),
     ],
 )
 def test_a_block_that_cannot_be_read_is_refused(block: str, why: str) -> None:

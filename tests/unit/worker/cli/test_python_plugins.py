@@ -96,18 +96,26 @@ def test_a_wheel_replaces_an_older_one(tmp_path: Path, index: Path) -> None:
 def test_requirements_that_exclude_each_other_are_told_and_change_nothing(tmp_path: Path, index: Path) -> None:
     wheel(index, "hr_lib", "1.0")
     wheel(index, "hr_lib", "2.0")
-    path = tmp_path / "path"
-    for name, needed in (("One", "hr_lib<2"), ("Two", "hr_lib>=2"), ("Three", "packaging<1")):
+    path, where = tmp_path / "path", ("--plugin-path", tmp_path / "path")
+    for name, needed in (
+        ("One", "hr_lib<2"),
+        ("Two", "hr_lib>=2"),
+        ("Three", "packaging<1"),
+        ("Four", "python-nosuch"),
+    ):
         file = tmp_path / f"cli_{name.lower()}.py"
         file.write_text(NEEDS.format(needed) + SINK.format(name=name))
-    assert run("install", tmp_path / "cli_one.py", "--plugin-path", path)[0] == 0
-    code, told = run("install", tmp_path / "cli_two.py", "--plugin-path", path)
+    assert run("install", tmp_path / "cli_one.py", *where)[0] == 0
+    code, told = run("install", tmp_path / "cli_two.py", *where)
     assert code == 1
     assert f"{path / 'cli_one.py'}: hr_lib<2" in told
     assert "cli_two.py: hr_lib>=2" in told
-    code, told = run("install", tmp_path / "cli_three.py", "--plugin-path", path)
+    code, told = run("install", tmp_path / "cli_three.py", *where)
     assert code == 1
     assert "packaging<1: 2" in told
+    assert "No matching distribution found for python-nosuch" in run("install", tmp_path / "cli_four.py", *where)[1]
+    (tmp_path / "cli_four.py").write_text('# /// script\n# requires-python = "<3"\n# ///' + SINK.format(name="Four"))
+    assert "python<3: 3." in run("install", tmp_path / "cli_four.py", *where)[1]
     assert sorted(one.name for one in path.iterdir()) == ["cli_one.py", "python-requirements"]
 
 
@@ -136,6 +144,7 @@ def test_the_listing_says_what_was_passed_over_and_why(tmp_path: Path) -> None:
         (tmp_path / name).write_text(text)
     wheel(tmp_path, "cli_bare", "1.0")
     (tmp_path / "bad.jar").write_text("no jar")
+    (tmp_path / "cli_bad-1.0-py3-none-any.whl").write_text("no wheel")
     code, told = run("--json", "--plugin-path", f"{tmp_path},{tmp_path / 'gone'}")
     assert code == 0
     found = json.loads(told)
@@ -153,6 +162,7 @@ def test_the_listing_says_what_was_passed_over_and_why(tmp_path: Path) -> None:
         (f"{tmp_path / 'cli_bare-1.0-py3-none-any.whl'} holds no plugin", "no entry point"),
         (f"plugin.path names {tmp_path / 'gone'}", "does not exist"),
         (f"{tmp_path / 'bad.jar'}", "no jar"),
+        (f"{tmp_path / 'cli_bad-1.0-py3-none-any.whl'} holds no plugin", "no archive that can be read"),
     ):
         assert [line for line in found["passed_over"] if line.startswith(start) and why in line], (start, told)
 
