@@ -20,7 +20,7 @@ from rich.console import Console
 from rich.text import Text
 
 from headrace.worker.cli.own_worker import OwnWorker, PipeFailed, WrongUse, home
-from headrace.worker.cli.record_feed import RecordFeed
+from headrace.worker.cli.record_feed import RecordFeed, create_topics
 from headrace.worker.cli.record_view import RecordView
 from headrace.worker.cli.run_config import check, completed, connector_in, plugin_path, settings_of
 from headrace.worker.cli.running_connector import LogLines, RunningConnector
@@ -99,7 +99,9 @@ class PluginRun:
         check(given.plugin, self._config)
 
     def _begin_to_feed(self, bootstrap_servers: str) -> None:
-        topic = self._config["topics"].split(",")[0].strip()
+        topics = [one.strip() for one in self._config["topics"].split(",") if one.strip()]
+        create_topics(bootstrap_servers, topics)
+        topic = topics[0]
         self._feed = RecordFeed(bootstrap_servers, topic, self._options.input, self._options.with_keys, self._tell)
         self._tell(f"each line of {self._options.input or 'standard input'} becomes a record of topic {topic}")
         self._feed.start()

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Sequence
 from io import FileIO
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from confluent_kafka import KafkaException, Producer
+from confluent_kafka.admin import AdminClient, NewTopic
+
+from headrace.worker.cli.own_worker import PipeFailed
 
 _CHUNK_BYTES: Final = 1 << 16
+_CREATE_S: Final = 60.0
 _PARTS: Final = frozenset({"key", "value", "headers"})
 _EXAMPLE: Final = '{"key": 1, "value": {"id": 1}, "headers": {"a": "b"}}'
 
@@ -25,7 +29,7 @@ class Line(NamedTuple):
 
     value: bytes | None
     key: bytes | None = None
-    headers: tuple[tuple[str, bytes | None], ...] = ()
+    headers: list[tuple[str, bytes | None]] | None = None
 
 
 def record_of(text: str, with_keys: bool) -> Line:
@@ -36,7 +40,7 @@ def record_of(text: str, with_keys: bool) -> Line:
             return Line(None if found is None else text.strip().encode())
         if not isinstance(found, dict) or not found.keys() <= _PARTS or not isinstance(found.get("headers", {}), dict):
             raise WrongLine(f"with --keys a line is an object such as {_EXAMPLE}")
-        headers = tuple((name, _header(value)) for name, value in found.get("headers", {}).items())
+        headers = [(name, _header(value)) for name, value in found.get("headers", {}).items()]
         return Line(_bytes(found.get("value")), _bytes(found.get("key")), headers)
     except WrongLine:
         raise
@@ -70,6 +74,16 @@ def lines_of(file: FileIO) -> Iterator[str]:
         yield rest.decode("utf-8", "replace")
 
 
+def create_topics(bootstrap_servers: str, topics: Sequence[str]) -> None:
+    """Create topics of one partition, for a sink looks seldom for topics that are missing. Errors: PipeFailed."""
+    admin = AdminClient({"bootstrap.servers": bootstrap_servers, "log_level": 0})
+    try:
+        for made in admin.create_topics([NewTopic(topic, 1, 1) for topic in topics]).values():
+            made.result(_CREATE_S)
+    except KafkaException as error:
+        raise PipeFailed(f"the topics {', '.join(topics)} cannot be made: {error}") from error
+
+
 class RecordFeed(threading.Thread):
     """Sends the lines of a file, or of standard input, to a topic."""
 
@@ -92,21 +106,22 @@ class RecordFeed(threading.Thread):
             self._producer.flush()
         except OSError as error:
             self._refuse(f"{self._file or 'standard input'} cannot be read: {error.strerror}")
-        self.ended.set()
+        finally:
+            self.ended.set()
 
     def _feed(self, number: int, text: str) -> None:
         if not text.strip():
             return
         try:
             record = record_of(text, self._with_keys)
-            self._send(record._asdict())
+            self._send(record)
         except (WrongLine, KafkaException) as error:
             self._refuse(f"line {number} was not sent: {error}")
 
-    def _send(self, record: Mapping[str, Any]) -> None:
+    def _send(self, record: Line) -> None:
         while True:
             try:
-                self._producer.produce(self._topic, on_delivery=self._delivered, **record)
+                self._producer.produce(self._topic, on_delivery=self._delivered, **record._asdict())
             except BufferError:
                 self._producer.poll(0.1)
             else:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
 from collections.abc import Iterator
@@ -10,13 +11,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from confluent_kafka import Consumer, TopicPartition
 
 from headrace.worker.cli.own_worker import WrongUse
 from headrace.worker.cli.plugin_run import Options, run
-from headrace.worker.cli.record_feed import Line, WrongLine, lines_of, record_of
-from headrace.worker.cli.record_view import line_of, shown
+from headrace.worker.cli.record_feed import Line, RecordFeed, WrongLine, lines_of, record_of
+from headrace.worker.cli.record_view import RecordView, line_of, shown
 from headrace.worker.cli.run_config import completed, connector_in, settings_of
 from headrace.worker.cli.running_connector import LogLines
+from tests.integration.worker_process import eventually
+from tests.mock_cluster import MockCluster
 
 SOURCE = """
 from headrace.plugins import Record, RecordSource, Setting
@@ -110,8 +114,8 @@ def test_what_is_wrong_is_told_before_anything_starts(
         ('{"id": 12345678901234567890}', False, Line(b'{"id": 12345678901234567890}')),
         (' "text" ', False, Line(b'"text"')),
         ("null", False, Line(None)),
-        ('{"key": 1, "value": {"a": "ü"}}', True, Line('{"a": "ü"}'.encode(), b"1")),
-        ('{"key": "k", "headers": {"h": "x", "n": 1}}', True, Line(None, b'"k"', (("h", b"x"), ("n", b"1")))),
+        ('{"key": 1, "value": {"a": "ü"}}', True, Line('{"a": "ü"}'.encode(), b"1", [])),
+        ('{"key": "k", "headers": {"h": "x", "n": 1}}', True, Line(None, b'"k"', [("h", b"x"), ("n", b"1")])),
     ],
 )
 def test_a_line_is_a_record(text: str, with_keys: bool, record: Line) -> None:
@@ -142,6 +146,32 @@ def test_lines_are_whole_wherever_they_are_cut() -> None:
     os.write(writing, "ü\nthree".encode()[1:])
     os.close(writing)
     assert list(found) == ["two ü", "three"]
+
+
+def test_lines_are_fed_shown_and_counted_once_written(tmp_path: Path) -> None:
+    cluster = MockCluster()
+    cluster.create("t")
+    told: list[str] = []
+    file = write(tmp_path / "in", '{"value": {"a": 1}}\nno\n\n{"key": 1, "headers": {"h": "x"}}')
+    feed = RecordFeed(cluster.bootstrap, "t", file, True, told.append)
+    feed.start()
+    assert feed.ended.wait(60)
+    assert [line[:25] for line in told] == ["line 2 was not sent: it i"]
+    with contextlib.closing(RecordView(cluster.bootstrap)) as view:
+        seen: list[str] = []
+
+        def has_seen_both() -> bool:
+            view.look_for_topics()
+            seen.extend(view.lines(0.1))
+            return len(seen) >= 2
+
+        eventually(has_seen_both, 60)
+        assert seen == ['t-0 @0  key=null  {"a": 1}', 't-0 @1  key=1  null  {"h": "x"}']
+        assert view.written("g") == (0, 2)
+        sink = Consumer({"bootstrap.servers": cluster.bootstrap, "group.id": "g"})
+        sink.commit(offsets=[TopicPartition("t", 0, 2)], asynchronous=False)
+        sink.close()
+        assert view.written("g") == (2, 2)
 
 
 class Message:
