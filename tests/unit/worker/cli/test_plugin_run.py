@@ -10,15 +10,16 @@ from io import FileIO
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 from confluent_kafka import Consumer, TopicPartition
 
-from headrace.worker.cli.own_worker import WrongUse
+from headrace.worker.cli.own_worker import OwnWorker, WrongUse
 from headrace.worker.cli.plugin_run import Options, run
 from headrace.worker.cli.record_feed import Line, RecordFeed, WrongLine, lines_of, record_of
 from headrace.worker.cli.record_view import RecordView, line_of, shown
 from headrace.worker.cli.run_config import completed, connector_in, settings_of
-from headrace.worker.cli.running_connector import LogLines
+from headrace.worker.cli.running_connector import LogLines, RunningConnector
 from tests.integration.worker_process import eventually
 from tests.mock_cluster import MockCluster
 
@@ -172,6 +173,42 @@ def test_lines_are_fed_shown_and_counted_once_written(tmp_path: Path) -> None:
         sink.commit(offsets=[TopicPartition("t", 0, 2)], asynchronous=False)
         sink.close()
         assert view.written("g") == (2, 2)
+
+
+def connector(answers: list[httpx.Response | Exception]) -> RunningConnector:
+    """A connector of a worker that gives these answers."""
+
+    def answer(request: httpx.Request) -> httpx.Response:
+        found = answers.pop(0)
+        if isinstance(found, Exception):
+            raise found
+        return found
+
+    client = httpx.Client(transport=httpx.MockTransport(answer), base_url="http://worker")
+    return RunningConnector(OwnWorker(Path("/nowhere"), {}), client, {"name": "a b"})
+
+
+def test_a_worker_that_starts_is_asked_again() -> None:
+    starting: list[httpx.Response | Exception] = [httpx.ConnectError("refused"), httpx.Response(503)]
+    made = connector([*starting, httpx.Response(201, json={})])
+    made.create()
+    assert made.failure is None
+    refused = connector([*starting, httpx.Response(400, json={"message": "no such class"})])
+    refused.create()
+    assert refused.failure == "a b was refused: no such class"
+
+
+def test_the_state_of_a_connector_is_that_of_all_its_parts() -> None:
+    running, failed = {"state": "RUNNING", "id": 0}, {"state": "FAILED", "id": 0, "trace": "no disk"}
+
+    def status(*tasks: dict[str, Any]) -> httpx.Response:
+        return httpx.Response(200, json={"name": "a b", "connector": running, "tasks": tasks})
+
+    made = connector([httpx.ReadTimeout("slow"), httpx.Response(404), status(), status(running), status(failed)])
+    assert [made.look() for _ in range(4)] == [False, False, False, True]
+    assert made.failure is None
+    assert not made.look()
+    assert made.failure == "a b task 0 has FAILED: no disk"
 
 
 class Message:
