@@ -57,6 +57,7 @@ SECONDS: Final = {
     "tests/integration/test_topic_creation.py": 95,
     "tests/faults/test_mirror_faults.py": 95,
     "tests/integration/test_jdbc_exactly_once.py": 90,
+    "tests/integration/test_record_plugins.py": 90,
     "tests/integration/test_mirror_records.py": 85,
     "tests/compat/test_transforms_two.py": 84,
     "tests/faults/test_cluster_shaken.py": 84,

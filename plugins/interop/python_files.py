@@ -1,8 +1,8 @@
 """Plugins in files of Python on `plugin.path`: found by what their classes derive from, and not run for it.
 
 A class is a plugin if it derives, also by way of others of its file, from a class of `_BASES`, and its name does not
-begin with `_`. A connector over Arrow batches (`contracts.Connector`) is of the kind of its attribute `task`. The
-connector's class name is the class's own.
+begin with `_`; a Connector of the contracts if its `task` is a class of the file. A config names it by the class's own
+name.
 """
 
 from __future__ import annotations
@@ -19,22 +19,23 @@ from headrace.plugins.interop.requirements import declared_in
 
 log = logging.getLogger(__name__)
 
+_CONNECTOR: Final = "connector"
+_TASK: Final = " task"
 _BASES: Final = {
+    "Connector": _CONNECTOR,
+    "SourceTask": f"source{_TASK}",
+    "SinkTask": f"sink{_TASK}",
     "RecordSource": "source",
     "RecordSink": "sink",
-    "Transform": "transformation",
     "RecordTransform": "transformation",
-    "Predicate": "predicate",
     "RecordPredicate": "predicate",
-    "Converter": "converter",
     "RecordConverter": "converter",
+    "Transform": "transformation",
+    "Predicate": "predicate",
+    "Converter": "converter",
     "HeaderConverter": "header_converter",
     "ConfigProvider": "config_provider",
-    "SourceTask": "task of a source",
-    "SinkTask": "task of a sink",
-    "Connector": "connector",
 }
-_OF_TASK: Final = {"task of a source": "source", "task of a sink": "sink"}
 
 
 def plugins_in(file: Path, module: str = "") -> Iterator[tuple[str, EntryPoint]]:
@@ -64,31 +65,34 @@ def plugins_in(file: Path, module: str = "") -> Iterator[tuple[str, EntryPoint]]
 
 
 def _classes(tree: ast.Module) -> Iterator[tuple[str, str]]:
+    """Yield name and kind of each plugin."""
     kinds = dict(_BASES)
     for alias in (alias for node in tree.body if isinstance(node, ast.ImportFrom) for alias in node.names):
         if alias.asname and alias.name in _BASES:
             kinds[alias.asname] = _BASES[alias.name]
-    for node in tree.body:
-        if not isinstance(node, ast.ClassDef):
+    for node in (node for node in tree.body if isinstance(node, ast.ClassDef)):
+        kind = next((kinds[base] for base in map(_last_name, node.bases) if base in kinds), None)
+        if kind is None:
             continue
-        bases = (ast.unparse(base).rpartition(".")[2] for base in node.bases)
-        kind = next((kinds[base] for base in bases if base in kinds), None)
-        if kind == "connector":
-            kind = _OF_TASK.get(kinds.get(_task_of(node), ""), kind)
-        if kind is not None:
-            kinds[node.name] = kind
-            if not node.name.startswith("_") and kind != "connector" and kind not in _OF_TASK:
-                yield node.name, kind
+        if kind == _CONNECTOR:
+            task = kinds.get(_task_of(node), "")
+            kind = task.removesuffix(_TASK) if task.endswith(_TASK) else kind
+        kinds[node.name] = kind
+        if not (node.name.startswith("_") or kind == _CONNECTOR or kind.endswith(_TASK)):
+            yield node.name, kind
 
 
-def _task_of(connector: ast.ClassDef) -> str:
-    """The name of the class that its attribute `task` is."""
-    for node in connector.body:
-        targets = node.targets if isinstance(node, ast.Assign) else [getattr(node, "target", None)]
-        if any(isinstance(one, ast.Name) and one.id == "task" for one in targets):
-            value = getattr(node, "value", None)
-            return "" if value is None else ast.unparse(value).rpartition(".")[2]
+def _task_of(node: ast.ClassDef) -> str:
+    """Return what a connector's class names as its `task`."""
+    for one in node.body:
+        targets = one.targets if isinstance(one, ast.Assign) else [one.target] if isinstance(one, ast.AnnAssign) else []
+        if "task" in map(_last_name, targets) and (value := getattr(one, "value", None)) is not None:
+            return _last_name(value)
     return ""
+
+
+def _last_name(node: ast.expr) -> str:
+    return ast.unparse(node).rpartition(".")[2]
 
 
 def _other_module(file: Path, module: str) -> str | None:

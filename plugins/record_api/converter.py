@@ -17,19 +17,18 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as spark
 from pyspark.sql.pandas.functions import arrow_udf
 
-from headrace.config.settings import Settings
 from headrace.plugins.contracts import Converter, Decoded
 from headrace.plugins.errors import DataError, RetriableError
+from headrace.plugins.record_api.calls import told
 from headrace.plugins.record_api.columns import Side
 from headrace.plugins.record_api.packing import NOTHING, Packed
 from headrace.plugins.record_api.schemas import schema_of
-from headrace.plugins.record_api.settings import declared, parsed
-from headrace.plugins.record_api.transform import told
+from headrace.plugins.record_api.settings import WithSettings
 from headrace.plugins.record_api.unpacking import unpacked
 from headrace.plugins.schema import Schema, spark_type
 
 
-class RecordConverter(Converter):
+class RecordConverter(WithSettings, Converter):
     """A converter of single values.
 
         class Csv(RecordConverter):
@@ -42,20 +41,9 @@ class RecordConverter(Converter):
     An error fails the record. Neither method gets None: it is None on both sides.
     """
 
-    settings: ClassVar[Any] = ()
-    """A list of `Setting`."""
-    version: ClassVar[str] = "undefined"
     value_schema: ClassVar[Any] = None
     """What `from_bytes` returns, as `schema_of` takes it; None: JSON's values, without schema."""
     constant_identity = b""
-
-    config: Mapping[str, Any]
-    """The values of `settings`, parsed."""
-
-    def __init_subclass__(cls, **arguments: Any) -> None:
-        super().__init_subclass__(**arguments)
-        if not isinstance(cls.settings, Settings):
-            cls.settings = declared(cls.settings)
 
     @abstractmethod
     def from_bytes(self, data: bytes) -> Any:
@@ -69,7 +57,7 @@ class RecordConverter(Converter):
 
     def configure(self, config: Mapping[str, str], is_key: bool) -> None:
         """Parse the settings. Errors: ConfigError with all problems."""
-        self.config = parsed(type(self).settings, config)
+        self.take(config)
 
     def identify(self, data: Column) -> Column:
         """Return the one identity."""

@@ -21,6 +21,8 @@ from headrace.plugins.record_api.packing import check_text, json_text
 from headrace.plugins.record_api.record import Record
 from headrace.plugins.record_api.rows import Row
 
+END_S: Final = 0.8
+"""How long the end waits for an author's code."""
 _LOOK_S: Final = 0.05
 """How often a full queue is looked at again."""
 
@@ -223,12 +225,34 @@ class Poller:
         self.of.wake_task()
 
 
+class LoopThread:
+    """An event loop in a thread of its own."""
+
+    def __init__(self, name: str) -> None:
+        self.loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._run, name=name, daemon=True)
+        self._thread.start()
+
+    def run(self, coroutine: Any) -> None:
+        """Wait for what it does. Errors: its own."""
+        asyncio.run_coroutine_threadsafe(coroutine, self.loop).result()
+
+    def end(self) -> None:
+        """End the loop, and leave alone a coroutine that does not end."""
+        self.loop.call_soon_threadsafe(self.loop.stop)
+        self._thread.join(END_S)
+
+    def _run(self) -> None:
+        self.loop.run_forever()
+        self.loop.close()
+
+
 def _parsed(offset: str | None) -> Any:
     return None if offset is None else json.loads(offset)
 
 
 def _offset_text(offset: Any) -> str:
-    if not isinstance(offset, Mapping):
+    if type(offset) is not dict and not isinstance(offset, Mapping):
         raise TypeError(f"an offset is a dict of JSON values, not {offset!r:.60}")
     try:
         text = json_text(offset)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from collections.abc import Mapping, Sequence
 from datetime import datetime
@@ -15,7 +16,7 @@ from headrace.plugins.record_api.columns import Side
 from headrace.plugins.record_api.packing import NOTHING, Misfit, Packed
 from headrace.plugins.record_api.record import Record
 from headrace.plugins.records import AS_READ, HEADERS
-from headrace.plugins.schema import spark_type
+from headrace.plugins.schema import SchemaType, spark_type
 
 OFFSET: Final = spark.StructType([spark.StructField("json", spark.StringType())])
 _OFFSET: Final = pa.struct([("json", pa.string())])
@@ -76,7 +77,9 @@ class Rows:
             side = "record"
             own = own_parts(record)
         except DataError as error:
-            return Row(topic, None, None, None, NOTHING, NOTHING, offset, _told(topic, side, error), _shown(record))
+            return Row(
+                topic, None, None, None, NOTHING, NOTHING, offset, _told(topic, side, error), _text(record.value)
+            )
         return Row(topic, *own, key, value, offset)
 
     def batch(self, rows: Sequence[Row]) -> pa.RecordBatch:
@@ -88,7 +91,7 @@ class Rows:
         for side, faults in (("key", bad_keys), ("value", bad_values)):
             for index, why in faults.items():
                 failures[index] = _told(rows[index].topic, side, why)
-                shown[index] = _text(rows[index].value.value)
+                shown[index] = self._shown(rows[index].value)
         columns = [
             pa.array([row.topic for row in rows], pa.string()),
             pa.array([row.partition for row in rows], pa.int32()),
@@ -101,6 +104,12 @@ class Rows:
             pa.StructArray.from_arrays([pa.array([row.offset for row in rows], pa.string())], fields=list(_OFFSET)),
         ]
         return pa.RecordBatch.from_arrays(columns, names=[*self.type.names, "source_offset"])
+
+    def _shown(self, value: Packed) -> str:
+        schema = None if value.schema is None else self.values.schemas[value.schema]
+        if schema is not None and schema.type is SchemaType.STRUCT:
+            return _text({field.name: one for field, one in zip(schema.fields, value.value, strict=True)})
+        return _text(value.value)
 
     def _type(self) -> spark.StructType:
         row = spark.StructType().add("topic", spark.StringType()).add("partition", spark.IntegerType())
@@ -125,18 +134,19 @@ def _told(topic: str | None, side: str, why: object) -> str:
     return f"the {side} for the topic {topic} cannot be carried: {why}"
 
 
-def _shown(record: Record) -> str:
-    return _text(record.value)
-
-
 def _text(value: Any) -> str:
     """Return a value as a dead letter shows it."""
     if isinstance(value, str):
         return value.encode("utf-8", "replace").decode()
     try:
-        return json.dumps(value, default=str)
+        return json.dumps(value, default=_plain)
     except (TypeError, ValueError, RecursionError):
         return repr(value).encode("utf-8", "replace").decode()
+
+
+def _plain(value: Any) -> Any:
+    is_object = dataclasses.is_dataclass(value) and not isinstance(value, type)
+    return vars(value) if is_object and hasattr(value, "__dict__") else str(value)
 
 
 def _headers(headers: Any) -> list[tuple[str, bytes | None]]:

@@ -4,15 +4,26 @@ from __future__ import annotations
 
 import dataclasses
 import types
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from datetime import date, datetime, time
 from decimal import Decimal
 from enum import StrEnum
-from typing import Annotated, Any, Final, Union, get_args, get_origin, get_type_hints, is_typeddict
+from typing import (
+    Annotated,
+    Any,
+    Final,
+    NotRequired,
+    Required,
+    Union,
+    get_args,
+    get_origin,
+    get_type_hints,
+    is_typeddict,
+)
 
 import pyarrow as pa
 
-from headrace.plugins.schema import DATE, DECIMAL, TIME, TIMESTAMP, Field, Schema, SchemaType
+from headrace.plugins.schema import DATE, DECIMAL, TIME, TIMESTAMP, Field, Schema, SchemaType, uncarried
 
 _SCALARS: Final[Mapping[Any, Schema]] = {
     bool: Schema(SchemaType.BOOLEAN),
@@ -56,7 +67,14 @@ def schema_of(declared: Any) -> Schema:
 
     Errors: TypeError, which names the member, for any other.
     """
-    return _of(declared, getattr(declared, "__name__", "the schema"))
+    where = getattr(declared, "__name__", "the schema")
+    try:
+        schema = _of(declared, where)
+    except RecursionError:
+        raise TypeError(f"{where} contains itself; Connect has no type that does") from None
+    if (why := uncarried(schema)) is not None:
+        raise TypeError(f"{where} cannot be carried: {why}")
+    return schema
 
 
 def _of(declared: Any, where: str) -> Schema:
@@ -66,13 +84,17 @@ def _of(declared: Any, where: str) -> Schema:
         return Schema(SchemaType.STRUCT, fields=tuple(_arrow_field(one, where) for one in declared))
     if isinstance(declared, pa.DataType):
         return _of_arrow(declared, where)
-    if declared in _SCALARS:
+    if isinstance(declared, Hashable) and declared in _SCALARS:
         return _SCALARS[declared]
     origin, arguments = get_origin(declared), get_args(declared)
     if origin is Annotated:
         return _annotated(arguments[0], arguments[1:], where)
     if origin in (Union, types.UnionType):
         return _optional(arguments, where)
+    if origin is NotRequired:
+        return dataclasses.replace(_of(arguments[0], where), optional=True)
+    if origin is Required:
+        return _of(arguments[0], where)
     if origin in (list, Sequence):
         return Schema(SchemaType.ARRAY, value_schema=_of(arguments[0], f"{where}[]"))
     if origin in (dict, Mapping):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 from headrace.config import settings as config
 from headrace.config.settings import REQUIRED, Importance, Password, Settings, Type
@@ -41,6 +41,25 @@ class Setting:
             known = ", ".join(one.__name__ for one in _TYPES)
             raise TypeError(f"Setting {self.name} has the type {kind.__name__}; it may be one of {known}")
         return _TYPES[kind]
+
+
+class WithSettings:
+    """The part of a plugin that its author declares as a list of `Setting`."""
+
+    settings: ClassVar[Any] = ()
+    """A list of `Setting`."""
+    version: ClassVar[str] = "undefined"
+    config: Mapping[str, Any]
+    """The values of `settings`, parsed."""
+
+    def __init_subclass__(cls, **arguments: Any) -> None:
+        super().__init_subclass__(**arguments)
+        if not isinstance(cls.settings, Settings):
+            cls.settings = declared(cls.settings)
+
+    def take(self, config: Mapping[str, str]) -> None:
+        """Set `config`. Errors: ConfigError with all problems."""
+        self.config = parsed(type(self).settings, config)
 
 
 def declared(settings: Iterable[Setting | config.Setting]) -> Settings:

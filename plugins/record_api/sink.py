@@ -12,17 +12,16 @@ import pyarrow as pa
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 
-from headrace.config.settings import Settings
 from headrace.plugins.contracts import ArrowWriter, Connector, ConnectorContext, Place, SinkTask, StopToken, TaskContext
 from headrace.plugins.errors import RecordFailure, RecordsFailed, RetriableError, StoppedError
 from headrace.plugins.record_api.record import Record
-from headrace.plugins.record_api.settings import declared, parsed
-from headrace.plugins.record_api.unpacking import UNREADABLE, records_in
+from headrace.plugins.record_api.settings import WithSettings
+from headrace.plugins.record_api.unpacking import each_record
 from headrace.plugins.records import Records
 from headrace.plugins.schema import Schema
 
 
-class RecordSink(Connector):
+class RecordSink(WithSettings, Connector):
     """A sink whose `put` writes records.
 
         class Alerts(RecordSink):
@@ -38,23 +37,16 @@ class RecordSink(Connector):
     without schema is as `json.loads` makes it.
     """
 
-    settings: ClassVar[Any] = ()
-    """A list of `Setting`."""
-    version: ClassVar[str] = "undefined"
     most_records: ClassVar[int] = 10_000
     """How many `put` is given at most."""
     retriable: ClassVar[tuple[type[Exception], ...]] = (OSError,)
     """Errors after which the outside system may be there again."""
 
-    config: Mapping[str, Any]
-    """The values of `settings`, parsed."""
     stopping: StopToken
     """Set once the task has to end; wait by `self.stopping.wait(seconds)`."""
 
     def __init_subclass__(cls, **arguments: Any) -> None:
         super().__init_subclass__(**arguments)
-        if not isinstance(cls.settings, Settings):
-            cls.settings = declared(cls.settings)
         cls.task_class = f"{cls.__module__}.{cls.__name__}"
         cls.task = type(f"{cls.__name__}Task", (RecordSinkTask,), {"author": cls})
 
@@ -75,7 +67,7 @@ class RecordSink(Connector):
 
     def start(self, config: Mapping[str, str], context: ConnectorContext) -> None:
         """Check the config. Errors: ConfigError with all problems."""
-        self.config = parsed(type(self).settings, config)
+        self.take(config)
         self._given = dict(config)
 
     def task_configs(self, max_tasks: int) -> list[dict[str, str]]:
@@ -100,7 +92,7 @@ class RecordSinkTask(SinkTask):
         """Make the author's object and open it. Errors: those of `open`."""
         self.schemas: list[Schema | None] = []
         plugin = self.author()
-        plugin.config = parsed(type(plugin).settings, config)
+        plugin.take(config)
         plugin.stopping = context.stopping
         self.plugin = plugin
         self.call(plugin.open)
@@ -164,7 +156,12 @@ class _Writer:
     def write(self, rows: pa.RecordBatch) -> None:
         """Put these rows. Errors: RecordsFailed, with rows of this call; RetriableError."""
         failures: list[RecordFailure] = []
-        records = self._readable(rows, failures)
+        records: list[tuple[int, Record]] = []
+        for row, record in enumerate(each_record(rows, self._task.schemas, self._task.schemas)):
+            if isinstance(record, str):
+                failures.append(RecordFailure(row, record))
+            else:
+                records.append((row, record))
         for first in range(0, len(records), self._plugin.most_records):
             part = records[first : first + self._plugin.most_records]
             try:
@@ -191,22 +188,6 @@ class _Writer:
             name = f"{type(self._plugin).__name__}.put"
             raise ValueError(f"{name} was given {count} records, and says that number {failure.row!r:.60} failed")
         return failure.row
-
-    def _readable(self, rows: pa.RecordBatch, failures: list[RecordFailure]) -> list[tuple[int, Record]]:
-        """Return the records by their rows; add a failure for each that Python cannot hold, such as the year 10,000."""
-        try:
-            return list(enumerate(self._records(rows)))
-        except UNREADABLE:
-            found: list[tuple[int, Record]] = []
-            for row in range(rows.num_rows):
-                try:
-                    found += [(row, record) for record in self._records(rows.slice(row, 1))]
-                except UNREADABLE as error:
-                    failures.append(RecordFailure(row, f"Python cannot hold the record: {error}"))
-            return found
-
-    def _records(self, rows: pa.RecordBatch) -> list[Record]:
-        return records_in(rows, self._task.schemas, self._task.schemas)
 
 
 async def _awaited(answer: Any) -> None:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 import inspect
 import json
-import threading
 import time
 from abc import abstractmethod
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, ClassVar, Final
 
@@ -15,7 +15,6 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from headrace.config.settings import Settings
 from headrace.plugins.contracts import (
     ArrowReader,
     Connector,
@@ -33,21 +32,19 @@ from headrace.plugins.contracts import (
 )
 from headrace.plugins.errors import RetriableError
 from headrace.plugins.record_api.packing import json_text
-from headrace.plugins.record_api.polling import Poller, Polling
+from headrace.plugins.record_api.polling import END_S, LoopThread, Poller, Polling
 from headrace.plugins.record_api.rows import OFFSET, Row, Rows
-from headrace.plugins.record_api.settings import declared, parsed
+from headrace.plugins.record_api.settings import WithSettings
 from headrace.plugins.records import ERROR, TRANSFORMATION, Records, error
 
 _PARTITIONS: Final = "task.partitions"
-_END_S: Final = 0.8
-"""How long the end waits for an author's code."""
 _MOST_BYTES: Final = 16 << 20
 _LEAST_BYTES: Final = 64 << 10
 """What may wait in all of a task, and of each of its partitions at least."""
 _BATCH_ROWS: Final = 5_000
 
 
-class RecordSource(Connector):
+class RecordSource(WithSettings, Connector):
     """A source whose `poll` yields what is new.
 
         class Prices(RecordSource):
@@ -65,9 +62,6 @@ class RecordSource(Connector):
     Another object answers `partitions` and `validate`.
     """
 
-    settings: ClassVar[Any] = ()
-    """A list of `Setting`."""
-    version: ClassVar[str] = "undefined"
     value_schema: ClassVar[Any] = None
     """What `schema_of` takes, such as a dataclass; None: each value is what it is, dicts as JSON without schema."""
     key_schema: ClassVar[Any] = None
@@ -77,15 +71,11 @@ class RecordSource(Connector):
     retriable: ClassVar[tuple[type[Exception], ...]] = (OSError,)
     """Errors after which the outside system may be there again."""
 
-    config: Mapping[str, Any]
-    """The values of `settings`, parsed."""
     stopping: StopToken
     """Set once the task has to end; wait by `self.stopping.wait(seconds)`."""
 
     def __init_subclass__(cls, **arguments: Any) -> None:
         super().__init_subclass__(**arguments)
-        if not isinstance(cls.settings, Settings):
-            cls.settings = declared(cls.settings)
         cls.task_class = f"{cls.__module__}.{cls.__name__}"
         cls.task = type(f"{cls.__name__}Task", (RecordSourceTask,), {"author": cls})
 
@@ -117,17 +107,22 @@ class RecordSource(Connector):
 
     def start(self, config: Mapping[str, str], context: ConnectorContext) -> None:
         """Check the config. Errors: ConfigError with all problems."""
-        self.config = parsed(type(self).settings, config)
+        self.take(config)
         self._given = dict(config)
 
     def task_configs(self, max_tasks: int) -> list[dict[str, str]]:
         """Return a config for each task, which names its partitions."""
-        found = list(self.partitions())
-        texts = [json_text(one) for one in found]
-        if twice := {text for text in texts if texts.count(text) > 1}:
-            raise ValueError(f"{type(self).__name__}.partitions gave {min(twice)} twice; each has offsets of its own")
-        count = min(max_tasks, len(found))
+        texts = [self._partition_text(one) for one in self.partitions()]
+        if twice := [text for text, count in Counter(texts).items() if count > 1]:
+            raise ValueError(f"{type(self).__name__}.partitions gave {twice[0]} twice; each has offsets of its own")
+        count = min(max_tasks, len(texts))
         return [self._given | {_PARTITIONS: f"[{','.join(texts[task::count])}]"} for task in range(count)]
+
+    def _partition_text(self, partition: Any) -> str:
+        if not isinstance(partition, Mapping):
+            name = f"{type(self).__name__}.partitions"
+            raise TypeError(f"{name} gave {partition!r:.60}; a partition is a dict of JSON values")
+        return json_text(partition)
 
     def exactly_once_support(self, config: Mapping[str, str]) -> bool:
         """Say whether its records can come once each: if each has an offset, which is checked as they come."""
@@ -140,7 +135,7 @@ class RecordSourceTask(SourceTask):
     author: ClassVar[type[RecordSource]]
     place = Place.WORKER_PROCESS
     offset_type = OFFSET
-    _loop: _LoopThread | None = None
+    _loop: LoopThread | None = None
     _plugin: RecordSource | None = None
 
     def start(self, config: Mapping[str, str], context: TaskContext) -> None:
@@ -150,7 +145,7 @@ class RecordSourceTask(SourceTask):
         self._taken: list[tuple[int, list[Row]]] = []
         self._name = f"poll-{context.connector}-{context.task}"
         plugin = self.author()
-        plugin.config = parsed(type(plugin).settings, config)
+        plugin.take(config)
         plugin.stopping = context.stopping
         plugin._wake_pollers = self._wake
         self._topic: str | None = plugin.config.get("topic")
@@ -164,7 +159,7 @@ class RecordSourceTask(SourceTask):
             context.in_transactions,
         )
         if _is_async(plugin.poll):
-            self._loop = _LoopThread(self._name)
+            self._loop = LoopThread(self._name)
         self._plugin = plugin
         try:
             self._call(plugin.open)
@@ -247,7 +242,7 @@ class RecordSourceTask(SourceTask):
         pollers = [one for one in self._pollers if one is not None]
         for poller in pollers:
             poller.stop()
-        until = time.monotonic() + _END_S
+        until = time.monotonic() + END_S
         for poller in pollers:
             poller.is_done.wait(max(0.0, until - time.monotonic()))
         try:
@@ -307,28 +302,6 @@ def _is_async(poll: Any) -> bool:
 
 async def _awaited(answer: Any) -> None:
     await answer
-
-
-class _LoopThread:
-    """An event loop in a thread of its own."""
-
-    def __init__(self, name: str) -> None:
-        self.loop = asyncio.new_event_loop()
-        self._thread = threading.Thread(target=self._run, name=name, daemon=True)
-        self._thread.start()
-
-    def run(self, coroutine: Any) -> None:
-        """Wait for what it does. Errors: its own."""
-        asyncio.run_coroutine_threadsafe(coroutine, self.loop).result()
-
-    def end(self) -> None:
-        """End the loop, and leave alone a coroutine that does not end."""
-        self.loop.call_soon_threadsafe(self.loop.stop)
-        self._thread.join(_END_S)
-
-    def _run(self) -> None:
-        self.loop.run_forever()
-        self.loop.close()
 
 
 class _Reader:

@@ -12,13 +12,29 @@ import pyarrow as pa
 from headrace.plugins.record_api.record import Record
 from headrace.plugins.schema import TIME, Schema, SchemaType, logical
 
-UNREADABLE: Final = (ArithmeticError, TypeError, ValueError, RecursionError)
+_UNREADABLE: Final = (ArithmeticError, TypeError, ValueError, RecursionError)
 """What Python raises for a value that it has no object for, such as a date in the year 10,000."""
 _OWN: Final = ("topic", "partition", "offset", "timestamp", "headers")
 
 
-def records_in(rows: pa.RecordBatch, keys: Sequence[Schema | None], values: Sequence[Schema | None]) -> list[Record]:
-    """Return the records of rows with the columns of `Records`, of these schemas. Errors: those of `UNREADABLE`."""
+def each_record(
+    rows: pa.RecordBatch, keys: Sequence[Schema | None], values: Sequence[Schema | None]
+) -> Sequence[Record | str]:
+    """Return the record of each row with the columns of `Records`, of these schemas; or why Python cannot hold it."""
+    try:
+        return _records(rows, keys, values)
+    except _UNREADABLE:
+        return [_record(rows.slice(row, 1), keys, values) for row in range(rows.num_rows)]
+
+
+def _record(row: pa.RecordBatch, keys: Sequence[Schema | None], values: Sequence[Schema | None]) -> Record | str:
+    try:
+        return _records(row, keys, values)[0]
+    except _UNREADABLE as error:
+        return f"Python cannot hold the record: {error}"
+
+
+def _records(rows: pa.RecordBatch, keys: Sequence[Schema | None], values: Sequence[Schema | None]) -> list[Record]:
     nothing = [None] * rows.num_rows
     names = rows.schema.names
     own = (rows.column(name).to_pylist() if name in names else nothing for name in _OWN)

@@ -10,7 +10,16 @@ from typing import Any
 
 import httpx
 
-from headrace.plugins import Record, RecordsFailed, RecordSink, RecordSource, Setting
+from headrace.plugins import (
+    Record,
+    RecordConverter,
+    RecordPredicate,
+    RecordsFailed,
+    RecordSink,
+    RecordSource,
+    RecordTransform,
+    Setting,
+)
 
 
 class Prices(RecordSource):
@@ -65,3 +74,31 @@ class Ledger(RecordSource):
             zone = None if n % 100 == 0 else UTC
             entry = Entry(partition["shelf"], n, datetime(2026, 1, 2, tzinfo=zone))
             yield Record(entry, key=f"{partition['shelf']}-{n}", headers={"n": str(n)}, offset={"n": n})
+
+
+class Doubled(RecordTransform):
+    """Doubles a field."""
+
+    settings = (Setting("field"),)
+
+    def change(self, record: Record) -> Record:
+        record.value[self.config["field"]] *= 2
+        return record
+
+
+class Even(RecordPredicate):
+    """Chooses even ids."""
+
+    def matches(self, record: Record) -> bool:
+        return bool(record.value["id"] % 2 == 0)
+
+
+class Pairs(RecordConverter):
+    """A dict as `name=value` pairs."""
+
+    def from_bytes(self, data: bytes) -> Any:
+        pairs = (pair.split("=") for pair in data.decode().split(","))
+        return {name: float(value) for name, value in pairs}
+
+    def to_bytes(self, value: Any) -> bytes:
+        return ",".join(f"{name}={one}" for name, one in value.items()).encode()

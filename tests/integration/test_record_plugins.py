@@ -135,6 +135,7 @@ def test_records_at_fault_are_dead_letters_of_source_and_sink(
     )  # fmt: skip
     eventually(lambda: len(messages(broker, topic.name)) == 100, WITHIN_S, cluster.log)
     (letter,) = messages(broker, f"{topic.name}-source")
+    assert letter.value() == b'{"shelf": 0, "n": 100, "at": "2026-01-02 00:00:00"}'
     told = dict(letter.headers() or [])["__connect.errors.exception.message"].decode()
     assert "field at: 2026-01-02 00:00:00 has no time zone" in told
     assert f"the value for the topic {topic.name} cannot be carried" in told
@@ -172,3 +173,30 @@ def test_settings_are_validated_and_listed(cluster: ClusterWorker) -> None:
     found = {one["value"]["name"]: one["value"] for one in answer.json()["configs"]}
     assert found["path"]["errors"]
     assert "hidden-secret" not in answer.text
+
+
+def test_transforms_predicates_and_converters_of_single_records(
+    cluster: ClusterWorker, broker: str, shop: Shop, tmp_path: Path
+) -> None:
+    topic, path = Topic(broker, "doubled"), tmp_path / "lines"
+    shop.prices = 4
+    chain = {
+        "transforms": "double",
+        "transforms_double_type": "Doubled",
+        "transforms_double_field": "price",
+        "transforms_double_predicate": "even",
+        "predicates": "even",
+        "predicates_even_type": "Even",
+        "value_converter": "Pairs",
+    }
+    cluster.create("doubled", connector_class="Prices", url=shop.url, topic=topic.name, **chain)
+    eventually(lambda: len(messages(broker, topic.name)) == 4, WITHIN_S, cluster.log)
+    assert [m.value() for m in messages(broker, topic.name)] == [
+        b"id=1,price=0.25",
+        b"id=2,price=1.0",
+        b"id=3,price=0.75",
+        b"id=4,price=2.0",
+    ]
+    cluster.create("again", connector_class="Lines", topics=topic.name, path=str(path), **chain)
+    eventually(lambda: len(records_of(path)) == 4, WITHIN_S, cluster.log)
+    assert [one[1]["price"] for one in records_of(path)] == [0.25, 2.0, 0.75, 4.0]

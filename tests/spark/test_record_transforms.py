@@ -125,9 +125,9 @@ def test_a_predicate_chooses_and_its_errors_fail_the_record(run: Any) -> None:
 
 def test_a_converter_of_single_values(spark: SparkSession) -> None:
     converter = configured(record_users.Csv(), {"separator": ";"})
-    binding = ConverterBinding(converter, "Csv", "value")
+    binding = ConverterBinding(converter, "V")
     rows = kafka_rows(spark, [(None, b"a;b"), (None, b"\xff"), (None, None), (None, b"")])
-    records, _, _ = learned(rows, ConverterBinding(configured(record_users.Csv()), "Csv", "key"), binding)
+    records, _, _ = learned(rows, ConverterBinding(configured(record_users.Csv()), "K"), binding)
     found = records.frame.select("value_0", "error").collect()
     assert [one.value_0 for one in found] == ['["a","b"]', None, None, '[""]']
     assert "UnicodeDecodeError" in found[1].error["message"]

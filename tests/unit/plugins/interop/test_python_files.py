@@ -15,6 +15,8 @@ from headrace.plugins.interop.python_files import plugins_in
 
 SOURCE = """
 import headrace.plugins
+from headrace.plugins import contracts
+from headrace.plugins.contracts import Connector, SinkTask
 from headrace.plugins import RecordSink as Sink, RecordSource, RecordTransform, RecordPredicate, RecordConverter
 
 class Prices(RecordSource):
@@ -30,6 +32,17 @@ class Change(RecordTransform): ...
 class Test(RecordPredicate): ...
 class Bytes(RecordConverter): ...
 class Other: ...
+Else = None
+class Reading(contracts.SourceTask): ...
+class Writing(SinkTask): ...
+class _Both(Connector):
+    settings = None
+class ArrowSource(_Both):
+    task = Reading
+class ArrowSink(contracts.Connector):
+    task = Writing
+class Elsewhere(Connector):
+    task = Else
 """
 
 
@@ -55,6 +68,8 @@ def test_classes_are_found_by_their_bases(folder: Path) -> None:
         ("transformation", "Change"),
         ("predicate", "Test"),
         ("converter", "Bytes"),
+        ("source", "ArrowSource"),
+        ("sink", "ArrowSink"),
     ]
 
 

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from headrace.config.problems import ConfigError
-from headrace.plugins import Record, RecordSource, RetriableError, Setting
+from headrace.plugins import DataError, Record, RecordSource, RetriableError, Setting
 from headrace.plugins.contracts import Limit, PartitionResult, Plan, Stop, StopToken, TaskContext
 from headrace.plugins.record_api.source import RecordSourceTask
 
@@ -310,10 +310,18 @@ def test_tasks_share_the_partitions() -> None:
         assert sorted(p["p"] for one in shared for p in one) == list(range(5))
 
 
-def test_a_partition_given_twice_is_refused() -> None:
-    connector = failing(lambda self, after, partition: [], partitions=lambda self: [{"p": 1}, {"p": 1}])()
+@pytest.mark.parametrize(
+    ("partitions", "error", "why"),
+    [
+        ([{"p": 1}, {"p": 1}], ValueError, "twice"),
+        (["a"], TypeError, "gave 'a'; a partition is a dict"),
+        ([{"p": b"x"}], DataError, "field p: JSON has no form of bytes"),
+    ],
+)
+def test_partitions_that_cannot_be_are_refused(partitions: Any, error: type[Exception], why: str) -> None:
+    connector = failing(lambda self, after, partition: [], partitions=lambda self: partitions)()
     connector.start({"topic": "t"}, None)  # type: ignore[arg-type]
-    with pytest.raises(ValueError, match="twice"):
+    with pytest.raises(error, match=why):
         connector.task_configs(2)
 
 
