@@ -95,8 +95,8 @@ def _project(wheel: Path) -> str | None:
 def _packages_here(plugin_path: Path) -> dict[str, str]:
     """Names and versions of what this environment has without `plugin.path`, Python itself among them."""
     own = [one for one in sys.path if not Path(one).is_relative_to(plugin_path)]
-    found = {canonicalize_name(one.name): one.version for one in distributions(path=own) if one.name}
-    return {**found, PYTHON: platform.python_version()}
+    found: dict[str, str] = {PYTHON: platform.python_version()}
+    return found | {canonicalize_name(one.name): one.version for one in distributions(path=own) if one.name}
 
 
 def _needed(element: Path) -> dict[Path, tuple[str, ...]]:
