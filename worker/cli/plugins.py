@@ -35,6 +35,8 @@ def plugins_listed(
     """List what a worker finds, where and in which version, and what it passes over and why; install and remove."""
     if context.invoked_subcommand is None:
         _list(plugin_path, with_shipped, as_json)
+    elif plugin_path is not None or with_shipped or as_json:
+        fail(2, f"write options after the command: `headrace plugins {context.invoked_subcommand} --plugin-path …`")
 
 
 @plugins.command("install")

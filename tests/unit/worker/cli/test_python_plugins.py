@@ -167,6 +167,12 @@ def test_the_listing_says_what_was_passed_over_and_why(tmp_path: Path) -> None:
         assert [line for line in found["passed_over"] if line.startswith(start) and why in line], (start, told)
 
 
+def test_an_option_before_a_command_is_not_passed_over(tmp_path: Path) -> None:
+    code, told = run("--plugin-path", tmp_path, "list")
+    assert code == 2
+    assert "`headrace plugins list --plugin-path …`" in told
+
+
 def test_those_that_come_with_headrace_are_listed_on_demand() -> None:
     code, told = run("--all", "--plugin-path", "")
     assert code == 0
