@@ -137,7 +137,7 @@ _COMMON: Final = Settings(
         Type.LIST,
         None,
         _LOW,
-        "Folders with plugins: jars, wheels, zips, environments.",
+        "Folders with plugins: jars, wheels, zips, environments, Python files.",
         ListOf(null=True),
     ),
     _set(

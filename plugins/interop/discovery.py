@@ -24,13 +24,18 @@ from importlib.metadata import Distribution, EntryPoint, distributions, entry_po
 from pathlib import Path
 from typing import Any, Final
 
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+
 from headrace.config.connector.enrichment import PluginClass, version_objection
 from headrace.config.connector.plugin_versions import BY_VERSION, of_version
 from headrace.config.plugin_path import DiscoveryMode, JarPlugin, connects_own, scan
 from headrace.config.problems import ConfigError, Problem
 from headrace.config.suggestions import class_advice
 from headrace.plugins.interop.declarations import fault_of
+from headrace.plugins.interop.plugin_places import Place, places_of
 from headrace.plugins.interop.python_files import plugins_in
+from headrace.plugins.interop.requirements import declared_in, of_distribution, unmet
 
 log = logging.getLogger(__name__)
 
@@ -71,6 +76,10 @@ class PluginEntry:
     """Java plugin of the same name on `plugin.path`, if any."""
     others: tuple[PluginEntry, ...] = field(default=(), compare=False, kw_only=True)
     """Other versions of the plugin."""
+    requirements: tuple[str, ...] = field(default=(), compare=False, kw_only=True)
+    """Python packages that it needs, if it lies on `plugin.path`."""
+    home: str = field(default="", compare=False, kw_only=True)
+    """The folder into which its requirements can be installed, if it lies on `plugin.path`."""
 
     @property
     def versions(self) -> tuple[PluginEntry, ...]:
@@ -103,8 +112,10 @@ class PluginEntry:
     def load(self) -> type[Any]:
         """Import and return the plugin's class.
 
-        Errors: BrokenPluginError for whatever the import raises, and if a declaration is missing.
+        Errors: BrokenPluginError for whatever the import raises, and if a requirement or a declaration is missing.
         """
+        if lacks := self.lacks:
+            raise self._broken(lacks, self.install_advice)
         try:
             loaded: type[Any] = self.entry_point.load()
         except Exception as e:
@@ -120,9 +131,24 @@ class PluginEntry:
         """Identity regardless of the name: one implementation under two names has one alias."""
         return self.entry_point.value
 
-    def _broken(self, why: str) -> BrokenPluginError:
+    @property
+    def lacks(self) -> str:
+        """The requirements that are not met, as in `it needs httpx>=1, but 0.28.1 is installed`; empty if all are."""
+        parts = [
+            f"{needed}, which is not installed" if version is None else f"{needed}, but {version} is installed"
+            for needed, version in unmet(self.requirements)
+        ]
+        return f"it needs {'; and '.join(parts)}" if parts else ""
+
+    @property
+    def install_advice(self) -> str:
+        """The command that installs what is missing."""
+        return f"Run `headrace plugins install {self.location} --plugin-path {self.home}`."
+
+    def _broken(self, why: str, remedy: str | None = None) -> BrokenPluginError:
         message = f"The {self.kind} plugin {self.class_name} ({self.location}) cannot be loaded: {why}."
-        remedy = f"Mend or remove {self.entry_point.value}; a compiled module cannot be loaded from a wheel or zip."
+        if remedy is None:
+            remedy = f"Mend or remove {self.entry_point.value}; a compiled module cannot be loaded from a wheel or zip."
         return BrokenPluginError(Problem(self.class_name, self.entry_point.value, message, remedy))
 
     @cached_property
@@ -182,9 +208,11 @@ class JarEntry(PluginEntry):
         """Version that the jar gives, so that listing plugins starts no JVM."""
         return self.jar.version
 
-    def _broken(self, why: str) -> BrokenPluginError:
+    def _broken(self, why: str, remedy: str | None = None) -> BrokenPluginError:
         message = f"The Java {self.kind} plugin {self.class_name} ({self.location}) cannot be loaded: {why}."
-        remedy = "Put all jars that it needs into its folder; the worker's log has what the Java host printed."
+        remedy = (
+            remedy or "Put all jars that it needs into its folder; the worker's log has what the Java host printed."
+        )
         return BrokenPluginError(Problem(self.class_name, str(self.jar.location), message, remedy))
 
 
@@ -243,11 +271,15 @@ class Plugins:
         """
         found = list(_installed())
         paths: list[str] = []
-        for place in (place for element in plugin_path or [] for place in _places(Path(element).expanduser())):
-            if str(place) not in sys.path:
-                sys.path.append(str(place))
-            paths.append(str(place))
-            found += _in(place)
+        for place in (one for element in plugin_path or [] for one in places_of(Path(element).expanduser().absolute())):
+            path = str(place.path)
+            if path not in sys.path:
+                sys.path.append(path)
+            if path not in paths:
+                paths.append(path)
+            found += found_in(place)
+        found = [one for one in found if one.kind in kinds]
+        _tell_of_requirements(found)
         jars = list(_of_jars(plugin_path or [], mode))
         preferred = [one for one in jars if one.class_name in java_first]
         every = [*preferred, *found, *(one for one in jars if one not in preferred)]
@@ -378,44 +410,50 @@ def _distribution(entry: EntryPoint) -> str | None:
     return entry.dist.name if entry.dist is not None else None
 
 
-def _in(place: Path) -> Iterator[PluginEntry]:
-    for file in sorted(place.glob("*.py")) if place.is_dir() else ():
-        for kind, entry in plugins_in(file):
-            yield PluginEntry(entry.name, kind, entry, str(file))
-    for distribution in distributions(path=[str(place)]):
-        yield from _of(distribution, place)
+def found_in(place: Place) -> Iterator[PluginEntry]:
+    """Yield the plugins of a place, those that another one would hide, too."""
+    found = distributions(path=[str(place.path)]) if place.has_distributions else ()
+    declared = [entry for distribution in found for entry in _of(distribution, place)]
+    yield from declared
+    for module, file in place.modules.items():
+        if any(entry.entry_point.module == module for entry in declared):
+            continue
+        for kind, entry in plugins_in(file, module):
+            needs = declared_in(file.read_text(encoding="utf-8-sig"))
+            yield PluginEntry(entry.name, kind, entry, str(file), requirements=needs, home=str(place.home))
 
 
-def _of(distribution: Distribution, place: Path) -> Iterator[PluginEntry]:
+def _of(distribution: Distribution, place: Place) -> Iterator[PluginEntry]:
     groups = {_group(kind): kind for kind in KINDS}
     try:
         entries = [entry for entry in distribution.entry_points if entry.group in groups]
+        requirements = of_distribution(distribution) if entries else ()
     except (ValueError, OSError) as e:
-        log.error("The plugins in %s cannot be listed: %s. They are left out.", place, e)
+        log.error("The plugins in %s cannot be listed: %s. They are left out.", place.path, e)
         return
     for entry in entries:
-        yield PluginEntry(entry.name, groups[entry.group], entry, str(place))
+        kind, where = groups[entry.group], str(place.path)
+        yield PluginEntry(entry.name, kind, entry, where, requirements=requirements, home=str(place.home))
 
 
-def _places(element: Path) -> list[Path]:
-    """Return what an element of `plugin.path` adds to `sys.path`: itself, or wheels, zips and folders in it."""
-    if not element.exists():
-        log.error("plugin.path names %s, which does not exist. It is left out.", element)
-        return []
-    inner = sorted(element.iterdir()) if element.is_dir() else []
-    return [place for candidate in (element, *inner) for place in _importable(candidate)]
+def _tell_of_requirements(plugins: Sequence[PluginEntry]) -> None:
+    """Log each place whose requirements are not met, and the others that need another version of the same."""
+    places = {plugin.location: plugin for plugin in plugins if plugin.requirements}
+    for place, plugin in places.items():
+        if not (lacks := plugin.lacks):
+            continue
+        wanted = {canonicalize_name(needed.name) for needed, _ in unmet(plugin.requirements)}
+        others = [
+            f"{other} needs {needed}"
+            for other, one in places.items()
+            for needed in map(Requirement, one.requirements)
+            if other != place and canonicalize_name(needed.name) in wanted
+        ]
+        also = f" ({'; '.join(others)})" if others else ""
+        log.error("The plugins in %s cannot be used: %s%s. %s", place, lacks, also, plugin.install_advice)
 
 
 def _of_jars(plugin_path: Sequence[str], mode: DiscoveryMode) -> Iterator[JarEntry]:
     makers = {entry.name: entry for entry in entry_points(group="headrace.jar_plugin")}
     for jar in scan(plugin_path, mode):
         yield JarEntry(jar.class_name, jar.kind, makers[jar.kind], str(jar.location), jar=jar)
-
-
-def _importable(candidate: Path) -> list[Path]:
-    if candidate.is_file():
-        return [candidate] if candidate.suffix in (".whl", ".zip") else []
-    environments = [*candidate.glob("lib/python*/site-packages"), *candidate.glob("Lib/site-packages")]
-    holds = any(next(candidate.glob(f"*.{kind}-info"), None) for kind in ("dist", "egg"))
-    holds = holds or any(candidate.glob("*.py"))
-    return ([candidate] if holds else []) + environments

@@ -1,4 +1,4 @@
-"""Plugins in single files of Python on `plugin.path`: found by what their classes derive from, and not run for it.
+"""Plugins in files of Python on `plugin.path`: found by what their classes derive from, and not run for it.
 
 A class is a plugin if it derives, also by way of others of its file, from a class of `_BASES`, and its name does not
 begin with `_`; a Connector of the contracts if its `task` is a class of the file. A config names it by the class's own
@@ -14,6 +14,8 @@ from collections.abc import Iterator
 from importlib.metadata import EntryPoint
 from pathlib import Path
 from typing import Final
+
+from headrace.plugins.interop.requirements import declared_in
 
 log = logging.getLogger(__name__)
 
@@ -36,24 +38,30 @@ _BASES: Final = {
 }
 
 
-def plugins_in(file: Path) -> Iterator[tuple[str, EntryPoint]]:
-    """Yield the kind of each plugin of a file, and what loads it; a file that is none of Python's is told of."""
+def plugins_in(file: Path, module: str = "") -> Iterator[tuple[str, EntryPoint]]:
+    """Yield the kind of each plugin of a file, and what loads it; why a file is left out is logged.
+
+    `module`: the name under which the file is imported, by default its own.
+    """
+    module = module or file.stem
     try:
-        tree = ast.parse(file.read_bytes(), str(file))
+        source = file.read_bytes()
+        found = list(_classes(ast.parse(source, str(file))))
+        if found:
+            declared_in(source.decode("utf-8-sig"))
     except (OSError, SyntaxError, ValueError) as error:
         log.error("The plugins in %s cannot be listed: %s. They are left out.", file, error)
         return
-    found = list(_classes(tree))
     if not found:
         return
-    if not file.stem.isidentifier():
-        log.error("%s is left out: %s is no name that Python can import. Rename the file.", file, file.stem)
+    if not file.stem.isidentifier() or not all(part.isidentifier() for part in module.split(".")):
+        log.error("%s is left out: %s is no name that Python can import. Rename the file.", file, module)
         return
-    if other := _other_module(file):
+    if other := _other_module(file, module):
         log.error("%s is left out: its name is that of the module %s. Give the file another name.", file, other)
         return
     for name, kind in found:
-        yield kind, EntryPoint(name, f"{file.stem}:{name}", f"headrace.{kind}")
+        yield kind, EntryPoint(name, f"{module}:{name}", f"headrace.{kind}")
 
 
 def _classes(tree: ast.Module) -> Iterator[tuple[str, str]]:
@@ -66,10 +74,10 @@ def _classes(tree: ast.Module) -> Iterator[tuple[str, str]]:
         kind = next((kinds[base] for base in map(_last_name, node.bases) if base in kinds), None)
         if kind is None:
             continue
-        kinds[node.name] = kind
         if kind == _CONNECTOR:
             task = kinds.get(_task_of(node), "")
             kind = task.removesuffix(_TASK) if task.endswith(_TASK) else kind
+        kinds[node.name] = kind
         if not (node.name.startswith("_") or kind == _CONNECTOR or kind.endswith(_TASK)):
             yield node.name, kind
 
@@ -77,8 +85,9 @@ def _classes(tree: ast.Module) -> Iterator[tuple[str, str]]:
 def _task_of(node: ast.ClassDef) -> str:
     """Return what a connector's class names as its `task`."""
     for one in node.body:
-        if isinstance(one, ast.Assign) and "task" in map(_last_name, one.targets):
-            return _last_name(one.value)
+        targets = one.targets if isinstance(one, ast.Assign) else [one.target] if isinstance(one, ast.AnnAssign) else []
+        if "task" in map(_last_name, targets) and (value := getattr(one, "value", None)) is not None:
+            return _last_name(value)
     return ""
 
 
@@ -86,11 +95,13 @@ def _last_name(node: ast.expr) -> str:
     return ast.unparse(node).rpartition(".")[2]
 
 
-def _other_module(file: Path) -> str | None:
+def _other_module(file: Path, module: str) -> str | None:
     """The file of another module of this name, which an import would find first."""
+    top, _, inside = module.partition(".")
+    own = file.with_name("__init__.py") if inside else file
     try:
-        spec = importlib.util.find_spec(file.stem)
+        spec = importlib.util.find_spec(top)
     except (ImportError, ValueError):
         return None
     origin = None if spec is None else spec.origin or "of Python"
-    return None if origin is None or origin == str(file) else origin
+    return None if origin is None or origin == str(own.absolute()) else origin

@@ -139,6 +139,54 @@ def quickstart(
 
 
 @app.command()
+def new(
+    kind: Annotated[str, typer.Argument(metavar="source|sink|transform|converter")],
+    name: Annotated[str, typer.Argument(help="Name of the package, such as shop-prices.")],
+    folder: Annotated[Path, typer.Option(help="Where the package's folder is made.")] = Path(),
+) -> None:
+    """Make a package with a plugin of this kind, with an entry point and tests that pass."""
+    from headrace.worker.cli import new_plugin
+
+    if kind not in new_plugin.KINDS:
+        fail(2, f"{kind} is no kind of plugin: write one of {', '.join(new_plugin.KINDS)}")
+    try:
+        made = new_plugin.make(kind, name, folder)
+    except new_plugin.WrongNameError as error:
+        fail(2, str(error))
+    except OSError as error:
+        fail(3, str(error))
+    typer.echo(f"{made} was made; its README says how to go on, and `python -m pytest {made}` runs its tests")
+
+
+@app.command()
+def run(
+    plugin: Annotated[Path, typer.Argument(help="A .py file, a folder or a wheel with a source or a sink.")],
+    more: Annotated[list[str] | None, typer.Argument(metavar="[KEY=VALUE]...", help="More of --config.")] = None,
+    config: Annotated[
+        list[str] | None,
+        typer.Option("--config", metavar="KEY=VALUE|FILE", help="Settings of the connector, or their properties file."),
+    ] = None,
+    input_file: Annotated[
+        Path | None,
+        typer.Option("--input", metavar="FILE", help="JSON lines for a sink.  [default: standard input]"),
+    ] = None,
+    with_keys: Annotated[
+        bool, typer.Option("--keys", help='A line for a sink is {"key": …, "value": …, "headers": {…}}.')
+    ] = False,
+    limit: Annotated[int | None, typer.Option(min=1, help="End after this many records.")] = None,
+) -> None:
+    """Run one connector with a broker and a worker of its own and show its records; Ctrl-C ends all.
+
+    A source's records are shown as they come. A sink gets a record for each line of JSON, until the input ends. Saving
+    the plugin's file starts it anew, from where it was.
+    """
+    from headrace.worker.cli import plugin_run
+
+    given = (*(config or ()), *(more or ()))
+    raise typer.Exit(plugin_run.run(plugin_run.Options(plugin, given, input_file, with_keys, limit)))
+
+
+@app.command()
 def settings() -> None:
     """Print a reference of all settings of workers, connectors and shipped plugins, in Markdown."""
     from headrace.plugins.interop.discovery import Plugins

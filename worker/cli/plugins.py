@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -9,7 +10,7 @@ import typer
 
 from headrace.worker.cli.exits import fail
 
-plugins = typer.Typer(help="Java plugins from Maven Central, on plugin.path.", no_args_is_help=True)
+plugins = typer.Typer(help="Lists, installs and removes plugins.", invoke_without_command=True)
 
 PluginPath = Annotated[
     Path | None,
@@ -19,9 +20,33 @@ PluginPath = Annotated[
 ]
 
 
+@plugins.callback()
+def plugins_listed(
+    context: typer.Context,
+    plugin_path: Annotated[
+        str | None,
+        typer.Option(
+            "--plugin-path", metavar="DIR,…", help="The worker's plugin.path.  [default: CONNECT_PLUGIN_PATH's]"
+        ),
+    ] = None,
+    with_shipped: Annotated[bool, typer.Option("--all", help="List those that come with Headrace, too.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON object on stdout.")] = False,
+) -> None:
+    """List what a worker finds, where and in which version, and what it passes over and why; install and remove."""
+    if context.invoked_subcommand is None:
+        _list(plugin_path, with_shipped, as_json)
+    elif plugin_path is not None or with_shipped or as_json:
+        fail(2, f"write options after the command: `headrace plugins {context.invoked_subcommand} --plugin-path …`")
+
+
 @plugins.command("install")
 def plugins_install(
-    artifact: Annotated[str, typer.Argument(metavar="GROUP:ARTIFACT:VERSION")],
+    what: Annotated[
+        str,
+        typer.Argument(
+            metavar="GROUP:ARTIFACT:VERSION|FILE", help="A Java plugin from Maven Central; a .py file; a wheel."
+        ),
+    ],
     plugin_path: PluginPath = None,
     beside: Annotated[
         list[str] | None,
@@ -33,14 +58,43 @@ def plugins_install(
         ),
     ] = None,
 ) -> None:
-    """Fetch a plugin and what it needs into a folder of its own; a worker finds it at its next start."""
+    """Put a plugin and what it needs onto plugin.path; a worker finds it at its next start.
+
+    A Java plugin gets a folder of its own. What Python plugins need, files by a block `# /// script`, is installed for
+    all of them together, so that two that contradict each other are told.
+    """
+    if Path(what).exists() or what.endswith((".py", ".whl")):
+        if beside:
+            fail(2, "--with is for Java plugins; a Python plugin names what it needs itself")
+        _install_python(Path(what), _chosen(plugin_path))
+    else:
+        _install_java(what, _chosen(plugin_path), beside or ())
+
+
+def _install_python(what: Path, folder: Path) -> None:
+    from headrace.worker.cli import python_plugins
+    from headrace.worker.machine.jars import Unavailable
+
+    try:
+        target, packages = python_plugins.install(what, folder)
+    except python_plugins.UnfitPluginError as error:
+        fail(2, str(error))
+    except python_plugins.PipFailedError as error:
+        fail(1, str(error))
+    except (Unavailable, OSError) as error:
+        fail(3, str(error))
+    typer.echo(f"{target} is installed")
+    if packages:
+        typer.echo(f"all Python plugins of {folder} need: {', '.join(packages)}")
+
+
+def _install_java(artifact: str, folder: Path, beside: Sequence[str]) -> None:
     from headrace.worker.cli import plugin_install
     from headrace.worker.machine.jars import Unavailable
     from headrace.worker.machine.plugin_archives import Coordinates, UnknownArtifactError
 
-    folder = _chosen(plugin_path)
     try:
-        wanted, *more = map(Coordinates.parse, (artifact, *(beside or ())))
+        wanted, *more = map(Coordinates.parse, (artifact, *beside))
         plugin, new = plugin_install.install(wanted, folder, more)
     except (ValueError, plugin_install.TargetExistsError) as error:
         fail(2, str(error))
@@ -56,7 +110,7 @@ def plugins_install(
 
 @plugins.command("list")
 def plugins_list(plugin_path: PluginPath = None) -> None:
-    """List what was installed, with its classes; `connect-plugin-path list` lists all Java plugins."""
+    """List what was installed from Maven Central, with its classes; `headrace plugins` lists all plugins."""
     from headrace.worker.cli import plugin_install
 
     try:
@@ -70,14 +124,42 @@ def plugins_list(plugin_path: PluginPath = None) -> None:
 @plugins.command("remove")
 def plugins_remove(name: Annotated[str, typer.Argument(metavar="NAME")], plugin_path: PluginPath = None) -> None:
     """Remove a plugin that was installed; a worker that runs it needs a restart."""
-    from headrace.worker.cli import plugin_install
+    from headrace.worker.cli import plugin_install, python_plugins
 
+    folder = _chosen(plugin_path)
     try:
-        typer.echo(f"{plugin_install.remove(name, _chosen(plugin_path)).folder} was removed")
+        gone = python_plugins.remove(name, folder) or plugin_install.remove(name, folder).folder
+        typer.echo(f"{gone} was removed")
     except plugin_install.NotInstalledError as error:
         fail(2, str(error))
     except OSError as error:
         fail(3, str(error))
+
+
+def _list(plugin_path: str | None, with_shipped: bool, as_json: bool) -> None:
+    import json
+    import os
+    from dataclasses import asdict
+    from itertools import groupby
+
+    from headrace.worker.cli.plugin_listing import listing
+
+    elements = plugin_path if plugin_path is not None else os.environ.get("CONNECT_PLUGIN_PATH", "")
+    found = listing([element.strip() for element in elements.split(",") if element.strip()], with_shipped)
+    if as_json:
+        typer.echo(json.dumps(asdict(found), ensure_ascii=False))
+        return
+    in_place = sorted(found.plugins, key=lambda plugin: plugin.location)
+    for location, those in groupby(in_place, key=lambda plugin: plugin.location):
+        typer.echo(location)
+        for plugin in those:
+            typer.echo(f"  {plugin.kind}\t{plugin.class_name}\t{plugin.version}")
+    if found.shipped:
+        typer.echo(f"{found.shipped} come with Headrace; --all lists them")
+    if found.passed_over:
+        typer.echo("\nPassed over:")
+    for line in found.passed_over:
+        typer.echo(f"  {line}")
 
 
 def _chosen(plugin_path: Path | None) -> Path:

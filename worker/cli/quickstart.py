@@ -9,21 +9,18 @@ from __future__ import annotations
 import contextlib
 import json
 import shutil
-import subprocess
 import sys
-import tempfile
 import time
 from collections import deque
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final, Self
+from typing import Final
 
-import javaproperties
 from rich.console import Console
 from rich.live import Live
 from rich.text import Text
 
+from headrace.worker.cli.own_worker import OwnWorker, PipeFailed, WrongUse, home
 from headrace.worker.cli.pipe_watch import Delays, LineCount, PipeWatch
 from headrace.worker.embedded.kafka_broker import Broker
 from headrace.worker.machine import processes
@@ -39,18 +36,9 @@ _SHOW_S: Final = 0.5
 _SHOW_PLAIN_S: Final = 5.0
 _RATE_OVER_S: Final = 5.0
 _REST_START_S: Final = 60.0
-_WORKER_STOP_S: Final = 30.0
 
 # At INFO an idle broker is silent; this logger writes about a dozen lines a second, whatever the broker does.
 _TALKATIVE: Final = {"org.apache.kafka.controller.QuorumController": "debug"}
-
-
-class WrongUse(Exception):
-    """The command cannot be run as given (exit code 2)."""
-
-
-class PipeFailed(Exception):
-    """A connector failed or the worker ended by itself (exit code 1)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +58,7 @@ def run(options: Options) -> int:
     pipe: Pipe | None = None
     try:
         check(options)
-        with home(options.keep) as folder, processes.interrupts(lambda: _discard(options, folder)):
+        with home(options.keep, "quickstart") as folder, processes.interrupts(lambda: _discard(options, folder)):
             pipe = Pipe(options, folder, console)
             pipe.run()
     except processes.Interrupted as stop:
@@ -101,20 +89,6 @@ def check(options: Options) -> None:
         raise WrongUse(f"--keep {keep} is not an empty folder; name a new one, each quickstart needs its own")
 
 
-@contextlib.contextmanager
-def home(keep: Path | None) -> Iterator[Path]:
-    """Yield the folder of one quickstart, removed afterwards unless it is kept."""
-    if keep is not None:
-        try:
-            keep.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise WrongUse(f"--keep {keep} cannot be made ({error.strerror}); name another folder") from error
-        yield keep.absolute()
-        return
-    with tempfile.TemporaryDirectory(prefix="headrace-quickstart-", ignore_cleanup_errors=True) as folder:
-        yield Path(folder)
-
-
 def _discard(options: Options, folder: Path) -> None:
     if options.keep is None:
         shutil.rmtree(folder, ignore_errors=True)
@@ -124,14 +98,9 @@ def properties(
     folder: Path, bootstrap_servers: str, rest_port: int, source: Path, sink: Path
 ) -> dict[str, dict[str, str]]:
     """The settings of the worker and both connectors, by file name, in the order of the command line."""
-    json_converter = "org.apache.kafka.connect.json.JsonConverter"
     return {
         "worker.properties": {
-            "bootstrap.servers": bootstrap_servers,
-            "listeners": f"http://127.0.0.1:{rest_port}",
-            "key.converter": json_converter,
-            "value.converter": json_converter,
-            "offset.storage.file.filename": str(folder / "connect.offsets"),
+            **OwnWorker.properties(folder, bootstrap_servers, rest_port),
             "offset.flush.interval.ms": "5000",
         },
         "source.properties": {
@@ -149,41 +118,6 @@ def properties(
             "topics": TOPIC,
         },
     }
-
-
-class QuickstartWorker:
-    """A `connect-standalone` process; as a context manager it runs inside and is stopped at the end."""
-
-    def __init__(self, folder: Path, settings: dict[str, dict[str, str]]) -> None:
-        self.log_file = folder / "worker.log"
-        self._folder = folder
-        self._settings = settings
-        self._process: subprocess.Popen[bytes] | None = None
-
-    def __enter__(self) -> Self:
-        for name, values in self._settings.items():
-            (self._folder / name).write_text(javaproperties.dumps(values, timestamp=False), encoding="ascii")
-        command = [sys.executable, "-m", "headrace.rest.commands", "connect-standalone"]
-        command += [str(self._folder / name) for name in self._settings]
-        self._process = processes.spawn(command, output=self.log_file, cwd=self._folder)
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        if self._process is not None and not processes.stop(self._process, _WORKER_STOP_S):
-            print(f"headrace: the worker did not stop within {_WORKER_STOP_S:.0f} s and was killed", file=sys.stderr)
-
-    def check_alive(self) -> None:
-        """Errors: PipeFailed with the end of its log, if it has ended."""
-        code = self._process.poll() if self._process is not None else None
-        if code is not None:
-            raise PipeFailed(f"the worker ended by itself with code {code}; the end of its log:\n{self.log_end()}")
-
-    def log_end(self, lines: int = 30) -> str:
-        try:
-            with open(self.log_file, encoding="utf-8", errors="replace") as file:
-                return "".join(deque(file, lines)).rstrip()
-        except FileNotFoundError:
-            return "(it logged nothing)"
 
 
 class Pipe:
@@ -209,7 +143,7 @@ class Pipe:
             port = processes.free_port(self._options.rest_port)
             settings = properties(self._folder, broker.bootstrap_servers, port, self._source.path, self._sink.path)
             self._started_s = self._ended_s = time.monotonic()
-            with QuickstartWorker(self._folder, settings) as worker:
+            with OwnWorker(self._folder, settings) as worker:
                 watch = PipeWatch(f"http://127.0.0.1:{port}", broker.bootstrap_servers, TOPIC, (SOURCE, SINK))
                 watch.start()
                 try:
@@ -239,7 +173,7 @@ class Pipe:
             soft_wrap=True,
         )
 
-    def _introduce(self, worker: QuickstartWorker, watch: PipeWatch, port: int) -> None:
+    def _introduce(self, worker: OwnWorker, watch: PipeWatch, port: int) -> None:
         self._console.print("starting the worker …")
         deadline = time.monotonic() + _REST_START_S
         while not watch.answers.wait(0.1):
@@ -256,7 +190,7 @@ class Pipe:
             self._console.print(f"{name:<6} {value}", soft_wrap=True)
         self._console.print("Ctrl-C ends all of it" if not self._options.once else "waiting for every line to arrive")
 
-    def _look(self, worker: QuickstartWorker, watch: PipeWatch, expected: int) -> None:
+    def _look(self, worker: OwnWorker, watch: PipeWatch, expected: int) -> None:
         delays = Delays(backlog_lines=expected)
         terminal = self._console.is_terminal
         shown_s = 0.0

@@ -13,8 +13,9 @@ import httpx
 import pytest
 
 from headrace.worker.cli import quickstart
+from headrace.worker.cli.own_worker import OwnWorker, PipeFailed, WrongUse, home
 from headrace.worker.cli.pipe_watch import PipeWatch
-from headrace.worker.cli.quickstart import Options, PipeFailed, QuickstartWorker, WrongUse, check, home, properties
+from headrace.worker.cli.quickstart import Options, check, properties
 from headrace.worker.machine import processes
 
 
@@ -54,10 +55,10 @@ def test_a_file_to_follow_may_come_later(tmp_path: Path) -> None:
 
 
 def test_the_folder_is_removed_unless_it_is_to_be_kept(tmp_path: Path) -> None:
-    with home(None) as folder:
+    with home(None, "quickstart") as folder:
         (folder / "data").write_text("x")
     assert not folder.exists()
-    with home(tmp_path / "kept") as folder:
+    with home(tmp_path / "kept", "quickstart") as folder:
         (folder / "data").write_text("x")
     assert (folder / "data").exists()
 
@@ -68,7 +69,7 @@ def test_a_worker_that_ended_by_itself_is_told_with_the_end_of_its_log(
     spawn = processes.spawn
     dies = [sys.executable, "-c", "print('wrong config'); raise SystemExit(2)"]
     monkeypatch.setattr(processes, "spawn", lambda command, **rest: spawn(dies, **rest))
-    with QuickstartWorker(tmp_path, {"worker.properties": {"a": "b c"}}) as worker:
+    with OwnWorker(tmp_path, {"worker.properties": {"a": "b c"}}) as worker:
         assert worker._process is not None
         worker._process.wait(60)
         with pytest.raises(PipeFailed, match=r"(?s)code 2.*wrong config"):

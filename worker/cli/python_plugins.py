@@ -1,0 +1,172 @@
+"""Puts Python plugins onto `plugin.path`, and installs what all Python plugins there need.
+
+Decided: what they need is resolved anew for all together at each installation, with the packages of this environment
+as they are, because all plugins share one process. Loses: two plugins whose requirements exclude each other cannot both
+be there, which pip tells.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import platform
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Mapping, Sequence
+from importlib.metadata import distributions
+from pathlib import Path
+from typing import Any, Final
+
+from packaging.requirements import Requirement
+from packaging.utils import InvalidWheelFilename, canonicalize_name, parse_wheel_filename
+
+from headrace.config.plugin_path.locations import UNFINISHED
+from headrace.plugins.interop.discovery import found_in
+from headrace.plugins.interop.plugin_places import REQUIREMENTS, places_of
+from headrace.plugins.interop.requirements import PYTHON
+from headrace.worker.cli.plugin_listing import gathered
+from headrace.worker.machine.jars import Unavailable
+
+_SHOWN_LINES: Final = 12
+
+
+class UnfitPluginError(Exception):
+    """What is to be installed is no Python plugin."""
+
+
+class PipFailedError(Exception):
+    """Pip cannot install what is needed; the text has its last lines."""
+
+
+def install(what: Path, plugin_path: Path) -> tuple[Path, list[str]]:
+    """Put a `.py` file or a wheel onto `plugin.path`, unless it lies there, and install what it needs.
+
+    Returns its path there, and the packages that were installed for all Python plugins of the folder. An older wheel
+    of the same project is replaced.
+
+    Errors: UnfitPluginError, PipFailedError, Unavailable, OSError; then nothing was changed.
+    """
+    what, plugin_path = what.absolute(), plugin_path.absolute()
+    is_there = what.is_relative_to(plugin_path)
+    if not what.exists() or not (is_there or what.suffix in (".py", ".whl")):
+        raise UnfitPluginError(f"{what} is no .py file and no wheel; a folder is put into {plugin_path} by hand first")
+    environment = _packages_here(plugin_path)
+    target = what if is_there else plugin_path / what.name
+    replaced = [] if is_there else [target, *_other_wheels(target)]
+    needed = {} if is_there else _needed(what)
+    needed |= {place: those for place, those in _needed(plugin_path).items() if place not in replaced}
+    if not any(place.is_relative_to(what) for place in needed):
+        raise UnfitPluginError(f"{what} holds no plugin; `headrace plugins --plugin-path {what}` says why")
+    plugin_path.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix=UNFINISHED, dir=plugin_path) as scratch:
+        packages = _install_requirements(needed, environment, plugin_path, Path(scratch))
+        if not is_there:
+            Path(shutil.copy2(what, scratch)).rename(target)
+    for other in replaced[1:]:
+        other.unlink()
+    return target, packages
+
+
+def remove(name: str, plugin_path: Path) -> Path | None:
+    """Remove a `.py` file or a wheel from `plugin.path`; None if there is none. Errors: OSError."""
+    found = plugin_path.absolute() / name
+    if found.name != name or found.suffix not in (".py", ".whl") or not found.is_file():
+        return None
+    found.unlink()
+    return found
+
+
+def _other_wheels(wheel: Path) -> list[Path]:
+    """Other versions of a wheel's project in the same folder."""
+    project = _project(wheel)
+    beside = wheel.parent.glob("*.whl") if project else ()
+    return [other for other in beside if other != wheel and _project(other) == project]
+
+
+def _project(wheel: Path) -> str | None:
+    try:
+        return parse_wheel_filename(wheel.name)[0]
+    except InvalidWheelFilename:
+        return None
+
+
+def _packages_here(plugin_path: Path) -> dict[str, str]:
+    """Names and versions of what this environment has without `plugin.path`, Python itself among them."""
+    own = [one for one in sys.path if not Path(one).is_relative_to(plugin_path)]
+    found: dict[str, str] = {PYTHON: platform.python_version()}
+    return found | {canonicalize_name(one.name): one.version for one in distributions(path=own) if one.name}
+
+
+def _needed(element: Path) -> dict[Path, tuple[str, ...]]:
+    """The requirements of each place with Python plugins on an element of `plugin.path`."""
+    with gathered([]):
+        places = places_of(element) if element.exists() else ()
+        found = [plugin for place in places for plugin in found_in(place)]
+    return {Path(one.location): one.requirements for one in found if Path(one.location).is_relative_to(element)}
+
+
+def _install_requirements(
+    needed: Mapping[Path, Sequence[str]], environment: Mapping[str, str], plugin_path: Path, scratch: Path
+) -> list[str]:
+    wanted = sorted({one for requirements in needed.values() for one in requirements})
+    if refused := _against(wanted, environment):
+        lines = ["This contradicts what is there, which all plugins share:", *refused, _table(needed)]
+        raise PipFailedError("\n".join(lines))
+    packages = [one for one in wanted if Requirement(one).name != PYTHON]
+    pins = _resolved(packages, needed, environment, scratch) if packages else []
+    folder, unfinished = plugin_path / REQUIREMENTS, scratch / REQUIREMENTS
+    if pins:
+        _pip("install", "--quiet", "--no-deps", "--target", str(unfinished), *pins)
+    if folder.exists():
+        folder.rename(scratch / "before")
+    if pins:
+        unfinished.rename(folder)
+    return pins
+
+
+def _resolved(
+    wanted: Sequence[str], needed: Mapping[Path, Sequence[str]], environment: Mapping[str, str], scratch: Path
+) -> list[str]:
+    """Return the packages that are missing, each with its version."""
+    constraints, report = scratch / "constraints.txt", scratch / "report.json"
+    pinned = [f"{name}=={version}\n" for name, version in environment.items() if name != PYTHON]
+    constraints.write_text("".join(pinned), encoding="utf-8")
+    try:
+        _pip("install", "--quiet", "--dry-run", "--report", str(report), "--constraint", str(constraints), *wanted)
+    except PipFailedError as error:
+        raise PipFailedError(f"{error}\n{_table(needed)}") from error
+    found: list[dict[str, Any]] = json.loads(report.read_text(encoding="utf-8"))["install"]
+    return sorted(map(_pin, found))
+
+
+def _against(wanted: Sequence[str], environment: Mapping[str, str]) -> list[str]:
+    """The requirements that this environment contradicts."""
+    found = []
+    for one in map(Requirement, wanted):
+        version = environment.get(canonicalize_name(one.name))
+        is_met = version is None or one.specifier.contains(version, prereleases=True)
+        if not is_met and (one.marker is None or one.marker.evaluate()):
+            found.append(f"  {one}: {version} is there")
+    return found
+
+
+def _table(needed: Mapping[Path, Sequence[str]]) -> str:
+    lines = [f"  {place}: {', '.join(its)}" for place, its in sorted(needed.items()) if its]
+    return "\n".join(["The plugins need:", *lines])
+
+
+def _pin(found: Mapping[str, Any]) -> str:
+    name, version = found["metadata"]["name"], found["metadata"]["version"]
+    return f"{name} @ {found['download_info']['url']}" if found["is_direct"] else f"{name}=={version}"
+
+
+def _pip(*arguments: str) -> None:
+    if importlib.util.find_spec("pip") is None:
+        raise Unavailable(f"pip is not in this environment: run `{sys.executable} -m ensurepip` first")
+    line = [sys.executable, "-m", "pip", "--disable-pip-version-check", "--no-input", *arguments]
+    done = subprocess.run(line, capture_output=True, text=True, check=False)
+    if done.returncode:
+        said = [one for one in done.stderr.splitlines() if one.strip() and not one.startswith("WARNING:")]
+        raise PipFailedError("\n".join(["pip cannot install what is needed:", *said[-_SHOWN_LINES:]]))
