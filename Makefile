@@ -28,7 +28,7 @@ test: setup
 	@$(PYTEST) -n 3 -m "not (long or soak)"
 
 test-long: setup
-	@$(PYTEST) -n 3 -m "long and not soak"
+	@$(PYTEST) -n 3 -m "long and not soak" tests/spark tests/compat tests/integration tests/faults
 
 test-all: setup
 	@$(PYTEST) -n 3 -m "not soak"

@@ -178,6 +178,19 @@ def worker(standalone_worker: WorkerProcess, broker_process: Broker | ContainerB
 
 
 @pytest.fixture(scope="session")
+def worker_with_java(
+    broker_process: Broker | ContainerBroker, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[WorkerProcess]:
+    """The worker with Java plugins of this test run, ready; each test deletes the connectors that it makes."""
+    from tests.integration.java_plugins import java_worker
+
+    if not broker_process.is_running:
+        broker_process.start()
+    with java_worker(tmp_path_factory.mktemp("java"), broker_process.bootstrap_servers) as worker:
+        yield worker
+
+
+@pytest.fixture(scope="session")
 def registry_process(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Registry]:
     """The schema registry of this test run, to `stop()`, `kill()` and `start()`; its port and data stay the same."""
     registry = Registry(tmp_path_factory.mktemp("registry"), held_port())

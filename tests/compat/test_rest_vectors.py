@@ -20,6 +20,7 @@ def test_answers_as_recorded(rest_worker: RestWorker, tmp_path: Path) -> None:
         rest_worker.http.delete(f"/connectors/{name}")
 
 
+@pytest.mark.long
 def test_a_follower_among_three_answers_as_recorded(
     broker: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -11,19 +11,55 @@ import httpx
 import pytest
 from confluent_kafka import Producer
 
+from headrace.worker.embedded.kafka_broker import Broker
 from tests.integration.cluster_worker import ClusterWorker, new_cluster, wait_balanced
 from tests.integration.worker_process import SINK, SOURCE, Topic, envelope, eventually, lines_of
 
 
-@pytest.fixture
-def workers(broker: str, tmp_path: Path) -> Iterator[list[ClusterWorker]]:
-    """Two workers of one cluster, both ready."""
-    cluster = new_cluster()
+@pytest.fixture(scope="module")
+def pair(broker_process: Broker, tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[ClusterWorker]]:
+    """Two workers of one cluster; a test may leave them down."""
+    cluster, folder, servers = new_cluster(), tmp_path_factory.mktemp("pair"), broker_process.bootstrap_servers
     with (
-        ClusterWorker(tmp_path / "w1", broker, cluster) as first,
-        ClusterWorker(tmp_path / "w2", broker, cluster) as second,
+        ClusterWorker(folder / "w1", servers, cluster) as first,
+        ClusterWorker(folder / "w2", servers, cluster) as second,
     ):
-        yield [first.wait_ready(), second.wait_ready()]
+        yield [first, second]
+
+
+@pytest.fixture
+def workers(pair: list[ClusterWorker]) -> list[ClusterWorker]:
+    """Two workers of one cluster, both ready, without connectors."""
+    for worker in pair:
+        if worker.process.poll() is not None:
+            worker.start()
+    for worker in pair:
+        worker.wait_ready()
+    for name in pair[0].get("/connectors"):
+        pair[0].request("DELETE", f"/connectors/{name}")
+    return pair
+
+
+def test_a_name_too_long_for_the_group_stops_nobody_and_can_be_deleted(
+    workers: list[ClusterWorker], broker: str, tmp_path: Path
+) -> None:
+    first, second = workers
+    topic = Topic(broker, "lines")
+    source = tmp_path / "in.txt"
+    source.write_text("one\n")
+    long = "x" * 40_000
+    assert first.http.post("/connectors", json={"name": long, "config": {"connector.class": SOURCE}}).status_code == 400
+    record = {"properties": {"connector.class": SOURCE, "file": str(source), "topic": topic.name, "name": long}}
+    producer = Producer({"bootstrap.servers": broker})
+    producer.produce(f"{first.cluster}-configs", json.dumps(record), f"connector-{long}", partition=0)
+    assert producer.flush(60) == 0
+
+    eventually(lambda: long in second.get("/connectors"), 60)
+    first.create("short", connector_class=SOURCE, file=str(source), topic=topic.name, tasks_max="1")
+    wait_balanced(first, among=1, items=2)
+    for worker in workers:
+        assert eventually(lambda w=worker: w.http.delete(f"/connectors/{long}").status_code in (204, 404), 60)
+    eventually(lambda: second.get("/connectors") == ["short"], 60)
 
 
 def test_a_cluster_moves_records_and_survives_the_loss_of_a_worker(
@@ -101,25 +137,3 @@ def _answer(worker: ClusterWorker, path: str) -> httpx.Response:
 
     answer: httpx.Response = eventually(asked, 60)
     return answer
-
-
-def test_a_name_too_long_for_the_group_stops_nobody_and_can_be_deleted(
-    workers: list[ClusterWorker], broker: str, tmp_path: Path
-) -> None:
-    first, second = workers
-    topic = Topic(broker, "lines")
-    source = tmp_path / "in.txt"
-    source.write_text("one\n")
-    long = "x" * 40_000
-    assert first.http.post("/connectors", json={"name": long, "config": {"connector.class": SOURCE}}).status_code == 400
-    record = {"properties": {"connector.class": SOURCE, "file": str(source), "topic": topic.name, "name": long}}
-    producer = Producer({"bootstrap.servers": broker})
-    producer.produce(f"{first.cluster}-configs", json.dumps(record), f"connector-{long}", partition=0)
-    assert producer.flush(60) == 0
-
-    eventually(lambda: long in second.get("/connectors"), 60)
-    first.create("src", connector_class=SOURCE, file=str(source), topic=topic.name, tasks_max="1")
-    wait_balanced(first, among=1, items=2)
-    for worker in workers:
-        assert eventually(lambda w=worker: w.http.delete(f"/connectors/{long}").status_code in (204, 404), 60)
-    eventually(lambda: second.get("/connectors") == ["src"], 60)

@@ -17,6 +17,13 @@ def test_every_module_that_is_named_is_there() -> None:
     assert {*SECONDS, *SPARK} - modules <= set(TOGETHER.values())
 
 
+def test_unit_and_property_tests_are_not_long() -> None:
+    """`make test-long` does not collect them."""
+    marks = "mark." + "long"
+    files = [file for kind in ("unit", "properties") for file in (ROOT / "tests" / kind).rglob("test_*.py")]
+    assert [file.name for file in files if marks in file.read_text(encoding="utf-8")] == []
+
+
 def test_pieces_begin_with_the_longest_and_are_in_one() -> None:
     given = [
         "tests/compat/test_rest_clients.py::a",
