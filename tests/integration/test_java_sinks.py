@@ -11,18 +11,16 @@ from typing import Any
 import pytest
 from confluent_kafka import Producer
 
-from headrace.worker.embedded.kafka_broker import Broker
-from tests.integration.java_plugins import FILE_SINK, JSON, TEXT, TROUBLE_SINK, hosts, java_worker
+from tests.integration.java_plugins import FILE_SINK, JSON, TEXT, TROUBLE_SINK, hosts
 from tests.integration.worker_process import Topic, WorkerProcess, eventually, lines_of
 
 pytestmark = [pytest.mark.kafka, pytest.mark.spark]
 
 
-@pytest.fixture(scope="module")
-def worker(broker_process: Broker, tmp_path_factory: pytest.TempPathFactory) -> Iterator[WorkerProcess]:
+@pytest.fixture
+def worker(worker_with_java: WorkerProcess) -> WorkerProcess:
     """A worker with Java plugins on its plugin.path."""
-    with java_worker(tmp_path_factory.mktemp("java"), broker_process.bootstrap_servers) as worker:
-        yield worker
+    return worker_with_java
 
 
 @pytest.fixture

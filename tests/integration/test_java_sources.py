@@ -13,7 +13,6 @@ import psutil
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from headrace.worker.embedded.kafka_broker import Broker
 from tests.integration.java_plugins import (
     FILE_SOURCE,
     JSON,
@@ -22,7 +21,6 @@ from tests.integration.java_plugins import (
     TROUBLE,
     TROUBLE_PREDICATE,
     hosts,
-    java_worker,
     messages,
     plugin_path,
 )
@@ -31,11 +29,10 @@ from tests.integration.worker_process import Topic, WorkerProcess, eventually, l
 pytestmark = [pytest.mark.kafka, pytest.mark.spark]
 
 
-@pytest.fixture(scope="module")
-def worker(broker_process: Broker, tmp_path_factory: pytest.TempPathFactory) -> Iterator[WorkerProcess]:
+@pytest.fixture
+def worker(worker_with_java: WorkerProcess) -> WorkerProcess:
     """A worker with Java plugins on its plugin.path."""
-    with java_worker(tmp_path_factory.mktemp("java"), broker_process.bootstrap_servers) as worker:
-        yield worker
+    return worker_with_java
 
 
 @pytest.fixture

@@ -11,7 +11,6 @@ import pytest
 from confluent_kafka import Producer
 from prometheus_client.parser import text_string_to_metric_families
 
-from headrace.worker.embedded.kafka_broker import Broker
 from tests.integration.java_plugins import (
     FILE_SINK,
     FILE_SOURCE,
@@ -22,7 +21,6 @@ from tests.integration.java_plugins import (
     TROUBLE_PREDICATE,
     TROUBLE_SINK,
     TROUBLE_TRANSFORM,
-    java_worker,
     messages,
 )
 from tests.integration.java_plugins import (
@@ -38,11 +36,10 @@ KEPT = {"retention.ms": "-1"}
 """Of topics whose records have timestamps of 1970."""
 
 
-@pytest.fixture(scope="module")
-def worker(broker_process: Broker, tmp_path_factory: pytest.TempPathFactory) -> Iterator[WorkerProcess]:
+@pytest.fixture
+def worker(worker_with_java: WorkerProcess) -> WorkerProcess:
     """A worker with Java plugins on its plugin.path."""
-    with java_worker(tmp_path_factory.mktemp("java"), broker_process.bootstrap_servers) as worker:
-        yield worker
+    return worker_with_java
 
 
 @pytest.fixture
