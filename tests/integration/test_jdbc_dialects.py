@@ -205,6 +205,7 @@ def test_what_a_query_gives_may_be_null_unless_the_database_says_that_it_is_not(
     assert nullable == ([False, True, True, False] if database.kind == "mariadb" else [True, True, True, True])
 
 
+@pytest.mark.long
 def test_of_several_servers_of_mariadb_the_first_that_answers_is_taken(mariadb: Given) -> None:
     url = mariadb.jdbc_url.replace("//", f"//127.0.0.1:{held_port()},")
     opened = Database.of({**mariadb.settings, "connection.url": url}, {})
@@ -316,7 +317,7 @@ def test_percent_signs_and_names_of_a_query(database: Given, opened: Database) -
     assert columns[0].kind is Kind.STRING
 
 
-@pytest.mark.parametrize("kind", ["postgresql", "mariadb"])
+@pytest.mark.parametrize("kind", ["postgresql", pytest.param("mariadb", marks=pytest.mark.long)])
 def test_refused_logins_and_missing_databases_are_fatal_and_say_what_to_do(
     kind: str, request: pytest.FixtureRequest, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -78,7 +78,7 @@ def test_a_role_without_rights_is_told_which(tmp_path: Path, postgresql: Given) 
     postgresql.execute("DROP ROLE guest")
 
 
-@pytest.mark.parametrize("kind", ["postgresql", "mariadb"])
+@pytest.mark.parametrize("kind", ["postgresql", pytest.param("mariadb", marks=pytest.mark.long)])
 def test_the_servers_time_zone(tmp_path: Path, kind: str, request: pytest.FixtureRequest) -> None:
     database: Given = request.getfixturevalue(kind)
     config = {**SOURCE, **database.settings, "mode": "bulk", "query": "SELECT 1 AS x"}

@@ -24,6 +24,8 @@ from sqlalchemy.exc import DBAPIError
 from tests.integration.databases import Database, MariadbServer, PostgresqlServer, sqlite_database
 from tests.integration.worker_process import WorkerProcess, eventually
 
+pytestmark = pytest.mark.long
+
 UTC = dt.UTC
 
 
@@ -354,7 +356,6 @@ def _as_number(value: Any, kind: str) -> Any:
     return arrives(kind, "sqlite", read[kind](value))
 
 
-@pytest.mark.long
 @pytest.mark.parametrize(("kind", "target"), [(k, t) for k in CASES for t in CASES if k != t])
 def test_on_another_database_rows_are_what_the_rules_say(pipes: Pipes, kind: str, target: str) -> None:
     found = rows(pipes, f"{kind}-to-{target}", pipes.databases[target], f"from_{kind}")
@@ -369,7 +370,6 @@ def test_on_another_database_rows_are_what_the_rules_say(pipes: Pipes, kind: str
 FINE = "2024-02-29 12:34:56.789012"
 
 
-@pytest.mark.long
 @pytest.mark.parametrize(("kind", "target"), [("postgresql", "mariadb"), ("mariadb", "postgresql")])
 def test_microseconds_are_kept_where_they_are_asked_for(pipes: Pipes, kind: str, target: str, tmp_path: Path) -> None:
     database, into = pipes.databases[kind], pipes.databases[target]

@@ -330,7 +330,7 @@ def test_every_type_by_its_own_column(start: Start, database: Database) -> None:
     assert tuple(map(str, found[8:])) == moments[database.kind]
 
 
-@pytest.mark.parametrize("database", ["mariadb", "postgresql"], indirect=True)
+@pytest.mark.parametrize("database", ["postgresql", pytest.param("mariadb", marks=pytest.mark.long)], indirect=True)
 def test_a_machine_that_is_gone_is_noticed(start: Start, database: Database) -> None:
     sink = start()
     with sink.task._sink.database.connect() as connection:

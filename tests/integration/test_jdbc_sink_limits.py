@@ -399,15 +399,15 @@ def _short(value: Any) -> Any:
 
 
 CASES = [
-    ("mariadb", "insert", MARIADB),
-    ("mariadb", "update", MARIADB),
-    ("postgresql", "insert", POSTGRESQL),
-    ("postgresql", "upsert", POSTGRESQL | STAGED),
-    ("sqlite", "upsert", SQLITE),
+    pytest.param(("mariadb", "insert", MARIADB), id="mariadb-insert", marks=pytest.mark.long),
+    pytest.param(("mariadb", "update", MARIADB), id="mariadb-update", marks=pytest.mark.long),
+    pytest.param(("postgresql", "insert", POSTGRESQL), id="postgresql-insert"),
+    pytest.param(("postgresql", "upsert", POSTGRESQL | STAGED), id="postgresql-upsert"),
+    pytest.param(("sqlite", "upsert", SQLITE), id="sqlite-upsert"),
 ]
 
 
-@pytest.fixture(params=CASES, ids=lambda case: "-".join(case[:2]))
+@pytest.fixture(params=CASES)
 def limits(request: pytest.FixtureRequest, shared: Engine) -> Iterator[Limits]:
     kind, mode, columns = request.param
     found = Limits(shared, request.getfixturevalue(kind), columns, mode)
@@ -440,6 +440,7 @@ def test_postgresql_takes_no_number_for_something_else(
     assert 'column "c" is of type ' in said, said
 
 
+@pytest.mark.long
 def test_a_server_that_only_warns_of_a_value_refuses_it_all_the_same(
     shared: Engine, mariadb: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -460,6 +461,7 @@ def test_a_server_that_only_warns_of_a_value_refuses_it_all_the_same(
     assert mariadb.rows("SELECT id FROM t") == [(255,)]
 
 
+@pytest.mark.long
 def test_members_of_plain_json_are_held_likewise(shared: Engine, mariadb: Database) -> None:
     mariadb.execute("CREATE TABLE t (id INT, a TINYTEXT, b TINYBLOB)")
     sink = Sinking(shared, mariadb, {"errors.tolerance": "all"}, schemas=False)

@@ -179,6 +179,7 @@ def test_who_may_only_insert_can(postgresql: Database) -> None:
         postgresql.execute(f"DROP OWNED BY {role}", f"DROP ROLE {role}")
 
 
+@pytest.mark.long
 def test_updates_go_as_they_are_into_a_table_of_mariadbs_that_was_altered_by_hand(mariadb: Database) -> None:
     mariadb.execute("CREATE TABLE t (id int PRIMARY KEY, amount decimal(10,1))", "INSERT INTO t VALUES (1, 0)")
     key, amount = Cell("id", Schema(SchemaType.INT32), True, "id"), Cell("amount", STRING, False, "amount")

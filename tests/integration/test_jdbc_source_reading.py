@@ -222,6 +222,7 @@ def test_dates_of_zeros_become_what_the_url_says(
     source.task.stop()
 
 
+@pytest.mark.long
 def test_a_query_of_any_type_is_read_by_a_job(spark: SparkSession, mariadb: Database) -> None:
     mariadb.execute(
         "CREATE TABLE one (a uuid, b inet6, c char(5), d enum('x'), e binary(2), f point, g json)",
