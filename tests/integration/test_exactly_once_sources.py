@@ -126,9 +126,12 @@ def test_records_and_their_offset_become_visible_together(worker: ClusterWorker,
     assert worker.offsets(lines.name) == []
 
 
-def test_each_line_is_there_once_however_often_the_worker_is_killed(worker: ClusterWorker, lines: Lines) -> None:
+@pytest.mark.parametrize("pauses_s", [(0.01,), pytest.param((0.0, 0.03), marks=pytest.mark.long)])
+def test_each_line_is_there_once_however_often_the_worker_is_killed(
+    worker: ClusterWorker, lines: Lines, pauses_s: tuple[float, ...]
+) -> None:
     create(worker, lines)
-    for pause_s in (0.0, 0.01, 0.03):
+    for pause_s in pauses_s:
         lines.add()
         lines.wait_moved()
         lines.add(60_000)
