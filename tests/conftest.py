@@ -57,6 +57,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items[:] = schedule.in_order(items)
     for item in items:
         fixtures = getattr(item, "fixturenames", ())
+        if "engine" in fixtures and not schedule.needs_spark(piece := schedule.piece_of(item.nodeid)):
+            raise pytest.UsageError(f"tests/schedule.py: SPARK must name {piece}, which needs the fixture `engine`")
         if {"broker_process", "second_broker_process"} & set(fixtures):
             item.add_marker(pytest.mark.kafka)
         if "engine" in fixtures:

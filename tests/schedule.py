@@ -1,9 +1,9 @@
 """Which tests run one after the other in one process of pytest-xdist, and which of them begin first.
 
-A module's tests stay together for its fixtures' sake. Modules that share what is slow to start (a worker, the schema
-registry, the REST workers of both modes) stay together, too, so that it starts once. What takes longest begins first,
-so that all processes end together. What needs Spark in the test's own process goes to two processes of three as long as
-there is other work for the third: a Spark driver is quick only after a minute of work.
+A module's tests stay together for its fixtures' sake. Modules that share what is slow to start (a worker, HDFS, the
+schema registry, a second broker) stay together, too, so that it starts once. What takes longest begins first, so that
+all processes end together. What needs Spark in the test's own process goes to two processes of three as long as there
+is other work for the third: a Spark driver is quick only after a minute of work.
 """
 
 from __future__ import annotations
@@ -17,40 +17,44 @@ from xdist.workermanage import WorkerController
 TOGETHER: Final = {
     "tests/compat/test_rest_vectors.py": "REST workers",
     "tests/compat/test_rest_clients.py": "REST workers",
-    "tests/compat/test_avro_registry.py": "registry",
-    "tests/integration/test_jdbc_round_trip.py": "registry",
-    "tests/integration/test_registry.py": "registry",
-    "tests/integration/test_secured_pipeline.py": "registry",
-    "tests/integration/test_hdfs_stores.py": "HDFS",
-    "tests/integration/test_spark_cluster.py": "HDFS",
+    "tests/compat/test_avro_registry.py": "shared servers",
+    "tests/integration/test_jdbc_round_trip.py": "shared servers",
+    "tests/integration/test_registry.py": "shared servers",
+    "tests/integration/test_secured_pipeline.py": "shared servers",
+    "tests/integration/test_hdfs_stores.py": "shared servers",
+    "tests/faults/test_hdfs_sink_killed.py": "shared servers",
+    "tests/integration/test_spark_cluster.py": "shared servers",
+    "tests/integration/test_hive_tables.py": "shared servers",
+    "tests/integration/test_mirror_verify.py": "two clusters",
+    "tests/integration/test_mirror_copy.py": "two clusters",
+    "tests/faults/test_mirror_faults.py": "two clusters",
     "tests/integration/test_java_sources.py": "worker with Java plugins",
     "tests/integration/test_java_sinks.py": "worker with Java plugins",
     "tests/integration/test_java_transforms.py": "worker with Java plugins",
-    "tests/faults/test_hdfs_failover.py": "standalone worker",
-    "tests/faults/test_kafka_semantics.py": "standalone worker",
-    "tests/faults/test_task_failures.py": "standalone worker",
-    "tests/integration/test_dead_letters.py": "standalone worker",
-    "tests/integration/test_file_source.py": "standalone worker",
-    "tests/integration/test_hdfs_sink.py": "standalone worker",
-    "tests/integration/test_hdfs_sink_schemas.py": "standalone worker",
-    "tests/integration/test_hdfs_sink_troubles.py": "standalone worker",
-    "tests/integration/test_jdbc_interrupts.py": "standalone worker",
-    "tests/integration/test_jdbc_no_lost_rows.py": "standalone worker",
-    "tests/integration/test_jdbc_source_worker.py": "standalone worker",
+    "tests/faults/test_hdfs_failover.py": "shared servers",
+    "tests/faults/test_kafka_semantics.py": "shared servers",
+    "tests/faults/test_task_failures.py": "shared servers",
+    "tests/integration/test_dead_letters.py": "shared servers",
+    "tests/integration/test_file_source.py": "shared servers",
+    "tests/integration/test_hdfs_sink.py": "shared servers",
+    "tests/integration/test_hdfs_sink_schemas.py": "shared servers",
+    "tests/integration/test_hdfs_sink_troubles.py": "shared servers",
+    "tests/integration/test_jdbc_interrupts.py": "shared servers",
+    "tests/integration/test_jdbc_no_lost_rows.py": "shared servers",
+    "tests/integration/test_jdbc_source_worker.py": "shared servers",
+    "tests/integration/test_mirror_records.py": "shared servers",
 }
 """Modules that are one piece of work, in this order, by its name; every other module is a piece of its own."""
 
 SECONDS: Final = {
-    "standalone worker": 550,
-    "HDFS": 246,
+    "shared servers": 1100,
     "tests/integration/test_exactly_once_sources.py": 240,
-    "registry": 165,
     "worker with Java plugins": 165,
     "tests/integration/test_mixed_cluster.py": 164,
+    "two clusters": 160,
     "tests/integration/test_mirror_maker.py": 150,
     "tests/faults/test_broker_away.py": 126,
     "tests/integration/test_java_iceberg.py": 125,
-    "tests/faults/test_hdfs_sink_killed.py": 120,
     "tests/faults/test_engine_lost.py": 117,
     "tests/integration/test_standalone.py": 114,
     "tests/integration/test_java_stage.py": 110,
@@ -59,9 +63,7 @@ SECONDS: Final = {
     "tests/integration/test_quickstart.py": 103,
     "tests/faults/test_jdbc_sink_killed.py": 98,
     "tests/integration/test_topic_creation.py": 95,
-    "tests/faults/test_mirror_faults.py": 95,
     "tests/integration/test_jdbc_exactly_once.py": 90,
-    "tests/integration/test_mirror_records.py": 85,
     "tests/compat/test_transforms_two.py": 84,
     "tests/faults/test_cluster_shaken.py": 84,
     "tests/integration/test_jdbc_source_reading.py": 84,
@@ -74,7 +76,6 @@ SECONDS: Final = {
     "REST workers": 70,
     "tests/spark/test_sql_transform.py": 70,
     "tests/integration/test_mirror_checkpoints.py": 70,
-    "tests/integration/test_mirror_verify.py": 69,
     "tests/integration/test_login.py": 65,
     "tests/faults/test_task_restarts.py": 64,
     "tests/faults/test_worker_killed.py": 61,
@@ -114,12 +115,13 @@ SECONDS: Final = {
 
 SPARK: Final = frozenset(
     {
-        "standalone worker",
-        "registry",
+        "shared servers",
         "tests/compat/test_header_transforms.py",
         "tests/compat/test_java_dates_parsing.py",
         "tests/compat/test_json_oracle.py",
         "tests/compat/test_json_oracle_structures.py",
+        "tests/compat/test_mirror_maker_config.py",
+        "tests/compat/test_mirror_offset_syncs.py",
         "tests/compat/test_new_record_state.py",
         "tests/compat/test_transforms_cast.py",
         "tests/compat/test_transforms_one.py",
@@ -129,13 +131,15 @@ SPARK: Final = frozenset(
         "tests/integration/test_jdbc_exactly_once.py",
         "tests/integration/test_jdbc_sink.py",
         "tests/integration/test_jdbc_sink_contract.py",
+        "tests/integration/test_jdbc_sink_debezium.py",
         "tests/integration/test_jdbc_sink_limits.py",
         "tests/integration/test_jdbc_sink_postgresql.py",
-        "tests/integration/test_jdbc_sink_rows.py",
         "tests/integration/test_jdbc_sink_there.py",
         "tests/integration/test_jdbc_source.py",
         "tests/integration/test_jdbc_source_reading.py",
+        "tests/integration/test_jdbc_source_suffix.py",
         "tests/integration/test_jdbc_source_windows.py",
+        "tests/integration/test_mirror_checkpoints.py",
     }
 )
 """Pieces that need Spark in the test's own process, beside all of tests/spark."""
