@@ -1,12 +1,11 @@
 """Java plugins for tests, and a worker that has them.
 
-They are Apache's and Debezium's from their jars, and troublesome ones, compiled by javac.
+They are Apache's and Debezium's from their jars, and troublesome ones, compiled once.
 """
 
 from __future__ import annotations
 
 import shutil
-import subprocess
 import tarfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -19,6 +18,7 @@ import pyspark
 from confluent_kafka import Message
 
 from headrace.worker.machine.jars import fetch
+from headrace.worker.machine.java_compiler import compiled
 from tests.integration import partitions
 from tests.integration.databases import Database
 from tests.integration.worker_process import Topic, WorkerProcess, eventually
@@ -94,20 +94,16 @@ def plugin_path(folder: Path) -> Path:
     Of these there are the versions 7.1 and 7.8, which are the same.
     """
     jars = {jar.name.rpartition("-")[0]: jar for jar in fetch("connect")}
-    classes = folder / "classes"
     (folder / "plugins" / "trouble").mkdir(parents=True)
     (folder / "plugins" / "file").mkdir()
     shutil.copy(jars["connect-file"], folder / "plugins" / "file")
     shutil.copy(jars["connect-transforms"], folder / "plugins")
-    known = [str(jars[name]) for name in ("connect-api", "connect-json", "kafka-clients", "slf4j-api")]
-    sources = map(str, sorted(_SOURCES.glob("*.java")))
-    subprocess.run(["javac", "-cp", ":".join(known), "-d", str(classes), *sources], check=True)
+    known = [jars[name] for name in ("connect-api", "connect-json", "kafka-clients", "slf4j-api")]
     trouble = folder / "plugins" / "trouble" / "trouble-7.8.jar"
-    with ZipFile(trouble, "w") as jar:
+    shutil.copyfile(compiled("test-plugins", _SOURCES, known), trouble)
+    with ZipFile(trouble, "a") as jar:
         for java_type, class_name in _SERVICES.items():
             jar.writestr(f"META-INF/services/{java_type}", f"{class_name}\n")
-        for file in classes.rglob("*.class"):
-            jar.write(file, file.relative_to(classes))
     shutil.copy(trouble, folder / "plugins" / "trouble-7.1.jar")
     return folder / "plugins"
 
