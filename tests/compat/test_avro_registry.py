@@ -94,7 +94,7 @@ CASES: list[tuple[Any, Any, Any]] = [
 @pytest.fixture
 def theirs(registry: str) -> SchemaRegistryClient:
     """Confluent's client; the subject takes any schema, however unlike the one before."""
-    client = SchemaRegistryClient({"url": registry})
+    client = SchemaRegistryClient({"url": registry, "timeout": 30})
     client.register_schema("t-value", Schema('"string"', "AVRO"))
     client.set_config("t-value", ServerConfig(compatibility=ConfigCompatibilityLevel.NONE))
     return client

@@ -102,7 +102,7 @@ def test_a_link_that_is_cut_for_a_while(replication: Replication, away_s: float)
     eventually(lambda: replication.copied() >= 1000, 120, replication.process.log)
     replication.link.slow(bytes_per_s=500_000, delay_ms=20)
     replication.write(100_000)
-    eventually(lambda: replication.copied() > 1000, 60, replication.process.log)
+    eventually(lambda: replication.copied() > 1000, 60, replication.process.log, every_s=0.05)
     replication.link.cut()
     replication.write(1000)
     time.sleep(away_s)  # that it is away for so long is what is tried
@@ -118,7 +118,7 @@ def test_a_mirror_process_that_is_killed_while_it_copies(replication: Replicatio
         before = replication.written
         replication.link.slow(bytes_per_s=500_000)
         replication.write(100_000)
-        eventually(lambda before=before: replication.copied() > before, 120, replication.process.log)
+        eventually(lambda before=before: replication.copied() > before, 120, replication.process.log, every_s=0.05)
         assert replication.copied() < replication.written, "it was killed while there was something to copy"
         replication.process.kill()
         replication.link.slow()
@@ -133,7 +133,7 @@ def test_a_broker_that_is_killed_while_records_are_copied(replication: Replicati
     broker = replication.source if cluster == "source" else replication.target
     replication.link.slow(bytes_per_s=500_000)
     replication.write(100_000)
-    eventually(lambda: replication.copied() > 0, 120, replication.process.log)
+    eventually(lambda: replication.copied() > 0, 120, replication.process.log, every_s=0.05)
     assert replication.copied() < replication.written, "it was killed while there was something to copy"
     broker.kill()
     replication.link.slow()

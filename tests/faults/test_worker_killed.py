@@ -100,7 +100,7 @@ def test_a_worker_killed_at_random_moments_loses_no_line(
 
 
 def reaches(topic: Topic, end: int, worker: WorkerProcess) -> None:
-    eventually(lambda: topic.end() >= end, 60, worker.log)
+    eventually(lambda: topic.end() >= end, 60, worker.log, every_s=0.05)
 
 
 def last(sink: Path) -> int:

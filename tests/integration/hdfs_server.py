@@ -35,6 +35,7 @@ QUICK = {
     "dfs.heartbeat.interval": "1",
     "dfs.namenode.heartbeat.recheck-interval": "500",
     "dfs.client.block.write.retries": "1",
+    "dfs.ls.limit": "100",
 }
 """Settings of one small HDFS that wait for nothing."""
 LOG4J = """

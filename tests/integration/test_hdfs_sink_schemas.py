@@ -49,7 +49,7 @@ class Evolving:
     """Records of the versions of a topic's schema."""
 
     def __init__(self, registry: str, topic: str, versions: Sequence[Sequence[Any]] = VERSIONS) -> None:
-        client, subject = SchemaRegistryClient({"url": registry}), f"{topic}-value"
+        client, subject = SchemaRegistryClient({"url": registry, "timeout": 30}), f"{topic}-value"
         self.schemas: list[Any] = [{"type": "record", "name": "Order", "fields": fields} for fields in versions]
         client.set_config(subject, ServerConfig(compatibility=ConfigCompatibilityLevel.NONE))
         self._ids = [client.register_schema(subject, Schema(json.dumps(one), "AVRO")) for one in self.schemas]

@@ -38,10 +38,14 @@ def jvm_store(server: HdfsServer, folder: str = "", user: str = USER) -> Store:
 
 
 STORES: Sequence[Callable[..., Store]] = (web_store, jvm_store)
+SEVERAL_PAGES = 500
+"""HDFS lists 100 entries at once (`hdfs_server`)."""
 
 
 class TestWebHdfs(RenamingBehaviour):
     """All that a store does, by WebHDFS."""
+
+    many = SEVERAL_PAGES
 
     @pytest.fixture
     def store(self, hdfs_server: HdfsServer) -> Iterator[Store]:
@@ -52,6 +56,8 @@ class TestWebHdfs(RenamingBehaviour):
 
 class TestHadoop(RenamingBehaviour):
     """All that a store does, through the driver's JVM, but for other processes, which have none."""
+
+    many = SEVERAL_PAGES
 
     @pytest.fixture
     def store(self, hdfs_server: HdfsServer, spark: SparkSession) -> Iterator[Store]:

@@ -156,7 +156,7 @@ def test_every_row_at_least_once_though_the_worker_is_killed(
                 worker.wait_ready()
                 worker.create(name, **reading)
                 before = topic.end()
-                eventually(lambda before=before: topic.end() > before + 200, START_S, worker.log)
+                eventually(lambda before=before: topic.end() > before + 200, START_S, worker.log, every_s=0.05)
                 worker.kill()
                 worker.start()
         worker.wait_ready()

@@ -190,7 +190,9 @@ def mirrored(
     worker.request("POST", "/connectors", {"name": mirrored.prefix, "config": mirrored.settings()})
     worker.wait_states(mirrored.prefix, "RUNNING", "RUNNING", within_s=120)
     try:
-        eventually(lambda: mirrored.verified()[0] == 0, 120, lambda: mirrored.verified()[1] + worker.log()[-3000:])
+        eventually(
+            lambda: mirrored.verified()[0] == 0, 120, lambda: mirrored.verified()[1] + worker.log()[-3000:], every_s=1
+        )
         yield mirrored
     finally:
         worker.request("DELETE", f"/connectors/{mirrored.prefix}")

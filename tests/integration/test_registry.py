@@ -38,7 +38,8 @@ def ours(registry: str) -> Iterator[SchemaRegistry]:
 
 @pytest.fixture
 def theirs(registry: str) -> SchemaRegistryClient:
-    return SchemaRegistryClient({"url": registry})
+    # By default it waits without end, and Apicurio on a busy machine was seen to lose an answer; then it asks again.
+    return SchemaRegistryClient({"url": registry, "timeout": 30})
 
 
 def record(name: str, /, **fields: Any) -> str:
