@@ -15,7 +15,6 @@ import pyarrow as pa
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 from pyspark.sql import types as spark
-from pyspark.sql.pandas.functions import arrow_udf
 
 from headrace.plugins.contracts import Converter, Decoded
 from headrace.plugins.errors import DataError, RetriableError
@@ -81,7 +80,7 @@ class RecordConverter(WithSettings, Converter):
         def called(data: pa.Array) -> pa.Array:  # Spark reads the types of a function
             return call(data)
 
-        made = cast(Any, arrow_udf)(called, answer)(column)
+        made = cast(Any, F).arrow_udf(called, answer)(column)
         return Decoded(made.getField("value"), made.getField("error"))
 
 
