@@ -379,11 +379,13 @@ def _distribution(entry: EntryPoint) -> str | None:
 
 
 def _in(place: Path) -> Iterator[PluginEntry]:
+    declared = [plugin for one in distributions(path=[str(place)]) for plugin in _of(one, place)]
+    yield from declared
+    named = {plugin.entry_point.value for plugin in declared}
     for file in sorted(place.glob("*.py")) if place.is_dir() else ():
         for kind, entry in plugins_in(file):
-            yield PluginEntry(entry.name, kind, entry, str(file))
-    for distribution in distributions(path=[str(place)]):
-        yield from _of(distribution, place)
+            if entry.value not in named:
+                yield PluginEntry(entry.name, kind, entry, str(file))
 
 
 def _of(distribution: Distribution, place: Path) -> Iterator[PluginEntry]:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, Final
 
 import pyarrow as pa
+from pyspark.sql import DataFrame
 from pyspark.sql import types as spark
 
 from headrace.plugins.arrow_types import arrow_schema_of
@@ -31,12 +32,16 @@ OWN: Final = {"topic": spark.StringType(), "partition": spark.IntegerType(), "ti
               "headers": HEADERS}  # fmt: skip
 
 
-def called(plugin: Any, given: Any, answer: spark.StructType, call: Callable[[pa.RecordBatch], pa.Array]) -> Any:
-    """Return a frame with the column `ANSWER`, which the call makes of a batch."""
+def called(
+    given: DataFrame, answer: spark.StructType, call: Callable[[pa.RecordBatch], pa.Array]
+) -> tuple[DataFrame, ArrowFunction]:
+    """Return a frame with the column `ANSWER`, which the call makes of a batch; and the function, to be kept.
+
+    Until the frame is compiled the function is found by its name, while it is referenced.
+    """
     made = spark.StructType([*given.schema.fields, spark.StructField(ANSWER, answer)])
     function = ArrowFunction(_Extended(call, arrow_schema_of(made)))
-    plugin._kept = [*plugin._kept[-8:], function]  # found by name while it is referenced
-    return given.mapInArrow(function, made)
+    return given.mapInArrow(function, made), function
 
 
 @dataclass(frozen=True)

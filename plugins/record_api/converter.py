@@ -15,7 +15,6 @@ import pyarrow as pa
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 from pyspark.sql import types as spark
-from pyspark.sql.pandas.functions import arrow_udf
 
 from headrace.plugins.contracts import Converter, Decoded
 from headrace.plugins.errors import DataError, RetriableError
@@ -42,7 +41,7 @@ class RecordConverter(WithSettings, Converter):
     """
 
     value_schema: ClassVar[Any] = None
-    """What `from_bytes` returns, as `schema_of` takes it; None: JSON's values, without schema."""
+    """Schema of the values that `from_bytes` returns, as `schema_of` takes it; None: JSON's values, without schema."""
     constant_identity = b""
 
     @abstractmethod
@@ -81,7 +80,7 @@ class RecordConverter(WithSettings, Converter):
         def called(data: pa.Array) -> pa.Array:  # Spark reads the types of a function
             return call(data)
 
-        made = cast(Any, arrow_udf)(called, answer)(column)
+        made = cast(Any, F).arrow_udf(called, answer)(column)
         return Decoded(made.getField("value"), made.getField("error"))
 
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 import dataclasses
 import json
 import math
-import re
 from collections.abc import Callable, Mapping, Sequence
 from datetime import date, datetime, time
 from json.encoder import c_make_encoder, encode_basestring  # type: ignore[attr-defined]
@@ -87,9 +86,8 @@ def _size(packed: Any) -> int:
 
 # -- JSON --------------------------------------------------------------------------------------------------------------
 
-_FLAT: Final = frozenset((str, int, float, bool, type(None)))
-_TEXT: Final = frozenset((str,))
-_LONG: Final = re.compile(r"\d{19}")
+_FLAT: Final = frozenset((str, float, bool, type(None)))
+_LONG: Final = 2**63
 
 
 def json_text(value: Any) -> str:
@@ -98,10 +96,23 @@ def json_text(value: Any) -> str:
         text = _encode(value)
     except (Misfit, TypeError, ValueError, RecursionError) as error:
         raise _json_fault(value) or Misfit(f"it cannot be written as JSON: {error}") from error
-    is_flat = type(value) is dict and _FLAT.issuperset(map(type, value.values())) and _TEXT.issuperset(map(type, value))
-    if (not is_flat or _LONG.search(text)) and (fault := _json_fault(value)):
+    if not (type(value) is dict and _is_flat(value)) and (fault := _json_fault(value)):
         raise fault
     return text
+
+
+def _is_flat(value: dict[Any, Any]) -> bool:
+    """True for a dict that is surely JSON's; quick, because most are."""
+    for key in value:
+        if type(key) is not str:
+            return False
+    for one in value.values():
+        if type(one) is int:
+            if not -_LONG <= one < _LONG:
+                return False
+        elif type(one) not in _FLAT:
+            return False
+    return True
 
 
 def _json_fault(value: Any) -> Misfit | None:
@@ -121,7 +132,7 @@ def _check_json(value: Any) -> None:
     if isinstance(value, str):
         check_text(value)
     elif isinstance(value, int):
-        if not -(2**63) <= value < 2**63:
+        if not -_LONG <= value < _LONG:
             raise Misfit(f"{value!r:.60} has more than 64 bits, which no number of Connect has; make it a text")
     elif isinstance(value, float):
         if not math.isfinite(value):

@@ -21,13 +21,15 @@ from headrace.plugins.record_api.packing import check_text, json_text
 from headrace.plugins.record_api.record import Record
 from headrace.plugins.record_api.rows import Row
 
+END_S: Final = 0.8
+"""How long the end waits for an author's code."""
 _LOOK_S: Final = 0.05
 """How often a full queue is looked at again."""
 
 
 @dataclass(frozen=True)
 class Polling:
-    """What the pollers of a task have in common."""
+    """The part that all pollers of a task share."""
 
     row: Callable[[Record, str | None], Row]
     """Makes a record ready, with the JSON of the offset to store."""
@@ -36,7 +38,7 @@ class Polling:
     wake_task: Callable[[], None]
     """Called once records or an error are there."""
     most_bytes: int
-    """What may wait of one partition."""
+    """Limit of the rows of one partition that wait."""
     each_has_offset: bool
     """True: a record without an offset is an error."""
 
@@ -221,6 +223,28 @@ class Poller:
     def _end(self) -> None:
         self.is_done.set()
         self.of.wake_task()
+
+
+class LoopThread:
+    """An event loop in a thread of its own."""
+
+    def __init__(self, name: str) -> None:
+        self.loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._run, name=name, daemon=True)
+        self._thread.start()
+
+    def run(self, coroutine: Any) -> None:
+        """Wait for what it does. Errors: its own."""
+        asyncio.run_coroutine_threadsafe(coroutine, self.loop).result()
+
+    def end(self) -> None:
+        """End the loop, and leave alone a coroutine that does not end."""
+        self.loop.call_soon_threadsafe(self.loop.stop)
+        self._thread.join(END_S)
+
+    def _run(self) -> None:
+        self.loop.run_forever()
+        self.loop.close()
 
 
 def _parsed(offset: str | None) -> Any:

@@ -37,7 +37,7 @@ class Row(NamedTuple):
     failure: str | None = None
     """Why it cannot be carried."""
     as_read: str | None = None
-    """What could not be carried."""
+    """The value that could not be carried, as text."""
 
     @property
     def data(self) -> int:

@@ -38,7 +38,7 @@ class RecordSink(WithSettings, Connector):
     """
 
     most_records: ClassVar[int] = 10_000
-    """How many `put` is given at most."""
+    """The most records that `put` is given at once."""
     retriable: ClassVar[tuple[type[Exception], ...]] = (OSError,)
     """Errors after which the outside system may be there again."""
 
@@ -105,7 +105,7 @@ class RecordSinkTask(SinkTask):
         return [*own, F.col("timestamp"), F.col("headers"), *keys, *values]
 
     def _side(self, side: str, schemas: Sequence[Schema | None], column: Callable[[int], Column]) -> list[Column]:
-        """The number of each row's schema (null: a null without schema), and a column for each number."""
+        """Return the number of each row's schema (null: a null without schema), and a column for each number."""
         number, chosen = F.lit(None).cast("int"), dict[int, list[Column]]()
         for index, schema in enumerate(schemas):
             is_mine, mine = F.col(f"{side}_schema") == index, self._number(schema)

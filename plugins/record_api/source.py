@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import inspect
 import json
-import threading
 import time
 from abc import abstractmethod
 from collections import Counter
@@ -34,17 +33,15 @@ from headrace.plugins.contracts import (
 from headrace.plugins.errors import RetriableError
 from headrace.plugins.extensions import PacedSource, SourceProgress
 from headrace.plugins.record_api.packing import json_text
-from headrace.plugins.record_api.polling import Poller, Polling
+from headrace.plugins.record_api.polling import END_S, LoopThread, Poller, Polling
 from headrace.plugins.record_api.rows import OFFSET, Row, Rows
 from headrace.plugins.record_api.settings import WithSettings
 from headrace.plugins.records import ERROR, TRANSFORMATION, Records, error
 
 _PARTITIONS: Final = "task.partitions"
-_END_S: Final = 0.8
-"""How long the end waits for an author's code."""
 _MOST_BYTES: Final = 16 << 20
 _LEAST_BYTES: Final = 64 << 10
-"""What may wait in all of a task, and of each of its partitions at least."""
+"""Limits of what waits: of a task in all, and of each of its partitions at least."""
 _BATCH_ROWS: Final = 5_000
 
 
@@ -67,7 +64,7 @@ class RecordSource(WithSettings, Connector):
     """
 
     value_schema: ClassVar[Any] = None
-    """What `schema_of` takes, such as a dataclass; None: each value is what it is, dicts as JSON without schema."""
+    """Schema of all values, as `schema_of` takes it, such as a dataclass; None: a dict is JSON without schema."""
     key_schema: ClassVar[Any] = None
     """As `value_schema`, of keys."""
     poll_interval_s: ClassVar[float] = 1.0
@@ -139,8 +136,9 @@ class RecordSourceTask(SourceTask, PacedSource, SourceProgress):
     author: ClassVar[type[RecordSource]]
     place = Place.WORKER_PROCESS
     offset_type = OFFSET
-    _loop: _LoopThread | None = None
+    _loop: LoopThread | None = None
     _plugin: RecordSource | None = None
+    _turn: int = -1
 
     def start(self, config: Mapping[str, str], context: TaskContext) -> None:
         """Make the author's object and open it. Errors: those of `open`."""
@@ -163,7 +161,7 @@ class RecordSourceTask(SourceTask, PacedSource, SourceProgress):
             context.in_transactions,
         )
         if _is_async(plugin.poll):
-            self._loop = _LoopThread(self._name)
+            self._loop = LoopThread(self._name)
         self._plugin = plugin
         try:
             self._call(plugin.open)
@@ -187,7 +185,8 @@ class RecordSourceTask(SourceTask, PacedSource, SourceProgress):
         """Return what was polled since the last batch. Errors: those of `poll`, once all before them was sent."""
         self._taken, splits = [], []
         rows, size, problem = 0, 0, None
-        for number, offset in enumerate(after):
+        for number in self._in_turn():
+            offset = after[number]
             poller = self._poller(number, offset)
             if poller is None or rows >= limit.rows or size >= limit.bytes:
                 continue
@@ -206,6 +205,12 @@ class RecordSourceTask(SourceTask, PacedSource, SourceProgress):
         if problem is not None:
             raise self._judged(problem, "poll") from problem
         return None
+
+    def _in_turn(self) -> Sequence[int]:
+        """Return the partitions, each time from the next one on, so that a busy one does not hold up the others."""
+        count = len(self._partitions)
+        self._turn += 1
+        return [(self._turn + number) % count for number in range(count)]
 
     def reader(self, plan: Plan) -> ArrowReader:
         """Return a reader of what was polled."""
@@ -246,7 +251,7 @@ class RecordSourceTask(SourceTask, PacedSource, SourceProgress):
         pollers = [one for one in self._pollers if one is not None]
         for poller in pollers:
             poller.stop()
-        until = time.monotonic() + _END_S
+        until = time.monotonic() + END_S
         for poller in pollers:
             poller.is_done.wait(max(0.0, until - time.monotonic()))
         try:
@@ -306,28 +311,6 @@ def _is_async(poll: Any) -> bool:
 
 async def _awaited(answer: Any) -> None:
     await answer
-
-
-class _LoopThread:
-    """An event loop in a thread of its own."""
-
-    def __init__(self, name: str) -> None:
-        self.loop = asyncio.new_event_loop()
-        self._thread = threading.Thread(target=self._run, name=name, daemon=True)
-        self._thread.start()
-
-    def run(self, coroutine: Any) -> None:
-        """Wait for what it does. Errors: its own."""
-        asyncio.run_coroutine_threadsafe(coroutine, self.loop).result()
-
-    def end(self) -> None:
-        """End the loop, and leave alone a coroutine that does not end."""
-        self.loop.call_soon_threadsafe(self.loop.stop)
-        self._thread.join(_END_S)
-
-    def _run(self) -> None:
-        self.loop.run_forever()
-        self.loop.close()
 
 
 class _Reader:

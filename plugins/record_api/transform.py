@@ -43,7 +43,7 @@ class RecordTransform(WithSettings, Transform):
     """
 
     value_schema: ClassVar[Any] = None
-    """What `schema_of` takes; None: the schema that the value had."""
+    """Schema of the values, as `schema_of` takes it; None: the schema that the value had."""
     key_schema: ClassVar[Any] = None
     """As `value_schema`, of keys."""
 
@@ -64,7 +64,8 @@ class RecordTransform(WithSettings, Transform):
         alive = F.col("error").isNull() & ~F.col("drop")
         given = records.frame.withColumn(APPLIES, alive if records.applies is None else alive & records.applies)
         answer = answer_of(keys, values)
-        frame = called(self, given, answer, Changes(self, keys, values, answer)).drop(APPLIES)
+        frame, function = called(given, answer, Changes(self, keys, values, answer))
+        self._kept = [*self._kept[-8:], function]
         made, ran = F.col(ANSWER), F.col(ANSWER).isNotNull()
         columns = {name: F.when(ran, made.getField(name)).otherwise(_own(records, name)) for name in answer.names[2:]}
         failed = error(TRANSFORMATION, records.by, made.getField("failure"))
@@ -94,8 +95,9 @@ class RecordPredicate(WithSettings, Predicate):
         """Return the records with the column `MATCHES`; called before `test`."""
         given = records.frame.withColumn(APPLIES, F.col("error").isNull() & ~F.col("drop"))
         answer = spark.StructType().add("matches", spark.BooleanType()).add("failure", spark.StringType())
-        frame = called(self, given, answer, Matches(self, records.keys, records.values)).drop(APPLIES)
-        told = records.with_frame(frame.withColumnRenamed(ANSWER, MATCHES))
+        frame, function = called(given, answer, Matches(self, records.keys, records.values))
+        self._kept = [*self._kept[-8:], function]
+        told = records.with_frame(frame.drop(APPLIES).withColumnRenamed(ANSWER, MATCHES))
         return told.changed(message=F.col(MATCHES).getField("failure"))
 
     def test(self, records: Records) -> Column:

@@ -69,7 +69,7 @@ def shop() -> Iterator[Shop]:
 
 
 def records_of(path: Path) -> list[Any]:
-    """What the sink `Lines` wrote: key, value, headers, topic, partition and offset of each record."""
+    """The records that the sink `Lines` wrote: key, value, headers, topic, partition and offset of each."""
     return [json.loads(line) for line in lines_of(path)]
 
 

@@ -83,6 +83,17 @@ def test_a_file_on_the_plugin_path_is_a_plugin_by_its_class(folder: Path) -> Non
         plugins.find("transformation", "Change").load()
 
 
+def test_a_class_that_a_package_declares_has_the_name_declared(folder: Path) -> None:
+    (folder / "prices_of_a_shop.py").write_text(SOURCE)
+    info = folder / "prices_of_a_shop-1.0.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: prices_of_a_shop\nVersion: 1.0\n")
+    (info / "entry_points.txt").write_text("[headrace.source]\norg.example.Prices = prices_of_a_shop:Prices\n")
+    found = {one.class_name for one in Plugins.discover([str(folder)]).of_kind("source")}
+    assert {"org.example.Prices", "Cheap"} <= found
+    assert "Prices" not in found
+
+
 @pytest.mark.parametrize(
     ("name", "text", "told"),
     [

@@ -300,6 +300,17 @@ def test_each_partition_has_its_own_offsets(drive: Any) -> None:
     assert one.stored == {f'{{"p": {p}}}': {"n": 3} for p in range(5)}
 
 
+def test_a_busy_partition_does_not_hold_up_the_others(drive: Any) -> None:
+    def poll(self: Any, after: Any, partition: Any) -> Iterator[Record]:
+        for n in range(10**9):
+            yield Record(partition["p"], offset={"n": n})
+
+    one = drive(failing(poll, partitions=lambda self: [{"p": n} for n in range(3)]))
+    for _ in range(30):
+        one.send(one.next_plan(Limit(1, 1 << 20)))
+    assert min(one.values.count(p) for p in range(3)) >= 5
+
+
 def test_tasks_share_the_partitions() -> None:
     connector = Parted()
     connector.start({"topic": "t"}, None)  # type: ignore[arg-type]
