@@ -374,7 +374,7 @@ class SplitReader:
 
 
 class SourceTask(ABC):
-    """Reads one outside system in bounded batches; methods are called on the task's thread, except `samples`."""
+    """Reads one outside system in bounded batches; methods are called on the task's thread."""
 
     place: Place = Place.ANYWHERE
     row_type: pa.Schema
@@ -416,12 +416,14 @@ class SourceTask(ABC):
 
         By default it calls the static method `read` for each split.
         """
+        if type(self).read is SourceTask.read:
+            raise NotImplementedError(f"{type(self).__name__} has neither a method reader nor a static method read")
         return SplitReader(self.read, plan.splits)
 
     @staticmethod
     def read(split: Split) -> Iterator[pa.RecordBatch]:
         """Yield the rows of a split, as `ArrowReader.read`; for tasks without a reader of their own."""
-        raise NotImplementedError("The source task has neither a method reader nor a static method read")
+        raise NotImplementedError
 
     def records(self, frame: DataFrame) -> Records:
         """Turn the reader's rows into records, by expressions only; called for each program that is compiled.
@@ -466,9 +468,10 @@ class ArrowWriter(Protocol):
 class SinkTask(ABC):
     """Writes one outside system in bounded batches; a member of the consumer group `connect-<name>`.
 
-    Methods are called on the task's thread; for a job, `writer`, `staging_writer`, `discard` and `commit` are called on
-    a thread of the job's own. Commits follow each other, but during a `commit` the next batch's `staging_writer` or a
-    `pre_commit` may be called. A sink whose rows become durable later than their batch is also a `BufferingSink`.
+    Methods are called on the task's thread; for a job, `writer`, `commit` and those of the extensions `StagingSink` and
+    `BufferingSink.discard` are called on a thread of the job's own. Commits follow each other, but during a `commit`
+    the next batch's `staging_writer` or a `pre_commit` may be called. A sink whose rows become durable later than their
+    batch is also a `BufferingSink`.
     """
 
     place: Place = Place.ANYWHERE

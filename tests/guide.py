@@ -21,5 +21,5 @@ def written(folder: Path, *names: str) -> Path:
 
 
 def lines(name: str) -> int:
-    """How many lines of code a block has."""
+    """The number of lines of code in a block."""
     return sum(1 for line in BLOCKS[name].splitlines() if line.strip() and not line.strip().startswith("#"))

@@ -36,7 +36,7 @@ def test_the_guides_connectors_run(broker_process: Any, broker: str, tmp_path: P
         )
         worker.create("lines", connector_class="Lines", topics=numbers.name, path=str(out))
         eventually(lambda: len(lines_of(out)) == 1000, WITHIN_S, worker.log)
-        assert lines_of(out) == [str(n) for n in range(1000)]
+        assert lines_of(out) == [b"%d" % n for n in range(1000)]
         eventually(lambda: worker.offsets("numbers") == [{"partition": {}, "offset": {"n": 1000}}], WITHIN_S)
         eventually(lambda: len(messages(broker, orders.name)) == 3, WITHIN_S, worker.log)
         told = json.loads(messages(broker, orders.name)[0].value() or b"")

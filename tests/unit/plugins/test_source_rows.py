@@ -9,6 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from headrace.plugins.contracts import Plan, SourceTask
 from headrace.plugins.extensions import RowsOfSeveralTypes
 from headrace.plugins.source_rows import DeclaredRows
 
@@ -73,3 +74,13 @@ def test_timestamps_reach_spark_in_its_units(unit: str) -> None:
     rows = pa.record_batch({"value": pa.array([moment], pa.timestamp(unit, "UTC")), "source_offset": OFFSETS})
     got = DeclaredRows(Timed(), "").checked(rows)  # type: ignore[arg-type]
     assert (got["value"].type, got["value"][0].as_py()) == (pa.timestamp("us", "UTC"), moment)
+
+
+def test_a_source_that_cannot_read_is_told() -> None:
+    class Unread(SourceTask):
+        def start(self, config: Any, context: Any) -> None: ...
+
+        def plan(self, after: Any, limit: Any) -> None: ...
+
+    with pytest.raises(NotImplementedError, match="Unread has neither a method reader nor a static method read"):
+        Unread().reader(Plan((), 0, 0))
