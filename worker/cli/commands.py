@@ -161,7 +161,7 @@ def new(
 @app.command()
 def run(
     plugin: Annotated[Path, typer.Argument(help="A .py file, a folder or a wheel with a source or a sink.")],
-    more: Annotated[list[str] | None, typer.Argument(metavar="[KEY=VALUE]...", help="More of --config.")] = None,
+    more: Annotated[list[str] | None, typer.Argument(metavar="KEY=VALUE", help="More of --config.")] = None,
     config: Annotated[
         list[str] | None,
         typer.Option("--config", metavar="KEY=VALUE|FILE", help="Settings of the connector, or their properties file."),
