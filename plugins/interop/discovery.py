@@ -415,10 +415,11 @@ def found_in(place: Place) -> Iterator[PluginEntry]:
     found = distributions(path=[str(place.path)]) if place.has_distributions else ()
     declared = [entry for distribution in found for entry in _of(distribution, place)]
     yield from declared
+    named = {entry.entry_point.value for entry in declared}
     for module, file in place.modules.items():
-        if any(entry.entry_point.module == module for entry in declared):
-            continue
         for kind, entry in plugins_in(file, module):
+            if entry.value in named:
+                continue
             needs = declared_in(file.read_text(encoding="utf-8-sig"))
             yield PluginEntry(entry.name, kind, entry, str(file), requirements=needs, home=str(place.home))
 
