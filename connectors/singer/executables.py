@@ -12,7 +12,6 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
 
-from headrace.config.plugin_path.locations import UNFINISHED
 from headrace.config.problems import ConfigError, Problem
 
 PLUGIN_PATH: Final = "plugin.path"
@@ -47,7 +46,7 @@ def _named(name: str, elements: list[Path]) -> Iterator[Path]:
             return
     for element in elements:
         for folder in sorted(element.iterdir()) if element.is_dir() else ():
-            if not folder.name.startswith(UNFINISHED) and (folder / _BIN / name).is_file():
+            if _installed(folder) is not None and (folder / _BIN / name).is_file():
                 yield folder / _BIN / name
 
 

@@ -90,7 +90,7 @@ class Tap:
         self._queue: deque[Row | State] = deque()
         self._bytes = 0
         self._process: SingerProcess | None = None
-        self._is_stopped = False
+        self._stopped = threading.Event()
         self._is_over = False
         self._error: Exception | None = None
         self._thread = task_thread(self._run, f"singer-{command.executable.name}")
@@ -138,7 +138,7 @@ class Tap:
     def stop(self) -> None:
         """End the run and its process."""
         with self._changed:
-            self._is_stopped = True
+            self._stopped.set()
             self._changed.notify()
             process = self._process
         if process is not None:
@@ -196,13 +196,13 @@ class Tap:
 
     def _each_line(self, arguments: Sequence[str], files: Mapping[str, Any], take: Callable[[bytes], None]) -> None:
         """Run the tap, and have each line that it prints taken. Errors: SingerError with its last lines."""
-        if self._is_stopped:
+        if self._stopped.is_set():
             return
         with SingerProcess(self._command.executable, arguments, files, takes_input=False) as process:
             self._process = process
             try:
-                for line in process.lines():
-                    if self._is_stopped:
+                for line in () if self._stopped.is_set() else process.lines():
+                    if self._stopped.is_set():
                         return
                     take(line)
             except SingerError as error:
@@ -239,7 +239,7 @@ class Tap:
 
     def _put(self, item: Row | State) -> None:
         with self._changed:
-            while (len(self._queue) >= MOST_ROWS or self._bytes >= MOST_BYTES) and not self._is_stopped:
+            while (len(self._queue) >= MOST_ROWS or self._bytes >= MOST_BYTES) and not self._stopped.is_set():
                 self._changed.wait()
             if isinstance(item, State) and self._queue and isinstance(self._queue[-1], State):
                 self._bytes -= self._queue.pop().size

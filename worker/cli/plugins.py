@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -9,7 +10,9 @@ import typer
 
 from headrace.worker.cli.exits import fail
 
-plugins = typer.Typer(help="Java plugins from Maven Central, on plugin.path.", no_args_is_help=True)
+plugins = typer.Typer(
+    help="Java plugins from Maven Central, and Singer's taps and targets.", no_args_is_help=True
+)
 
 PluginPath = Annotated[
     Path | None,
@@ -21,26 +24,57 @@ PluginPath = Annotated[
 
 @plugins.command("install")
 def plugins_install(
-    artifact: Annotated[str, typer.Argument(metavar="GROUP:ARTIFACT:VERSION")],
+    artifact: Annotated[
+        str,
+        typer.Argument(
+            metavar="GROUP:ARTIFACT:VERSION|TAP|TARGET",
+            help="A Java plugin from Maven Central; a Singer tap or target from PyPI, such as tap-postgres==0.2.1.",
+        ),
+    ],
     plugin_path: PluginPath = None,
     beside: Annotated[
         list[str] | None,
         typer.Option(
             "--with",
-            metavar="GROUP:ARTIFACT:VERSION",
+            metavar="GROUP:ARTIFACT:VERSION|PACKAGE",
             help="Put this into the plugin's folder, too, with what it needs: a JDBC driver, a script language, a "
-            "component; may be given more than once.",
+            "component, a package of a tap's; may be given more than once.",
         ),
     ] = None,
+    python: Annotated[
+        str, typer.Option(metavar="PYTHON", help="The interpreter of a tap or target.  [default: Headrace's]")
+    ] = "",
 ) -> None:
     """Fetch a plugin and what it needs into a folder of its own; a worker finds it at its next start."""
+    from headrace.worker.cli import singer_install
+
+    if singer_install.is_singer(artifact):
+        _install_singer(artifact, _chosen(plugin_path), beside or (), python)
+    else:
+        _install_java(artifact, _chosen(plugin_path), beside or ())
+
+
+def _install_singer(requirement: str, folder: Path, beside: Sequence[str], python: str) -> None:
+    from headrace.worker.cli import plugin_install, singer_install
+
+    try:
+        plugin, new = singer_install.install(requirement, folder, beside, python)
+    except plugin_install.TargetExistsError as error:
+        fail(2, str(error))
+    except singer_install.InstallationFailedError as error:
+        fail(1, str(error))
+    except OSError as error:
+        fail(3, str(error))
+    typer.echo(f"{plugin.label} {'was installed' if new else 'is installed already'} in {plugin.folder}")
+
+
+def _install_java(artifact: str, folder: Path, beside: Sequence[str]) -> None:
     from headrace.worker.cli import plugin_install
     from headrace.worker.machine.jars import Unavailable
     from headrace.worker.machine.plugin_archives import Coordinates, UnknownArtifactError
 
-    folder = _chosen(plugin_path)
     try:
-        wanted, *more = map(Coordinates.parse, (artifact, *(beside or ())))
+        wanted, *more = map(Coordinates.parse, (artifact, *beside))
         plugin, new = plugin_install.install(wanted, folder, more)
     except (ValueError, plugin_install.TargetExistsError) as error:
         fail(2, str(error))
