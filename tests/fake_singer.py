@@ -67,7 +67,7 @@ for number in range(first, config["count"]):
             say("RECORD", stream=streams[0], record={"id": "no number"})
 '''
 
-TARGET: Final = '''
+TARGET: Final = """
 import argparse, json, os, sys, time
 
 parser = argparse.ArgumentParser()
@@ -113,7 +113,7 @@ for line in sys.stdin:
         if len(waiting) >= each:
             store()
 store()
-'''
+"""
 
 
 def installed(plugin_path: Path, name: str, source: str) -> Path:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
-from typing import Any, Final
+from typing import Any, Final, NoReturn
 
 from headrace.config.problems import ConfigError, Problem
 from headrace.config.setting_group import HIGH, LONG, LOW, MEDIUM, MID, SHORT, SettingGroup
@@ -167,11 +167,15 @@ def process_config(prefix: str, config: Mapping[str, str], worker: Mapping[str, 
 def _value(text: str) -> Any:
     """Read JSON, or else text; a number that would be written otherwise, such as the version 1.10, is a text."""
     try:
-        value = json.loads(text)
+        value = json.loads(text, parse_constant=_refuse)
     except (ValueError, RecursionError):
         return text
     is_number = isinstance(value, int | float)
     return text if is_number and json.dumps(value) != text.strip() else value
+
+
+def _refuse(constant: str) -> NoReturn:
+    raise ValueError(f"{constant} is not JSON")
 
 
 def _flat(value: Any, key: str = "") -> Iterator[tuple[str, str]]:

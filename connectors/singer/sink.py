@@ -115,6 +115,7 @@ class SingerSinkTask(SinkTask):
 
     def requests(self) -> SinkRequests:
         """Ask for nothing. Errors: SingerError of a target that has ended between batches."""
+        self._raise_failure()
         if self._target is not None:
             self._run(Target.check)
         return SinkRequests()

@@ -10,9 +10,7 @@ import typer
 
 from headrace.worker.cli.exits import fail
 
-plugins = typer.Typer(
-    help="Java plugins from Maven Central, and Singer's taps and targets.", no_args_is_help=True
-)
+plugins = typer.Typer(help="Java plugins from Maven Central, and Singer's taps and targets.", no_args_is_help=True)
 
 PluginPath = Annotated[
     Path | None,
