@@ -44,6 +44,9 @@ class TapCommand:
     types: dict[str, StreamType] = field(default_factory=dict)
     """By stream and the text of its SCHEMA: a run that sends an equal one has the same type."""
 
+    passed_over: set[str] = field(default_factory=set)
+    """The kinds of messages that are known to say nothing of records."""
+
     def type_of(self, message: Schema) -> StreamType:
         """Return the type of a SCHEMA. Errors: SingerError."""
         text = json.dumps([message.stream, message.keys, message.schema], default=str)
@@ -85,7 +88,6 @@ class Tap:
         self._wake = wake
         self._state = state
         self._types: dict[str, StreamType] = {}
-        self._passed_over: set[str] = set()
         self._changed = threading.Condition()
         self._queue: deque[Row | State] = deque()
         self._bytes = 0
@@ -223,8 +225,8 @@ class Tap:
             case Schema():
                 self._types[message.stream] = self._command.type_of(message)
             case Other():
-                if message.kind not in self._passed_over:
-                    self._passed_over.add(message.kind)
+                if message.kind not in self._command.passed_over:
+                    self._command.passed_over.add(message.kind)
                     log.info("Messages %s are passed over: they say nothing of records", message.kind)
 
     def _row(self, record: Record, size: int) -> Row:
