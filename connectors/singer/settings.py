@@ -41,7 +41,7 @@ SOURCE: Final = Settings(
         LONG,
         "Catalog",
         "`discover` asks the tap at each start of the task; `none` gives the tap no catalog; else the catalog itself, "
-        "as JSON.",
+        "as JSON, with its own selection.",
         NonEmpty(),
     ),
     _tap(
@@ -51,7 +51,7 @@ SOURCE: Final = Settings(
         MEDIUM,
         LONG,
         "Metadata",
-        "Metadata of streams in the catalog, as JSON by pattern of their names: "
+        "Metadata of streams in the discovered catalog, as JSON by pattern of their names: "
         '`{"public-*": {"replication-method": "INCREMENTAL", "replication-key": "id"}}`.',
     ),
     _tap(
@@ -71,7 +71,7 @@ SOURCE: Final = Settings(
         HIGH,
         LONG,
         "Streams",
-        "The streams of the catalog to select, by name or pattern such as `public-*`.",
+        "The streams of the discovered catalog to select, by name or pattern such as `public-*`.",
     ),
     _streams(
         "topic.prefix",

@@ -29,7 +29,7 @@ _END_S: Final = 5.0
 
 @dataclass
 class TapCommand:
-    """What is run, and what is kept of it from run to run."""
+    """A tap to run, and all that is kept from run to run."""
 
     executable: Path
     config: Mapping[str, Any]
@@ -70,7 +70,7 @@ class Row(NamedTuple):
 
 
 class Taken(NamedTuple):
-    """What a batch takes."""
+    """The rows and STATEs of a batch."""
 
     rows: list[Row]
     states: list[str | None]
@@ -164,7 +164,9 @@ class Tap:
         if command.catalog == NO_CATALOG:
             return None
         if command.discovered is None:
-            found = self._discovered() if command.catalog == DISCOVER else json.loads(command.catalog)
+            if command.catalog != DISCOVER:
+                return json.loads(command.catalog)
+            found = self._discovered()
             try:
                 command.discovered = selected(found, command.streams, command.metadata)
             except SingerError as error:

@@ -214,7 +214,9 @@ def test_a_rest_service_into_csv(pipe: Pipe, shop: str) -> None:
         "pagination_page_size": 50,
     }
     pipe.tap("tap-rest-api-msdk==1.4.2", {"api_url": shop, "streams": [stream], **pagination})
-    pipe.target("meltanolabs-target-csv==0.5.0", {"output_path": str(out), "overwrite_behavior": "append_records"}, "orders")
+    pipe.target(
+        "meltanolabs-target-csv==0.5.0", {"output_path": str(out), "overwrite_behavior": "append_records"}, "orders"
+    )
 
     def stored() -> set[int]:
         found = [row for file in out.glob("*.csv") for row in csv.DictReader(file.open(newline=""))]

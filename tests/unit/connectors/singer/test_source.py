@@ -13,8 +13,9 @@ import pyarrow as pa
 import pytest
 
 from headrace.connectors.singer.errors import SingerError
+from headrace.connectors.singer.rows import Shapes
 from headrace.connectors.singer.schemas import stream_type
-from headrace.connectors.singer.source import Shapes, SingerSourceConnector, SingerSourceTask
+from headrace.connectors.singer.source import SingerSourceConnector, SingerSourceTask
 from headrace.connectors.singer.tap import Row
 from headrace.plugins.contracts import Limit, PartitionResult, Plan, SourceOffset, Stop
 from headrace.plugins.testkit.driving import start_task
