@@ -106,11 +106,12 @@ def test_streams_are_selected_with_all_properties_that_the_tap_supports() -> Non
     some = {"breadcrumb": ["properties", "id"], "metadata": {"inclusion": "automatic"}}
     found = {"streams": [{"tap_stream_id": "a-1", "metadata": [root, never, some]}, {"tap_stream_id": "b"}]}
     more = {"a-*": {"replication-method": "INCREMENTAL", "replication-key": "id"}}
-    one, other = selected(found, ["a-*"], more)["streams"]
+    (one,) = selected(found, ["a-*"], more)["streams"]
     assert [of["metadata"]["selected"] for of in one["metadata"]] == [True, False, True]
     assert one["metadata"][0]["metadata"] == {"table-key-properties": ["id"], "selected": True, **more["a-*"]}
     assert (one["replication_method"], one["replication_key"]) == ("INCREMENTAL", "id")
-    assert other["metadata"] == [{"breadcrumb": [], "metadata": {"selected": False}}]
+    (other,) = selected(found, ["b"], {})["streams"]
+    assert other["metadata"] == [{"breadcrumb": [], "metadata": {"selected": True}}]
     assert root["metadata"]["selected"] is True, "what was discovered stays as it is"
     for wrong in ([], {}, {"streams": 1}, {"streams": [{}]}):
         with pytest.raises(SingerError, match="printed what is no catalog"):

@@ -180,7 +180,8 @@ def test_nothing_counts_that_a_failed_target_did_not_confirm(tmp_path: Path, fau
         drive.orders(range(10))
         with pytest.raises(SingerError, match=f"(?s){said}"):
             drive.commit()
-        for again in (drive.commit, lambda: drive.orders(range(1)), drive.task.requests):
+        assert drive.task.pre_commit({}) == {}
+        for again in (lambda: drive.orders(range(1)), drive.task.requests):
             with pytest.raises(SingerError, match=f"(?s){said}"):
                 again()
 
