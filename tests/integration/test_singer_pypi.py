@@ -218,6 +218,7 @@ def test_a_rest_service_into_csv(pipe: Pipe, shop: str) -> None:
         "pagination_response_style": "offset",
         "pagination_limit_per_page_param": "limit",
         "pagination_page_size": 50,
+        "pagination_initial_offset": 0,
     }
     pipe.tap("tap-rest-api-msdk==1.4.2", {"api_url": shop, "streams": [stream], **pagination})
     pipe.target(
