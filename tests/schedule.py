@@ -39,6 +39,7 @@ TOGETHER: Final = {
 
 SECONDS: Final = {
     "standalone worker": 550,
+    "tests/integration/test_singer_pypi.py": 400,
     "tests/integration/test_exactly_once_sources.py": 300,
     "HDFS": 246,
     "registry": 165,
@@ -97,6 +98,7 @@ SECONDS: Final = {
     "tests/compat/test_config_topic.py": 38,
     "tests/faults/test_python_workers.py": 37,
     "tests/integration/test_cluster_stores.py": 37,
+    "tests/integration/test_singer.py": 50,
     "tests/integration/test_rest_tls.py": 36,
     "tests/integration/test_mirror_topics.py": 36,
     "tests/spark/test_python_transform.py": 35,

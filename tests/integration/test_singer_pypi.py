@@ -20,7 +20,7 @@ import pytest
 from tests.integration.databases import Database
 from tests.integration.worker_process import WorkerProcess, eventually
 
-pytestmark = [pytest.mark.spark, pytest.mark.kafka, pytest.mark.long]
+pytestmark = [pytest.mark.spark, pytest.mark.kafka, pytest.mark.long, pytest.mark.timeout(1800)]
 
 WITHIN_S = 240.0
 COUNT = 500
@@ -68,6 +68,7 @@ class Pipe:
             "connector.class": "SingerSink",
             "target.command": self.install(requirement),
             "topics": self.prefix + stream,
+            "consumer.override.session.timeout.ms": "6000",  # what a killed worker had is given to the next one soon
             **own,
         }
 
