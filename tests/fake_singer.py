@@ -45,11 +45,12 @@ if given.catalog:
         not of["breadcrumb"] and of["metadata"].get("selected") for of in one["metadata"])]
 for stream in streams:
     say("SCHEMA", stream=stream, schema=SCHEMA, key_properties=["id"])
+extracted = config.get("extracted", time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()))
 first = (given.state or {"next": 0})["next"]
 say("ACTIVATE_VERSION", stream=streams[0], version=1)
 for number in range(first, config["count"]):
     record = {"id": number, "text": "row %d" % number}
-    say("RECORD", stream=streams[number % len(streams)], record=record, time_extracted="2026-01-02T03:04:05Z")
+    say("RECORD", stream=streams[number % len(streams)], record=record, time_extracted=extracted)
     if (number + 1) % config.get("state_each", 10) == 0:
         if number + 1 == config["count"]:
             time.sleep(config.get("last_state_late_s", 0))

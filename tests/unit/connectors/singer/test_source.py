@@ -108,7 +108,8 @@ def test_a_run_arrives_in_order_and_its_last_state_is_stored(tmp_path: Path) -> 
 
 
 def test_a_row_has_key_topic_and_time(tmp_path: Path) -> None:
-    with Drive(tmp_path, {"count": 1}, **{"topic.prefix": "shop."}) as drive:
+    config = {"count": 1, "extracted": "2026-01-02T03:04:05Z"}
+    with Drive(tmp_path, config, **{"topic.prefix": "shop."}) as drive:
         (row,) = drive.next_rows()
     assert (row["topic"], row["key_0"], row["timestamp"]) == ("shop.numbers", {"id": 0}, 1767323045000)
 
