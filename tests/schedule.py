@@ -48,6 +48,7 @@ TOGETHER: Final = {
 
 SECONDS: Final = {
     "shared servers": 1100,
+    "tests/integration/test_singer_pypi.py": 400,
     "tests/integration/test_exactly_once_sources.py": 240,
     "worker with Java plugins": 165,
     "tests/integration/test_mixed_cluster.py": 164,
@@ -100,6 +101,7 @@ SECONDS: Final = {
     "tests/compat/test_config_topic.py": 38,
     "tests/faults/test_python_workers.py": 37,
     "tests/integration/test_cluster_stores.py": 37,
+    "tests/integration/test_singer.py": 50,
     "tests/integration/test_rest_tls.py": 36,
     "tests/integration/test_mirror_topics.py": 36,
     "tests/spark/test_python_transform.py": 35,

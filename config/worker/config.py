@@ -51,6 +51,7 @@ _FOR_PLUGINS: Final = (
     "jdbc.allowed.schemes",
     ALLOWED_HOSTS,
     "offset.flush.interval.ms",
+    "plugin.path",
     "python.transforms.allowed",
     TRUSTED,
     TASKS_BOUND.name,

@@ -70,7 +70,15 @@ ROOMS: Mapping[str, Mapping[str, set[str]]] = {
         "avro": {"", "catalyst", "java"},
     },
     "converters": {"": set(), "json": {""}, "registry": set(), "avro": {"", "registry"}},
-    "connectors": {"": set(), "file": set(), "hdfs": set(), "java": set(), "jdbc": set(), "mirror": set()},
+    "connectors": {
+        "": set(),
+        "file": set(),
+        "hdfs": set(),
+        "java": set(),
+        "jdbc": set(),
+        "mirror": set(),
+        "singer": set(),
+    },
     "connectors/hdfs": {
         "": set(),
         "formats": {""},
@@ -108,6 +116,7 @@ DOOR = 3_000
 FRONT = "plugins/__init__.py"
 """It passes on names of the rooms behind it."""
 
+BY_THE_DOOR = ("connectors/file/", "connectors/singer/")
 PAST_THE_DOOR = ("headrace.plugins.interop.", "headrace.plugins.transforms.")
 
 WITHOUT_SPARK = ("machine", "group", "embedded", "storage", "hosting", "herder")
@@ -145,8 +154,8 @@ def breach(path: str, name: str) -> str | None:
             return f"goes against the arrows: {room} imports only {', '.join(sorted(MAY_IMPORT[room]))}"
         if why := _breach_inside(path, name):
             return why
-        if path.startswith("connectors/file/") and name.startswith(PAST_THE_DOOR):
-            return "goes past the authors' door, which is all that the file connectors use"
+        if path.startswith(BY_THE_DOOR) and name.startswith(PAST_THE_DOOR):
+            return "goes past the authors' door, which is all that the connectors of files and Singer use"
     if top in {"pyspark", "py4j"} and not path.startswith(SPARK_HOMES):
         return "brings Spark where it is not at home"
     if top in {"pyspark", "py4j"} and room == "worker" and inner_room(path) in ("", *WITHOUT_SPARK):
@@ -306,6 +315,7 @@ def test_no_room_is_reached_from_a_room_that_it_reaches(room: str) -> None:
         ("rest/http/a.py", "from headrace.rest.security.access import Needs"),
         ("rest/security/a.py", "from headrace.rest import app"),
         ("connectors/file/a.py", "from headrace.plugins.interop.java.numbers import X"),
+        ("connectors/singer/a.py", "from headrace.plugins.transforms.cast import X"),
         ("connectors/hdfs/stores/a.py", "from headrace.connectors.file.errors import FileError"),
         ("connectors/hdfs/formats/a.py", "from headrace.connectors.hdfs.sink.writer import X"),
         ("connectors/java/a.py", "from headrace.connectors.java.host.jvm import X"),

@@ -1,4 +1,4 @@
-"""Installs, lists and removes the Java plugins that `headrace plugins` put onto `plugin.path`."""
+"""Installs Java plugins, lists and removes all plugins that `headrace plugins` put onto `plugin.path`."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def install(wanted: Coordinates, plugin_path: Path, beside: Sequence[Coordinates
     Errors: TargetExistsError, UnknownArtifactError, Unavailable, OSError.
     """
     target = plugin_path.absolute() / f"{wanted.artifact}-{wanted.version}"
-    there = _recorded(target)
+    there = recorded(target)
     if there is not None and there.coordinates == str(wanted):
         return _add_to(there, [one for one in beside if str(one) not in there.beside])
     if target.exists():
@@ -114,7 +114,7 @@ def _write_record(plugin: Installed, folder: Path) -> None:
 def installed(plugin_path: Path) -> Iterator[Installed]:
     """Yield the plugins that were installed by `install`, by name. Errors: OSError if the folder cannot be read."""
     for folder in sorted(plugin_path.absolute().iterdir()):
-        if (found := _recorded(folder)) is not None:
+        if (found := recorded(folder)) is not None:
             yield found
 
 
@@ -130,7 +130,7 @@ def remove(name: str, plugin_path: Path) -> Installed:
 
     Errors: NotInstalledError, OSError.
     """
-    found = _recorded(plugin_path.absolute() / name) if name == Path(name).name else None
+    found = recorded(plugin_path.absolute() / name) if name == Path(name).name else None
     if found is None:
         names = ", ".join(one.name for one in installed(plugin_path)) or "none"
         raise NotInstalledError(f"no plugin {name} was installed into {plugin_path} by this command (there: {names})")
@@ -139,7 +139,8 @@ def remove(name: str, plugin_path: Path) -> Installed:
     return found
 
 
-def _recorded(folder: Path) -> Installed | None:
+def recorded(folder: Path) -> Installed | None:
+    """Return the plugin that was installed into this folder; None if none was."""
     try:
         record = json.loads((folder / RECORD).read_text(encoding="utf-8"))
         return Installed(folder, str(record["coordinates"]), tuple(map(str, record.get("beside", ()))))

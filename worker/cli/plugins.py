@@ -44,7 +44,9 @@ def plugins_install(
     what: Annotated[
         str,
         typer.Argument(
-            metavar="GROUP:ARTIFACT:VERSION|FILE", help="A Java plugin from Maven Central; a .py file; a wheel."
+            metavar="GROUP:ARTIFACT:VERSION|FILE|TAP|TARGET",
+            help="A Java plugin from Maven Central; a .py file or a wheel; a Singer tap or target from PyPI, such as "
+            "tap-postgres==0.2.1.",
         ),
     ],
     plugin_path: PluginPath = None,
@@ -52,21 +54,28 @@ def plugins_install(
         list[str] | None,
         typer.Option(
             "--with",
-            metavar="GROUP:ARTIFACT:VERSION",
+            metavar="GROUP:ARTIFACT:VERSION|PACKAGE",
             help="Put this into the plugin's folder, too, with what it needs: a JDBC driver, a script language, a "
-            "component; may be given more than once.",
+            "component, a package of a tap's; may be given more than once.",
         ),
     ] = None,
+    python: Annotated[
+        str, typer.Option(metavar="PYTHON", help="The interpreter of a tap or target.  [default: Headrace's]")
+    ] = "",
 ) -> None:
     """Put a plugin and what it needs onto plugin.path; a worker finds it at its next start.
 
-    A Java plugin gets a folder of its own. What Python plugins need, files by a block `# /// script`, is installed for
+    A Java plugin gets a folder of its own, as does a tap or target. What Python plugins need, files by a block `# /// script`, is installed for
     all of them together, so that two that contradict each other are told.
     """
+    from headrace.worker.cli import singer_install
+
     if Path(what).exists() or what.endswith((".py", ".whl")):
         if beside:
-            fail(2, "--with is for Java plugins; a Python plugin names what it needs itself")
+            fail(2, "--with is for Java plugins, taps and targets; a Python plugin names what it needs itself")
         _install_python(Path(what), _chosen(plugin_path))
+    elif singer_install.is_singer(what):
+        _install_singer(what, _chosen(plugin_path), beside or (), python)
     else:
         _install_java(what, _chosen(plugin_path), beside or ())
 
@@ -86,6 +95,20 @@ def _install_python(what: Path, folder: Path) -> None:
     typer.echo(f"{target} is installed")
     if packages:
         typer.echo(f"all Python plugins of {folder} need: {', '.join(packages)}")
+
+
+def _install_singer(requirement: str, folder: Path, beside: Sequence[str], python: str) -> None:
+    from headrace.worker.cli import plugin_install, singer_install
+
+    try:
+        plugin, new = singer_install.install(requirement, folder, beside, python)
+    except plugin_install.TargetExistsError as error:
+        fail(2, str(error))
+    except singer_install.InstallationFailedError as error:
+        fail(1, str(error))
+    except OSError as error:
+        fail(3, str(error))
+    typer.echo(f"{plugin.label} {'was installed' if new else 'is installed already'} in {plugin.folder}")
 
 
 def _install_java(artifact: str, folder: Path, beside: Sequence[str]) -> None:

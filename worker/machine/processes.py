@@ -12,21 +12,14 @@ import os
 import signal
 import socket
 import subprocess
-import sys
 import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import FrameType
-from typing import Final
+
+from headrace.plugins.owned_processes import dying_with_owner
 
 _OWNED: weakref.WeakSet[subprocess.Popen[bytes]] = weakref.WeakSet()
-
-# Run between fork and exec of the real command; a shim and not preexec_fn, which may deadlock beside threads.
-# The signal is bound to the thread that started the child: that thread must live as long as its owner.
-_DIE_WITH_OWNER: Final = (
-    "import ctypes, os, sys; ctypes.CDLL(None).prctl(1, 15); "
-    "os.getppid() == int(sys.argv[1]) and os.execv(sys.argv[2], sys.argv[2:])"
-)
 
 
 class Interrupted(KeyboardInterrupt):
@@ -41,9 +34,7 @@ def spawn(
     command: Sequence[str], *, output: Path, cwd: Path, env: Mapping[str, str] | None = None, detached: bool = False
 ) -> subprocess.Popen[bytes]:
     """Start a child and append its output to a file; a detached one outlives its owner."""
-    line = list(command)
-    if not detached and sys.platform == "linux":
-        line = [sys.executable, "-S", "-c", _DIE_WITH_OWNER, str(os.getpid()), *line]
+    line = list(command) if detached else dying_with_owner(command)
     with open(output, "ab") as out:
         child = subprocess.Popen(
             line, stdin=subprocess.DEVNULL, stdout=out, stderr=out, cwd=cwd, env=env, start_new_session=True
