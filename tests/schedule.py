@@ -77,6 +77,7 @@ SECONDS: Final = {
     "tests/integration/test_distributed.py": 61,
     "tests/faults/test_worker_killed.py": 61,
     "tests/integration/test_mirror_secured.py": 60,
+    "tests/integration/test_plugin_run.py": 60,
     "tests/integration/test_kafka_broker.py": 60,
     "tests/compat/test_json_oracle_structures.py": 60,
     "tests/integration/test_hdfs_kerberos.py": 60,
