@@ -82,6 +82,7 @@ SECONDS: Final = {
     "tests/faults/test_task_restarts.py": 64,
     "tests/faults/test_worker_killed.py": 61,
     "tests/integration/test_mirror_secured.py": 60,
+    "tests/integration/test_plugin_run.py": 60,
     "tests/integration/test_kafka_broker.py": 60,
     "tests/compat/test_json_oracle_structures.py": 60,
     "tests/integration/test_hdfs_kerberos.py": 60,

@@ -33,7 +33,7 @@ _SHOWN_LINES: Final = 12
 
 
 class UnfitPluginError(Exception):
-    """What is to be installed is no Python plugin."""
+    """The file that is to be installed is no Python plugin."""
 
 
 class PipFailedError(Exception):

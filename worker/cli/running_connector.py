@@ -64,7 +64,7 @@ class RunningConnector:
 
 
 class LogLines:
-    """What is new in a worker's log and matters to an author: warnings, errors, and what plugins print."""
+    """New lines of a worker's log that matter to an author: warnings, errors, and what plugins print."""
 
     def __init__(self, path: Path) -> None:
         self._path, self._position = path, 0
