@@ -9,8 +9,8 @@ from typing import Any, Final, NamedTuple
 import pyarrow as pa
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
-from pyspark.sql.pandas.types import from_arrow_schema
 
+from headrace.plugins.arrow_types import struct_of
 from headrace.plugins.record_api.columns import KINDS, Side
 from headrace.plugins.record_api.packing import packed_by_kind
 from headrace.plugins.record_api.record import Headers, Record
@@ -69,7 +69,7 @@ def frame_records(session: SparkSession, records: Sequence[Record], key: Any = N
         columns[f"{side}_schema"] = made.arrays[0]
         columns |= {f"{side}_{number}": array for number, array in enumerate(made.arrays[1:])}
     table = pa.Table.from_pydict(columns)
-    frame = session.createDataFrame(table, from_arrow_schema(table.schema)).coalesce(1)
+    frame = session.createDataFrame(table, struct_of(table.schema)).coalesce(1)
     frame = frame.withColumns({"error": F.lit(None).cast(ERROR), "drop": F.lit(False)})
     return Records(frame, schemas["key"], schemas["value"])
 

@@ -16,7 +16,7 @@ import pyarrow as pa
 from headrace.plugins.contracts import ArrowReader, Connector, Limit, Place, Plan, SourceTask
 from headrace.plugins.offsets import PartitionResult, SourceOffset
 from headrace.plugins.record_api.record import Record
-from headrace.plugins.record_api.source import RecordSource, RecordSourceTask
+from headrace.plugins.record_api.source import RecordSourceTask
 from headrace.plugins.stopping import StopToken
 from headrace.plugins.testkit.driving import HOSTILE, LARGE, SMALL, Started, start_tasks, survived
 from headrace.plugins.testkit.frames import read
@@ -94,7 +94,8 @@ class SourceDrive:
 
     def restart(self) -> None:
         """Start another task in place of a crashed one, which is left as it stands."""
-        _kill(self._running)
+        if isinstance(self.task, RecordSourceTask):
+            self.task.abandon()
         self._running = self._started()
 
     def end(self) -> None:
@@ -187,7 +188,7 @@ class SourceDrive:
             plan = self._plan(limit)
             if plan is not None or is_over:
                 return plan
-            _plugin_of(task).wake()
+            task.plugin.wake()
             time.sleep(0.002)
 
     def _rows(self, batch: pa.RecordBatch) -> Sequence[Any]:
@@ -195,8 +196,7 @@ class SourceDrive:
             return list(batch.to_pylist())
         failures = [why for why in batch.column("failure").to_pylist() if why is not None]
         holds(not failures, "each record that `poll` yields can be carried", *failures)
-        sides = self.task._rows
-        return read(batch, sides.keys.schemas, sides.values.schemas)
+        return read(batch, *self.task.schemas)
 
     def _store(self, reached: Sequence[PartitionResult]) -> None:
         for one in reached:
@@ -216,7 +216,7 @@ class _Polls:
     def __init__(self, task: RecordSourceTask) -> None:
         self.begun: Counter[str] = Counter({to_json(one): 0 for one in task.partitions()})
         self._lock = threading.Lock()
-        plugin = _plugin_of(task)
+        plugin = task.plugin
         poll = plugin.poll
 
         def counted(*arguments: Any) -> Any:
@@ -230,18 +230,6 @@ class _Polls:
     def have_ended_since(self, began: Mapping[str, int]) -> bool:
         """True if each partition was polled to an end since these counts."""
         return all(self.begun[partition] >= count + 2 for partition, count in began.items())
-
-
-def _plugin_of(task: RecordSourceTask) -> RecordSource:
-    assert task._plugin is not None
-    return task._plugin
-
-
-def _kill(started: Started) -> None:
-    """Have nothing of a crashed task go on in this process; no code of its author is called."""
-    if isinstance(started.task, RecordSourceTask):
-        for poller in filter(None, started.task._pollers):
-            poller.stop()
 
 
 def _last(rows: Sequence[SourceRow]) -> dict[str, Any]:
