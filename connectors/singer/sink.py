@@ -26,7 +26,6 @@ from headrace.plugins.contracts import (
     Place,
     RecordFailure,
     RecordsFailed,
-    SinkRequests,
     SinkTask,
     TaskContext,
     TopicPartition,
@@ -113,13 +112,6 @@ class SingerSinkTask(SinkTask):
             self._run(Target.finish)
             self._close()
         return None
-
-    def requests(self) -> SinkRequests:
-        """Ask for nothing. Errors: SingerError of a target that has ended between batches."""
-        self._raise_failure()
-        if self._target is not None:
-            self._run(Target.check)
-        return SinkRequests()
 
     def _run(self, call: Callable[[Target], None]) -> None:
         """Call a run; what it had not stored when it failed, it has lost, and must come again."""

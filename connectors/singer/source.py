@@ -39,13 +39,13 @@ from headrace.plugins.contracts import (
     PartitionResult,
     Place,
     Plan,
-    RowsOfSeveralTypes,
     SourceOffset,
     SourcePartition,
     SourceTask,
     Split,
     TaskContext,
 )
+from headrace.plugins.extensions import RowsOfSeveralTypes
 from headrace.plugins.records import ERROR, HEADERS, TRANSFORMATION, Records, error
 
 CONFIG: Final = "tap.config."

@@ -37,6 +37,7 @@ from headrace.plugins.record_api.polling import END_S, LoopThread, Poller, Polli
 from headrace.plugins.record_api.rows import OFFSET, Row, Rows
 from headrace.plugins.record_api.settings import WithSettings
 from headrace.plugins.records import ERROR, TRANSFORMATION, Records, error
+from headrace.plugins.schema import Schema
 
 _PARTITIONS: Final = "task.partitions"
 _MOST_BYTES: Final = 16 << 20
@@ -243,6 +244,22 @@ class RecordSourceTask(SourceTask, PacedSource, SourceProgress):
         if reached.source_partition is None or text is None:
             return ()
         return ((reached.source_partition, json.loads(text)),)
+
+    @property
+    def plugin(self) -> RecordSource:
+        """The author's object, once `start` made it."""
+        assert self._plugin is not None
+        return self._plugin
+
+    @property
+    def schemas(self) -> tuple[Sequence[Schema | None], Sequence[Schema | None]]:
+        """The schemas of keys and of values, by the numbers of their columns."""
+        return self._rows.keys.schemas, self._rows.values.schemas
+
+    def abandon(self) -> None:
+        """Poll no more, as after a crash: nothing of the author's is closed."""
+        for number in range(len(self._pollers)):
+            self._drop(number)
 
     def stop(self) -> None:
         """End the pollers and close the author's object."""

@@ -15,16 +15,29 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 from cryptography.x509.oid import NameOID
-from sqlalchemy import Connection
+from sqlalchemy import Connection, Engine
 
 from headrace.connectors.jdbc.contract.columns import DatabaseColumn, Kind
+from headrace.connectors.jdbc.contract.dialect import Dialect
+from headrace.connectors.jdbc.contract.dialect_contract import DialectContract
 from headrace.connectors.jdbc.contract.tables import TableId, TableType
 from headrace.connectors.jdbc.database.connection import Database, DatabaseAway, DatabaseError
+from headrace.connectors.jdbc.database.installed_dialects import dialect_for
 from headrace.connectors.jdbc.source.table_filter import TableFilter, discover
 from headrace.connectors.jdbc.source.validation import source_problems
 from tests.held_ports import held_port
 from tests.integration.databases import PASSWORD, MariadbServer, PostgresqlServer
 from tests.integration.databases import Database as Given
+
+
+class TestShippedDialects(DialectContract):
+    @pytest.fixture
+    def dialect(self, database: Given) -> Dialect:
+        return dialect_for(database.kind)
+
+    @pytest.fixture
+    def engine(self, database: Given) -> Engine:
+        return database.engine
 
 
 @pytest.fixture

@@ -25,6 +25,8 @@ COUNTS = {
 class Lines(SourceRig):
     """A table of texts, counted by the database."""
 
+    knows_sizes = False  # but for tables with statistics
+
     def __init__(self, database: Database, mode: Mapping[str, str]) -> None:
         self.database = database
         self.mode = mode

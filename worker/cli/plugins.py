@@ -65,8 +65,8 @@ def plugins_install(
 ) -> None:
     """Put a plugin and what it needs onto plugin.path; a worker finds it at its next start.
 
-    A Java plugin gets a folder of its own, as does a tap or target. What Python plugins need, files by a block `# /// script`, is installed for
-    all of them together, so that two that contradict each other are told.
+    A Java plugin gets a folder of its own, as does a tap or target. What Python plugins need, files by a block
+    `# /// script`, is installed for all of them together, so that two that contradict each other are told.
     """
     from headrace.worker.cli import singer_install
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import inspect
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
@@ -22,9 +23,22 @@ from headrace.plugins.contracts import (
     SourceTask,
     Split,
     TaskContext,
+    TopicPartition,
 )
+from headrace.plugins.errors import RecordFailure, RecordsFailed, RetriableError
 from headrace.plugins.records import Records
-from headrace.plugins.testkit import SinkContract, SinkDrive, SinkRig, SourceContract, SourceDrive, SourceRig
+from headrace.plugins.testkit import (
+    Outside,
+    SinkContract,
+    SinkDrive,
+    SinkFaultsContract,
+    SinkFencingContract,
+    SinkRig,
+    SourceContract,
+    SourceDrive,
+    SourceFaultsContract,
+    SourceRig,
+)
 
 STORE: list[str] = []
 """The outside system: a list in this process."""
@@ -54,8 +68,11 @@ class ListSourceTask(SourceTask):
         return [{"list": 0}]
 
     def plan(self, after: Sequence[SourceOffset | None], limit: Limit) -> Plan | None:
-        row = (after[0] or {"row": 0})["row"]
-        upto = min(len(STORE), row + limit.rows)
+        row = upto = (after[0] or {"row": 0})["row"]
+        size = 0
+        while upto < len(STORE) and upto - row < limit.rows and size < limit.bytes:
+            size += len(STORE[upto])
+            upto += 1
         return Plan((Split({"list": 0}, {"row": row}, {"row": upto}),), upto - row, 0) if upto > row else None
 
     def reader(self, plan: Plan) -> ArrowReader:
@@ -152,7 +169,7 @@ class TestListSink(SinkContract):
 
 
 def passes(check: Callable[..., None], **given: Any) -> bool:
-    """Whether a test of the kit passes with these arguments, where it takes them."""
+    """True if a test of the kit passes with these arguments, of which it takes some."""
     wanted = inspect.signature(check).parameters
     try:
         check(**{name: value for name, value in given.items() if name in wanted})
@@ -281,3 +298,184 @@ def test_a_source_that_takes_before_it_is_stored_fails_at_a_crash(step: str) -> 
     DropsAtCrash.taken = 0
     assert passes(check, self=None, rig=ListSourceRig(), step=step, batches=0)
     assert not passes(check, self=None, rig=ListSourceRig(DropsAtCrash), step=step, batches=0)
+
+
+# -- over Arrow batches, with an outside system that fails -------------------------------------------------------------
+
+
+class AwaySource(ListSourceTask):
+    """Asks the outside system for each plan."""
+
+    outside: Outside
+
+    def start(self, config: Mapping[str, str], context: TaskContext) -> None:
+        self.context = context
+
+    def plan(self, after: Sequence[SourceOffset | None], limit: Limit) -> Plan | None:
+        with self.context.interrupted_by(self.outside.heal):
+            try:
+                self.outside.meet()
+            except Exception as error:
+                raise self.error_of(error) from error
+        return super().plan(after, limit)
+
+    def error_of(self, error: Exception) -> Exception:
+        return RetriableError(str(error)) if isinstance(error, ConnectionError) else error
+
+
+class AwayWriter(ListWriter):
+    outside: Outside
+
+    def write(self, rows: pa.RecordBatch) -> None:
+        try:
+            self.outside.meet()
+        except ConnectionError as error:
+            raise RetriableError(str(error)) from error
+        values = rows.column(0).to_pylist()
+        bad = [number for number, value in enumerate(values) if value in self.outside.refused]
+        STORE.extend(value for number, value in enumerate(values) if number not in bad)
+        if bad:
+            raise RecordsFailed("refused", self.failures(bad))
+
+    def failures(self, bad: Sequence[int]) -> Sequence[RecordFailure]:
+        return [RecordFailure(number, "refused") for number in bad]
+
+    def __reduce__(self) -> Any:
+        return type(self), ()
+
+
+def away_source(task: type[AwaySource] = AwaySource) -> SourceRig:
+    rig = ListSourceRig(task)
+    task.outside = rig.outside = Outside()
+    return rig
+
+
+def away_sink(writer: type[AwayWriter] = AwayWriter) -> SinkRig:
+    rig = ListSinkRig(type("AwaySink", (ListSinkTask,), {"made": writer}))
+    writer.outside = rig.outside = Outside()
+    return rig
+
+
+class TestAwaySource(SourceFaultsContract):
+    @pytest.fixture
+    def rig(self) -> SourceRig:
+        return away_source()
+
+
+class TestAwaySink(SinkFaultsContract):
+    @pytest.fixture
+    def rig(self) -> SinkRig:
+        return away_sink()
+
+
+class SwallowsOutages(AwaySource):
+    def plan(self, after: Sequence[SourceOffset | None], limit: Limit) -> Plan | None:
+        with contextlib.suppress(RetriableError):
+            return super().plan(after, limit)
+        return super().plan(after, limit)
+
+
+class TriesLoginsForEver(AwaySource):
+    def error_of(self, error: Exception) -> Exception:
+        return RetriableError(str(error))
+
+
+class StaysOnTheLine(AwaySource):
+    def plan(self, after: Sequence[SourceOffset | None], limit: Limit) -> Plan | None:
+        self.outside.meet()
+        return ListSourceTask.plan(self, after, limit)
+
+
+class IgnoresTheLimit(ListSourceTask):
+    def plan(self, after: Sequence[SourceOffset | None], limit: Limit) -> Plan | None:
+        return super().plan(after, Limit(1 << 60, 1 << 60))
+
+
+class NamesTheRowBefore(AwayWriter):
+    def failures(self, bad: Sequence[int]) -> Sequence[RecordFailure]:
+        return [RecordFailure(max(0, number - 1), "refused") for number in bad]
+
+
+class LosesWithTheConnection(AwayWriter):
+    def write(self, rows: pa.RecordBatch) -> None:
+        with contextlib.suppress(RetriableError):
+            super().write(rows)
+
+
+@pytest.mark.parametrize(
+    ("rig", "check", "promise"),
+    [
+        (lambda: away_source(SwallowsOutages), "test_a_retriable_failure_is_raised_and_nothing_is_lost", "swallowed"),
+        (lambda: away_source(TriesLoginsForEver), "test_a_permanent_failure_fails_the_task", "no RetriableError"),
+        (
+            lambda: away_source(StaysOnTheLine),
+            "test_it_ends_within_a_second_while_the_outside_system_is_slow",
+            "ends within a second",
+        ),
+        (lambda: away_sink(NamesTheRowBefore), "test_refused_records_are_named_exactly", "are named, and no others"),
+        (lambda: away_sink(LosesWithTheConnection), "test_a_dropped_connection_is_opened_anew", "nothing is lost"),
+    ],
+)
+def test_a_bug_over_arrow_batches_is_found(rig: Callable[[], Any], check: str, promise: str) -> None:
+    made = rig()
+    contract = SourceFaultsContract() if isinstance(made, SourceRig) else SinkFaultsContract()
+    test = getattr(contract, check)
+    more: dict[str, Any] = {"bad": (8,)} if "refused" in check else {}
+    if "drive" in inspect.signature(test).parameters:
+        more["drive"] = SinkDrive(made)
+    with pytest.raises(AssertionError, match=f"broken promise: .*{promise}"):
+        test(rig=made, **more)
+
+
+@pytest.mark.parametrize("limit", [(Limit(20, 1 << 30), 400, 0), (Limit(1 << 30, 2 << 20), 1_000, 8_000)])
+def test_a_source_that_ignores_its_limit_is_found(limit: tuple[Limit, int, int]) -> None:
+    rig = ListSourceRig(IgnoresTheLimit)
+    bound, rows, width = limit
+    with pytest.raises(AssertionError, match=r"broken promise: a plan with Limit.* keeps to it"):
+        SourceContract().test_a_plan_keeps_to_its_limit(rig, SourceDrive(rig), bound, rows, width)
+
+
+class OnceWriter(ListWriter):
+    """Writes by offsets that the outside system keeps, under an epoch that fences former owners."""
+
+    epoch = 0
+
+    def __init__(self, mine: int) -> None:
+        super().__init__()
+        self.mine = mine
+
+    def write(self, rows: pa.RecordBatch) -> None:
+        self.rows += rows.column(0).to_pylist()
+
+    def finish(self) -> bytes:
+        if self.mine != OnceWriter.epoch:
+            raise RetriableError("another task has taken over")
+        STORE.extend(value for value in self.rows if value not in STORE)
+        return b""
+
+
+class OnceSink(ListSinkTask):
+    def open(self, partitions: Sequence[TopicPartition]) -> Mapping[TopicPartition, int]:
+        OnceWriter.epoch += 1
+        self.mine = OnceWriter.epoch
+        return {}
+
+    def writer(self, attempt: str) -> ArrowWriter:
+        return OnceWriter(self.mine)
+
+
+class NeverFenced(OnceSink):
+    def writer(self, attempt: str) -> ArrowWriter:
+        return ListWriter()
+
+
+class TestOnceSink(SinkFencingContract):
+    @pytest.fixture
+    def rig(self) -> SinkRig:
+        return ListSinkRig(OnceSink)
+
+
+def test_a_former_owner_that_is_not_fenced_is_found() -> None:
+    rig = ListSinkRig(NeverFenced)
+    with pytest.raises(AssertionError, match="broken promise: a former owner of a partition is fenced"):
+        SinkFencingContract().test_a_former_owner_writes_nothing_any_more(rig, SinkDrive(rig))

@@ -12,17 +12,18 @@ import pyarrow.parquet as pq
 import pytest
 
 from headrace.connectors.hdfs.source import inspection, progress, task
-from headrace.plugins.contracts import Limit, PartitionResult, Plan, SourceTask
+from headrace.plugins.contracts import Limit, PartitionResult, Plan
+from headrace.plugins.testkit.driving import Started
 from tests.unit.connectors.hdfs.source.test_source import FolderRig, Walk
 
 
 class WalkOfPieces(Walk):
     """Cuts each Parquet file."""
 
-    def _started(self) -> SourceTask:
+    def _started(self) -> Started:
         made = super()._started()
-        assert isinstance(made, task.FileSourceTask)
-        made._listing.settings = replace(made._listing.settings, split_bytes=100)
+        assert isinstance(made.task, task.FileSourceTask)
+        made.task._listing.settings = replace(made.task._listing.settings, split_bytes=100)
         return made
 
 
