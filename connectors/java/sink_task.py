@@ -33,8 +33,8 @@ from headrace.connectors.java.stage import headers_of, told_stage
 from headrace.plugins.contracts import ArrowWriter, Place, SinkTask, TaskContext, TopicPartition
 from headrace.plugins.errors import RecordFailure, RecordsFailed, RetriableError
 from headrace.plugins.extensions import PartitionedSink
-from headrace.plugins.interop.java_sinks import RequestingSink, SinkRequests
 from headrace.plugins.records import Records
+from headrace.plugins.sink_requests import RequestingSink, SinkRequests
 from headrace.plugins.stopping import StopToken
 
 log = logging.getLogger(__name__)

@@ -6,7 +6,6 @@ from collections.abc import Iterator, Sequence
 from typing import Any, Final, NamedTuple
 
 import pyarrow as pa
-from pyspark.sql import types as spark
 
 from headrace.connectors.singer.schemas import StreamType
 from headrace.connectors.singer.tap import Row
@@ -16,6 +15,7 @@ from headrace.plugins.schema import Schema, spark_type
 
 STATE: Final = "state"
 """The member of an offset: a STATE as JSON text."""
+OFFSET: Final = pa.struct([(STATE, pa.string())])
 _MOST_TYPES: Final = 16
 """How many types a shape has at most, unless a single batch has more."""
 
@@ -35,14 +35,13 @@ class Shape(NamedTuple):
         """The schema of each type's values."""
         return tuple(one.value.schema for one in self.types)
 
-    def row_type(self) -> spark.StructType:
+    def row_type(self) -> pa.Schema:
         """Return the columns of rows, without `source_offset`."""
-        row = spark.StructType().add("topic", spark.StringType()).add("timestamp", spark.LongType())
+        row = [("topic", pa.string()), ("timestamp", pa.int64())]
         for side, schemas in (("key", self.keys), ("value", self.values)):
-            row.add(f"{side}_schema", spark.IntegerType())
-            for number, schema in enumerate(schemas):
-                row.add(f"{side}_{number}", spark_type(schema))
-        return row.add("failure", spark.StringType()).add(AS_READ, spark.StringType())
+            row.append((f"{side}_schema", pa.int32()))
+            row += [(f"{side}_{number}", _type_of(schema)) for number, schema in enumerate(schemas)]
+        return pa.schema([*row, ("failure", pa.string()), (AS_READ, pa.string())])
 
     def batch(self, rows: Sequence[Row], states: Sequence[str | None], topic_prefix: str) -> pa.RecordBatch:
         """Return rows as a reader yields them."""
@@ -58,7 +57,7 @@ class Shape(NamedTuple):
             *_side(of_value, [row.value for row in rows], self.values),
             pa.array([row.failure for row in rows], pa.string()),
             pa.array([row.as_read for row in rows], pa.string()),
-            pa.array([(state,) for state in states], pa.struct([(STATE, pa.string())])),
+            pa.array([(state,) for state in states], OFFSET),
         ]
         return pa.RecordBatch.from_arrays(columns, names=[*self.row_type().names, "source_offset"])
 
@@ -67,7 +66,11 @@ def _side(numbers: Sequence[int | None], packed: Sequence[Any], schemas: Sequenc
     yield pa.array(numbers, pa.int32())
     for number, schema in enumerate(schemas):
         mine = [value if of == number else None for value, of in zip(packed, numbers, strict=True)]
-        yield pa.array(mine, arrow_type_of(spark_type(schema)))
+        yield pa.array(mine, _type_of(schema))
+
+
+def _type_of(schema: Schema) -> pa.DataType:
+    return arrow_type_of(spark_type(schema))
 
 
 class Shapes:

@@ -31,9 +31,11 @@ from headrace.plugins.contracts import (
     TopicPartition,
 )
 from headrace.plugins.errors import DataError
+from headrace.plugins.extensions import PartitionedSink
 from headrace.plugins.record_api.unpacking import unpacked
 from headrace.plugins.records import Records
 from headrace.plugins.schema import Schema, SchemaType
+from headrace.plugins.sink_requests import RequestingSink, SinkRequests
 
 CONFIG: Final = "target.config."
 
@@ -50,12 +52,15 @@ class Streamed(NamedTuple):
     value: Any
 
 
-class SingerSinkTask(SinkTask):
+class SingerSinkTask(SinkTask, PartitionedSink, RequestingSink):
     """Feeds one target."""
 
     place = Place.WORKER_PROCESS
     _target: Target | None = None
     _failure: Exception | None = None
+
+    def __init__(self) -> None:
+        self._sent_types: dict[str, dict[str, Any]] = {}
 
     def start(self, config: Mapping[str, str], context: TaskContext) -> None:
         """Prepare to run the target. Errors: ConfigError."""
@@ -67,7 +72,6 @@ class SingerSinkTask(SinkTask):
         self._interrupted_by = context.interrupted_by
         self.schemas: list[Schema | None] = []
         self._types: dict[tuple[int | None, int | None], dict[str, Any]] = {}
-        self._sent_types: dict[str, dict[str, Any]] = {}
 
     def columns(self, records: Records) -> list[Column]:
         """Return all of a record that a message carries; columns of schemas bear their numbers in `schemas`."""
@@ -112,6 +116,13 @@ class SingerSinkTask(SinkTask):
             self._run(Target.finish)
             self._close()
         return None
+
+    def requests(self) -> SinkRequests:
+        """Ask for nothing. Errors: SingerError of a target that has ended between batches."""
+        self._raise_failure()
+        if self._target is not None:
+            self._run(Target.check)
+        return SinkRequests()
 
     def _run(self, call: Callable[[Target], None]) -> None:
         """Call a run; what it had not stored when it failed, it has lost, and must come again."""

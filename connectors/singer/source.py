@@ -17,12 +17,11 @@ from typing import Any, Final
 import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
-from pyspark.sql import types as spark
 
 from headrace.config.problems import ConfigError, Problem
 from headrace.connectors.singer.errors import SingerError
 from headrace.connectors.singer.executables import executable
-from headrace.connectors.singer.rows import STATE, Shape, Shapes
+from headrace.connectors.singer.rows import OFFSET, STATE, Shape, Shapes
 from headrace.connectors.singer.settings import (
     DISCOVER,
     NO_CATALOG,
@@ -45,7 +44,7 @@ from headrace.plugins.contracts import (
     Split,
     TaskContext,
 )
-from headrace.plugins.extensions import RowsOfSeveralTypes
+from headrace.plugins.extensions import PacedSource, RowsOfSeveralTypes, SourceProgress
 from headrace.plugins.records import ERROR, HEADERS, TRANSFORMATION, Records, error
 
 CONFIG: Final = "tap.config."
@@ -54,12 +53,12 @@ _SOON_S: Final = 5.0
 _AT_ONCE: Final = 5_000
 
 
-class SingerSourceTask(SourceTask, RowsOfSeveralTypes):
+class SingerSourceTask(SourceTask, RowsOfSeveralTypes, PacedSource, SourceProgress):
     """Runs a tap from the stored STATE on, and again after each pause."""
 
     place = Place.WORKER_PROCESS
     coalesces = True
-    offset_type = spark.StructType([spark.StructField(STATE, spark.StringType())])
+    offset_type = OFFSET
     _tap: Tap | None = None
 
     def start(self, config: Mapping[str, str], context: TaskContext) -> None:
@@ -124,7 +123,7 @@ class SingerSourceTask(SourceTask, RowsOfSeveralTypes):
         """Return a reader of what was taken."""
         return _Reader(self._shapes.by_name[plan.splits[0].shape], self._taken, self._prefix)
 
-    def row_type_of(self, shape: str) -> spark.StructType:
+    def row_type_of(self, shape: str) -> pa.Schema:
         """Return the columns of rows of these streams."""
         return self._shapes.by_name[shape].row_type()
 

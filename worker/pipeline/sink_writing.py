@@ -27,8 +27,8 @@ import pyarrow.compute as pc
 from headrace.plugins.contracts import ArrowWriter, SinkTask
 from headrace.plugins.errors import RecordFailure, RecordsFailed, RetriableError
 from headrace.plugins.extensions import extension
-from headrace.plugins.interop.java_sinks import RequestingSink
 from headrace.plugins.offsets import Stop, TopicPartition
+from headrace.plugins.sink_requests import RequestingSink
 from headrace.worker.deadletters.reporting import NotSentYet, Reporter
 from headrace.worker.engine.driver import EngineLost
 from headrace.worker.outcome import Outcome, hold, leave_out

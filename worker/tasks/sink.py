@@ -26,8 +26,8 @@ from headrace.plugins.contracts import SinkTask
 from headrace.plugins.errors import RetriableError
 from headrace.plugins.extensions import OF_SINKS, check_extensions, extension
 from headrace.plugins.interop.conversion.kafka_rows import to_arrow
-from headrace.plugins.interop.java_sinks import RequestingSink
 from headrace.plugins.offsets import Stop, TopicPartition
+from headrace.plugins.sink_requests import RequestingSink
 from headrace.worker.deadletters.converter_retry import ConverterAway
 from headrace.worker.engine.driver import EngineLost
 from headrace.worker.errors import RecordError

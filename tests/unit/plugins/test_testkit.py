@@ -26,6 +26,7 @@ from headrace.plugins.contracts import (
     TopicPartition,
 )
 from headrace.plugins.errors import RecordFailure, RecordsFailed, RetriableError
+from headrace.plugins.extensions import PartitionedSink
 from headrace.plugins.records import Records
 from headrace.plugins.testkit import (
     Outside,
@@ -454,7 +455,7 @@ class OnceWriter(ListWriter):
         return b""
 
 
-class OnceSink(ListSinkTask):
+class OnceSink(ListSinkTask, PartitionedSink):
     def open(self, partitions: Sequence[TopicPartition]) -> Mapping[TopicPartition, int]:
         OnceWriter.epoch += 1
         self.mine = OnceWriter.epoch

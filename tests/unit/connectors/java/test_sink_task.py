@@ -11,8 +11,8 @@ from headrace.connectors.java import sink_task as module
 from headrace.connectors.java.errors import HostLost, HostTimeout, JavaError
 from headrace.connectors.java.sink_task import JavaSinkTask
 from headrace.plugins.contracts import RecordsFailed, RetriableError, TaskContext, TopicPartition
-from headrace.plugins.interop.java_sinks import SinkRequests
 from headrace.plugins.schema import STRING
+from headrace.plugins.sink_requests import SinkRequests
 from headrace.plugins.stopping import StopToken
 from tests.unit.connectors.java.fake_host import NotingHost
 

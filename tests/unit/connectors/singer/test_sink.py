@@ -16,7 +16,7 @@ from headrace.connectors.singer.sink import SingerSinkConnector, SingerSinkTask
 from headrace.plugins.arrow_types import arrow_type_of
 from headrace.plugins.errors import RecordsFailed
 from headrace.plugins.schema import STRING, Field, Schema, SchemaType, spark_type
-from headrace.plugins.testkit.driving import start_task
+from headrace.plugins.testkit.driving import start_tasks
 from tests.fake_singer import TARGET, installed
 
 LONG = Schema(SchemaType.INT64)
@@ -36,7 +36,7 @@ class Drive:
         given |= {f"target.config.{name}": str(value) for name, value in {"file": self.file, **(config or {})}.items()}
         connector = SingerSinkConnector()
         connector.worker = worker = {"plugin.path": [str(folder / "path")]}
-        self.task: SingerSinkTask = start_task(connector, given, worker)
+        self.task: SingerSinkTask = start_tasks(connector, given, worker)[0].task
         self.task.schemas = list(SCHEMAS)
 
     def __enter__(self) -> Drive:

@@ -18,7 +18,7 @@ from headrace.connectors.singer.schemas import stream_type
 from headrace.connectors.singer.source import SingerSourceConnector, SingerSourceTask
 from headrace.connectors.singer.tap import Row
 from headrace.plugins.contracts import Limit, PartitionResult, Plan, SourceOffset, Stop
-from headrace.plugins.testkit.driving import start_task
+from headrace.plugins.testkit.driving import start_tasks
 from tests.fake_singer import TAP, installed
 
 LARGE = Limit(100_000, 64 << 20)
@@ -42,7 +42,7 @@ class Drive:
     def start(self) -> None:
         connector = SingerSourceConnector()
         connector.worker = self.worker
-        self.task: SingerSourceTask = start_task(connector, self.config, self.worker)
+        self.task: SingerSourceTask = start_tasks(connector, self.config, self.worker)[0].task
 
     def __enter__(self) -> Drive:
         return self

@@ -17,7 +17,7 @@ from headrace.plugins.contracts import (
     Stop,
     TopicPartition,
 )
-from headrace.plugins.interop.java_sinks import RequestingSink
+from headrace.plugins.sink_requests import RequestingSink
 from headrace.worker.deadletters import reporting as dead_letters
 from headrace.worker.deadletters.failed_records import FAILED
 from headrace.worker.deadletters.reporting import NotSentYet

@@ -17,7 +17,7 @@ from confluent_kafka import Message
 from headrace.plugins.backoff import Backoff
 from headrace.plugins.contracts import Limit, PartitionResult, RetriableError, TopicPartition
 from headrace.plugins.extensions import BufferingSink, PartitionedSink, StagingSink
-from headrace.plugins.interop.java_sinks import RequestingSink, SinkRequests
+from headrace.plugins.sink_requests import RequestingSink, SinkRequests
 from headrace.worker.deadletters.failed_records import FAILED
 from headrace.worker.deadletters.retry_topic import PREFIX, RetryTopic
 from headrace.worker.engine.driver import EngineLost

@@ -1,4 +1,4 @@
-"""Requests of a sink task to its worker, which only Java's sinks have."""
+"""Requests of a sink task to its worker, and failures between batches: an extension of the contract."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class SinkRequests(NamedTuple):
 
 
 class RequestingSink:
-    """Extension of a sink task that asks its worker for what Java's `SinkTaskContext` has."""
+    """Extension of a sink task that may fail between batches, or asks for what Java's `SinkTaskContext` has."""
 
     commits_offsets: bool = False
     """True if the task may commit its group's offsets itself, in transactions (`TaskContext.group_member`).
