@@ -11,7 +11,7 @@ import inspect
 import json
 import threading
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -86,6 +86,12 @@ class Poller:
         if rows:
             self.expected = _parsed(rows[-1].offset)
         return rows
+
+    def give_back(self, rows: Sequence[Row], after: SourceOffset | None) -> None:
+        """Have rows that were taken come again, before all others; `after` is the offset before them."""
+        self._queue.extendleft(reversed(rows))
+        self._taken_bytes -= sum(row.memory for row in rows)
+        self.expected = after
 
     @property
     def is_stopped(self) -> bool:

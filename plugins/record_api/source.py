@@ -57,7 +57,7 @@ class RecordSource(WithSettings, Connector):
                     yield Record(price, key=price["id"], offset={"id": price["id"]})
 
     `poll` is called again at once if its offsets went on, else after `poll_interval_s`. What it yields waits until it
-    is sent; some thousand records may wait, then it is held up. If some could not be sent, it is called with the offset
+    is sent; some thousand records may wait, then it is held up. If only some were sent, it is called with the offset
     stored last. An error of `retriable`'s types has the same effect, with back-off; any other fails the task.
 
     One object polls in each task, its partitions at the same time, each in a thread (or a coroutine) of its own.
@@ -145,7 +145,7 @@ class RecordSourceTask(SourceTask, PacedSource, SourceProgress):
         """Make the author's object and open it. Errors: those of `open`."""
         self._partitions: list[SourcePartition] = json.loads(config.get(_PARTITIONS, "[{}]"))
         self._pollers: list[Poller | None] = [None for _ in self._partitions]
-        self._taken: list[tuple[int, list[Row]]] = []
+        self._taken: list[tuple[int, list[Row], SourceOffset | None]] = []
         self._name = f"poll-{context.connector}-{context.task}"
         plugin = self.author()
         plugin.take(config)
@@ -198,7 +198,7 @@ class RecordSourceTask(SourceTask, PacedSource, SourceProgress):
                 self._drop(number)
                 continue
             if taken:
-                self._taken.append((number, taken))
+                self._taken.append((number, taken, offset))
                 splits.append(Split(poller.partition, offset, None))
                 rows, size = rows + len(taken), size + sum(row.data for row in taken)
         if splits:
@@ -215,7 +215,7 @@ class RecordSourceTask(SourceTask, PacedSource, SourceProgress):
 
     def reader(self, plan: Plan) -> ArrowReader:
         """Return a reader of what was polled."""
-        return _Reader(self._rows, [rows for _, rows in self._taken])
+        return _Reader(self._rows, [rows for _, rows, _ in self._taken])
 
     def records(self, frame: DataFrame) -> Records:
         """Make records of the rows, each with the schema of its kind."""
@@ -227,15 +227,16 @@ class RecordSourceTask(SourceTask, PacedSource, SourceProgress):
     def delivered(self, reached: Sequence[PartitionResult]) -> None:
         """Poll again what did not arrive."""
         whole = [one.source_partition for one in reached if one.stop is None]
-        for number, _ in self._taken:
+        for number, _, _ in self._taken:
             if self._partitions[number] not in whole:
                 self._drop(number)
         self._taken = []
 
     def undelivered(self) -> None:
-        """Poll all of the last batch again."""
-        for number, _ in self._taken:
-            self._drop(number)
+        """Send the last batch again; it is not polled again, for it may fail often while Spark starts."""
+        for number, rows, after in self._taken:
+            if (poller := self._pollers[number]) is not None and not poller.is_stopped:
+                poller.give_back(rows, after)
         self._taken = []
 
     def offsets_reached(self, reached: PartitionResult) -> Sequence[tuple[SourcePartition, SourceOffset | None]]:

@@ -149,11 +149,20 @@ def test_what_is_not_sent_is_polled_again(drive: Any, upto: int) -> None:
     assert one.values == list(range(1, 11))
 
 
-def test_a_batch_that_failed_is_polled_again(drive: Any) -> None:
-    one = drive(Numbers)
-    one.next_plan()
-    one.task.undelivered()
-    assert one.run_until(10) == list(range(1, 11))
+def test_a_batch_that_failed_comes_again_and_is_not_polled_again(drive: Any) -> None:
+    begun: list[Any] = []
+
+    def poll(self: Any, after: Any) -> Iterator[Record]:
+        begun.append(after)
+        first = (after or {"n": 0})["n"]
+        yield from (Record(n, offset={"n": n}) for n in range(first + 1, 4))
+
+    one = drive(failing(poll))
+    for _ in range(100):
+        assert one.next_plan() is not None
+        one.task.undelivered()
+    assert one.run_until(3) == [1, 2, 3]
+    assert begun.count(None) == 1
 
 
 def test_an_operator_may_move_the_offset_of_a_task_that_runs(drive: Any) -> None:
@@ -410,7 +419,7 @@ def test_a_poll_that_ends_late_is_never_beside_the_next_one(drive: Any) -> None:
 
     one = drive(failing(poll, poll_interval_s=0.01))
     one.next_plan()
-    one.task.undelivered()
+    one.task.delivered([])
     assert one.plan() is None
     go.set()
     assert one.run_until(1)[0] == 2
