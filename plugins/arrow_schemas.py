@@ -48,7 +48,7 @@ def schema_of_arrow(kind: pa.DataType, where: str) -> Schema:
         )
     if pa.types.is_list(kind) or pa.types.is_large_list(kind):
         return Schema(SchemaType.ARRAY, value_schema=_arrow_field(kind.value_field, where).schema)
-    raise TypeError(f"{where} is of Arrow's type {kind}, of which Connect has none")
+    raise TypeError(f"{where} is of Arrow's type {kind}, which Connect does not have")
 
 
 def _arrow_field(field: pa.Field, where: str) -> Field:

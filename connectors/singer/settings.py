@@ -133,7 +133,7 @@ SINK: Final = Settings(
         LOW,
         SHORT,
         "Null values",
-        "Records without a value, of which Singer has no form, `fail` or are passed over (`ignore`).",
+        "Records without a value, which Singer cannot express, `fail` or are passed over (`ignore`).",
         OneOf("fail", "ignore"),
     ),
 )

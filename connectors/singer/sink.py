@@ -245,7 +245,7 @@ class _Writer:
 def _message_of(task: SingerSinkTask, record: Streamed) -> bytes:
     """Errors: DataError."""
     if record.value is None:
-        raise DataError("it has no value, of which Singer has no form; behavior.on.null.values=ignore passes it over")
+        raise DataError("it has no value, which Singer cannot express; behavior.on.null.values=ignore passes it over")
     return task.message_of(record)
 
 

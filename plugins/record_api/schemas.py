@@ -91,7 +91,7 @@ def _of(declared: Any, where: str) -> Schema:
         if dataclasses.is_dataclass(declared) or is_typeddict(declared) or hasattr(declared, "model_fields"):
             return _struct(declared)
     advice = "annotate its scale: Annotated[Decimal, 2]" if declared is Decimal else "see headrace.plugins.schema_of"
-    raise TypeError(f"{where} is declared as {declared!r}, of which Connect has no type; {advice}")
+    raise TypeError(f"{where} is declared as {declared!r}, for which Connect has no type; {advice}")
 
 
 def _struct(declared: type) -> Schema:

@@ -90,7 +90,7 @@ class SourceDrive:
 
     @property
     def progress(self) -> SourceProgress:
-        """What the task is told of its batches, and which offsets count."""
+        """How far the task's batches got, and its offsets that count."""
         return extension(self.task, SourceProgress)
 
     @property
@@ -118,7 +118,7 @@ class SourceDrive:
         return plan
 
     def planned(self, limit: Limit = LARGE) -> Plan:
-        """Return the next plan, of which there has to be one."""
+        """Return the next plan; there has to be one."""
         plan = self.plan(limit)
         if plan is None:
             broken("if there is something new outside, `plan` returns a plan", f"it is None after {self.stored}")

@@ -153,7 +153,7 @@ class PluginRun:
                     return 1 if self._feed and self._feed.refused else 0
 
     def _stamp(self) -> object:
-        """When the plugin's files were changed."""
+        """The time of the last change to the plugin's files."""
         plugin = self._options.plugin
         files = sorted(plugin.rglob("*.py")) if plugin.is_dir() else [plugin]
         return [(file, file.stat().st_mtime_ns) for file in files if file.exists()]
