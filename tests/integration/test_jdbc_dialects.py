@@ -36,7 +36,7 @@ class TestShippedDialects(DialectContract):
         return dialect_for(database.kind)
 
     @pytest.fixture
-    def engine(self, database: Given) -> Engine:
+    def sql_engine(self, database: Given) -> Engine:
         return database.engine
 
 

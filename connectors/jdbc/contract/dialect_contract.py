@@ -6,7 +6,7 @@ class TestMine(DialectContract):
         return MyDialect()
 
     @pytest.fixture
-    def engine(self):
+    def sql_engine(self):
         return sqlalchemy.create_engine(…)
 """
 
@@ -42,14 +42,14 @@ class DialectContract:
         raise NotImplementedError("override the fixture `dialect`")
 
     @pytest.fixture
-    def engine(self) -> Engine:
+    def sql_engine(self) -> Engine:
         """Override: an empty database."""
-        raise NotImplementedError("override the fixture `engine`")
+        raise NotImplementedError("override the fixture `sql_engine`")
 
     @pytest.fixture
-    def connection(self, engine: Engine) -> Iterator[Connection]:
+    def connection(self, sql_engine: Engine) -> Iterator[Connection]:
         """Yield a connection to the database."""
-        with engine.connect() as connection:
+        with sql_engine.connect() as connection:
             yield connection
 
     def test_names_of_any_kind_are_taken_as_they_are(self, dialect: Dialect, connection: Connection) -> None:
