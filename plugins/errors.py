@@ -2,8 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
+
+
+def causes(error: BaseException, contexts: bool = False) -> Iterator[BaseException]:
+    """Yield the error and its causes, each once, for an error may be raised from itself.
+
+    `contexts`: also those that were being handled when one without a cause was raised.
+    """
+    met: set[int] = set()
+    one: BaseException | None = error
+    while one is not None and id(one) not in met:
+        met.add(id(one))
+        yield one
+        one = one.__cause__ or (one.__context__ if contexts else None)
 
 
 class RetriableError(Exception):

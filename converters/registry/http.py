@@ -31,6 +31,7 @@ from headrace.converters.registry.gated_http import GatedTransport
 from headrace.converters.registry.settings import HEADER_PREFIX, PREFIX, masked
 from headrace.plugins.backoff import Backoff
 from headrace.plugins.contracts import DataError, RetriableError
+from headrace.plugins.errors import causes
 
 log = logging.getLogger(__name__)
 
@@ -286,10 +287,8 @@ def _excerpt(body: bytes) -> str:
 
 def _untrusted(error: BaseException) -> ssl.SSLCertVerificationError | None:
     """The certificate error that caused httpx's error; None if there is none."""
-    cause: BaseException | None = error
-    while cause is not None and not isinstance(cause, ssl.SSLCertVerificationError):
-        cause = cause.__cause__ or cause.__context__
-    return cause
+    found = (one for one in causes(error, contexts=True) if isinstance(one, ssl.SSLCertVerificationError))
+    return next(found, None)
 
 
 def tls_context(values: Mapping[str, Any]) -> ssl.SSLContext:

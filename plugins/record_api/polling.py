@@ -54,6 +54,8 @@ class Poller:
     of: Polling
     is_done: threading.Event = field(default_factory=threading.Event)
     """Set once the author's code is left."""
+    has_answered: threading.Event = field(default_factory=threading.Event)
+    """Set once a record came, or a call of `poll` has ended."""
 
     def __post_init__(self) -> None:
         self.expected = self.after
@@ -136,6 +138,7 @@ class Poller:
                 finally:
                     if inspect.isgenerator(found):
                         found.close()
+                self.has_answered.set()
                 if self._offset == before:
                     self._news.wait(self.of.interval_s)
                 self._news.clear()
@@ -164,6 +167,7 @@ class Poller:
                 finally:
                     if inspect.isasyncgen(found):
                         await found.aclose()
+                self.has_answered.set()
                 if self._offset == before:
                     await self._pause()
                 self._news.clear()
@@ -207,6 +211,7 @@ class Poller:
         self._queue.append(row)
         self._came_bytes += row.memory
         if len(self._queue) == 1:
+            self.has_answered.set()
             self.of.wake_task()
 
     def _go_on(self, offset: Any) -> None:
@@ -227,6 +232,7 @@ class Poller:
         self._error = error
 
     def _end(self) -> None:
+        self.has_answered.set()
         self.is_done.set()
         self.of.wake_task()
 

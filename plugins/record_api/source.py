@@ -9,7 +9,7 @@ import time
 from abc import abstractmethod
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, ClassVar, Final
+from typing import Any, ClassVar, Final, NoReturn
 
 import pyarrow as pa
 from pyspark.sql import DataFrame
@@ -40,6 +40,8 @@ from headrace.plugins.records import ERROR, TRANSFORMATION, Records, error
 from headrace.plugins.schema import Schema
 
 _PARTITIONS: Final = "task.partitions"
+_ANSWER_S: Final = 0.5
+"""How long the next `poll` after one that failed is waited for."""
 _MOST_BYTES: Final = 16 << 20
 _LEAST_BYTES: Final = 64 << 10
 """Limits of what waits: of a task in all, and of each of its partitions at least."""
@@ -146,6 +148,10 @@ class RecordSourceTask(SourceTask, PacedSource, SourceProgress):
         self._partitions: list[SourcePartition] = json.loads(config.get(_PARTITIONS, "[{}]"))
         self._pollers: list[Poller | None] = [None for _ in self._partitions]
         self._taken: list[tuple[int, list[Row], SourceOffset | None]] = []
+        self._problem: Exception | None = None
+        """The error of a `poll` that is not told yet: batches that came before it go first."""
+        self._failed: set[int] = set()
+        """The partitions whose last `poll` failed."""
         self._name = f"poll-{context.connector}-{context.task}"
         plugin = self.author()
         plugin.take(config)
@@ -167,7 +173,7 @@ class RecordSourceTask(SourceTask, PacedSource, SourceProgress):
         try:
             self._call(plugin.open)
         except Exception as problem:
-            raise self._judged(problem, "open") from problem
+            self._raise(problem, "open")
 
     def topics(self) -> Sequence[str]:
         """Return the setting `topic`, if there is one."""
@@ -185,8 +191,8 @@ class RecordSourceTask(SourceTask, PacedSource, SourceProgress):
     def plan(self, after: Sequence[SourceOffset | None], limit: Limit) -> Plan | None:
         """Return what was polled since the last batch. Errors: those of `poll`, once all before them was sent."""
         self._taken, splits = [], []
-        rows, size, problem = 0, 0, None
-        for number in self._in_turn():
+        rows = size = 0
+        for number in self._in_turn() if self._problem is None else ():
             offset = after[number]
             poller = self._poller(number, offset)
             if poller is None or rows >= limit.rows or size >= limit.bytes:
@@ -194,8 +200,9 @@ class RecordSourceTask(SourceTask, PacedSource, SourceProgress):
             try:
                 taken = poller.take(limit.rows - rows, limit.bytes - size)
             except Exception as error:
-                problem = problem or error
-                self._drop(number)
+                self._problem = self._problem or error
+                self._failed.add(number)
+                poller.stop()
                 continue
             if taken:
                 self._taken.append((number, taken, offset))
@@ -203,8 +210,9 @@ class RecordSourceTask(SourceTask, PacedSource, SourceProgress):
                 rows, size = rows + len(taken), size + sum(row.data for row in taken)
         if splits:
             return Plan(tuple(splits), rows, size)
-        if problem is not None:
-            raise self._judged(problem, "poll") from problem
+        if self._problem is not None:
+            problem, self._problem = self._problem, None
+            self._raise(problem, "poll")
         return None
 
     def _in_turn(self) -> Sequence[int]:
@@ -287,6 +295,8 @@ class RecordSourceTask(SourceTask, PacedSource, SourceProgress):
             poller.stop()
         if poller is None or (poller.is_stopped and poller.is_done.is_set()):
             poller = self._pollers[number] = self._started(self._partitions[number], after)
+            if number in self._failed and poller.has_answered.wait(_ANSWER_S):  # else a failure would pass for success
+                self._failed.discard(number)
         return None if poller.is_stopped else poller
 
     def _started(self, partition: SourcePartition, after: SourceOffset | None) -> Poller:
@@ -311,11 +321,12 @@ class RecordSourceTask(SourceTask, PacedSource, SourceProgress):
             if poller is not None:
                 poller.wake()
 
-    def _judged(self, problem: Exception, method: str) -> Exception:
-        """Return a RetriableError for one of the author's `retriable`, else the error itself."""
+    def _raise(self, problem: Exception, method: str) -> NoReturn:
+        """Raise a RetriableError for one of the author's `retriable`, else the error itself."""
         if isinstance(problem, self.author.retriable) and not isinstance(problem, RetriableError):
-            return RetriableError(f"{self.author.__name__}.{method} failed: {type(problem).__name__}: {problem}")
-        return problem
+            text = f"{self.author.__name__}.{method} failed: {type(problem).__name__}: {problem}"
+            raise RetriableError(text) from problem
+        raise problem
 
     def _call(self, method: Any) -> None:
         answer = method()

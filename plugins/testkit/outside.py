@@ -216,6 +216,7 @@ class _Server(ThreadingHTTPServer):
 
 class _Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
+    disable_nagle_algorithm = True  # else each answer of two packets takes 40 ms
     server: _Server
 
     def do_GET(self) -> None:

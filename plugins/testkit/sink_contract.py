@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterator
 from dataclasses import replace
+from typing import Literal
 
 import pytest
 from pyspark.sql import SparkSession
@@ -98,8 +99,8 @@ class SinkContract(WithRig):
 class RecordSinkContract(SinkContract):
     """Tests that any RecordSink must pass. `contents` gives None for a tombstone that is kept."""
 
-    tombstones: str = "kept"
-    """Or "delete": one takes away what has its key; or "refused": each is named as bad."""
+    tombstones: Literal["kept", "delete", "refused"] = "kept"
+    """`kept`: a value of its own; `delete`: it takes away what has its key; `refused`: each is named as bad."""
 
     def test_a_tombstone_is_a_record(self, rig: SinkRig, drive: SinkDrive) -> None:
         texts, keys = ["a", "b", None, "c"], ["k", "l", "k", "m"]

@@ -51,8 +51,12 @@ class SinkRig(ABC):
         """Return the values in the outside system, in its order; asked there, not in the plugin."""
 
     def record(self, value: Any, number: int) -> Record:
-        """Return the record of this value, a text, for a RecordSink; `number` is its offset."""
-        return Record(value, key=str(number))
+        """Return the record of this value, a text, for a RecordSink; `number` is its offset.
+
+        Each value has a key of its own, so that a sink that writes by key keeps all of them; a value that comes twice
+        in a test has two, as its offsets differ.
+        """
+        return Record(value, key=f"{number} {value}")
 
     def rows(self, values: Sequence[Any]) -> pa.RecordBatch:
         """Return these values as the task's `columns` would pass them to a writer; not needed for a RecordSink."""

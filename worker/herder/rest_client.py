@@ -14,6 +14,7 @@ import httpx
 from headrace.config.problems import ConfigError
 from headrace.config.tls import RenewedContext
 from headrace.config.worker.rest_tls import workers_tls
+from headrace.plugins.errors import causes
 from headrace.worker.errors import ConnectError
 from headrace.worker.herder.rest_paths import connector_path
 from headrace.worker.model import Config
@@ -128,9 +129,7 @@ class RestClient:
 
 def _tls_refusal(error: BaseException) -> str | None:
     """Return why TLS with the other worker failed, and the remedy; None if the error is not of TLS."""
-    cause: BaseException | None = error
-    while cause is not None and not isinstance(cause, ssl.SSLError):
-        cause = cause.__cause__ or cause.__context__
+    cause = next((one for one in causes(error, contexts=True) if isinstance(one, ssl.SSLError)), None)
     if cause is None:
         return None
     if isinstance(cause, ssl.SSLCertVerificationError):

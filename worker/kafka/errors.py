@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import errno
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any, Final
 
 from confluent_kafka import KafkaError, KafkaException
 
 from headrace.config.kafka.client_failures import ClientFailures
 from headrace.config.problems import ConfigError
-from headrace.plugins.errors import DataError, LoginRefused, RetriableError
+from headrace.plugins.errors import DataError, LoginRefused, RetriableError, causes
 from headrace.plugins.interop.kafka.certificates import with_reason
 from headrace.worker.model import AutoRestart
 
@@ -110,7 +110,7 @@ def refused(failures: ClientFailures, config: Mapping[str, Any], after_s: float 
 
 def is_retriable(error: BaseException) -> bool:
     """True if a new start of the failed task may help; judges the error and its causes."""
-    chain = list(_causes(error))
+    chain = list(causes(error))
     if any(isinstance(one, ConfigError | DataError) for one in chain):
         return False
     return any(map(_is_retriable, chain))
@@ -120,14 +120,8 @@ def restart_after(error: BaseException) -> AutoRestart:
     """Return how the task that failed with this error is restarted automatically."""
     if not is_retriable(error):
         return AutoRestart.NO
-    is_login = any(isinstance(one, LoginRefused) and not isinstance(one, CertificateRefused) for one in _causes(error))
+    is_login = any(isinstance(one, LoginRefused) and not isinstance(one, CertificateRefused) for one in causes(error))
     return AutoRestart.BY_NEW_LOGIN if is_login else AutoRestart.YES
-
-
-def _causes(error: BaseException | None) -> Iterator[BaseException]:
-    while error is not None:
-        yield error
-        error = error.__cause__
 
 
 def _is_retriable(error: BaseException) -> bool:

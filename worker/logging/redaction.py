@@ -35,6 +35,7 @@ from urllib.parse import quote, quote_plus, unquote
 
 from headrace.config.problems import ConfigError
 from headrace.config.values import HIDDEN, looks_secret, telling
+from headrace.plugins.errors import causes
 from headrace.worker.errors import ConnectError
 from headrace.worker.logging.secret_index import SecretIndex
 
@@ -205,13 +206,9 @@ def take_along(error: BaseException, redaction: Redaction) -> None:
 
 def hidden_of(error: BaseException, text: str) -> str:
     """Remove the secrets that the error, or its causes, took along from a text about it."""
-    met: list[BaseException] = []
-    walk: BaseException | None = error
-    while walk is not None and walk not in met:
-        met.append(walk)
-        redaction = getattr(walk, "_headrace_redaction", None)
+    for one in causes(error, contexts=True):
+        redaction = getattr(one, "_headrace_redaction", None)
         text = text if redaction is None else redaction.hide(text)
-        walk = walk.__cause__ or walk.__context__
     return text
 
 
@@ -257,9 +254,7 @@ def trace_of(error: BaseException, redaction: Redaction | None = None) -> str:
 
 def log_text(error: BaseException) -> str:
     """The text of an error for the log: its message, or its trace if a foreign error caused it."""
-    root = error
-    while root.__cause__ is not None:
-        root = root.__cause__
+    *_, root = causes(error)
     return hidden_of(error, str(error)) if isinstance(root, ConnectError | ConfigError) else trace_of(error)
 
 

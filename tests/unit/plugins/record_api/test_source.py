@@ -259,6 +259,36 @@ def test_after_a_retriable_error_it_polls_again_from_the_stored_offset(drive: An
     assert asked[:2] == [None, {"n": 1}]
 
 
+def test_an_error_of_the_author_is_not_raised_from_itself(drive: Any) -> None:
+    one = drive(failing(lambda self, after: 1 / 0))
+    with pytest.raises(ZeroDivisionError) as met:
+        one.run_until(1)
+    assert met.value.__cause__ is None
+
+
+def test_a_poll_that_fails_again_is_no_success_in_between(drive: Any) -> None:
+    """The worker's pauses grow with failures in a row, and a plan without an error ends the row."""
+    one = drive(failing(lambda self, after: (_ for _ in ()).throw(ConnectionError("away"))))
+    with pytest.raises(RetriableError):
+        one.next_plan()
+    for _ in range(5):
+        with pytest.raises(RetriableError):
+            one.plan()
+
+
+def test_a_partition_that_fails_is_told_while_another_one_is_busy(drive: Any) -> None:
+    def poll(self: Any, after: Any, partition: Any) -> Iterator[Record]:
+        if partition["p"] == "bad":
+            raise ConnectionError("away")
+        first = (after or {"n": 0})["n"] + 1
+        yield from (Record(n, offset={"n": n}) for n in range(first, first + 10))
+
+    one = drive(failing(poll, partitions=lambda self: [{"p": "bad"}, {"p": "busy"}]))
+    with pytest.raises(RetriableError, match="away"):
+        one.run_until(10**9)
+    assert one.values
+
+
 def test_a_record_at_fault_fails_alone_and_is_named(drive: Any) -> None:
     moment = datetime(2026, 1, 2)
     at_fault = [

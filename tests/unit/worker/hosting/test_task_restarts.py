@@ -22,6 +22,7 @@ from headrace.worker.hosting.ports import TaskReport
 from headrace.worker.hosting.task_restarts import RestartPlan, RestartPolicy, ScheduledAlarms, TaskRestarts
 from headrace.worker.hosting.tasks import LocalTasks
 from headrace.worker.kafka.errors import CertificateRefused, is_retriable, restart_after
+from headrace.worker.logging.redaction import log_text
 from headrace.worker.model import AutoRestart, State, TargetState, TaskId
 from headrace.worker.storage.statuses import MemoryStatusStore
 
@@ -307,3 +308,12 @@ def test_an_alarm_goes_off_once_unless_it_is_cancelled() -> None:
         time.sleep(0.005)
     alarms.cancel(TASK)
     alarms.cancel(TASK)
+
+
+def test_an_error_raised_from_itself_is_judged_and_told() -> None:
+    error, other = RuntimeError("the plugin's own"), RetriableError("later")
+    error.__cause__ = error
+    assert not is_retriable(error)
+    other.__cause__, error.__cause__ = error, other
+    assert is_retriable(error)
+    assert "the plugin's own" in log_text(error)
