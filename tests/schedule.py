@@ -48,7 +48,6 @@ TOGETHER: Final = {
 
 SECONDS: Final = {
     "shared servers": 1100,
-    "tests/integration/test_singer_pypi.py": 400,
     "tests/integration/test_exactly_once_sources.py": 240,
     "worker with Java plugins": 165,
     "tests/integration/test_mixed_cluster.py": 164,

@@ -20,7 +20,7 @@ import pytest
 from tests.integration.databases import Database
 from tests.integration.worker_process import WorkerProcess, eventually
 
-pytestmark = [pytest.mark.spark, pytest.mark.kafka, pytest.mark.long, pytest.mark.timeout(1800)]
+pytestmark = [pytest.mark.spark, pytest.mark.kafka, pytest.mark.soak, pytest.mark.timeout(1800)]
 
 WITHIN_S = 240.0
 COUNT = 500

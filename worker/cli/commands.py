@@ -177,8 +177,8 @@ def run(
 ) -> None:
     """Run one connector with a broker and a worker of its own and show its records; Ctrl-C ends all.
 
-    A source's records are shown as they come. A sink gets a record for each line of JSON, until the input ends. Saving
-    the plugin's file starts it anew, from where it was.
+    A source's records are shown as they come. A sink gets a record for each line of JSON; once the input has ended and
+    all is written, the command ends. Saving the plugin's file starts it anew, from where it was.
     """
     from headrace.worker.cli import plugin_run
 

@@ -30,6 +30,7 @@ from headrace.worker.machine.jars import Unavailable, fetch
 
 _LOOK_S: Final = 0.2
 _ASK_S: Final = 0.5
+_LAST_S: Final = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,17 +100,22 @@ class PluginRun:
         check(given.plugin, self._config)
 
     def _begin_to_feed(self, bootstrap_servers: str) -> None:
-        topics = [one.strip() for one in self._config["topics"].split(",") if one.strip()]
+        topics = self._topics()
         create_topics(bootstrap_servers, topics)
         topic = topics[0]
         self._feed = RecordFeed(bootstrap_servers, topic, self._options.input, self._options.with_keys, self._tell)
         self._tell(f"each line of {self._options.input or 'standard input'} becomes a record of topic {topic}")
         self._feed.start()
 
+    def _topics(self) -> list[str]:
+        """Return the topics of a sink."""
+        return [one.strip() for one in self._config["topics"].split(",") if one.strip()]
+
     @contextlib.contextmanager
     def _running(self, bootstrap_servers: str) -> Iterator[RunningConnector]:
         """Yield the connector in a worker of its own. Errors: PipeFailed."""
         self._tell("starting the worker …")
+        self._told = ""
         port = processes.free_port()
         settings = OwnWorker.properties(self._folder, bootstrap_servers, port) | {
             "key.converter.schemas.enable": "false",
@@ -133,11 +139,8 @@ class PluginRun:
         """
         asked_s = 0.0
         while True:
-            for line in view.lines(_LOOK_S):
-                print(line, flush=True)
-                self._shown += 1
-                if self._shown == self._options.limit:
-                    return 0
+            if self._has_shown_all(view, _LOOK_S):
+                return 0
             self._tell_log()
             if (now := self._stamp()) != stamp:
                 stamp = now
@@ -150,7 +153,18 @@ class PluginRun:
                 if running.failure and not self._say.is_terminal:
                     return 1
                 if self._is_all_written(view, running):
+                    view.look_for_topics()
+                    self._has_shown_all(view, _LAST_S)  # dead letters among them
                     return 1 if self._feed and self._feed.refused else 0
+
+    def _has_shown_all(self, view: RecordView, wait_s: float) -> bool:
+        """Show the records that come within this time; True once as many were shown as are wanted."""
+        for line in view.lines(wait_s):
+            print(line, flush=True)
+            self._shown += 1
+            if self._shown == self._options.limit:
+                return True
+        return False
 
     def _stamp(self) -> object:
         """The time of the last change to the plugin's files."""
@@ -186,7 +200,7 @@ class PluginRun:
             return False
         group = self._config.get("consumer.override.group.id", f"connect-{self._config['name']}")
         try:
-            done, there = view.written(group)
+            done, there = view.written(group, self._topics())
         except KafkaException:
             return False
         if self._shown < there or done < there:

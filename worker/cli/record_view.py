@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from typing import Any, Final
 
 from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaException, TopicPartition
@@ -42,12 +42,15 @@ class RecordView:
             if message.error() is None:
                 yield line_of(message)
 
-    def written(self, group: str) -> tuple[int, int]:
-        """Return how many records a consumer group has committed, and how many there are. Errors: KafkaException."""
+    def written(self, group: str, topics: Collection[str]) -> tuple[int, int]:
+        """Return how many records of these topics a group has committed, and how many there are.
+
+        Errors: KafkaException.
+        """
         done = there = 0
         asking = Consumer({**self._settings, "group.id": group})
         try:
-            partitions = [TopicPartition(*one) for one in sorted(self._read)]
+            partitions = [TopicPartition(*one) for one in sorted(self._read) if one[0] in topics]
             for one in asking.committed(partitions, timeout=_TOPICS_S) if partitions else ():
                 low, high = asking.get_watermark_offsets(TopicPartition(one.topic, one.partition), timeout=_TOPICS_S)
                 done, there = done + max(0, one.offset - low), there + high - low

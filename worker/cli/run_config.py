@@ -55,9 +55,11 @@ def connector_in(plugin: Path, wanted: str | None) -> PluginEntry:
 
 
 def completed(connector: PluginEntry, given: dict[str, str]) -> dict[str, str]:
-    """Return the config with what may be left out: name, class, tasks, and a sink's topic."""
+    """Return the config with what may be left out: name, class, tasks, a sink's topic, copies of dead letters."""
     simple = connector.class_name.rpartition(".")[2]
     config = {"name": simple, "tasks.max": "1", **given, "connector.class": connector.class_name}
+    if "errors.deadletterqueue.topic.name" in config:
+        config.setdefault("errors.deadletterqueue.topic.replication.factor", "1")
     if connector.kind == "sink" and not config.keys() & {"topics", "topics.regex"}:
         config["topics"] = TOPIC
     return config

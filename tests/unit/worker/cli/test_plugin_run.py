@@ -168,11 +168,11 @@ def test_lines_are_fed_shown_and_counted_once_written(tmp_path: Path) -> None:
 
         eventually(has_seen_both, 60)
         assert seen == ['t-0 @0  key=null  {"a": 1}', 't-0 @1  key=1  null  {"h": "x"}']
-        assert view.written("g") == (0, 2)
+        assert view.written("g", ["t"]) == (0, 2)
         sink = Consumer({"bootstrap.servers": cluster.bootstrap, "group.id": "g"})
         sink.commit(offsets=[TopicPartition("t", 0, 2)], asynchronous=False)
         sink.close()
-        assert view.written("g") == (2, 2)
+        assert view.written("g", ["t"]) == (2, 2)
 
 
 def connector(answers: list[httpx.Response | Exception]) -> RunningConnector:
