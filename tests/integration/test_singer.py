@@ -1,4 +1,4 @@
-"""Singer's taps and targets by a real worker: small ones of the tests' own, and some from PyPI."""
+"""Singer's taps and targets by a real worker: small ones of the tests' own."""
 
 from __future__ import annotations
 
