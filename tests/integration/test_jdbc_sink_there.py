@@ -34,7 +34,8 @@ def test_a_job_knows_the_layouts_that_came_after_the_first(shared: Engine, broke
     sink.open(place)
 
     def there(begin: int, end: int) -> int | None:
-        (reached,) = sink.pipeline.job({place: (begin, end)}, 200, None).run()
+        sink.pipeline.jobs.begin({place: (begin, end)}, 200)
+        (reached,) = sink.pipeline.jobs.take()
         return reached.upto
 
     sink.pipeline.decoding.run(sink.rows(*records([0])))  # as a batch inline has met them

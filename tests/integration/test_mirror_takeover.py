@@ -143,6 +143,7 @@ def test_a_dedicated_process_is_replaced_and_comes_back(clusters: tuple[str, str
             eventually(lambda: len(heartbeats(b)) > beats + 2, WITHIN_S, ours.log)
             assert len(offset_syncs(a, "B")) > syncs
             assert ours.stop() == 0
+        commit(traffic.topic, "moving-late", at_ours)  # now: Java's store of syncs forgets old ones as new ones come
         with java:
             at_last = wait_growing(clusters, traffic, copy, java.read_log)
             wait_moved("moving-late", at_ours, java.read_log)  # by Headrace's offset syncs
