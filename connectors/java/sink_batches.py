@@ -13,7 +13,7 @@ Decided: the buffers of Arrow arrays and not Arrow's IPC format, as for sources 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 import pyarrow as pa
@@ -21,6 +21,7 @@ from pyspark.sql import Column
 from pyspark.sql import functions as F
 
 from headrace.connectors.java.schema_texts import described
+from headrace.plugins.numbered_schemas import numbered_columns
 from headrace.plugins.records import Records
 from headrace.plugins.schema import Schema
 
@@ -38,8 +39,8 @@ class NumberedSchemas:
         """Return the columns of these records."""
         origin = {"offset": "_offset", "origin_topic": "_topic", "origin_partition": "_partition"}
         own = [F.col(origin.get(name, name)).alias(name) for name in _OWN]
-        keys = self._side("key", records.keys)
-        values = self._side("value", records.values)
+        keys = numbered_columns("key", records.keys, self.sides["key"], records.key)
+        values = numbered_columns("value", records.values, self.sides["value"], records.value)
         return [*own, keys[0], values[0], *keys[1:], *values[1:]]
 
     @contextlib.contextmanager
@@ -52,20 +53,6 @@ class NumberedSchemas:
         count = {side: len(known) for side, known in self.sides.items()}
         yield {"rows": rows.num_rows, "schemas": new, **{f"{side}s": numbers_of(rows, side) for side in count}}
         self._told = count
-
-    def _side(self, side: str, schemas: Sequence[Schema | None]) -> list[Column]:
-        """Return the number of each row's schema, and a column for each number; equal schemas share one."""
-        known, index = self.sides[side], F.col(f"{side}_schema")
-        known.extend(schema for schema in dict.fromkeys(schemas) if schema not in known)
-        of = [known.index(schema) for schema in schemas]
-        numbers, data = F.lit(None).cast("int"), dict[int, Column]()
-        for position, number in enumerate(of):
-            is_mine, column = index == position, F.col(f"{side}_{position}")
-            numbers = F.when(is_mine, F.lit(number)).otherwise(numbers)
-            data[number] = F.when(is_mine, column).otherwise(data[number]) if number in data else column
-        if of == list(range(len(of))):
-            numbers = index
-        return [numbers.alias(f"{side}_schema"), *(column.alias(f"{side}_{number}") for number, column in data.items())]
 
 
 def numbers_of(rows: pa.RecordBatch, side: str) -> list[int]:

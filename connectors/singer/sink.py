@@ -6,7 +6,7 @@ records; the fields of a key that is a struct are its key properties.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime
 from typing import Any, Final, NamedTuple
 
@@ -32,7 +32,8 @@ from headrace.plugins.contracts import (
 )
 from headrace.plugins.errors import DataError
 from headrace.plugins.extensions import PartitionedSink
-from headrace.plugins.record_api.unpacking import unpacked
+from headrace.plugins.numbered_schemas import numbered_columns, own_columns_only
+from headrace.plugins.record_api.unpacking import values_of
 from headrace.plugins.records import Records
 from headrace.plugins.schema import Schema, SchemaType
 from headrace.plugins.sink_requests import RequestingSink, SinkRequests
@@ -78,23 +79,9 @@ class SingerSinkTask(SinkTask, PartitionedSink, RequestingSink):
         return [
             F.col("topic"),
             F.col("timestamp"),
-            *self._side("key", records.keys, records.key),
-            *self._side("value", records.values, records.value),
+            *numbered_columns("key", records.keys, self.schemas, own_columns_only("key", records.key)),
+            *numbered_columns("value", records.values, self.schemas, own_columns_only("value", records.value)),
         ]
-
-    def _side(self, side: str, schemas: Sequence[Schema | None], column: Callable[[int], Column]) -> list[Column]:
-        number, chosen = F.lit(None).cast("int"), dict[int, list[Column]]()
-        for index, schema in enumerate(schemas):
-            is_mine, mine = F.col(f"{side}_schema") == index, self._number(schema)
-            number = F.when(is_mine, F.lit(mine)).otherwise(number)
-            chosen.setdefault(mine, []).append(F.when(is_mine, column(index)))
-        columns = [F.coalesce(*several).alias(f"{side}_{mine}") for mine, several in chosen.items()]
-        return [number.alias(f"{side}_schema"), *columns]
-
-    def _number(self, schema: Schema | None) -> int:
-        if schema not in self.schemas:
-            self.schemas.append(schema)
-        return self.schemas.index(schema)
 
     def writer(self, attempt: str) -> ArrowWriter:
         """Return a writer for one batch."""
@@ -228,18 +215,12 @@ class _Writer:
 
     def _records(self, rows: pa.RecordBatch) -> Iterable[Streamed]:
         try:
-            keys, values = self._side(rows, "key"), self._side(rows, "value")
+            keys, values = (values_of(rows, side, self._task.schemas) for side in ("key", "value"))
         except (ValueError, OverflowError) as error:  # Arrow's moments that Python does not have
             raise RecordsFailed(f"A record of the batch cannot be read: {error}") from error
-        topics, times = (rows.column(name).to_pylist() for name in ("topic", "timestamp"))
-        rest = zip(topics, times, keys, values, strict=True)
-        return (Streamed(topic, at, *key, *value) for topic, at, key, value in rest)
-
-    def _side(self, rows: pa.RecordBatch, side: str) -> list[tuple[int | None, Any]]:
-        numbers = rows.column(f"{side}_schema").to_pylist()
-        found = {number for number in numbers if number is not None}
-        columns = {n: unpacked(rows.column(f"{side}_{n}"), self._task.schemas[n]) for n in found}
-        return [(n, None if n is None else columns[n][row]) for row, n in enumerate(numbers)]
+        names = ("topic", "timestamp", "key_schema", "value_schema")
+        topics, times, of_keys, of_values = (rows.column(name).to_pylist() for name in names)
+        return map(Streamed, topics, times, of_keys, keys, of_values, values)
 
 
 def _message_of(task: SingerSinkTask, record: Streamed) -> bytes:
@@ -273,11 +254,7 @@ class SingerSinkConnector(Connector):
     def start(self, config: Mapping[str, str], context: ConnectorContext) -> None:
         """Check the config. Errors: ConfigError."""
         self._check(config)
-        self._config = dict(config)
-
-    def task_configs(self, max_tasks: int) -> list[dict[str, str]]:
-        """Return the connector's config for each task."""
-        return [dict(self._config) for _ in range(max_tasks)]
+        self.given = dict(config)
 
     def check_offsets(self, config: Mapping[str, str], offsets: Mapping[str, Any]) -> bool:
         """Accept all: Kafka's offsets are all that it has."""

@@ -214,11 +214,7 @@ class SingerSourceConnector(Connector):
     def start(self, config: Mapping[str, str], context: ConnectorContext) -> None:
         """Check the config. Errors: ConfigError."""
         tap_command(config, self.worker)
-        self._config = dict(config)
-
-    def task_configs(self, max_tasks: int) -> list[dict[str, str]]:
-        """Return the connector's config, for one task."""
-        return [dict(self._config)]
+        self.given = dict(config)
 
     def exactly_once_support(self, config: Mapping[str, str]) -> bool:
         """False: after a restart the records behind the last STATE come again."""

@@ -96,6 +96,11 @@ class Poller:
         self.expected = after
 
     @property
+    def has_failed(self) -> bool:
+        """True once the author's code raised an error."""
+        return self._error is not None
+
+    @property
     def is_stopped(self) -> bool:
         """True once `stop` was called."""
         return self._stopped.is_set()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import inspect
 from abc import abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
 import pyarrow as pa
@@ -14,6 +14,7 @@ from pyspark.sql import functions as F
 
 from headrace.plugins.contracts import ArrowWriter, Connector, ConnectorContext, Place, SinkTask, StopToken, TaskContext
 from headrace.plugins.errors import RecordFailure, RecordsFailed, RetriableError, StoppedError
+from headrace.plugins.numbered_schemas import numbered_columns, own_columns_only
 from headrace.plugins.record_api.record import Record
 from headrace.plugins.record_api.settings import WithSettings
 from headrace.plugins.record_api.unpacking import each_record
@@ -68,11 +69,7 @@ class RecordSink(WithSettings, Connector):
     def start(self, config: Mapping[str, str], context: ConnectorContext) -> None:
         """Check the config. Errors: ConfigError with all problems."""
         self.take(config)
-        self._given = dict(config)
-
-    def task_configs(self, max_tasks: int) -> list[dict[str, str]]:
-        """Return the connector's config for each task."""
-        return [dict(self._given) for _ in range(max_tasks)]
+        self.given = dict(config)
 
     def check_offsets(self, config: Mapping[str, str], offsets: Mapping[str, Any]) -> bool:
         """True: Kafka's offsets are all it has."""
@@ -100,19 +97,9 @@ class RecordSinkTask(SinkTask):
     def columns(self, records: Records) -> list[Column]:
         """Return all of a record; the columns of keys and values bear the number of their schema in `schemas`."""
         own = [F.col("topic"), F.col("partition"), F.col("_offset").alias("offset")]
-        keys = self._side("key", records.keys, records.key)
-        values = self._side("value", records.values, records.value)
+        keys = numbered_columns("key", records.keys, self.schemas, own_columns_only("key", records.key))
+        values = numbered_columns("value", records.values, self.schemas, own_columns_only("value", records.value))
         return [*own, F.col("timestamp"), F.col("headers"), *keys, *values]
-
-    def _side(self, side: str, schemas: Sequence[Schema | None], column: Callable[[int], Column]) -> list[Column]:
-        """Return the number of each row's schema (null: a null without schema), and a column for each number."""
-        number, chosen = F.lit(None).cast("int"), dict[int, list[Column]]()
-        for index, schema in enumerate(schemas):
-            is_mine, mine = F.col(f"{side}_schema") == index, self._number(schema)
-            number = F.when(is_mine, F.lit(mine)).otherwise(number)
-            chosen.setdefault(mine, []).append(F.when(is_mine, column(index)))
-        columns = [F.coalesce(*several).alias(f"{side}_{mine}") for mine, several in chosen.items()]
-        return [number.alias(f"{side}_schema"), *columns]
 
     def writer(self, attempt: str) -> ArrowWriter:
         """Return a writer for one batch."""
@@ -140,11 +127,6 @@ class RecordSinkTask(SinkTask):
         finally:
             if self._runner is not None:
                 self._runner.close()
-
-    def _number(self, schema: Schema | None) -> int:
-        if schema not in self.schemas:
-            self.schemas.append(schema)
-        return self.schemas.index(schema)
 
 
 class _Writer:

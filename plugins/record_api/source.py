@@ -112,7 +112,7 @@ class RecordSource(WithSettings, Connector):
     def start(self, config: Mapping[str, str], context: ConnectorContext) -> None:
         """Check the config. Errors: ConfigError with all problems."""
         self.take(config)
-        self._given = dict(config)
+        self.given = dict(config)
 
     def task_configs(self, max_tasks: int) -> list[dict[str, str]]:
         """Return a config for each task, which names its partitions."""
@@ -120,7 +120,7 @@ class RecordSource(WithSettings, Connector):
         if twice := [text for text, count in Counter(texts).items() if count > 1]:
             raise ValueError(f"{type(self).__name__}.partitions gave {twice[0]} twice; each has offsets of its own")
         count = min(max_tasks, len(texts))
-        return [self._given | {_PARTITIONS: f"[{','.join(texts[task::count])}]"} for task in range(count)]
+        return [{**self.given, _PARTITIONS: f"[{','.join(texts[task::count])}]"} for task in range(count)]
 
     def _partition_text(self, partition: Any) -> str:
         if not isinstance(partition, Mapping):
@@ -150,8 +150,6 @@ class RecordSourceTask(SourceTask, PacedSource, SourceProgress):
         self._taken: list[tuple[int, list[Row], SourceOffset | None]] = []
         self._problem: Exception | None = None
         """The error of a `poll` that is not told yet: batches that came before it go first."""
-        self._failed: set[int] = set()
-        """The partitions whose last `poll` failed."""
         self._name = f"poll-{context.connector}-{context.task}"
         plugin = self.author()
         plugin.take(config)
@@ -201,7 +199,6 @@ class RecordSourceTask(SourceTask, PacedSource, SourceProgress):
                 taken = poller.take(limit.rows - rows, limit.bytes - size)
             except Exception as error:
                 self._problem = self._problem or error
-                self._failed.add(number)
                 poller.stop()
                 continue
             if taken:
@@ -294,9 +291,10 @@ class RecordSourceTask(SourceTask, PacedSource, SourceProgress):
         if poller is not None and not poller.is_stopped and poller.expected != after:
             poller.stop()
         if poller is None or (poller.is_stopped and poller.is_done.is_set()):
+            has_failed = poller is not None and poller.has_failed
             poller = self._pollers[number] = self._started(self._partitions[number], after)
-            if number in self._failed and poller.has_answered.wait(_ANSWER_S):  # else a failure would pass for success
-                self._failed.discard(number)
+            if has_failed:  # a plan before the next failure would pass for success
+                poller.has_answered.wait(_ANSWER_S)
         return None if poller.is_stopped else poller
 
     def _started(self, partition: SourcePartition, after: SourceOffset | None) -> Poller:

@@ -41,12 +41,13 @@ def _records(rows: pa.RecordBatch, keys: Sequence[Schema | None], values: Sequen
     return [
         Record(value, key, _pairs(headers), timestamp, topic, partition, offset)
         for topic, partition, offset, timestamp, headers, key, value in zip(
-            *own, _side(rows, "key", keys), _side(rows, "value", values), strict=True
+            *own, values_of(rows, "key", keys), values_of(rows, "value", values), strict=True
         )
     ]
 
 
-def _side(rows: pa.RecordBatch, side: str, schemas: Sequence[Schema | None]) -> list[Any]:
+def values_of(rows: pa.RecordBatch, side: str, schemas: Sequence[Schema | None]) -> list[Any]:
+    """Return each row's key or value, as `side` says. Errors: those of Python for what it has no object for."""
     numbers = rows.column(f"{side}_schema")
     found = {number.as_py() for number in numbers.unique() if number.is_valid}
     columns = {n: unpacked(rows.column(f"{side}_{n}"), schemas[n]) for n in found}

@@ -14,6 +14,7 @@ import pyarrow as pa
 from headrace.plugins.contracts import ArrowWriter, Connector, Place, SinkTask, TopicPartition
 from headrace.plugins.errors import RecordsFailed
 from headrace.plugins.extensions import PartitionedSink, extension
+from headrace.plugins.numbered_schemas import numbers_among
 from headrace.plugins.record_api.record import Record
 from headrace.plugins.record_api.schemas import schema_of
 from headrace.plugins.record_api.sink import RecordSinkTask
@@ -201,16 +202,10 @@ def record_rows(
 
 def _side(task: RecordSinkTask, side: str, columns: Columns) -> dict[str, pa.Array]:
     """Name columns by the numbers that the task knows their schemas by."""
-    numbers = [_number(task, schema) for schema in columns.schemas]
+    numbers = numbers_among(task.schemas, columns.schemas)
     of_rows = [None if number is None else numbers[number] for number in columns.arrays[0].to_pylist()]
     named = {f"{side}_{number}": array for number, array in zip(numbers, columns.arrays[1:], strict=True)}
     return {f"{side}_schema": pa.array(of_rows, pa.int32()), **named}
-
-
-def _number(task: RecordSinkTask, schema: Schema | None) -> int:
-    if schema not in task.schemas:
-        task.schemas.append(schema)
-    return task.schemas.index(schema)
 
 
 def _schema_of(values: Sequence[Any]) -> Schema | None:
