@@ -9,9 +9,9 @@ import pyarrow as pa
 
 from headrace.connectors.singer.schemas import StreamType
 from headrace.connectors.singer.tap import Row
-from headrace.plugins.arrow_types import arrow_type_of
+from headrace.plugins.arrow_types import arrow_type_of_schema
 from headrace.plugins.records import AS_READ
-from headrace.plugins.schema import Schema, spark_type
+from headrace.plugins.schema import Schema
 
 STATE: Final = "state"
 """The member of an offset: a STATE as JSON text."""
@@ -40,7 +40,7 @@ class Shape(NamedTuple):
         row = [("topic", pa.string()), ("timestamp", pa.int64())]
         for side, schemas in (("key", self.keys), ("value", self.values)):
             row.append((f"{side}_schema", pa.int32()))
-            row += [(f"{side}_{number}", _type_of(schema)) for number, schema in enumerate(schemas)]
+            row += [(f"{side}_{number}", arrow_type_of_schema(schema)) for number, schema in enumerate(schemas)]
         return pa.schema([*row, ("failure", pa.string()), (AS_READ, pa.string())])
 
     def batch(self, rows: Sequence[Row], states: Sequence[str | None], topic_prefix: str) -> pa.RecordBatch:
@@ -66,11 +66,7 @@ def _side(numbers: Sequence[int | None], packed: Sequence[Any], schemas: Sequenc
     yield pa.array(numbers, pa.int32())
     for number, schema in enumerate(schemas):
         mine = [value if of == number else None for value, of in zip(packed, numbers, strict=True)]
-        yield pa.array(mine, _type_of(schema))
-
-
-def _type_of(schema: Schema) -> pa.DataType:
-    return arrow_type_of(spark_type(schema))
+        yield pa.array(mine, arrow_type_of_schema(schema))
 
 
 class Shapes:

@@ -17,10 +17,10 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from headrace.plugins.arrow_types import arrow_type_of
+from headrace.plugins.arrow_types import arrow_type_of_schema
 from headrace.plugins.record_api.packing import Misfit, Packed, check_text, packed, packed_by_kind, packer
 from headrace.plugins.record_api.schemas import schema_of
-from headrace.plugins.schema import DATE, DECIMAL, TIME, TIMESTAMP, Schema, SchemaType, logical, spark_type
+from headrace.plugins.schema import DATE, DECIMAL, TIME, TIMESTAMP, Schema, SchemaType, logical
 
 _ARROWS: Final = (pa.ArrowException, TypeError, ValueError, OverflowError)
 """What Arrow raises for a value that is not of its type."""
@@ -35,7 +35,7 @@ class Side:
 
     def __init__(self, schemas: Sequence[Schema | None]) -> None:
         self.schemas = tuple(schemas)
-        self.types = [arrow_type_of(spark_type(one)) for one in schemas]
+        self.types = [arrow_type_of_schema(one) for one in schemas]
         self._packers = [packer(one) for one in schemas]
 
     @classmethod

@@ -21,9 +21,10 @@ from pyspark.sql.types import StructField, StructType
 
 from headrace.connectors.hdfs.formats.avro import AvroFormat
 from headrace.connectors.hdfs.formats.avro_schema import file_schema, required
-from headrace.connectors.hdfs.formats.format import VALUE, Format, arrow_type
+from headrace.connectors.hdfs.formats.format import VALUE, Format
 from headrace.connectors.hdfs.formats.lines import BytesFormat, JsonFormat, TextFormat
 from headrace.connectors.hdfs.formats.parquet import ParquetFormat
+from headrace.plugins.arrow_types import arrow_type_of_schema
 from headrace.plugins.errors import DataError
 from headrace.plugins.interop.avro.tree import UNION, AvroOptions
 from headrace.plugins.schema import DATE, DECIMAL, STRING, TIME, TIMESTAMP, Field, Schema, spark_type
@@ -64,7 +65,7 @@ def read(made: Format, local: str, skip: int = 0) -> tuple[Schema | None, list[A
     with pa.OSFile(local) as file:
         batches = list(made.read(file, schema, skip))
     for batch in batches:
-        assert batch.schema == pa.schema([pa.field(VALUE, arrow_type(schema))])
+        assert batch.schema == pa.schema([pa.field(VALUE, arrow_type_of_schema(schema))])
         batch.validate(full=True)
     return schema, [value for batch in batches for value in batch[VALUE].to_pylist()]
 

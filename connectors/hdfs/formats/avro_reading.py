@@ -19,7 +19,8 @@ import pyarrow as pa
 
 from headrace.connectors.hdfs.formats.arrow_types import conform
 from headrace.connectors.hdfs.formats.avro_container import Block, blocks, encoded_long, opened
-from headrace.connectors.hdfs.formats.format import VALUE, arrow_type
+from headrace.connectors.hdfs.formats.format import VALUE
+from headrace.plugins.arrow_types import arrow_type_of_schema
 from headrace.plugins.errors import DataError
 from headrace.plugins.interop.avro.tree import AvroOptions, is_union
 from headrace.plugins.schema import DATE, DECIMAL, TIMESTAMP, Schema, SchemaType, logical
@@ -34,7 +35,7 @@ def read_values(
     if schema is not None and _has_union(schema):
         raise DataError("The Avro file has unions of several types, which Headrace does not read from files")
     header, stream = opened(file)
-    values, to, raw = decoder(header.schema), pa.field(VALUE, arrow_type(schema)), _raw_type(schema, options)
+    values, to, raw = decoder(header.schema), pa.field(VALUE, arrow_type_of_schema(schema)), _raw_type(schema, options)
     for parts in _gathered(blocks(header, stream, skip)):
         some = values(parts)[parts[0].skipped :]
         if schema is None:
@@ -102,7 +103,13 @@ def _raw_type(schema: Schema | None, options: AvroOptions) -> pa.DataType:
     kind = logical(schema)
     if kind == DECIMAL:
         return pa.binary()
-    return pa.timestamp("ms", "UTC") if kind == TIMESTAMP else pa.date32() if kind == DATE else arrow_type(schema)
+    return (
+        pa.timestamp("ms", "UTC")
+        if kind == TIMESTAMP
+        else pa.date32()
+        if kind == DATE
+        else arrow_type_of_schema(schema)
+    )
 
 
 def _known(schema: Schema | None) -> Schema:

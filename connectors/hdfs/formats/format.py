@@ -15,9 +15,8 @@ from typing import ClassVar, Final
 import pyarrow as pa
 from pyspark.sql import Column
 
-from headrace.plugins.arrow_types import arrow_type_of
 from headrace.plugins.contracts import DataError
-from headrace.plugins.schema import Schema, spark_type, uncarried
+from headrace.plugins.schema import Schema, uncarried
 
 VALUE: Final = "value"
 """The column of `Format.read`'s batches."""
@@ -104,8 +103,8 @@ class Format(ABC):
     def read(self, file: pa.NativeFile, schema: Schema | None, skip: int = 0) -> Iterator[pa.RecordBatch]:
         """Yield a file's values in order, all but the first `skip`, as batches of some thousand rows.
 
-        Their one column is `value`, of `arrow_type(schema)`; `schema` is the result of `schema_of`. It reads from the
-        file's beginning, and may close it at the end. Errors: as `schema_of`.
+        Their one column is `value`, of `arrow_type_of_schema(schema)`; `schema` is the result of `schema_of`. It reads
+        from the file's beginning, and may close it at the end. Errors: as `schema_of`.
         """
 
     @abstractmethod
@@ -121,8 +120,3 @@ class Format(ABC):
 
         It holds about as much memory as one writer. Errors: as `schema_of`; OSError of the local disk.
         """
-
-
-def arrow_type(schema: Schema | None) -> pa.DataType:
-    """The Arrow type of values of this schema as Spark takes and gives them."""
-    return arrow_type_of(spark_type(schema))

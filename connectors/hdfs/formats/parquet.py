@@ -42,9 +42,10 @@ from pyspark.sql import functions as F
 from headrace.connectors.hdfs.formats.arrow_types import compact, conform
 from headrace.connectors.hdfs.formats.avro_schema import connect_schema_of, file_schema, refusal_of_avro, required
 from headrace.connectors.hdfs.formats.defaults import filled
-from headrace.connectors.hdfs.formats.format import VALUE, FileWriter, Format, arrow_type
+from headrace.connectors.hdfs.formats.format import VALUE, FileWriter, Format
 from headrace.connectors.hdfs.formats.parquet_types import parquet_fields, schema_of_columns
 from headrace.connectors.hdfs.formats.projection import project_array
+from headrace.plugins.arrow_types import arrow_type_of_schema
 from headrace.plugins.errors import DataError
 from headrace.plugins.interop.avro.tree import AvroOptions
 from headrace.plugins.interop.avro.writing import encoding
@@ -117,7 +118,7 @@ class ParquetFormat(Format):
 
     def read(self, file: pa.NativeFile, schema: Schema | None, skip: int = 0) -> Iterator[pa.RecordBatch]:
         """The rows, row group by row group; groups that are skipped as a whole are not read."""
-        opened, field = _opened(file), pa.field(VALUE, arrow_type(schema))
+        opened, field = _opened(file), pa.field(VALUE, arrow_type_of_schema(schema))
         for group in range(opened.num_row_groups):
             rows = opened.metadata.row_group(group).num_rows
             if skip >= rows:

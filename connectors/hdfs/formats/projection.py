@@ -20,8 +20,9 @@ from headrace.connectors.hdfs.formats.arrow_types import conform, with_values
 from headrace.connectors.hdfs.formats.avro_container import Block
 from headrace.connectors.hdfs.formats.avro_reading import decoder, without_logical_types
 from headrace.connectors.hdfs.formats.avro_schema import file_schema
-from headrace.connectors.hdfs.formats.format import VALUE, arrow_type
+from headrace.connectors.hdfs.formats.format import VALUE
 from headrace.connectors.hdfs.formats.parquet_types import parquet_type
+from headrace.plugins.arrow_types import arrow_type_of_schema
 from headrace.plugins.errors import DataError
 from headrace.plugins.interop.avro.tree import AvroOptions, is_union
 from headrace.plugins.interop.java.numbers import unscaled_bytes
@@ -32,8 +33,8 @@ _FLOATS = (SchemaType.FLOAT32, SchemaType.FLOAT64)
 
 
 def project_array(array: pa.Array, of: Schema, to: Schema) -> pa.Array:
-    """An array of `arrow_type(of)` as one of `arrow_type(to)`."""
-    kind = arrow_type(to)
+    """An array of `arrow_type_of_schema(of)` as one of `arrow_type_of_schema(to)`."""
+    kind = arrow_type_of_schema(to)
     match to.type:
         case SchemaType.STRUCT if not is_union(to):
             columns = [_column(array, of, field.name, field.schema) for field in to.fields]
@@ -65,12 +66,12 @@ def _inner(array: pa.Array, of: Schema | None, to: Schema | None) -> pa.Array:
 def _constant(schema: Schema, rows: int) -> pa.Array:
     """The default in each row; nulls without one."""
     if schema.default is None:
-        return pa.nulls(rows, arrow_type(schema))
+        return pa.nulls(rows, arrow_type_of_schema(schema))
     return _default(schema).take(pa.array(np.zeros(rows, np.int64)))
 
 
 def _default(schema: Schema) -> pa.Array:
-    return conform(pa.array([schema.default], parquet_type(schema)), pa.field(VALUE, arrow_type(schema)))
+    return conform(pa.array([schema.default], parquet_type(schema)), pa.field(VALUE, arrow_type_of_schema(schema)))
 
 
 def _filled(array: pa.Array, schema: Schema) -> pa.Array:

@@ -332,7 +332,7 @@ def _rename(store: Store, file: tuple[str, str]) -> None:
     """Give a staged file its final name. Errors: StoreError if another file has it."""
     staged, final = file
     try:
-        store.rename(staged, final)  # False: whoever resumed this commit was faster
+        store.rename(staged, final)  # False: another task resumed this commit
     except FileExistsError:
         raise StoreError(
             f"The file '{final}' is in {store.url} already, and was not written by this task: another connector writes "

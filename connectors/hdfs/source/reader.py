@@ -10,9 +10,10 @@ from typing import Final
 import numpy as np
 import pyarrow as pa
 
-from headrace.connectors.hdfs.formats.format import VALUE, Format, arrow_type
+from headrace.connectors.hdfs.formats.format import VALUE, Format
 from headrace.connectors.hdfs.source.progress import OFFSET_TYPE, Piece
 from headrace.connectors.hdfs.stores.store import Store
+from headrace.plugins.arrow_types import arrow_type_of_schema
 from headrace.plugins.errors import DataError
 from headrace.plugins.schema import Schema
 
@@ -129,13 +130,13 @@ def _rows(batch: pa.RecordBatch, after: Piece, schema: Schema | None) -> pa.Reco
 
 def _problem(found: PieceToRead, at: Piece, why: str) -> pa.RecordBatch:
     offsets = [_same(value, 1) for value in replace(at, done=True).stored().values()]
-    return _batch(pa.nulls(1, arrow_type(found.schema)), pa.array([why]), offsets, found.schema)
+    return _batch(pa.nulls(1, arrow_type_of_schema(found.schema)), pa.array([why]), offsets, found.schema)
 
 
 def _batch(values: pa.Array, problems: pa.Array, offsets: list[pa.Array], schema: Schema | None) -> pa.RecordBatch:
     source_offset = pa.StructArray.from_arrays(offsets, fields=list(OFFSET_TYPE))
     names = [VALUE, PROBLEM, "source_offset"]
-    return pa.RecordBatch.from_arrays([values.cast(arrow_type(schema)), problems, source_offset], names)
+    return pa.RecordBatch.from_arrays([values.cast(arrow_type_of_schema(schema)), problems, source_offset], names)
 
 
 def _same(value: str | int | bool, count: int) -> pa.Array:

@@ -17,7 +17,6 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from headrace.connectors.hdfs.format_settings import FileFormat
-from headrace.connectors.hdfs.formats.format import arrow_type
 from headrace.connectors.hdfs.source import settings as source_settings
 from headrace.connectors.hdfs.source.inspection import Inspected, Inspection
 from headrace.connectors.hdfs.source.listing import Listing
@@ -26,6 +25,7 @@ from headrace.connectors.hdfs.source.reader import PROBLEM, FilesReader, PieceTo
 from headrace.connectors.hdfs.stores.by_url import store_of
 from headrace.connectors.hdfs.stores.settings import StoreSettings
 from headrace.connectors.hdfs.stores.store import Entry
+from headrace.plugins.arrow_types import arrow_type_of_schema
 from headrace.plugins.contracts import (
     ArrowReader,
     Limit,
@@ -194,7 +194,7 @@ class FileSourceTask(SourceTask, RowsOfSeveralTypes, SourceProgress):
     def row_type_of(self, shape: str) -> pa.Schema:
         """The value, and the reason why a file could not be read."""
         _, _, schema = self._shape(shape)
-        return pa.schema([("value", arrow_type(schema)), (PROBLEM, pa.string())])
+        return pa.schema([("value", arrow_type_of_schema(schema)), (PROBLEM, pa.string())])
 
     def records_of(self, frame: DataFrame, shape: str) -> Records:
         """Each row is a value; a line of JSON is a value without schema."""

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from headrace.connectors.hdfs.formats.avro import AvroFormat
 from headrace.connectors.hdfs.formats.avro_schema import file_schema
-from headrace.connectors.hdfs.formats.format import arrow_type
 from headrace.connectors.hdfs.formats.parquet import ParquetFormat
+from headrace.plugins.arrow_types import arrow_type_of_schema
 from headrace.plugins.interop.avro.tree import AvroOptions
 from headrace.plugins.schema import DATE, TIMESTAMP, Schema, SchemaType, logical
 from tests.spark.avro_values import EPOCH, Generator, T, datum, dt, in_order, spelled, without_logical_types
@@ -92,10 +92,10 @@ def test_arrays_and_bytes_are_projected_alike(case: tuple[st.DataObject, Schema,
 
     parquet = ParquetFormat(OPTIONS)
     if parquet.refusal(of) is None and parquet.refusal(to) is None:
-        array = pa.array([for_arrow(of, value) for value in values], arrow_type(of))
+        array = pa.array([for_arrow(of, value) for value in values], arrow_type_of_schema(of))
         made = parquet.project(array.slice(1), of, to)
         made.validate(full=True)
-        assert made.type == arrow_type(to)
+        assert made.type == arrow_type_of_schema(to)
         assert [spelled(to, one) for one in made.to_pylist()] == [spelled(to, one) for one in expected[1:]]
 
     payload = pa.array([None if value is None else binary(of, value) for value in values], pa.binary())
