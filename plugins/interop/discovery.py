@@ -417,10 +417,9 @@ def found_in(place: Place) -> Iterator[PluginEntry]:
     yield from declared
     named = {entry.entry_point.value for entry in declared}
     for module, file in place.modules.items():
-        for kind, entry in plugins_in(file, module):
-            if entry.value in named:
-                continue
-            needs = declared_in(file.read_text(encoding="utf-8-sig"))
+        undeclared = [(kind, entry) for kind, entry in plugins_in(file, module) if entry.value not in named]
+        needs = declared_in(file.read_text(encoding="utf-8-sig")) if undeclared else ()
+        for kind, entry in undeclared:
             yield PluginEntry(entry.name, kind, entry, str(file), requirements=needs, home=str(place.home))
 
 

@@ -38,7 +38,7 @@ HOSTILE: Final = (
 STOP_S: Final = 3.0
 """A task that was asked to end does so within a second; a busy machine may take three."""
 MOST_ERRORS: Final = 10
-"""Whoever fails so often for one failure outside does not go on by itself."""
+"""A task that fails so often for one failure outside does not go on by itself."""
 
 
 class Started(NamedTuple):

@@ -54,7 +54,7 @@ def listing(plugin_path: Sequence[str], with_shipped: bool = False) -> Listing:
             try:
                 version = _version(plugin)
             except BrokenPluginError as error:
-                if not plugin.lacks:  # of which discovery has told
+                if not plugin.lacks:  # those were told by discovery
                     made.passed_over += [f"{one.message} {one.remedy}" for one in error.problems]
                 continue
             made.plugins.append(Found(plugin.kind, plugin.class_name, version, _where(plugin)))

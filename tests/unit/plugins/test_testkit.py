@@ -170,7 +170,7 @@ class TestListSink(SinkContract):
 
 
 def passes(check: Callable[..., None], **given: Any) -> bool:
-    """True if a test of the kit passes with these arguments, of which it takes some."""
+    """True if a test of the kit passes with those of these arguments that it takes."""
     wanted = inspect.signature(check).parameters
     try:
         check(**{name: value for name, value in given.items() if name in wanted})

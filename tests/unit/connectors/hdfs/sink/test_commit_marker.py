@@ -1,4 +1,4 @@
-"""Commits by renaming one marker: whole, once, and by one owner only, wherever they are interrupted."""
+"""Commits by renaming one marker: whole, once, and by one owner only, also if they are interrupted."""
 
 from __future__ import annotations
 
