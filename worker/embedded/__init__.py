@@ -1,1 +1,4 @@
-"""A real Kafka broker and a schema registry on loopback, for development and tests. Begin at `kafka_broker.py`."""
+"""A real Kafka broker, a schema registry and a standalone worker on loopback, for development and tests.
+
+Begin at `kafka_broker.py`.
+"""

@@ -3,22 +3,18 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 import time
-from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, NamedTuple, Self
 
 import httpx
-import javaproperties
 from confluent_kafka import Consumer, Producer, TopicPartition
 
+from headrace.worker.embedded.standalone_process import StandaloneProcess
 from headrace.worker.machine import processes
 
 _START_S: Final = 180.0
-_STOP_S: Final = 30.0
 _LOOK_S: Final = 0.05
 
 
@@ -36,26 +32,21 @@ class Message(NamedTuple):
         return None if self.value is None else json.loads(self.value)
 
 
-class PluginWorker:
+class PluginWorker(StandaloneProcess):
     """A standalone worker; keys and values are JSON without schemas, unless a connector's config says otherwise."""
 
     def __init__(self, folder: Path, bootstrap_servers: str, plugin_path: Sequence[Path] = ()) -> None:
-        self.log_file = folder / "worker.log"
-        self.url = f"http://127.0.0.1:{processes.free_port()}"
-        self._folder, self._bootstrap = folder, bootstrap_servers
-        self._http = httpx.Client(base_url=self.url, timeout=60)
-        self._process: subprocess.Popen[bytes] | None = None
-        settings = {
-            "bootstrap.servers": bootstrap_servers,
-            "listeners": self.url,
-            "offset.storage.file.filename": str(folder / "connect.offsets"),
+        port = processes.free_port()
+        settings = self.properties(folder, bootstrap_servers, port) | {
+            "key.converter.schemas.enable": "false",
+            "value.converter.schemas.enable": "false",
             "offset.flush.interval.ms": "1000",
             "plugin.path": ",".join(map(str, plugin_path)),
         }
-        for side in ("key", "value"):
-            settings[f"{side}.converter"] = "org.apache.kafka.connect.json.JsonConverter"
-            settings[f"{side}.converter.schemas.enable"] = "false"
-        (folder / "worker.properties").write_text(javaproperties.dumps(settings, timestamp=False), encoding="ascii")
+        super().__init__(folder, {"worker.properties": settings})
+        self.url = f"http://127.0.0.1:{port}"
+        self._bootstrap = bootstrap_servers
+        self._http = httpx.Client(base_url=self.url, timeout=60)
 
     def __enter__(self) -> Self:
         self.start()
@@ -67,19 +58,8 @@ class PluginWorker:
 
     def start(self) -> None:
         """Start the worker, and wait until it takes connectors. Errors: AssertionError."""
-        command = [sys.executable, "-m", "headrace.rest.commands", "connect-standalone", "worker.properties"]
-        self._process = processes.spawn(command, output=self.log_file, cwd=self._folder)
+        super().start()
         self._wait_for(lambda: self._get("/health").get("status") == "healthy", "the worker is healthy", _START_S)
-
-    def stop(self) -> None:
-        """Stop the worker; offsets are kept for the next `start`."""
-        if self._process is not None:
-            processes.stop(self._process, _STOP_S)
-
-    def kill(self) -> None:
-        """End the worker as a crash does."""
-        if self._process is not None:
-            processes.kill(self._process)
 
     # -- connectors ----------------------------------------------------------------------------------------------------
 
@@ -153,16 +133,12 @@ class PluginWorker:
     ) -> None:
         deadline = time.monotonic() + within_s
         while not condition():
-            ended = None if self._process is None else self._process.poll()
+            ended = self.exit_code()
             if ended is None and time.monotonic() < deadline:
                 time.sleep(_LOOK_S)
                 continue
             why = f"not within {within_s:.0f} s" if ended is None else f"the worker ended with code {ended}"
-            raise AssertionError(f"expected: {what}\nfound: {found()} ({why})\nthe log's end:\n{self._log_end()}")
-
-    def _log_end(self) -> str:
-        with open(self.log_file, encoding="utf-8", errors="replace") as file:
-            return "".join(deque(file, 40))
+            raise AssertionError(f"expected: {what}\nfound: {found()} ({why})\nthe log's end:\n{self.log_end(40)}")
 
 
 def _message(message: Any) -> Message:
