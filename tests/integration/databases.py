@@ -117,7 +117,7 @@ class Server:
             self._give_away(self.folder)
             self._initialize()
         command = [*_unprivileged(self.quick_stop), binary, *self._arguments(), *self.options]
-        self._process = child.spawn(command, output=self.log_file, cwd=self.folder)
+        self._process = child.spawn(command, output=self.log_file, cwd=self.folder, env=self._environment)
         deadline = time.monotonic() + _START_S
         while not self._answers():
             alive = self.is_running and time.monotonic() < deadline
@@ -187,9 +187,19 @@ class Server:
             return False
         return True
 
+    @property
+    def _environment(self) -> dict[str, str]:
+        """This process's, with temporary files in the server's folder: a MariaDB that starts deletes another's in /tmp."""
+        return {**os.environ, "TMPDIR": str(self.folder)}
+
     def _run(self, *command: str) -> None:
         done = subprocess.run(
-            [*_unprivileged(self.quick_stop), *command], cwd=self.folder, capture_output=True, text=True, check=False
+            [*_unprivileged(self.quick_stop), *command],
+            cwd=self.folder,
+            env=self._environment,
+            capture_output=True,
+            text=True,
+            check=False,
         )
         assert done.returncode == 0, done.stdout + done.stderr
 
