@@ -10,6 +10,7 @@ A task, reader or converter inherits those that it needs beside its contract, an
     sink task     PartitionedSink      partitions that come and go, offsets kept outside of Kafka
                   StagingSink          rows that stay invisible until `commit`
                   BufferingSink        rows held over several batches
+                  PreviewedSink        what it would write, without writing it
     any task      Measured             metrics of its own
     converter     TopicEncoding        bytes that depend on the topic
 """
@@ -17,14 +18,15 @@ A task, reader or converter inherits those that it needs beside its contract, an
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Final, Protocol, TypeVar, runtime_checkable
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final, Protocol, TypeVar, runtime_checkable
 
 import pyarrow as pa
 from pyspark.sql import Column, DataFrame, SparkSession
 
 from headrace.config.kafka.client_config import ClientConfig
-from headrace.plugins.contracts import ArrowReader, ArrowWriter, Encoded
+from headrace.plugins.contracts import ArrowReader, ArrowWriter, Encoded, TaskContext
 from headrace.plugins.offsets import (
     Deliveries,
     PartitionResult,
@@ -263,6 +265,47 @@ class BufferingSink(ABC):
         """
 
 
+@dataclass(frozen=True)
+class Effect:
+    """One thing that a sink would do outside."""
+
+    action: str
+    """A verb of the outside system, such as `insert`, `append` or `POST`."""
+    target: str
+    """The name of what it is done to, such as a table or a file, without secrets."""
+    detail: Mapping[str, Any] = field(default_factory=dict)
+    """The rest, such as the statement and its parameters; values that JSON lacks are shown as text."""
+    row: int | None = None
+    """The index of the record among the rows of `preview`; None: done for several records, such as a new table."""
+
+
+class PreviewedSink(ABC):
+    """Extension of a sink task that says what it would write.
+
+    A preview makes a task of its own and calls, on one thread and in this order: `start_preview` in place of `start`,
+    `columns` of `SinkTask`, `preview`, `preview_notes`, and at last `stop`, also after an error. It calls no writer and
+    no other method. All of these change nothing outside: no row, file, topic, offset, lock or login state.
+    """
+
+    @abstractmethod
+    def start_preview(self, config: Mapping[str, str], context: TaskContext) -> None:
+        """Prepare for `columns` and `preview`; may be `start` itself if that changes nothing. Errors: as `start`."""
+
+    @abstractmethod
+    def preview(self, batches: Sequence[pa.RecordBatch]) -> Iterator[Effect]:
+        """Yield what a writer would do with these rows, in its order; called once.
+
+        Shape: as `ArrowWriter.write`, mostly one batch; a row's index is counted over all of them.
+
+        Errors: RecordsFailed, last, for rows that a writer would refuse, their indexes as in `Effect.row`; the effects
+        yielded before are those of all other rows. RetriableError, or any other, if a writer would fail with it.
+        """
+
+    def preview_notes(self) -> Sequence[str]:
+        """Return what a reader of the effects has to know beside them, a sentence each."""
+        return ()
+
+
 # -- converters --------------------------------------------------------------------------------------------------------
 
 
@@ -291,5 +334,5 @@ class TopicEncoding(ABC):
 
 
 OF_SOURCES: Final = (PacedSource, SourceProgress, RowsOfSeveralTypes, Measured)
-OF_SINKS: Final = (PartitionedSink, StagingSink, BufferingSink, Measured)
+OF_SINKS: Final = (PartitionedSink, StagingSink, BufferingSink, PreviewedSink, Measured)
 """What the worker looks for in source tasks and in sink tasks."""
