@@ -17,7 +17,12 @@ from headrace.worker.tasks.host import OpenResources
 
 
 def builder(connector: dict[str, str], task: dict[str, str], *patterns: str) -> PipelineBuilder:
-    host: Any = SimpleNamespace(config=task, context=SimpleNamespace(worker={ALLOWED_HOSTS: patterns}))
+    host: Any = SimpleNamespace(
+        config=task,
+        context=SimpleNamespace(worker={ALLOWED_HOSTS: patterns}),
+        resources=OpenResources(),
+        at_end=OpenResources(),
+    )
     unused: Any = None
     return PipelineBuilder(unused, unused, unused, connector, host, unused, {}, unused)
 
