@@ -11,6 +11,7 @@ from headrace.config.connector.config import ConverterConfig, converter_config
 from headrace.config.worker.allowed_hosts import ALLOWED_HOSTS, EVERYWHERE
 from headrace.config.worker.config import WorkerConfig
 from headrace.plugins.contracts import Converter, HeaderConverter, TaskContext
+from headrace.plugins.extensions import TopicEncoding
 from headrace.plugins.interop.conversion.decode import ConverterBinding, with_headers_read
 from headrace.plugins.interop.discovery import Plugins
 from headrace.worker.pipeline.expression_keys import key_of, together
@@ -41,20 +42,29 @@ class Chain:
     at_end: OnClose
     """As `on_close`, after the last batch."""
 
-    def envelope(self) -> Converter:
-        """Make a converter that shows values with their schemas."""
+    def envelope(self, with_schemas: bool = True) -> Converter:
+        """Make a JsonConverter, by default one that shows values with their schemas."""
         converter: Converter = self.plugins.find("converter", _ENVELOPE).load()()
-        converter.configure({"converter.type": "value", "schemas.enable": "true"}, False)
+        converter.configure({"converter.type": "value", "schemas.enable": str(with_schemas).lower()}, False)
         return converter
 
-    def conversion(self, side: str) -> ConverterBinding:
-        """Make the converter of keys or values."""
+    def conversion(self, side: str, only_asks: bool = False) -> ConverterBinding:
+        """Make the converter of keys or values; `only_asks`: as `TopicEncoding.only_asks`.
+
+        Errors: NotImplementedError for a converter that cannot promise it.
+        """
         named = converter_config(side, self.connector, self.worker.originals)
         if side in self.split.java_stage.converters:
             named = ConverterConfig(_BYTES, {})
         found = self.plugins.find("converter", named.class_name)
         converter: Converter = found.load()()
         converter.worker = self._settings_for(f"{side}.converter")
+        if only_asks and isinstance(converter, TopicEncoding):
+            if converter.only_asks is None:
+                raise NotImplementedError(
+                    f"{found.class_name} does not say that it can ask without a change (only_asks)"
+                )
+            converter.only_asks = True
         converter.configure(named.props, side == "key")
         self.on_close(converter.close)
         converter.check()
