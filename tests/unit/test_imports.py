@@ -45,7 +45,19 @@ _OF_WORKER: Mapping[str, set[str]] = {
     "herder": {"", "logging", "kafka", "group", "storage", "hosting", "tasks", "preview"},
     "cli": {"", "logging", "machine", "embedded", "deadletters", "herder"},
     "testing": {"", "machine", "embedded", "engine"},
-    "process": {"", "logging", "machine", "kafka", "engine", "group", "storage", "hosting", "tasks", "preview", "herder"},
+    "process": {
+        "",
+        "logging",
+        "machine",
+        "kafka",
+        "engine",
+        "group",
+        "storage",
+        "hosting",
+        "tasks",
+        "preview",
+        "herder",
+    },
 }
 ROOMS: Mapping[str, Mapping[str, set[str]]] = {
     "config": {

@@ -47,9 +47,7 @@ def _end(record: PreviewedRecord) -> dict[str, Any]:
     """The end of a record's way: the values of Connect, the schemas for a registry, and what is done with it."""
     told: dict[str, Any] = {"filtered": record.filtered, "error": record.error and asdict(record.error)}
     if record.error is None and record.filtered is None:
-        of_connect = [
-            one for one in record.stages if one.stage not in ("fetched", "written") and not _is_bytes(record, one)
-        ]
+        of_connect = [one for one in record.stages if not _is_bytes(record, one)]
         last = asdict(of_connect[-1]) if of_connect else {}
         told |= {name: last.get(name) for name in _OF_STAGE}
         told |= {f"{side}.subject": asdict(one) for stage in record.stages for side, one in stage.registered.items()}
@@ -57,8 +55,8 @@ def _end(record: PreviewedRecord) -> dict[str, Any]:
 
 
 def _is_bytes(record: PreviewedRecord, stage: Stage) -> bool:
-    """True for what a source's converters made: bytes."""
-    return stage.stage == "converted" and record.topic is None
+    """True for Kafka's bytes: what a sink fetched, and what a source's converters made."""
+    return stage.stage in ("fetched", "written") or (stage.stage == "converted" and record.topic is None)
 
 
 def _bytes(record: PreviewedRecord) -> dict[str, Any]:

@@ -80,8 +80,8 @@ class Way:
 
     def told(self) -> PreviewedRecord:
         """The record with its whole way."""
-        parts = {"stages": self.stages, "effects": self.effects, "error": self.error, "filtered": self.filtered}
-        return replace(self.record, **parts)
+        ended = replace(self.record, error=self.error, filtered=self.filtered)
+        return replace(ended, stages=self.stages, effects=self.effects)
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from contextvars import copy_context
 from dataclasses import dataclass, field, fields, is_dataclass, replace
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from headrace.config.connector import clients
 from headrace.config.connector.config import framework_settings
@@ -20,7 +20,7 @@ from headrace.config.connector.topic_creation import TopicCreation
 from headrace.config.problems import ConfigError
 from headrace.config.worker.config import WorkerConfig
 from headrace.config.worker.internal_topics import InternalTopics
-from headrace.plugins.contracts import Connector, TaskContext
+from headrace.plugins.contracts import Connector, SinkTask, SourceTask, TaskContext
 from headrace.plugins.errors import StoppedError
 from headrace.plugins.interop.discovery import PluginEntry, Plugins
 from headrace.plugins.offsets import SourceOffset, SourcePartition
@@ -160,7 +160,8 @@ class _Run:
             except Exception as error:
                 text = redaction.hide(f"{type(error).__name__}: {error}")
                 raise ConnectError(f"The preview failed in {self.progress.stage}: {text}") from error
-            return _without_secrets(preview, redaction.hide)  # Invariant 6
+            shown: Preview = _without_secrets(preview, redaction.hide)  # Invariant 6
+            return shown
 
 
 @dataclass(frozen=True)
@@ -229,7 +230,8 @@ class _Previewed:
             )
         with self.run.progress.at("the reading of records"):
             fetched = fetching.fetch(begins, partitions, wanted.records)
-        return SinkPreview(self.flow, self.chain, self.plugin.task(), self.connector, self.context).of(fetched)
+        task = cast(SinkTask, self.plugin.task())
+        return SinkPreview(self.flow, self.chain, task, self.connector, self.context).of(fetched)
 
     def _source(self) -> Preview:
         wanted = self.run.wanted
@@ -238,7 +240,7 @@ class _Previewed:
             return previewed.of_sample(wanted.sample, self.chain.envelope(envelope_of(wanted.sample)))
         if wanted.begin not in ("stored", "earliest"):
             raise BadRequest(f"from={wanted.begin}: a source is read from stored or earliest.")
-        task = self.plugin.task()
+        task = cast(SourceTask, self.plugin.task())
         reading = SourceReading(task, self.flow, self.connector, self.context, wanted.begin == "stored")
         with reading.opened():
             return previewed.of_rows(task, reading.read(wanted.records))

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+import math
+from collections.abc import Mapping, Sequence
 from decimal import Decimal
 from typing import Any, Final
 
@@ -37,6 +38,19 @@ def value_and_schema(text: bytes | None) -> tuple[Any, Any]:
     if isinstance(shown, dict) and shown.keys() == {"schema", "payload"}:
         return shown["payload"], shown["schema"]
     return shown, None
+
+
+def plain(value: Any) -> Any:
+    """A value as JSON has it; what JSON lacks is text."""
+    if isinstance(value, bytes):
+        return text_of(value)
+    if isinstance(value, Mapping):
+        return {str(key): plain(one) for key, one in value.items()}
+    if isinstance(value, list | tuple | set | frozenset):
+        return [plain(one) for one in value]
+    if value is None or isinstance(value, str | bool | int) or (isinstance(value, float) and math.isfinite(value)):
+        return value
+    return str(value)
 
 
 def parsed(text: bytes | str) -> Any:

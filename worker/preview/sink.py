@@ -22,11 +22,13 @@ from headrace.worker.pipeline.scope import asking_converters
 from headrace.worker.pipeline.transforms import Transforms
 from headrace.worker.preview.flow import Flow, Rows, Way
 from headrace.worker.preview.model import EffectShown, Preview, PreviewedRecord, Stage
-from headrace.worker.preview.shown import headers_of, text_of
+from headrace.worker.preview.shown import headers_of, plain, text_of
 
 _ROUNDS: Final = 8
 """The most rounds in which new schemas are met."""
 _PUT: Final = "TASK_PUT"
+_ORIGIN: Final = ("topic", "partition", "offset")
+_NOTHING: Final = "There are no records from there on; from=latest shows the last ones, from=earliest the first."
 
 
 @dataclass(frozen=True)
@@ -43,13 +45,8 @@ class SinkPreview:
     def of(self, fetched: pa.RecordBatch) -> Preview:
         """Take these records through the chain, and ask the plugin."""
         ways = [_fetched(row) for row in fetched.to_pylist()]
-        notes = (
-            []
-            if ways
-            else ["There are no records from there on; from=latest shows the last ones, from=earliest the first."]
-        )
         if not ways:
-            return Preview("sink", [], notes=notes)
+            return Preview("sink", [], notes=[_NOTHING])
         split, java = self.chain.split, self.chain.java_stage(is_source=False)
         before = self.chain.transforms(split.on_spark if java is None else split.before)
         rows = self._decoded(fetched, ways, before)
@@ -65,7 +62,7 @@ class SinkPreview:
         given = Rows(fetched, KAFKA_ROW)
         for _ in range(_ROUNDS):
 
-            def build(frame: DataFrame, sides: Mapping[str, ConverterBinding] = dict(sides)) -> Records:  # noqa: B006
+            def build(frame: DataFrame, sides: Mapping[str, ConverterBinding] = dict(sides)) -> Records:
                 records = transforms.headers_read(to_records(frame, sides["key"], sides["value"]))
                 return records.with_frame(records.frame.withColumns({f"_{n}": F.col(n) for n in _ORIGIN}))
 
@@ -115,9 +112,6 @@ class SinkPreview:
         return effects
 
 
-_ORIGIN: Final = ("topic", "partition", "offset")
-
-
 def java_name(chain: Chain) -> str:
     """The transforms and converters in Java, as a stage's name."""
     stage = chain.split.java_stage
@@ -148,4 +142,4 @@ def _unknown(rows: pa.RecordBatch) -> dict[str, set[tuple[bytes, str]]]:
 
 
 def _shown(effect: Effect) -> EffectShown:
-    return EffectShown(effect.action, effect.target, effect.detail)
+    return EffectShown(effect.action, effect.target, plain(effect.detail))

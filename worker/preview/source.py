@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager, nullcontext
-from dataclasses import dataclass
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 import pyarrow as pa
@@ -28,7 +28,7 @@ from headrace.worker.pipeline.executors import with_split
 from headrace.worker.pipeline.scope import asking_converters
 from headrace.worker.preview.flow import Flow, Rows, Way
 from headrace.worker.preview.model import Preview, PreviewedRecord, Side, Stage
-from headrace.worker.preview.shown import headers_of, parsed, text_of
+from headrace.worker.preview.shown import headers_of, parsed, plain, text_of
 from headrace.worker.preview.sink import java_name
 
 _MOST_BYTES: Final = 4 << 20
@@ -214,17 +214,24 @@ class Conversion:
                 way.error = self.flow.failure(row["error"]["stage"], row["error"]["class"], row["error"]["message"])
                 continue
             sides = (("key", self.key, rows.keys), ("value", self.value, rows.values))
-            at = row["topic"], row["partition"], row["timestamp"]
-            shown = [_text(side, row[name]) for name, side, _ in sides]
-            headers = headers_of(row["headers"])
+            written = Stage(
+                "written",
+                topic=row["topic"],
+                partition=row["partition"],
+                timestamp=row["timestamp"],
+                key=text_of(row["key"]),
+                value=text_of(row["value"]),
+                headers=headers_of(row["headers"]),
+            )
+            key, value = _text(self.key, row["key"]), _text(self.value, row["value"])
             registered = {
                 name: known
                 for name, side, schemas in sides
                 if (number := numbered[f"{name}_schema"]) is not None
                 and (known := _registered(side.converter, row["topic"], schemas[number])) is not None
             }
-            way.stages.append(Stage("converted", "", None, *at, *shown, headers, registered=registered))
-            way.stages.append(Stage("written", "", None, *at, text_of(row["key"]), text_of(row["value"]), headers))
+            way.stages.append(replace(written, stage="converted", key=key, value=value, registered=registered))
+            way.stages.append(written)
 
     def _encoded(self, rows: Rows) -> pa.RecordBatch:
         made: list[Records] = []
@@ -276,18 +283,19 @@ def _header(value: Any) -> bytes | None:
 def _taken(batches: Iterator[pa.RecordBatch], count: int) -> list[pa.RecordBatch]:
     """The first rows, so many at most; the reader is closed."""
     taken = []
-    with closing(batches) if hasattr(batches, "close") else nullcontext():
-        for rows in batches:
-            taken.append(rows.slice(0, count))
-            count -= len(taken[-1])
-            if count <= 0:
-                break
+    for rows in batches:
+        taken.append(rows.slice(0, count))
+        count -= len(taken[-1])
+        if count <= 0:
+            break
+    if isinstance(batches, Generator):
+        batches.close()
     return [rows for rows in taken if len(rows)]
 
 
 def _visible(offset: Mapping[str, Any] | None) -> dict[str, Any]:
     """An offset without the members that are hidden from operators."""
-    return {name: value for name, value in (offset or {}).items() if not name.startswith("_")}
+    return {name: plain(value) for name, value in (offset or {}).items() if not name.startswith("_")}
 
 
 def _text(side: ConverterBinding, data: bytes | None) -> Any:

@@ -33,7 +33,7 @@ def with_new_topics(
     effects, notes = [*preview.effects], [*preview.notes]
     for topic in letters:
         if topic not in there:
-            detail = {"partitions": 1, "replication.factor": handling.replication_factor}
+            detail: dict[str, Any] = {"partitions": 1, "replication.factor": handling.replication_factor}
             effects.append(EffectShown(CREATE_TOPIC, topic, detail))
     for topic in wanted:
         if topic in there:
