@@ -85,6 +85,8 @@ log = logging.getLogger(__name__)
 class JdbcSourceTask(SourceTask, RowsOfSeveralTypes, SourceProgress, PreviewedSource):
     """Reads the new rows of tables, or of a query's result."""
 
+    _reads_only = False
+
     def start(self, config: Mapping[str, str], context: TaskContext) -> None:
         """Prepares to plan; checks that every table has the columns of the mode.
 
@@ -215,12 +217,13 @@ class JdbcSourceTask(SourceTask, RowsOfSeveralTypes, SourceProgress, PreviewedSo
         """The JVM's access. All connections, Python's too, begin with the same statements and isolation level."""
         dialect, sql = self._database.dialect, self._database.source_sql()
         driver = dialect.jvm(self._database.access)
+        session = (*sql.session, *(sql.read_only if self._reads_only else ()))
         isolation = () if level == "DEFAULT" else sql.isolation(level)
-        event.listen(self._database.engine, "connect", _saying((*isolation, *sql.session)))
+        event.listen(self._database.engine, "connect", _saying((*isolation, *session)))
         url, about = sql.spark_url(driver.url), str(self._database.access)
         hosts = tuple(host.name for host in self._database.access.url.hosts)
         allowed = AllowedHosts.of(self._context.worker)
-        return JvmAccess(driver, url, sql.session, isolation, about, self._database.hides, hosts, allowed)
+        return JvmAccess(driver, url, session, isolation, about, self._database.hides, hosts, allowed)
 
     def _reading(self, split: Split, rows: int) -> SplitQuery:
         table, layout = self._planning.layouts[split.shape]
