@@ -78,6 +78,7 @@ class HistoryTopic:
     ) -> None:
         """Errors: ConfigError if the clients' settings cannot be served."""
         self._topic = make_topic(TopicSettings.of_history(worker), self._take)
+        self._name: str = worker[HISTORY_TOPIC]
         self._config_topic: str = worker["config.storage.topic"]
         self._retention_ms: int = worker[HISTORY_RETENTION]
         self._worker_id = worker_id
@@ -109,7 +110,7 @@ class HistoryTopic:
                 f"{cluster.offset}: that topic has been made again."
             )
             remedy = "Name another topic, or delete this one."
-            raise ConfigError(Problem(HISTORY_TOPIC, self._topic.topic, message, remedy))
+            raise ConfigError(Problem(HISTORY_TOPIC, self._name, message, remedy))
         with self._changed:
             read = sorted(self._read.values(), key=lambda one: one.offset or 0)
             gone = [name for name in self._known.existing() if name not in self._read]
