@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-import logging
 import threading
 from abc import abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import ClassVar
 
 from headrace.config.worker.history import HISTORY_TOPIC
-from headrace.worker.errors import ConnectError, Forbidden, NotFound, Starting
+from headrace.worker.errors import Forbidden, NotFound, Starting
 from headrace.worker.herder.api import Herder
 from headrace.worker.herder.services import HerderServices
 from headrace.worker.hosting.definition import ConnectorDefinition
 from headrace.worker.model import ConnectorState, Offset, Status, TaskId
-from headrace.worker.storage.history import Revision, moves_of
-
-log = logging.getLogger(__name__)
+from headrace.worker.storage.history import Revision
 
 
 class StatusAnswers(Herder):
@@ -74,31 +71,14 @@ class StatusAnswers(Herder):
         return found
 
     def alter_offsets(self, name: str, offsets: Sequence[Offset]) -> str:
-        connector = self._changeable(name)
-        return self._moving(connector, lambda: self._offset_changes.alter(connector, offsets))
+        return self._offset_changes.alter(self._changeable(name), offsets, self._history)
 
     def reset_offsets(self, name: str) -> str:
-        connector = self._changeable(name)
-        return self._moving(connector, lambda: self._offset_changes.reset(connector))
+        return self._offset_changes.reset(self._changeable(name), self._history)
 
     @abstractmethod
     def _changeable(self, name: str) -> ConnectorDefinition:
         """Return the connector, whose offsets may be changed now. Errors: ConnectError if they may not."""
-
-    def _moving(self, connector: ConnectorDefinition, move: Callable[[], str]) -> str:
-        """Change offsets, and have the history record it; returns the message for the requester."""
-        if self._history is None:
-            return move()
-        before = self._offset_changes.shown(connector)
-        said = move()
-        try:
-            moves = moves_of(before, self._offset_changes.shown(connector))
-        except ConnectError as error:
-            log.warning("The history lacks a change of the offsets of connector %s: %s", connector.raw["name"], error)
-        else:
-            if moves:
-                self._history.moved(connector.raw["name"], moves)
-        return said
 
     def topics(self, name: str) -> list[str]:
         return self._topics.topics(name)
