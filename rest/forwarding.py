@@ -3,7 +3,7 @@
 The query parameter `forward` counts the hops: absent in a client's request, `true` in the first hop, `false` in the
 second, whose receiver does not forward it. Two hops reach the leader and through it the owner, else a rebalance is
 running. The path is sent as received, so names with an encoded slash arrive. Of the headers only `Authorization` is
-sent, and with it this worker's signed statement of the principal.
+sent, and with it this worker's signed statements of the principal and the client's address.
 """
 
 from __future__ import annotations
@@ -17,9 +17,10 @@ from starlette.concurrency import run_in_threadpool
 from headrace.rest.http import errors
 from headrace.rest.http.requests import own_url
 from headrace.rest.routes.unknown_settings import UNREAD_HEADER
-from headrace.rest.security.forwarded import FindKey, headers_for, key_to_sign
+from headrace.rest.security.forwarded import FindKey, address_headers, headers_for, key_to_sign
 from headrace.rest.security.principal import ANONYMOUS, principal_of
 from headrace.worker.errors import ConnectError, Elsewhere
+from headrace.worker.requester import requester
 
 if TYPE_CHECKING:
     from headrace.worker.herder.rest_client import ForwardedAnswer, RestClient
@@ -34,11 +35,12 @@ def install(app: FastAPI, client: RestClient) -> None:
         asked = request.query_params.get("forward")
         if raised.url is None or (asked is not None and asked.lower() != "true"):
             return await errors.connect_error(request, raised)
-        path = f"{request.scope['path']}?{_query(request, 'true' if asked is None else 'false')}"
+        method, path = meant_request(request)
+        target = f"{path}?{_query(request, 'true' if asked is None else 'false')}"
         body = await meant_body(request)
         try:
-            headers = _who_asks(request, path)
-            answer = await run_in_threadpool(client.forward, request.method, raised.url, path, body, headers)
+            headers = _who_asks(request, method, target)
+            answer = await run_in_threadpool(client.forward, method, raised.url, target, body, headers)
         except ConnectError as refused:
             return await errors.connect_error(request, refused)
         return _passed_on(request, answer)
@@ -46,7 +48,7 @@ def install(app: FastAPI, client: RestClient) -> None:
     app.add_exception_handler(Elsewhere, forward)
 
 
-def _who_asks(request: Request, target: str) -> dict[str, str]:
+def _who_asks(request: Request, method: str, target: str) -> dict[str, str]:
     """The headers that identify the requester to the other worker.
 
     Errors: ConnectError if only a signature can do so, and there is no key to sign with yet.
@@ -54,9 +56,17 @@ def _who_asks(request: Request, target: str) -> dict[str, str]:
     headers = {"Authorization": value} if (value := request.headers.get("authorization")) else {}
     principal = principal_of(request.scope)
     find_key: FindKey = request.app.state.find_key
-    if principal == ANONYMOUS or (headers and find_key() is None):
+    if (who := requester()) is not None and (key := find_key()) is not None:
+        headers |= address_headers(who.origin, method, target, key)
+    if principal == ANONYMOUS or ("Authorization" in headers and find_key() is None):
         return headers
-    return headers | headers_for(principal, request.method, target, key_to_sign(find_key))
+    return headers | headers_for(principal, method, target, key_to_sign(find_key))
+
+
+def meant_request(request: Request) -> tuple[str, str]:
+    """The method and path to forward: as received, but for a request that only our workers know."""
+    found: tuple[str, str] = getattr(request.state, "meant_request", (request.method, request.scope["path"]))
+    return found
 
 
 async def meant_body(request: Request) -> bytes:

@@ -21,6 +21,7 @@ from headrace.config.validators import (
 from headrace.config.values import invalid, read, shown
 from headrace.config.worker.allowed_hosts import ALLOWED_HOSTS, hosts_problem
 from headrace.config.worker.audit import AUDIT, AUDIT_FILE
+from headrace.config.worker.history import HISTORY
 from headrace.config.worker.java_host import JAVA_HOST
 from headrace.config.worker.login_settings import LOGIN, PRINCIPAL_SECRET
 from headrace.config.worker.rights import RIGHTS_FILE
@@ -506,6 +507,7 @@ OURS_OF_CLUSTERS: Final = (
         "Without it the key in the config topic suffices, which all can have who may read that topic.",
         Check(_not_empty, "a text that is not empty"),
     ),
+    *HISTORY,
 )
 """Headrace's own settings of a cluster's worker."""
 

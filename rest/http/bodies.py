@@ -190,6 +190,31 @@ class WantedOffsets(ConnectorOffsets):
     offsets: Annotated[list[PartitionOffset], Field(min_length=1)]
 
 
+class Difference(Body):
+    """A value before and after a change; null if there was none."""
+
+    before: Any
+    after: Any
+
+
+class RecordedChange(Body):
+    """A change of a connector, with who asked for it."""
+
+    revision: int
+    at: str
+    by: str | None
+    origin: str = Field(alias="from")
+    change: Annotated[str, Field(json_schema_extra={"enum": ["config", "state", "offsets", "delete"]})]
+    state: Annotated[str | None, Field(json_schema_extra={"enum": ["RUNNING", "PAUSED", "STOPPED", None]})]
+    differences: dict[str, Difference]
+
+
+class WantedRevision(Body):
+    """The revision whose config a connector is to have again."""
+
+    revision: int
+
+
 class Message(Body):
     """A sentence about the outcome of a request."""
 

@@ -1,4 +1,4 @@
-"""The principal of a forwarded request, signed with the key that the workers of a cluster share.
+"""The principal and the address of a forwarded request, signed with the key that the workers of a cluster share.
 
 `Authorization` is forwarded unchanged, and checked again. A certificate cannot be forwarded: the next worker sees that
 of the forwarding worker. So a worker states the principal, and signs it with method, path, query and time. The key is
@@ -30,6 +30,8 @@ from headrace.worker.storage.signing import HEAD_HEADER, SIGNATURE_HEADER, Sessi
 
 PRINCIPAL_HEADER: Final = "X-Headrace-Principal"
 _SIGNATURE: Final = "X-Headrace-Principal-Signature"
+_ADDRESS: Final = "X-Headrace-Address"
+_ADDRESS_SIGNATURE: Final = "X-Headrace-Address-Signature"
 _ALGORITHM: Final = "HmacSHA256"
 _FRESH_MS: Final = 60_000
 _LONGEST: Final = 64 << 10
@@ -53,6 +55,26 @@ def headers_for(principal: Principal, method: str, target: str, key: SessionKey)
     value = {"name": principal.name, "groups": sorted(principal.groups), "at": _now_ms()}
     said = base64.b64encode(json.dumps(value).encode()).decode()
     return {PRINCIPAL_HEADER: said, _SIGNATURE: _signature(method, target, said, key)}
+
+
+def address_headers(address: str, method: str, target: str, key: SessionKey) -> dict[str, str]:
+    """Headers that state the address of the first client to the next worker; for the history only, not for rights."""
+    said = base64.b64encode(address.encode()).decode()
+    return {
+        _ADDRESS: said,
+        _ADDRESS_SIGNATURE: key.sign(_of_address(method, target, said), _ALGORITHM)[SIGNATURE_HEADER],
+    }
+
+
+def forwarded_address(scope: Scope, find: FindKey) -> str | None:
+    """The address stated by the forwarding worker; None without a statement that a worker signed."""
+    headers, key = Headers(scope=scope), find()
+    said, signature = headers.get(_ADDRESS), headers.get(_ADDRESS_SIGNATURE)
+    if said is None or signature is None or key is None or len(said) > _LONGEST:
+        return None
+    if not key.signed(_of_address(scope["method"], _target(scope), said), _bytes(signature), _ALGORITHM):
+        return None
+    return base64.b64decode(said).decode()
 
 
 def key_to_sign(find: FindKey) -> SessionKey:
@@ -114,6 +136,10 @@ def _signature(method: str, target: str, said: str, key: SessionKey) -> str:
 def _bound(method: str, target: str, said: str) -> bytes:
     # No body of an internal request begins like this, so neither signature can pass for the other.
     return "\n".join(("headrace principal", method, target, said)).encode("latin-1", errors="replace")
+
+
+def _of_address(method: str, target: str, said: str) -> bytes:
+    return "\n".join(("headrace address", method, target, said)).encode("latin-1", errors="replace")
 
 
 def _bytes(signature: str) -> bytes:

@@ -23,6 +23,7 @@ from headrace.worker.model import (
     TaskInfo,
 )
 from headrace.worker.preview.model import Previews
+from headrace.worker.storage.history import Revision
 from headrace.worker.storage.signing import SessionKey
 
 
@@ -132,6 +133,13 @@ class Herder(ABC):
     @abstractmethod
     def reset_offsets(self, name: str) -> str:
         """Reset all offsets of a STOPPED connector; returns the message for the requester."""
+
+    @abstractmethod
+    def revisions(self, name: str) -> Sequence[Revision]:
+        """List the recorded changes of a connector, the oldest first; also of one that was deleted.
+
+        Errors: Forbidden if no history is kept; NotFound.
+        """
 
     @abstractmethod
     def put_task_configs(self, name: str, configs: Sequence[Config], request: Signed) -> None:

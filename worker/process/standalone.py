@@ -21,6 +21,7 @@ from headrace.worker.model import INITIAL_STATES
 from headrace.worker.preview.previews import WorkerPreviews
 from headrace.worker.process.runtime import Address, Runtime
 from headrace.worker.process.worker import FailedStart, Worker
+from headrace.worker.requester import Requester, asked_by
 from headrace.worker.storage.offset_file import OffsetFile
 from headrace.worker.storage.statuses import MemoryStatusStore
 from headrace.worker.storage.worker_identity import WorkerIdentity
@@ -87,7 +88,8 @@ class StandaloneWorker(Worker):
     def _create(self, connector: ConnectorFile) -> None:
         target = INITIAL_STATES[connector.initial_state or "RUNNING"]
         try:
-            self._standalone.create(connector.name, connector.config, target)
+            with asked_by(Requester(None, "the worker's command line")):
+                self._standalone.create(connector.name, connector.config, target)
         except ConnectError as error:
             raise FailedStart(f"Failed to create connector for {connector.path}: {error}") from error
         log.info("Created connector %s", connector.name)

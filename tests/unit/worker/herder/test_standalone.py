@@ -150,13 +150,13 @@ class FakeOffsets:
     def shown(self, connector: ConnectorDefinition) -> list[tuple[dict[str, Any], dict[str, Any]]]:
         return [({"p": connector.raw["name"]}, {"o": 1})]
 
-    def alter(self, connector: ConnectorDefinition, offsets: Any) -> str:
+    def alter(self, connector: ConnectorDefinition, offsets: Any, history: Any = None) -> str:
         self.asked.append((connector.raw["name"], offsets))
         return "altered"
 
     def stored(self, connector: str, partition: Any) -> None: ...
 
-    def reset(self, connector: ConnectorDefinition) -> str:
+    def reset(self, connector: ConnectorDefinition, history: Any = None) -> str:
         self.asked.append((connector.raw["name"], None))
         return "reset"
 
