@@ -18,8 +18,7 @@ from headrace.rest.http.guard import Guard, own_hosts
 from headrace.rest.http.layers import AccessLog, AddedHeaders, RawPaths
 from headrace.rest.http.masking import Masking
 from headrace.rest.http.request_bodies import BoundedBodies
-from headrace.rest.routes import admin, connectors, documents, plugins, previews, worker
-from headrace.rest.routes import admin, connectors, documents, history, plugins, worker
+from headrace.rest.routes import admin, connectors, documents, history, plugins, previews, series, worker
 from headrace.rest.routes import metrics as metrics_routes
 from headrace.rest.security.access import ADMIN_UNLESS_DECLARED
 from headrace.rest.security.audit import AuditLayer, AuditLog
@@ -37,10 +36,10 @@ if TYPE_CHECKING:
 _ROUTERS: Final = (
     worker.router,
     connectors.router,
+    history.router,
+    series.router,
     plugins.router,
     previews.router,
-    history.router,
-    plugins.router,
     metrics_routes.router,
     documents.router,
 )
@@ -114,6 +113,7 @@ def assembled(
     for router in routers:
         api.include_router(router, dependencies=[ADMIN_UNLESS_DECLARED, NAMES_REQUESTER])
     errors.install(api)
+    api.state.client = client
     if client is not None:
         forwarding.install(api, client)
     around: ASGIApp = BoundedBodies(

@@ -17,10 +17,8 @@ from starlette.concurrency import run_in_threadpool
 from headrace.rest.http import errors
 from headrace.rest.http.requests import own_url
 from headrace.rest.routes.unknown_settings import UNREAD_HEADER
-from headrace.rest.security.forwarded import FindKey, address_headers, headers_for, key_to_sign
-from headrace.rest.security.principal import ANONYMOUS, principal_of
+from headrace.rest.security.forwarded import forwarded_target, who_asks
 from headrace.worker.errors import ConnectError, Elsewhere
-from headrace.worker.requester import requester
 
 if TYPE_CHECKING:
     from headrace.worker.herder.rest_client import ForwardedAnswer, RestClient
@@ -36,31 +34,16 @@ def install(app: FastAPI, client: RestClient) -> None:
         if raised.url is None or (asked is not None and asked.lower() != "true"):
             return await errors.connect_error(request, raised)
         method, path = meant_request(request)
-        target = f"{path}?{_query(request, 'true' if asked is None else 'false')}"
+        target = forwarded_target(request, path, "true" if asked is None else "false")
         body = await meant_body(request)
         try:
-            headers = _who_asks(request, method, target)
+            headers = who_asks(request, method, target)
             answer = await run_in_threadpool(client.forward, method, raised.url, target, body, headers)
         except ConnectError as refused:
             return await errors.connect_error(request, refused)
         return _passed_on(request, answer)
 
     app.add_exception_handler(Elsewhere, forward)
-
-
-def _who_asks(request: Request, method: str, target: str) -> dict[str, str]:
-    """The headers that identify the requester to the other worker.
-
-    Errors: ConnectError if only a signature can do so, and there is no key to sign with yet.
-    """
-    headers = {"Authorization": value} if (value := request.headers.get("authorization")) else {}
-    principal = principal_of(request.scope)
-    find_key: FindKey = request.app.state.find_key
-    if (who := requester()) is not None and (key := find_key()) is not None:
-        headers |= address_headers(who.origin, method, target, key)
-    if principal == ANONYMOUS or ("Authorization" in headers and find_key() is None):
-        return headers
-    return headers | headers_for(principal, method, target, key_to_sign(find_key))
 
 
 def meant_request(request: Request) -> tuple[str, str]:
@@ -73,11 +56,6 @@ async def meant_body(request: Request) -> bytes:
     """The body to forward: as received, with hidden secrets restored."""
     meant: bytes | None = getattr(request.state, "meant_body", None)
     return await request.body() if meant is None else meant
-
-
-def _query(request: Request, forward: str) -> str:
-    given = request.scope["query_string"].decode("latin-1").split("&")
-    return "&".join([part for part in given if part and part.partition("=")[0] != "forward"] + [f"forward={forward}"])
 
 
 def _passed_on(request: Request, answer: ForwardedAnswer) -> Response:

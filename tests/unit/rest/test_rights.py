@@ -14,8 +14,8 @@ import pytest
 from fastapi import APIRouter, FastAPI
 
 from headrace.rest import mirror
-from headrace.rest.app import app, assembled
-from headrace.rest.routes import admin, connectors, documents, history, metrics, plugins, worker
+from headrace.rest.app import _ROUTERS, app, assembled
+from headrace.rest.routes import admin
 from headrace.rest.security.access import Needs, Of
 from headrace.worker.errors import Elsewhere
 from headrace.worker.herder.flows import Flows
@@ -79,17 +79,7 @@ def routes_of(*routers: APIRouter) -> Iterator[tuple[str, Needs | None]]:
                 yield f"{method} {path}", Needs.declared_by(route)
 
 
-ALL_ROUTES: Final = list(
-    routes_of(
-        worker.router,
-        connectors.router,
-        history.router,
-        plugins.router,
-        metrics.router,
-        documents.router,
-        admin.router,
-    )
-)
+ALL_ROUTES: Final = list(routes_of(*_ROUTERS, admin.router))
 
 
 def test_every_route_declares_the_right_that_the_page_says() -> None:
@@ -140,7 +130,7 @@ def test_each_request_is_answered_to_who_has_its_right_only(
 
 
 @pytest.mark.parametrize(
-    "path", ["/config", "/status", "/tasks", "/topics", "", "/offsets", "/tasks/0/status", "/history"]
+    "path", ["/config", "/status", "/series", "/tasks", "/topics", "", "/offsets", "/tasks/0/status", "/history"]
 )
 def test_whether_a_connector_exists_is_not_told(workers: Callable[..., Worker], one_right_each: str, path: str) -> None:
     running = workers()
