@@ -33,7 +33,7 @@ from headrace.worker.herder.metrics import WorkerMetrics
 if TYPE_CHECKING:
     from headrace.worker.herder.rest_client import RestClient
 
-_ROUTERS: Final = (
+ROUTERS: Final = (
     worker.router,
     connectors.router,
     history.router,
@@ -58,7 +58,7 @@ def app(
     `admin.listeners` is set, which gives it its own listeners or, if empty, switches it off.
     """
     shared = settings.get("admin.listeners") is None
-    routers = (*_ROUTERS, *([admin.router] if shared else []), *auth_layer.added.routers)
+    routers = (*ROUTERS, *([admin.router] if shared else []), *auth_layer.added.routers)
     return _app(herder, metrics, settings, routers, client, auth_layer)
 
 

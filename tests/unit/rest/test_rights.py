@@ -14,7 +14,7 @@ import pytest
 from fastapi import APIRouter, FastAPI
 
 from headrace.rest import mirror
-from headrace.rest.app import _ROUTERS, app, assembled
+from headrace.rest.app import ROUTERS, app, assembled
 from headrace.rest.routes import admin
 from headrace.rest.security.access import Needs, Of
 from headrace.worker.errors import Elsewhere
@@ -79,7 +79,7 @@ def routes_of(*routers: APIRouter) -> Iterator[tuple[str, Needs | None]]:
                 yield f"{method} {path}", Needs.declared_by(route)
 
 
-ALL_ROUTES: Final = list(routes_of(*_ROUTERS, admin.router))
+ALL_ROUTES: Final = list(routes_of(*ROUTERS, admin.router))
 
 
 def test_every_route_declares_the_right_that_the_page_says() -> None:
@@ -99,6 +99,8 @@ BODIES: Final[Mapping[str, Any]] = {
     "PATCH /connectors/{name}/config": {"batch.size": "7"},
     "PATCH /connectors/{name}/offsets": {"offsets": [{"partition": {"filename": "in.txt"}, "offset": None}]},
     "PUT /connector-plugins/{plugin}/config/validate": {**FILE, "name": "c"},
+    "PUT /connector-plugins/{plugin}/config/preview": {**FILE, "name": "c"},
+    "POST /connectors/{name}/preview": {},
     "PUT /admin/loggers/{name}": {"level": "INFO"},
     "POST /connectors/{name}/tasks": [],
     "POST /connectors/{name}/rollback": {"revision": 1},
