@@ -5,6 +5,7 @@ A task, reader or converter inherits those that it needs beside its contract, an
     source task   PacedSource          when `plan` is called
                   SourceProgress       how far its batches got, and which offsets count
                   RowsOfSeveralTypes   rows of several types in one batch
+                  PreviewedSource      reading for a preview, without an effect
     its reader    FrameReader          Spark reads, through the JVM
                   CopyingReader        whole batches of Kafka are copied
     sink task     PartitionedSink      partitions that come and go, offsets kept outside of Kafka
@@ -135,6 +136,22 @@ class RowsOfSeveralTypes(ABC):
     @abstractmethod
     def records_of(self, frame: DataFrame, shape: str) -> Records:
         """Turn the rows of this shape into records, as `SourceTask.records`."""
+
+
+class PreviewedSource(ABC):
+    """Extension of a source task that can be read without an effect outside, for a preview.
+
+    A preview makes a task of its own and calls, on one thread and in this order: `start_preview` in place of `start`,
+    `partitions`, `plan` until it finds something, for some seconds at most, `reader` and `read` until there are enough
+    rows, and at last `stop`, also after an error. It stores no offset and calls no hook of `SourceProgress`.
+    """
+
+    @abstractmethod
+    def start_preview(self, config: Mapping[str, str], context: TaskContext) -> None:
+        """Prepare to plan, with the connector's config; may call `start` if that changes nothing.
+
+        Errors: as `start`; NotImplementedError if reading with this config would change something: its text says what.
+        """
 
 
 @runtime_checkable
@@ -309,8 +326,30 @@ class PreviewedSink(ABC):
 # -- converters --------------------------------------------------------------------------------------------------------
 
 
+@dataclass(frozen=True)
+class RegisteredSchema:
+    """The schema with which a registry's converter writes."""
+
+    subject: str
+    text: str
+    id: int | None
+    """None if the registry does not have it yet."""
+    refusal: str | None = None
+    """Why the registry would not take it; None if it has or would take it."""
+
+
 class TopicEncoding(ABC):
     """Extension of a converter whose bytes depend on the topic that a record goes to."""
+
+    only_asks: bool | None = None
+    """Set to True before `configure` for a preview: `learn` then changes nothing, such as by registering a schema.
+
+    None on a class that cannot promise this: its values are not converted in previews.
+    """
+
+    def registered(self, topic: str, schema: Schema | None) -> RegisteredSchema | None:
+        """Return what `learn` found out for this topic and schema; None without a registry."""
+        return None
 
     @abstractmethod
     def encode_for(self, topic: Column, value: Column, schema: Schema | None) -> Encoded:
@@ -333,6 +372,6 @@ class TopicEncoding(ABC):
         return False
 
 
-OF_SOURCES: Final = (PacedSource, SourceProgress, RowsOfSeveralTypes, Measured)
+OF_SOURCES: Final = (PacedSource, SourceProgress, RowsOfSeveralTypes, PreviewedSource, Measured)
 OF_SINKS: Final = (PartitionedSink, StagingSink, BufferingSink, PreviewedSink, Measured)
 """What the worker looks for in source tasks and in sink tasks."""

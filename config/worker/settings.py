@@ -435,6 +435,15 @@ OURS: Final = RESTART + Settings(
         Range(1000),
     ),
     _set(
+        "preview.timeout.ms",
+        Type.LONG,
+        15_000,
+        _LOW,
+        "How long a preview may take. One that takes longer is given up, and its answer names the stage that took the "
+        "time.",
+        Range(1000),
+    ),
+    _set(
         "sink.max.record.bytes",
         Type.INT,
         8 << 20,

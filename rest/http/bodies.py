@@ -15,6 +15,7 @@ from pydantic_core import to_json
 from typing_extensions import TypedDict  # Python 3.11's own is not pydantic's
 
 from headrace.worker.model import ConnectorInfo, ConnectorState, Offset, PluginInfo, State, Status, TaskId, TaskInfo
+from headrace.worker.preview.model import Preview
 from headrace.worker.tasks.metrics import Stuck
 
 Config = dict[str, str | None]
@@ -30,7 +31,9 @@ class Body(BaseModel):
 
 
 def json_answer(
-    body: Body | Sequence[Body | str] | Mapping[str, Any], status: int = 200, headers: Mapping[str, str] | None = None
+    body: Body | Sequence[Body | str] | Mapping[str, Any] | Preview,
+    status: int = 200,
+    headers: Mapping[str, str] | None = None,
 ) -> Response:
     """An answer with this body."""
     return Response(to_json(body, by_alias=True, inf_nan_mode="null"), status, headers, "application/json")

@@ -8,6 +8,7 @@ from fastapi import Query
 from pydantic import BeforeValidator, TypeAdapter
 
 from headrace.rest.http.bodies import ErrorMessage
+from headrace.worker.preview.model import MOST_RECORDS
 
 Responses = dict[int | str, dict[str, Any]]
 
@@ -28,6 +29,14 @@ Version = Annotated[str, Query(description="Which version: a range such as `[1.0
 Expand = Annotated[
     list[str], Query(default_factory=list, description="`status`, `info` or both: the members of each connector.")
 ]
+Records = Annotated[
+    str, Query(description=f"The most records: 1 to {MOST_RECORDS}.", json_schema_extra={"type": "integer"})
+]
+From = Annotated[
+    str,
+    Query(alias="from", description="`stored`, `earliest`; for a sink also `latest`, an offset or a time (ISO 8601)."),
+]
+Diff = Annotated[Flag, Query(description="Whether each record has its differences from the config that runs.")]
 Scope = Annotated[str, Query(description="`worker`, this one alone, or `cluster`.")]
 
 

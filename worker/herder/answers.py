@@ -19,7 +19,7 @@ class StatusAnswers(Herder):
     """The step of the start after which all connectors are known; named in an error."""
 
     def __init__(self, services: HerderServices) -> None:
-        super().__init__(services.plugins)
+        super().__init__(services.plugins, services.previews)
         self._knowing = threading.Event()
         self.statuses = services.statuses
         self._kafka_cluster = services.cluster

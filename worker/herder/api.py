@@ -22,14 +22,16 @@ from headrace.worker.model import (
     TaskId,
     TaskInfo,
 )
+from headrace.worker.preview.model import Previews
 from headrace.worker.storage.signing import SessionKey
 
 
 class Herder(ABC):
     """Keeps connectors and tasks as they were configured."""
 
-    def __init__(self, plugins: PluginCatalog) -> None:
+    def __init__(self, plugins: PluginCatalog, previews: Previews) -> None:
         self.plugins = plugins
+        self.previews = previews
 
     @abstractmethod
     def check_known(self) -> None:

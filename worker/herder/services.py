@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from headrace.worker.herder.topic_tracking import TopicTracking
 from headrace.worker.hosting.measures import StartupCounter
 from headrace.worker.hosting.ports import PluginCatalog, Tasks
+from headrace.worker.preview.model import Previews
 from headrace.worker.storage.statuses import StatusStore
 
 if TYPE_CHECKING:  # it needs Kafka's client
@@ -41,3 +42,4 @@ class HerderServices:
     offset_changes: OffsetChanges
     connector_starts: StartupCounter
     """Counts the starts of connectors, for the metrics."""
+    previews: Previews

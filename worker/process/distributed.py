@@ -28,6 +28,7 @@ from headrace.worker.hosting.measures import StartupCounter
 from headrace.worker.kafka.cluster import KafkaCluster
 from headrace.worker.kafka.consumer_groups import members
 from headrace.worker.model import TargetState
+from headrace.worker.preview.previews import WorkerPreviews
 from headrace.worker.process.runtime import Address, Runtime
 from headrace.worker.process.worker import Worker
 from headrace.worker.storage.config_topic import ConfigTopic
@@ -89,6 +90,7 @@ class DistributedWorker(Worker):
             topics,
             OffsetChanges(config, self._offset_topic),
             starts,
+            WorkerPreviews(config, runtime.plugins, plugins, runtime.preview_engine, self._offset_topic),
         )
         self._distributed = DistributedHerder(
             services, self._config_topic, membership, client, None if support == "disabled" else fencing

@@ -18,6 +18,7 @@ from headrace.worker.herder.topic_tracking import TopicTracking
 from headrace.worker.hosting.measures import StartupCounter
 from headrace.worker.kafka.cluster import KafkaCluster
 from headrace.worker.model import INITIAL_STATES
+from headrace.worker.preview.previews import WorkerPreviews
 from headrace.worker.process.runtime import Address, Runtime
 from headrace.worker.process.worker import FailedStart, Worker
 from headrace.worker.storage.offset_file import OffsetFile
@@ -47,17 +48,19 @@ class StandaloneWorker(Worker):
             topics.used,
             self._identity.name,
         )
+        plugins = InstalledPlugins(runtime.plugins, config)
         self._standalone = StandaloneHerder(
             HerderServices(
                 address.worker_id,
                 config.values,
                 cluster,
-                InstalledPlugins(runtime.plugins, config),
+                plugins,
                 tasks,
                 statuses,
                 topics,
                 OffsetChanges(config, offsets),
                 starts,
+                WorkerPreviews(config, runtime.plugins, plugins, runtime.preview_engine, offsets),
             )
         )
         metrics = WorkerMetrics(

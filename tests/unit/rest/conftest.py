@@ -7,6 +7,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from types import SimpleNamespace
+from unittest.mock import Mock
 
 import httpx
 import pytest
@@ -102,6 +103,7 @@ class Worker:
                 TopicTracking(statuses, config.values),
                 OffsetChanges(config, offsets),
                 starts,
+                Mock(),
             )
         )
         self.herder.know()

@@ -8,6 +8,7 @@ import threading
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any, ClassVar
+from unittest.mock import Mock
 
 import pytest
 
@@ -186,6 +187,7 @@ def standalone_services(tasks: FakeTasks, **settings: bool) -> HerderServices:
         TopicTracking(statuses, parsed),
         FakeOffsets(),  # type: ignore[arg-type]
         StartupCounter(),
+        Mock(),
     )
 
 
