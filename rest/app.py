@@ -18,7 +18,7 @@ from headrace.rest.http.guard import Guard, own_hosts
 from headrace.rest.http.layers import AccessLog, AddedHeaders, RawPaths
 from headrace.rest.http.masking import Masking
 from headrace.rest.http.request_bodies import BoundedBodies
-from headrace.rest.routes import admin, connectors, dead_letters, documents, plugins, worker
+from headrace.rest.routes import admin, connectors, dead_letters, documents, plugins, series, worker
 from headrace.rest.routes import metrics as metrics_routes
 from headrace.rest.security.access import ADMIN_UNLESS_DECLARED
 from headrace.rest.security.audit import AuditLayer, AuditLog
@@ -36,6 +36,7 @@ _ROUTERS: Final = (
     worker.router,
     connectors.router,
     dead_letters.router,
+    series.router,
     plugins.router,
     metrics_routes.router,
     documents.router,
@@ -110,6 +111,7 @@ def assembled(
     for router in routers:
         api.include_router(router, dependencies=[ADMIN_UNLESS_DECLARED])
     errors.install(api)
+    api.state.client = client
     if client is not None:
         forwarding.install(api, client)
     around: ASGIApp = BoundedBodies(

@@ -15,7 +15,7 @@ from fastapi import APIRouter, FastAPI
 
 from headrace.rest import mirror
 from headrace.rest.app import app, assembled
-from headrace.rest.routes import admin, connectors, dead_letters, documents, metrics, plugins, worker
+from headrace.rest.routes import admin, connectors, dead_letters, documents, metrics, plugins, series, worker
 from headrace.rest.security.access import Needs, Of
 from headrace.worker.errors import Elsewhere
 from headrace.worker.herder.flows import Flows
@@ -84,6 +84,7 @@ ALL_ROUTES: Final = list(
         worker.router,
         connectors.router,
         dead_letters.router,
+        series.router,
         plugins.router,
         metrics.router,
         documents.router,
@@ -139,7 +140,9 @@ def test_each_request_is_answered_to_who_has_its_right_only(
         running.client.delete("/connectors/c")
 
 
-@pytest.mark.parametrize("path", ["/config", "/status", "/tasks", "/topics", "", "/offsets", "/tasks/0/status"])
+@pytest.mark.parametrize(
+    "path", ["/config", "/status", "/series", "/tasks", "/topics", "", "/offsets", "/tasks/0/status"]
+)
 def test_whether_a_connector_exists_is_not_told(workers: Callable[..., Worker], one_right_each: str, path: str) -> None:
     running = workers()
     running.client.put("/connectors/there/config", json=FILE)
