@@ -302,7 +302,7 @@ def test_dead_letters_are_seen_replayed_and_deleted_over_rest(
     eventually(lambda: len(messages(broker, letters)) == 3, WITHIN_S, worker.log)
 
     first = worker.get(f"{path}?limit=2")
-    assert [(one["offset"], one["value"]) for one in first["records"]][0] == (2, '"b"')
+    assert (first["records"][0]["offset"], first["records"][0]["value"]) == (2, '"b"')
     assert first["records"][1]["value"].endswith("more bytes)")
     assert (len(first["records"][1]["value"]) < 10_000, first["records"][1]["value_bytes"]) == (True, 900_000)
     (last,) = (second := worker.get(f"{path}?limit=2&before={first['before']}"))["records"]
@@ -312,6 +312,9 @@ def test_dead_letters_are_seen_replayed_and_deleted_over_rest(
     assert last["origin"] | {"partition": 0, "offset": 0} == last["origin"]
     assert (last["origin"]["topic"], last["stage"], last["replayed"]) == (topic.name, "VALUE_CONVERTER", False)
     assert last["class"] == "org.apache.kafka.connect.json.JsonConverter"
+
+    shown = worker.get(f"/connectors/{name}/logs")["lines"]
+    assert any(line["text"].startswith(f"[{name}|task-0]") and line["worker"] for line in shown)
 
     found = worker.get(f"{path}/causes")
     assert (found["looked_at"], found["is_all"]) == (3, True)
