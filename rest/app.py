@@ -18,7 +18,18 @@ from headrace.rest.http.guard import Guard, own_hosts
 from headrace.rest.http.layers import AccessLog, AddedHeaders, RawPaths
 from headrace.rest.http.masking import Masking
 from headrace.rest.http.request_bodies import BoundedBodies
-from headrace.rest.routes import admin, connectors, documents, history, plugins, previews, series, worker
+from headrace.rest.routes import (
+    admin,
+    connectors,
+    dead_letters,
+    documents,
+    history,
+    logs,
+    plugins,
+    previews,
+    series,
+    worker,
+)
 from headrace.rest.routes import metrics as metrics_routes
 from headrace.rest.security.access import ADMIN_UNLESS_DECLARED
 from headrace.rest.security.audit import AuditLayer, AuditLog
@@ -37,6 +48,8 @@ ROUTERS: Final = (
     worker.router,
     connectors.router,
     history.router,
+    dead_letters.router,
+    logs.router,
     series.router,
     plugins.router,
     previews.router,

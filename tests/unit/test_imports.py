@@ -42,8 +42,8 @@ _OF_WORKER: Mapping[str, set[str]] = {
     "hosting": {"", "logging", "machine", "kafka", "storage"},
     "tasks": {"", "logging", "kafka", "engine", "storage", "deadletters", "pipeline", "hosting"},
     "preview": {"", "logging", "kafka", "engine", "storage", "deadletters", "pipeline", "hosting", "tasks"},
-    "herder": {"", "logging", "kafka", "group", "storage", "hosting", "tasks", "preview"},
-    "cli": {"", "logging", "machine", "embedded", "deadletters", "herder"},
+    "herder": {"", "logging", "kafka", "group", "storage", "deadletters", "hosting", "tasks", "preview"},
+    "cli": {"", "logging", "machine", "kafka", "embedded", "deadletters", "herder"},
     "testing": {"", "machine", "embedded", "engine"},
     "process": {
         "",

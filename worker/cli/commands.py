@@ -20,6 +20,7 @@ from headrace.worker.cli.plugin_commands import WithPlugins
 from headrace.worker.cli.plugins import plugins
 from headrace.worker.cli.registry import registry
 from headrace.worker.cli.secure import secure
+from headrace.worker.cli.topic import topic
 
 app = typer.Typer(
     cls=WithPlugins,
@@ -36,6 +37,7 @@ app.add_typer(plugins, name="plugins")
 app.add_typer(registry, name="registry")
 app.add_typer(secure, name="secure")
 deploy.add_to(app)
+app.add_typer(topic, name="topic")
 
 Port = Annotated[int | None, typer.Option(min=1, max=65535, help="Loopback port of the broker.  [default: 9092]")]
 DataDir = Annotated[

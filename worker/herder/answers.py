@@ -5,15 +5,18 @@ from __future__ import annotations
 import threading
 from abc import abstractmethod
 from collections.abc import Sequence
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from headrace.config.worker.history import HISTORY_TOPIC
 from headrace.worker.errors import Forbidden, NotFound, Starting
 from headrace.worker.herder.api import Herder
 from headrace.worker.herder.services import HerderServices
 from headrace.worker.hosting.definition import ConnectorDefinition
-from headrace.worker.model import ConnectorState, Offset, Status, TaskId
+from headrace.worker.model import Config, ConnectorState, Offset, Status, TaskId
 from headrace.worker.storage.history import Revision
+
+if TYPE_CHECKING:  # it needs Kafka's client
+    from headrace.worker.herder.dead_letters import ConnectorLetters
 
 
 class StatusAnswers(Herder):
@@ -28,12 +31,17 @@ class StatusAnswers(Herder):
         self.statuses = services.statuses
         self._kafka_cluster = services.cluster
         self._topics = services.topics
+        self._dead_letters = services.dead_letters
         self._offset_changes = services.offset_changes
         self._history = services.history
 
     @abstractmethod
     def kind_of(self, name: str) -> str:
         """Return `source` or `sink`; `unknown` if the connector or its class is unknown."""
+
+    @abstractmethod
+    def definition(self, name: str) -> ConnectorDefinition:
+        """Return the connector's definition as this worker knows it. Errors: NotFound; BadRequest."""
 
     def know(self) -> None:
         """Note that all connectors are known, with their states."""
@@ -85,3 +93,9 @@ class StatusAnswers(Herder):
 
     def reset_topics(self, name: str) -> None:
         self._topics.reset(name)
+
+    def dead_letters(self, name: str) -> ConnectorLetters:
+        return self._dead_letters.of(self.definition(name), lambda: self._others(name))
+
+    def _others(self, name: str) -> dict[str, Config]:
+        return {other: self.connector_info(other).config for other in self.connectors() if other != name}

@@ -13,7 +13,8 @@ from headrace.worker.preview.model import Previews
 from headrace.worker.storage.history import ConnectorHistory
 from headrace.worker.storage.statuses import StatusStore
 
-if TYPE_CHECKING:  # it needs Kafka's client
+if TYPE_CHECKING:  # they need Kafka's client
+    from headrace.worker.herder.dead_letters import DeadLetters
     from headrace.worker.herder.offset_changes import OffsetChanges
 
 
@@ -43,6 +44,7 @@ class HerderServices:
     offset_changes: OffsetChanges
     connector_starts: StartupCounter
     """Counts the starts of connectors, for the metrics."""
+    dead_letters: DeadLetters
     previews: Previews
     history: ConnectorHistory | None = None
     """The changes of connectors; None if they are not recorded."""

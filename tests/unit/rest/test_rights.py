@@ -104,6 +104,7 @@ BODIES: Final[Mapping[str, Any]] = {
     "PUT /admin/loggers/{name}": {"level": "INFO"},
     "POST /connectors/{name}/tasks": [],
     "POST /connectors/{name}/rollback": {"revision": 1},
+    "POST /connectors/{name}/dead-letters/replay": {},
 }
 
 
