@@ -17,7 +17,7 @@ from headrace.plugins.contracts import ArrowReader, Connector, Limit, Place, Pla
 from headrace.plugins.extensions import SourceProgress, extension
 from headrace.plugins.offsets import PartitionResult, SourceOffset
 from headrace.plugins.record_api.record import Record
-from headrace.plugins.record_api.source import RecordSourceTask
+from headrace.plugins.record_api.source_task import RecordSourceTask
 from headrace.plugins.stopping import StopToken
 from headrace.plugins.testkit.driving import HOSTILE, LARGE, SMALL, Started, start_tasks, survived
 from headrace.plugins.testkit.frames import read

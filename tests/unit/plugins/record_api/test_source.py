@@ -16,7 +16,7 @@ import pytest
 from headrace.config.problems import ConfigError
 from headrace.plugins import DataError, Record, RecordSource, RetriableError, Setting
 from headrace.plugins.contracts import Limit, PartitionResult, Plan, Stop, StopToken, TaskContext
-from headrace.plugins.record_api.source import RecordSourceTask
+from headrace.plugins.record_api.source_task import RecordSourceTask
 
 WITHIN_S = 60
 LIMIT = Limit(20_000, 2 << 20)
