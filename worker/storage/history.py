@@ -174,8 +174,8 @@ class Revisions:
                 self._kept[name or ""] = left
             elif name is not None:
                 self._kept.pop(name, None)
-                if self._latest[name][0] is None:
-                    del self._latest[name]
+                if self.latest(name) is None:
+                    self._latest.pop(name, None)
 
     def of(self, name: str) -> list[Revision]:
         """List the revisions of a connector, the oldest first."""

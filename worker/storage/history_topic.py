@@ -47,6 +47,7 @@ from headrace.worker.storage.history import Move, Revision, Revisions, Snapshot,
 log = logging.getLogger(__name__)
 
 _WRITE_S: Final = 30.0
+_LAST_S: Final = 5.0
 _BACKOFF: Final = Backoff(0.5, 30.0)
 _OTHERS_S: Final = (3.0, 10.0)
 """The wait for the record of the worker that made a change; drawn anew for each, so that workers differ."""
@@ -121,8 +122,9 @@ class HistoryTopic:
         self._thread.start()
 
     def stop(self) -> None:
-        """Stop reading and recording."""
+        """Record what this worker changed, as far as that is possible; then stop reading and recording."""
         with self._changed:
+            self._changed.wait_for(lambda: not (self._begun and self._is_mine()), _LAST_S)
             self._stopping = True
             self._changed.notify_all()
         self._topic.stop()
@@ -243,6 +245,7 @@ class HistoryTopic:
             self._queue.popleft()
             if change.offset is not None:
                 self._makers = {offset: who for offset, who in self._makers.items() if offset > change.offset}
+            self._changed.notify_all()
 
     def _pause(self, seconds: float) -> None:
         with self._changed:

@@ -49,7 +49,8 @@ def test_old_revisions_go_but_for_the_last_of_a_connector_that_exists() -> None:
     known.put(b"2b", changed(2, at_ms=2), 3)
     known.put(b"gone", Revision("gone", "delete", 2, at(1), None, offset=4), 4)
     assert known.surplus(2) == [b"1"]
-    assert known.surplus(3) == [b"1", b"gone"]
+    known.put(b"gone-b", Revision("gone", "delete", 2, at(1), None, offset=4), 5)
+    assert known.surplus(3) == [b"1", b"gone", b"gone-b"]
     for key in known.surplus(3):
         known.remove(key)
     assert [one.number for one in known.of("c")] == [2]
