@@ -34,7 +34,10 @@ def test_records_of_one_change_are_one_revision_with_the_requester_that_any_know
     known.put(b"2", changed(3, ALICE), 2)
     known.put(b"3", changed(3), 3)
     known.put(b"4", changed(4), 4)
-    assert [(one.number, one.requester) for one in known.of("c")] == [(1, ALICE), (4, None)]
+    moved = Revision("c", "offsets", 1, at(4), at(4), ALICE, (Move({"p": 1}, None, {"o": 2}),))
+    known.put(b"5", moved, 5)
+    known.put(b"5", moved, 6)  # sent again
+    assert [(one.number, one.requester) for one in known.of("c")] == [(1, ALICE), (4, None), (5, ALICE)]
     assert (known.latest("c"), known.newest_offset("c"), known.newest_offsets()) == (at(4), 4, 4)
     found = known.at("c", 3)
     assert found is not None

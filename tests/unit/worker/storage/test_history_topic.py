@@ -57,7 +57,7 @@ class Worker:
     def start(self) -> None:
         self.history.start(1)
         self.config.start(1)
-        self.history.begin(self.config.refresh(1))
+        self.history.begin(lambda: self.config.refresh(1))
 
     def stop(self) -> None:
         self.config.stop()
