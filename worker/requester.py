@@ -7,9 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from contextvars import ContextVar, copy_context
+from contextvars import ContextVar
 from dataclasses import dataclass
-from functools import partial
 from typing import TypeVar
 
 T = TypeVar("T")
@@ -37,7 +36,7 @@ def set_requester(who: Requester) -> None:
 
 
 @contextmanager
-def asked_by(who: Requester) -> Iterator[None]:
+def asked_by(who: Requester | None) -> Iterator[None]:
     """Name the requester of what is done inside."""
     before = _requester.set(who)
     try:
@@ -47,5 +46,11 @@ def asked_by(who: Requester) -> Iterator[None]:
 
 
 def as_asked(act: Callable[[], T]) -> Callable[[], T]:
-    """Return `act` for another thread, with the present context."""
-    return partial(copy_context().run, act)
+    """Return `act` for another thread, asked for by the present requester."""
+    who = requester()
+
+    def asked() -> T:
+        with asked_by(who):
+            return act()
+
+    return asked

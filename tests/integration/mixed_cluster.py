@@ -180,7 +180,8 @@ class Mixed:
     def __init__(self, folder: Path, bootstrap: str) -> None:
         cluster = new_cluster()
         self.java = java_worker(folder / "java", bootstrap, cluster)
-        self.ours = [our_worker(folder / f"ours{n}", bootstrap, cluster) for n in (1, 2)]
+        history = {"config.history.topic": f"{cluster}-history", "config.history.replication.factor": "1"}
+        self.ours = [our_worker(folder / f"ours{n}", bootstrap, cluster, history) for n in (1, 2)]
         self.pipes = [Pipe(name, bootstrap, folder, tasks=3) for name in ("a", "b")]
         self.folder, self.bootstrap = folder, bootstrap
         self._admin = AdminClient({"bootstrap.servers": bootstrap})

@@ -11,6 +11,7 @@ import pytest
 from headrace.worker.embedded.kafka_broker import Broker
 from headrace.worker.errors import ConnectError, NotFound, TooLarge
 from headrace.worker.model import TargetState, TaskId
+from headrace.worker.requester import Requester, asked_by
 from headrace.worker.storage import config_topic
 from headrace.worker.storage.cluster_config import (
     ConnectorChanged,
@@ -23,8 +24,10 @@ from headrace.worker.storage.cluster_config import (
 )
 from headrace.worker.storage.compacted_topic import CompactedTopic, TopicRecord, TopicSettings
 from headrace.worker.storage.config_topic import ConfigTopic
+from headrace.worker.storage.history_topic import HistoryTopic
 from headrace.worker.storage.signing import SessionKey
 from tests.integration.test_compacted_topic import worker
+from tests.integration.worker_process import eventually
 
 _numbers = count()
 Open = Callable[[], ConfigTopic]
@@ -200,3 +203,39 @@ def test_a_config_that_kafka_does_not_take_is_refused_as_too_large(open_topic: O
     assert refused.value.status == 413
     topic.put_connector("c", {"name": "c"}, TargetState.STARTED)
     assert topic.snapshot().connectors["c"] == {"name": "c"}
+
+
+@pytest.mark.parametrize("support", ["disabled", "preparing"])
+def test_the_history_has_who_asked_however_the_leader_writes(broker: str, name: str, support: str) -> None:
+    settings = {
+        "config.history.topic": f"{name}-history",
+        "config.history.replication.factor": "1",
+        "exactly.once.source.support": support,
+    }
+    history = HistoryTopic(worker(broker, name, **settings), "w", others_s=(3600, 3600))
+    topic = ConfigTopic(worker(broker, name, **settings), history)
+    try:
+        history.start(60)
+        topic.start(60)
+        history.begin(lambda: topic.refresh(60))
+        topic.lead(True)
+        with asked_by(Requester("alice", "10.0.0.1")):
+            topic.put_connector("c", {"name": "c"}, TargetState.PAUSED)
+            topic.put_target("c", TargetState.STARTED)
+            topic.put_stopped("c")
+            topic.remove_connector("c")
+        expected = [(change, "alice") for change in ("config", "state", "state", "delete")]
+
+        def shown() -> list[tuple[str, str | None]]:
+            return [(one.change, one.requester and one.requester.by) for one in history.revisions("c")]
+
+        eventually(lambda: shown() == expected, 60, lambda: str(shown()))
+    finally:
+        topic.stop()
+        history.stop()
+    again = HistoryTopic(worker(broker, name, **settings), "w")
+    try:
+        again.start(60)
+        assert again.revisions("c") == history.revisions("c")
+    finally:
+        again.stop()

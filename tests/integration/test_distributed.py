@@ -20,9 +20,10 @@ from tests.integration.worker_process import SINK, SOURCE, Topic, envelope, even
 def pair(broker_process: Broker, tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[ClusterWorker]]:
     """Two workers of one cluster; a test may leave them down."""
     cluster, folder, servers = new_cluster(), tmp_path_factory.mktemp("pair"), broker_process.bootstrap_servers
+    history = {"config.history.topic": f"{cluster}-history", "config.history.replication.factor": "1"}
     with (
-        ClusterWorker(folder / "w1", servers, cluster) as first,
-        ClusterWorker(folder / "w2", servers, cluster) as second,
+        ClusterWorker(folder / "w1", servers, cluster, history) as first,
+        ClusterWorker(folder / "w2", servers, cluster, history) as second,
     ):
         yield [first, second]
 
@@ -126,6 +127,61 @@ def _plotted(worker: ClusterWorker) -> tuple[list[str], dict[str, str]]:
     """The connectors of which the worker has figures, of all workers, and the workers that did not answer it."""
     found = worker.get("/series")
     return sorted(found["connectors"]), found["skipped"]
+
+
+def test_both_workers_show_each_change_once_and_who_asked_for_it(
+    workers: list[ClusterWorker], broker: str, tmp_path: Path
+) -> None:
+    first, second = workers
+    topic = Topic(broker, "lines")
+    source = tmp_path / "in.txt"
+    source.write_text("one\n")
+    config = {"connector.class": SOURCE, "file": str(source), "topic": topic.name, "a.password": "s3cret-1"}
+    path = "/connectors/kept"
+    asked = ("ANONYMOUS", "127.0.0.1")
+
+    for worker, password in ((first, "s3cret-1"), (second, "s3cret-2")):
+        worker.request("PUT", f"{path}/config", {**config, "a.password": password})
+    eventually(lambda: first.offsets("kept"), 60)
+    second.request("PUT", f"{path}/stop")
+    eventually(lambda: first.http.delete(f"{path}/offsets").status_code == 200, 60)
+    record = {"properties": {**config, "name": "kept", "tasks.max": "2"}}  # as a Java worker writes it
+    producer = Producer({"bootstrap.servers": broker})
+    producer.produce(f"{first.cluster}-configs", json.dumps(record), "connector-kept", partition=0)
+    assert producer.flush(60) == 0
+    eventually(lambda: len(second.get(f"{path}/history")) == 5, 60)
+    first.request("DELETE", path)
+
+    expected = [("config", *asked), ("config", *asked), ("state", *asked), ("offsets", *asked)]
+    expected += [("config", None, "another worker"), ("delete", *asked)]
+    for worker in workers:
+        eventually(lambda w=worker: _changes(w, path) == expected, 60, lambda w=worker: str(_changes(w, path)))
+    shown = first.get(f"{path}/history")
+    assert shown == second.get(f"{path}/history")
+    assert "s3cret" not in json.dumps(shown)
+    (moved,) = shown[2]["differences"].values()
+    assert moved["after"] is None
+    assert moved["before"]["line"] == 1
+
+    for worker, revision, password in (
+        (second, shown[5]["revision"], "s3cret-1"),
+        (first, shown[4]["revision"], "s3cret-2"),
+    ):
+        eventually(lambda w=worker, r=revision: _rolled_back(w, path, r), 60)
+        assert first.get(f"{path}/config")["a.password"] == password
+    expected += [("config", *asked), ("config", *asked)]
+    eventually(lambda: _changes(second, path) == expected, 60, lambda: str(_changes(second, path)))
+
+
+def _changes(worker: ClusterWorker, path: str) -> list[tuple[str, str | None, str]]:
+    """A connector's changes, the oldest first: what, by whom, from where."""
+    return [(one["change"], one["by"], one["from"]) for one in reversed(worker.get(f"{path}/history"))]
+
+
+def _rolled_back(worker: ClusterWorker, path: str, revision: int) -> bool:
+    answer = worker.http.post(f"{path}/rollback", json={"revision": revision})
+    assert answer.status_code in (200, 201, 409), answer.text
+    return answer.is_success
 
 
 def _failed(worker: ClusterWorker) -> list[str]:

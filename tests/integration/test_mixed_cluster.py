@@ -166,9 +166,22 @@ def ask_everything(mixed: Mixed, about: str) -> None:
     for through, pipe in asked:
         for name in pipe.configs:
             through.request("DELETE", f"/connectors/{name}")
+    for _, pipe in asked:
+        wait_recorded(mixed, pipe.sink)
     wait_shared(mixed.items, mixed.workers)
     move(mixed.pipes, about)
     check_well(mixed.java)
+
+
+def wait_recorded(mixed: Mixed, name: str) -> None:
+    """Each of ours has every change of the connector's config and state in its history once, whoever made it."""
+    expected = ["config", "state", "state", "config", "state", "delete"]
+
+    def recorded() -> list[list[str]]:
+        shown = [worker.get(f"/connectors/{name}/history") for worker in mixed.ours]
+        return [[one["change"] for one in reversed(each) if one["change"] != "offsets"] for each in shown]
+
+    eventually(lambda: recorded() == [expected, expected], WITHIN_S, lambda: str(recorded()))
 
 
 def refuse(mixed: Mixed, asked: Sequence[tuple[Worker, Pipe]]) -> None:

@@ -129,7 +129,7 @@ class DistributedWorker(Worker):
         if runtime.stopping.is_set():
             return
         if self._history is not None:
-            self._history.begin(self._config_topic.refresh(_TOPICS_SECONDS))
+            self._history.begin(lambda: self._config_topic.refresh(_TOPICS_SECONDS))
         self._distributed.know()
         cluster = self._config_topic.snapshot()
         found = obstacles(cluster.connectors, cluster.fencing_counts, self.config, runtime.plugins)

@@ -229,7 +229,7 @@ class CompactedTopic:
             try:
                 self._on_record(record)
             except Exception:
-                log.exception("Ignoring the record of key %r in %s-%d at %d", record.key, self.topic, *record[2:])
+                log.exception("Ignoring the record of key %r in %s-%d at %d", record.key, self.topic, partition, offset)
             offset += 1
         if partition is not None and offset is not None:
             with self._moved:

@@ -153,8 +153,8 @@ class Revisions:
             self._connectors[key] = revision.connector
             of_connector = self._kept.setdefault(revision.connector, [])
             for kept in of_connector:
-                if revision.offset is not None and kept.offset == revision.offset:
-                    kept.keys = (*kept.keys, key)
+                if key in kept.keys or (revision.offset is not None and kept.offset == revision.offset):
+                    kept.keys = tuple(dict.fromkeys((*kept.keys, key)))
                     if attributed and not kept.attributed:
                         kept.attributed, kept.packed = True, packed
                     return
@@ -174,14 +174,14 @@ class Revisions:
                 self._kept[name or ""] = left
             elif name is not None:
                 self._kept.pop(name, None)
-                if self._latest[name][0] is None:
-                    del self._latest[name]
+                if self.latest(name) is None:
+                    self._latest.pop(name, None)
 
     def of(self, name: str) -> list[Revision]:
         """List the revisions of a connector, the oldest first."""
         with self._lock:
             found = [(kept.packed, kept.number) for kept in self._kept.get(name, ())]
-        return [Revision.of(json.loads(zlib.decompress(packed)), number) for packed, number in found]
+        return [_unpacked(*one) for one in found]
 
     def latest(self, name: str) -> Snapshot | None:
         """Return the connector after its last revision; None if it was deleted or never seen."""
@@ -203,7 +203,9 @@ class Revisions:
 
     def at(self, name: str, offset: int) -> Revision | None:
         """Return the connector's revision of this offset of the config topic; None if there is none."""
-        return next((one for one in self.of(name) if one.offset == offset), None)
+        with self._lock:
+            found = next((kept for kept in self._kept.get(name, ()) if kept.offset == offset), None)
+        return None if found is None else _unpacked(found.packed, found.number)
 
     def surplus(self, until_ms: int) -> list[bytes]:
         """List the keys of revisions that are too many, or older; the last one of a connector that exists stays."""
@@ -216,6 +218,10 @@ class Revisions:
         for place, one in enumerate(kept):
             if len(kept) - place > MOST or (one.at_ms < until_ms and not (exists and one is kept[-1])):
                 yield one
+
+
+def _unpacked(packed: bytes, number: int) -> Revision:
+    return Revision.of(json.loads(zlib.decompress(packed)), number)
 
 
 def _written(snapshot: Snapshot | None) -> dict[str, Any] | None:

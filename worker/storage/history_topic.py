@@ -27,7 +27,7 @@ import random
 import threading
 import time
 from collections import deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -39,6 +39,7 @@ from headrace.plugins.errors import StoppedError
 from headrace.plugins.interop.java.jackson import java_json
 from headrace.worker.errors import ConnectError, TooLarge
 from headrace.worker.machine.vital_threads import VitalThread
+from headrace.worker.model import TargetState
 from headrace.worker.requester import Requester, requester
 from headrace.worker.storage.cluster_config import ClusterConfig
 from headrace.worker.storage.compacted_topic import CompactedTopic, MakeTopic, TopicRecord, TopicSettings
@@ -47,6 +48,7 @@ from headrace.worker.storage.history import Move, Revision, Revisions, Snapshot,
 log = logging.getLogger(__name__)
 
 _WRITE_S: Final = 30.0
+_LAST_S: Final = 5.0
 _BACKOFF: Final = Backoff(0.5, 30.0)
 _OTHERS_S: Final = (3.0, 10.0)
 """The wait for the record of the worker that made a change; drawn anew for each, so that workers differ."""
@@ -102,9 +104,11 @@ class HistoryTopic:
         """Read the topic to its end, and follow it. Errors: as `CompactedTopic.start`; call `stop` then."""
         self._topic.start(timeout_s)
 
-    def begin(self, cluster: ClusterConfig) -> None:
-        """Begin to record; `cluster` is the configuration as read after the start. Errors: ConfigError."""
-        if (newest := self._known.newest_offsets()) >= cluster.offset:
+    def begin(self, refresh: Callable[[], ClusterConfig]) -> None:
+        """Begin to record; `refresh` reads the config topic to its end. Errors: ConfigError; those of `refresh`."""
+        newest = self._known.newest_offsets()
+        cluster = refresh()
+        if newest >= cluster.offset:
             message = (
                 f"It has changes up to offset {newest} of the config topic {self._config_topic}, which ends at "
                 f"{cluster.offset}: that topic has been made again."
@@ -121,8 +125,9 @@ class HistoryTopic:
         self._thread.start()
 
     def stop(self) -> None:
-        """Stop reading and recording."""
+        """Record what this worker changed, as far as that is possible; then stop reading and recording."""
         with self._changed:
+            self._changed.wait_for(lambda: not (self._begun and self._is_mine()), _LAST_S)
             self._stopping = True
             self._changed.notify_all()
         self._topic.stop()
@@ -135,8 +140,8 @@ class HistoryTopic:
 
     def saw(self, name: str, cluster: ClusterConfig, record: TopicRecord) -> None:
         """Take a record of the config topic about a connector; `cluster` is the configuration with it."""
-        config = cluster.connectors.get(name)
-        after = None if config is None else Snapshot(config, cluster.targets[name])
+        entry = cluster.entry(name)
+        after = None if entry.config is None else Snapshot(entry.config, entry.target or TargetState.STARTED)
         change = self._unrecorded(name, after, record.offset, record.timestamp_ms)
         with self._changed:
             if self._begun:
@@ -243,6 +248,7 @@ class HistoryTopic:
             self._queue.popleft()
             if change.offset is not None:
                 self._makers = {offset: who for offset, who in self._makers.items() if offset > change.offset}
+            self._changed.notify_all()
 
     def _pause(self, seconds: float) -> None:
         with self._changed:

@@ -132,10 +132,10 @@ def test_secrets_that_the_worker_hides_stay_what_they_are(workers: Callable[...,
     assert "consumer.override.sasl.password is hidden by the worker" in told.stdout
     written = (tmp_path / "masked.json").read_text()
     assert "[hidden]" not in written
-    (tmp_path / "masked.json").write_text(written.replace('"tasks.max": "1"', '"tasks.max": "2"'))
+    (tmp_path / "masked.json").write_text(written.replace('"topic": "t"', '"topic": "u"'))
     assert made.run("apply", "--yes").exit_code == 0
     config = worker.herder.connector_info("masked").config
-    assert (config["tasks.max"], config["consumer.override.sasl.password"]) == ("2", "s3cret")
+    assert (config["topic"], config["consumer.override.sasl.password"]) == ("u", "s3cret")
     worker.client.delete("/connectors/masked")
     assert made.run("apply", "--yes").exit_code == 2
 

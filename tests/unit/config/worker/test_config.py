@@ -208,3 +208,11 @@ def test_a_disabled_admin_listener_is_none_at_all() -> None:
 def test_header_rules_are_split_outside_quotes() -> None:
     assert header_rules('set A:1, "add B:x, y"') == ["set A:1", "add B:x, y"]
     assert header_rules("") == []
+
+
+@pytest.mark.parametrize("other", ["config.storage.topic", "offset.storage.topic", "status.storage.topic"])
+def test_the_history_has_a_topic_of_its_own(other: str) -> None:
+    found = problems({**DISTRIBUTED, "config.history.topic": DISTRIBUTED[other]}, distributed=True)
+    assert found == {"config.history.topic": f"It is the topic of {other}, too."}
+    assert WorkerConfig.distributed({**DISTRIBUTED, "config.history.topic": "h"})["config.history.topic"] == "h"
+    assert WorkerConfig.distributed(DISTRIBUTED)["config.history.topic"] is None

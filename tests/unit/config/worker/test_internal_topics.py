@@ -13,6 +13,7 @@ WORKER = {
     "config.storage.topic": "connect-configs",
     "offset.storage.topic": "connect-offsets",
     "status.storage.topic": "connect-status",
+    "config.history.topic": "connect-history",
     "trusted.connectors": ["backup-*"],
 }
 STANDALONE = {"config.storage.topic": None, "trusted.connectors": []}
@@ -24,6 +25,7 @@ STANDALONE = {"config.storage.topic": None, "trusted.connectors": []}
         ("connect-configs", True),
         ("connect-offsets", True),
         ("connect-status", True),
+        ("connect-history", True),
         ("__consumer_offsets", True),
         ("__transaction_state", True),
         ("mm2-configs.A.internal", True),

@@ -34,7 +34,10 @@ def test_records_of_one_change_are_one_revision_with_the_requester_that_any_know
     known.put(b"2", changed(3, ALICE), 2)
     known.put(b"3", changed(3), 3)
     known.put(b"4", changed(4), 4)
-    assert [(one.number, one.requester) for one in known.of("c")] == [(1, ALICE), (4, None)]
+    moved = Revision("c", "offsets", 1, at(4), at(4), ALICE, (Move({"p": 1}, None, {"o": 2}),))
+    known.put(b"5", moved, 5)
+    known.put(b"5", moved, 6)  # sent again
+    assert [(one.number, one.requester) for one in known.of("c")] == [(1, ALICE), (4, None), (5, ALICE)]
     assert (known.latest("c"), known.newest_offset("c"), known.newest_offsets()) == (at(4), 4, 4)
     found = known.at("c", 3)
     assert found is not None
@@ -49,7 +52,8 @@ def test_old_revisions_go_but_for_the_last_of_a_connector_that_exists() -> None:
     known.put(b"2b", changed(2, at_ms=2), 3)
     known.put(b"gone", Revision("gone", "delete", 2, at(1), None, offset=4), 4)
     assert known.surplus(2) == [b"1"]
-    assert known.surplus(3) == [b"1", b"gone"]
+    known.put(b"gone-b", Revision("gone", "delete", 2, at(1), None, offset=4), 5)
+    assert known.surplus(3) == [b"1", b"gone", b"gone-b"]
     for key in known.surplus(3):
         known.remove(key)
     assert [one.number for one in known.of("c")] == [2]

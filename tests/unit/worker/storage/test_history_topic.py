@@ -57,7 +57,7 @@ class Worker:
     def start(self) -> None:
         self.history.start(1)
         self.config.start(1)
-        self.history.begin(self.config.refresh(1))
+        self.history.begin(lambda: self.config.refresh(1))
 
     def stop(self) -> None:
         self.config.stop()
@@ -146,7 +146,7 @@ def test_what_a_worker_that_died_did_not_record_is_recorded_by_another(cluster: 
     with cluster.worker(AT_ONCE) as other:
         with cluster.worker() as dying:
             dying.history._stopping = True  # it dies before it records anything
-            dying.put(1)
+            dying.put(1, None)
         other.wait([("config", "1", None)])
 
 
@@ -164,6 +164,13 @@ def test_who_asked_is_known_even_if_another_worker_recorded_the_change_before(
                 other.wait([("config", "1", None)])
         one.wait([("config", "1", "alice")])
         assert one.history.revisions("c")[0].before is None
+
+
+def test_a_worker_that_stops_records_what_it_made_before(cluster: Cluster) -> None:
+    with cluster.worker() as one:
+        for version in range(20):
+            one.put(version)
+    assert cluster.shown() == [("config", str(version), "alice") for version in range(20)]
 
 
 def test_changes_of_others_before_an_own_one_come_before_it(cluster: Cluster) -> None:
