@@ -281,12 +281,15 @@ def _header(value: Any) -> bytes | None:
 
 
 def _taken(batches: Iterator[pa.RecordBatch], count: int) -> list[pa.RecordBatch]:
-    """The first rows, so many at most; the reader is closed."""
-    taken = []
+    """The first rows, so many at most, and one row at least; the reader is closed."""
+    taken, left = [], _MOST_BYTES
     for rows in batches:
-        taken.append(rows.slice(0, count))
-        count -= len(taken[-1])
-        if count <= 0:
+        part = rows.slice(0, count)
+        while len(part) > 1 and part.nbytes > left:
+            part = part.slice(0, len(part) // 2)
+        taken.append(part)
+        count, left = count - len(part), left - part.nbytes
+        if count <= 0 or left <= 0 or len(part) < len(rows):
             break
     if isinstance(batches, Generator):
         batches.close()
