@@ -27,6 +27,7 @@ BYTES = "org.apache.kafka.connect.converters.ByteArrayConverter"
 T = "org.apache.kafka.connect.transforms."
 P = "org.apache.kafka.connect.transforms.predicates."
 CREATED = {"topic.creation.default.partitions": "1", "topic.creation.default.replication.factor": "1"}
+KEYS = {"key.converter": "JsonConverter", "key.converter.schemas.enable": "false"}
 PLAIN_JSON = {"value.converter": "JsonConverter", "value.converter.schemas.enable": "false"}
 
 
@@ -189,7 +190,15 @@ def test_sources_write_what_their_previews_show(
 def sink(topic: Topic, tmp_path: Path, **more: str) -> dict[str, str]:
     """A config of a file sink of this topic."""
     out = str(tmp_path / "out.txt")
-    return {"name": topic.name, "connector.class": SINK, "topics": topic.name, "file": out, **PLAIN_JSON, **more}
+    return {
+        "name": topic.name,
+        "connector.class": SINK,
+        "topics": topic.name,
+        "file": out,
+        **PLAIN_JSON,
+        **KEYS,
+        **more,
+    }
 
 
 def stages(record: dict[str, Any]) -> list[str]:
@@ -291,7 +300,7 @@ def test_a_change_is_compared_with_the_config_that_runs(previewing: Previewing, 
         found = {one["path"]: (one["before"], one["after"]) for one in changed["records"][0]["differences"]}
         assert found["value.line"] == ("one", None)
         assert found["value.text"] == (None, "one")
-        assert found["value.subject.takes"] == (True, False)
+        assert found["registered.value.takes"] == (True, False)
         assert changed["records"][0]["error"]["stage"] == "VALUE_CONVERTER"
         other = previewing.posted(topic, renamed, **{"from": "earliest"})["records"][0]["stages"][-2]
         assert other["registered"]["value"]["takes"]
