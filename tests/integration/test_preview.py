@@ -214,14 +214,14 @@ def test_a_sinks_records_are_shown_stage_by_stage(previewing: Previewing, broker
     topic = Topic(broker, "preview-sink", partitions=2)
     topic.send([b'{"a": 1, "s": "x"}', b"no json", b'{"a": 3}'], keys=[b'"k"'] * 3)
     topic.send([b'{"a": 2.50}'], partition=1)
-    a = "get_json_object(value, '$.a')"
+    a = "value:a::DOUBLE"
     masks = {"type": f"{T}MaskField$Value", "fields": "a", "predicate": "none"}
     config = sink(
         topic,
         tmp_path,
         **chain(
             masks,
-            {"type": SQL, "sql": f"SELECT {a} AS a, record.topic AS origin FROM records WHERE {a} <> '3'"},
+            {"type": SQL, "sql": f"SELECT {a} AS a, record.topic AS origin FROM records WHERE {a} <> 3"},
             none={"type": f"{P}TopicNameMatches", "pattern": "nothing"},
         ),
     )
@@ -229,13 +229,14 @@ def test_a_sinks_records_are_shown_stage_by_stage(previewing: Previewing, broker
     assert answer["kind"] == "sink"
     first, broken, filtered, other = answer["records"]
     assert (first["topic"], first["partition"], first["offset"]) == (topic.name, 0, 0)
-    assert stages(first) == ["fetched", "converted", "transform", "transform"], first
+    assert (first["error"], first["filtered"]) == (None, None)
+    assert stages(first) == ["fetched", "converted", "transform", "transform"]
     fetched, converted, masked, selected = first["stages"]
     assert (fetched["key"], fetched["value"]) == ('"k"', '{"a": 1, "s": "x"}')
     assert (converted["key"], converted["value"], converted["applied"]) == ("k", {"a": 1, "s": "x"}, None)
     assert (masked["value"], masked["applied"]) == ({"a": 1, "s": "x"}, False)
     assert masked["name"] == f"t0 ({T}MaskField$Value)"
-    assert (selected["value"], selected["applied"]) == ({"a": "1", "origin": topic.name}, True)
+    assert (selected["value"], selected["applied"]) == ({"a": 1.0, "origin": topic.name}, True)
     assert broken["error"]["stage"] == "VALUE_CONVERTER"
     assert broken["error"]["outcome"] == "failed task"
     assert stages(broken) == ["fetched"]
