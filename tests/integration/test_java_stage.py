@@ -88,11 +88,10 @@ def wait_stored(worker: WorkerProcess, topic: Topic, file: Path) -> None:
     eventually(lambda: stored() == [file.stat().st_size], 60, stored)
 
 
-def previewed(worker: WorkerProcess, topic: Topic, config: dict[str, str]) -> list[tuple[Any, Any] | None]:
+def previewed(worker: WorkerProcess, topic: Topic) -> list[tuple[Any, Any] | None]:
     """The value and key of each record after its last transform; None for one that is filtered out."""
-    path = f"/connector-plugins/{config['connector.class']}/config/preview?from=earliest"
-    answer = worker.request("PUT", path, {"name": topic.name, **config}).json()
-    ends = []
+    answer = worker.request("POST", f"/connectors/{topic.name}/preview?from=earliest", {}).json()
+    ends: list[tuple[Any, Any] | None] = []
     for record in answer["records"]:
         assert record["error"] is None, record
         stages = [one for one in record["stages"] if one["stage"] in ("java", "transform")]
@@ -134,9 +133,7 @@ def test_a_sources_records_cross_into_java_and_back(worker: WorkerProcess, topic
         [("first", b"4"), *by] for by in ([("by", b"trouble")], [], [("by", b"trouble")])
     ]
     assert got[0].timestamp()[1] == 1234
-    assert previewed(
-        worker, topic, {"connector.class": FILE_SOURCE, "file": str(file), "topic": topic.name, **config}
-    ) == [
+    assert previewed(worker, topic) == [
         ({"text": "line 1-more", "s": "v"}, "key of line 1"),
         ({"text": "other", "s": "v"}, None),
         None,
@@ -162,10 +159,7 @@ def test_a_sinks_records_cross_into_java_and_back(worker: WorkerProcess, topic: 
     config = {**chain(*links, p="line"), "errors.retry.timeout": "-1", "predicates": "p,empty"}
     file = sink(worker, topic, {**config, "predicates.empty.type": f"{APACHES}.predicates.RecordIsTombstone"})
     eventually(lambda: lines_of(file) == [b"line 1!?", b"other?", b"slow line!?"], 90, worker.log)
-    whole = {"connector.class": FILE_SINK, "topics": topic.name, "file": str(file), **config}
-    whole["predicates.empty.type"] = f"{APACHES}.predicates.RecordIsTombstone"
-    shown = previewed(worker, topic, whole)
-    assert [one and one[0] for one in shown] == ["line 1!?", "other?", None, None, "slow line!?"]
+    assert [one and one[0] for one in previewed(worker, topic)] == ["line 1!?", "other?", None, None, "slow line!?"]
     told = "the transforms in the Java host are: trouble, again, those on Spark: filter, hoist, out;"
     assert f"{topic.name}-0: {told}" in worker.log()
     wait_offset(worker, topic, 5)
