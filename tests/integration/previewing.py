@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import httpx
-from confluent_kafka import ConsumerGroupTopicPartitions
-from confluent_kafka.admin import AdminClient
+from confluent_kafka import ConsumerGroupTopicPartitions, TopicPartition
+from confluent_kafka.admin import AdminClient, OffsetSpec
 
 from headrace.worker.preview.shown import text_of
 from tests.integration import partitions
@@ -26,15 +27,17 @@ class Surroundings:
     registry: str | None = None
 
     def look(self) -> dict[str, Any]:
-        """Topics with their ends and settings' sizes, groups with their offsets, subjects, files, stored offsets."""
+        """Topics with their ends, groups with their offsets, subjects, files, stored offsets."""
         admin = AdminClient({"bootstrap.servers": self.bootstrap})
         topics = admin.list_topics(timeout=60).topics
-        ends = {
-            f"{name}-{number}": partitions.watermarks(self.bootstrap, name, number)
+        asked = {
+            TopicPartition(name, number): OffsetSpec.latest()
             for name, topic in topics.items()
             if not name.startswith("__")
             for number in topic.partitions
         }
+        found = admin.list_offsets(asked) if asked else {}
+        ends = {f"{at.topic}-{at.partition}": future.result(60).offset for at, future in found.items()}
         groups = sorted(one.group_id for one in admin.list_consumer_groups().result(60).valid)
         offsets = {group: self._committed(admin, group) for group in groups}
         files = {
@@ -49,7 +52,7 @@ class Surroundings:
             subjects = [
                 (name, httpx.get(f"{self.registry}/subjects/{name}/versions", timeout=60).json()) for name in names
             ]
-        stored = self.worker.offset_file.readtext_of() if self.worker.offset_file.exists() else ""
+        stored = self.worker.offset_file.read_text() if self.worker.offset_file.exists() else ""
         return {
             "ends": ends,
             "groups": offsets,
@@ -88,6 +91,36 @@ class Previewing:
         answer = eventually(asked, within_s)
         assert answer.status_code == 200, answer.text
         return answer.json()
+
+    def refused(self, config: Mapping[str, Any], **query: str) -> str:
+        """Why a preview of this config is refused."""
+        path = f"/connector-plugins/{config['connector.class']}/config/preview"
+        answer = self.worker.http.put(path, json=dict(config), params=query)
+        assert answer.status_code == 400, answer.text
+        return str(answer.json()["message"])
+
+    def posted(self, name: str, changes: Mapping[str, Any], **query: str) -> Any:
+        """The answer for a connector that runs, with these changes."""
+        answer = self.worker.http.post(f"/connectors/{name}/preview", json=dict(changes), params=query)
+        assert answer.status_code == 200, answer.text
+        return answer.json()
+
+    @contextmanager
+    def running(self, config: Mapping[str, str]) -> Iterator[None]:
+        """The connector runs inside, and is deleted at the end."""
+        self.worker.request("PUT", f"/connectors/{config['name']}/config", dict(config))
+        try:
+            yield
+        finally:
+            self.worker.request("DELETE", f"/connectors/{config['name']}")
+
+    def stored(self, name: str) -> None:
+        """The source's offsets are in the worker's file."""
+        eventually(lambda: f'"{name}"' in self.worker.offset_file.read_text(), 120)
+
+    def committed(self, name: str, offset: int) -> None:
+        """The sink's group has committed this offset of its only partition."""
+        eventually(lambda: [one["offset"]["kafka_offset"] for one in self.worker.offsets(name)] == [offset], 120)
 
     def unchanged(self, config: Mapping[str, Any], **query: str) -> Any:
         """The answer, after which all is as it was."""

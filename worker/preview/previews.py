@@ -9,6 +9,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
+from contextlib import closing
 from contextvars import copy_context
 from dataclasses import dataclass, field, fields, is_dataclass, replace
 from typing import Any, Final, cast
@@ -35,7 +36,7 @@ from headrace.worker.hosting.ports import PluginCatalog
 from headrace.worker.kafka.consumer_groups import SinkGroup
 from headrace.worker.kafka.writer import CLIENT_BYTES
 from headrace.worker.logging.logs import connector_context
-from headrace.worker.logging.redaction import Redaction
+from headrace.worker.logging.redaction import Redaction, hidden_of
 from headrace.worker.model import Config, Kind
 from headrace.worker.pipeline.chain import Chain
 from headrace.worker.pipeline.scope import TaskScope
@@ -140,8 +141,11 @@ class _Run:
             raise
         except EngineLost as error:
             raise Starting(f"Spark is not ready: {error}") from error
+        except ConfigError as error:
+            raise BadRequest(hidden_of(error, str(error))) from error
         except Exception as error:
-            raise ConnectError(f"The preview failed in {self.progress.stage}: {error}") from error
+            text = hidden_of(error, f"{type(error).__name__}: {error}")
+            raise ConnectError(f"The preview failed in {self.progress.stage}: {text}") from error
         finally:
             self.resources.close()
             at_end.close()
@@ -151,17 +155,9 @@ class _Run:
             definition = validated(self.parts.catalog, config)
         redaction = definition.redaction()
         with connector_context(definition.raw["name"], "preview", redaction=redaction):
-            try:
-                preview = _Previewed.of(self, definition, at_end, redaction).preview()
-            except ConfigError as error:
-                raise BadRequest(redaction.hide(str(error))) from error
-            except (ConnectError, StoppedError, EngineLost):
-                raise
-            except Exception as error:
-                text = redaction.hide(f"{type(error).__name__}: {error}")
-                raise ConnectError(f"The preview failed in {self.progress.stage}: {text}") from error
-            shown: Preview = _without_secrets(preview, redaction.hide)  # Invariant 6
-            return shown
+            preview = _Previewed.of(self, definition, at_end, redaction).preview()
+        shown: Preview = _without_secrets(preview, redaction.hide)  # Invariant 6
+        return shown
 
 
 @dataclass(frozen=True)
@@ -219,17 +215,16 @@ class _Previewed:
             raise BadRequest("A sink's records come from its topics: a sample is for sources.")
         settings = framework_settings("sink").parse(self.connector)
         consumer = clients.sink_consumer(worker, self.connector, 0).librdkafka(CLIENT_BYTES, _ANSWER_BYTES)
-        fetching = Fetching(consumer, self.run.stop)
-        self.run.resources.on_close(fetching.close)
-        with self.run.progress.at("the look for topics"):
-            closed = InternalTopics.closed_to(self.connector["name"], worker.values)
-            topics, regex = settings["topics"] or [], settings["topics.regex"] or ""
-            partitions = fetching.partitions(topics, regex, closed)
-            begins = fetching.begins(
-                wanted.begin, wanted.records, partitions, lambda: SinkGroup(worker, self.connector).offsets()
-            )
-        with self.run.progress.at("the reading of records"):
-            fetched = fetching.fetch(begins, partitions, wanted.records)
+        closed = InternalTopics.closed_to(self.connector["name"], worker.values)
+        topics, regex = settings["topics"] or [], settings["topics.regex"] or ""
+        with closing(Fetching(consumer, self.run.stop)) as fetching:
+            with self.run.progress.at("the look for topics"):
+                partitions = fetching.partitions(topics, regex, closed)
+                begins = fetching.begins(
+                    wanted.begin, wanted.records, partitions, lambda: SinkGroup(worker, self.connector).offsets()
+                )
+            with self.run.progress.at("the reading of records"):
+                fetched = fetching.fetch(begins, partitions, wanted.records)
         task = cast(SinkTask, self.plugin.task())
         return SinkPreview(self.flow, self.chain, task, self.connector, self.context).of(fetched)
 
