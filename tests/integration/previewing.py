@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ import httpx
 from confluent_kafka import ConsumerGroupTopicPartitions
 from confluent_kafka.admin import AdminClient
 
+from headrace.worker.preview.shown import text_of
 from tests.integration import partitions
 from tests.integration.worker_process import WorkerProcess, eventually
 
@@ -88,6 +90,32 @@ class Previewing:
         assert answer.status_code == 200, answer.text
         return answer.json()
 
+    def refused(self, config: Mapping[str, Any], **query: str) -> str:
+        """Why a preview of this config is refused."""
+        path = f"/connector-plugins/{config['connector.class']}/config/preview"
+        answer = self.worker.http.put(path, json=dict(config), params=query)
+        assert answer.status_code == 400, answer.text
+        return str(answer.json()["message"])
+
+    def posted(self, name: str, changes: Mapping[str, Any], **query: str) -> Any:
+        """The answer for a connector that runs, with these changes."""
+        answer = self.worker.http.post(f"/connectors/{name}/preview", json=dict(changes), params=query)
+        assert answer.status_code == 200, answer.text
+        return answer.json()
+
+    @contextmanager
+    def running(self, config: Mapping[str, str]) -> Iterator[None]:
+        """The connector runs inside, and is deleted at the end."""
+        self.worker.request("PUT", f"/connectors/{config['name']}/config", dict(config))
+        try:
+            yield
+        finally:
+            self.worker.request("DELETE", f"/connectors/{config['name']}")
+
+    def committed(self, name: str, offset: int) -> None:
+        """The sink's group has committed this offset of its only partition."""
+        eventually(lambda: [one["offset"]["kafka_offset"] for one in self.worker.offsets(name)] == [offset], 120)
+
     def unchanged(self, config: Mapping[str, Any], **query: str) -> Any:
         """The answer, after which all is as it was."""
         before = self.surroundings.look()
@@ -144,9 +172,9 @@ class Previewing:
 def _told(message: Any) -> dict[str, Any]:
     """A record in Kafka as a preview shows it."""
     return {
-        "key": _text(message.key()),
-        "value": _text(message.value()),
-        "headers": [{"key": key, "value": _text(value)} for key, value in message.headers() or ()],
+        "key": text_of(message.key()),
+        "value": text_of(message.value()),
+        "headers": [{"key": key, "value": text_of(value)} for key, value in message.headers() or ()],
     }
 
 
@@ -167,12 +195,3 @@ class AnyId(str):
         return isinstance(other, str) and (self[:4], self[12:]) == (other[:4], other[12:])
 
     __hash__ = str.__hash__
-
-
-def _text(data: bytes | None) -> str | None:
-    if data is None:
-        return None
-    try:
-        return data.decode()
-    except UnicodeDecodeError:
-        return f"0x{data.hex()}"

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import os
+import subprocess
+import sys
 import uuid
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -12,7 +16,7 @@ import pytest
 
 from tests.integration.databases import Database
 from tests.integration.previewing import Previewing, Surroundings
-from tests.integration.worker_process import Topic, WorkerProcess
+from tests.integration.worker_process import SINK, Topic, WorkerProcess, properties
 
 pytestmark = [pytest.mark.kafka, pytest.mark.spark]
 
@@ -23,6 +27,7 @@ BYTES = "org.apache.kafka.connect.converters.ByteArrayConverter"
 T = "org.apache.kafka.connect.transforms."
 P = "org.apache.kafka.connect.transforms.predicates."
 CREATED = {"topic.creation.default.partitions": "1", "topic.creation.default.replication.factor": "1"}
+KEYS = {"key.converter": "JsonConverter", "key.converter.schemas.enable": "false"}
 PLAIN_JSON = {"value.converter": "JsonConverter", "value.converter.schemas.enable": "false"}
 
 
@@ -180,3 +185,143 @@ def test_sources_write_what_their_previews_show(
     assert len(answers) >= 20
     empty = [name for name, answer in answers.items() if not answer["records"]]
     assert not empty, {name: answers[name] for name in empty}
+
+
+def sink(topic: Topic, tmp_path: Path, **more: str) -> dict[str, str]:
+    """A config of a file sink of this topic."""
+    out = str(tmp_path / "out.txt")
+    return {
+        "name": topic.name,
+        "connector.class": SINK,
+        "topics": topic.name,
+        "file": out,
+        **PLAIN_JSON,
+        **KEYS,
+        **more,
+    }
+
+
+def stages(record: dict[str, Any]) -> list[str]:
+    return [stage["stage"] for stage in record["stages"]]
+
+
+def test_a_sinks_records_are_shown_stage_by_stage(previewing: Previewing, broker: str, tmp_path: Path) -> None:
+    topic = Topic(broker, "preview-sink", partitions=2)
+    topic.send([b'{"a": 1, "s": "x"}', b"no json", b'{"a": 3}'], keys=[b'"k"'] * 3)
+    topic.send([b'{"a": 2.50}'], partition=1)
+    masks = {"type": f"{T}MaskField$Value", "fields": "a", "predicate": "none"}
+    config = sink(
+        topic,
+        tmp_path,
+        **chain(
+            masks,
+            {"type": SQL, "sql": "SELECT *, record.topic AS origin FROM records WHERE NOT value:a = '3'"},
+            none={"type": f"{P}TopicNameMatches", "pattern": "nothing"},
+        ),
+    )
+    answer = previewing.unchanged(config)
+    assert answer["kind"] == "sink"
+    first, broken, filtered, other = answer["records"]
+    assert (first["topic"], first["partition"], first["offset"]) == (topic.name, 0, 0)
+    assert stages(first) == ["fetched", "converted", "transform", "transform"]
+    fetched, converted, masked, selected = first["stages"]
+    assert (fetched["key"], fetched["value"]) == ('"k"', '{"a": 1, "s": "x"}')
+    assert (converted["key"], converted["value"], converted["applied"]) == ("k", {"a": 1, "s": "x"}, None)
+    assert (masked["value"], masked["applied"]) == ({"a": 1, "s": "x"}, False)
+    assert masked["name"] == f"t0 ({T}MaskField$Value)"
+    assert (selected["value"]["origin"], selected["applied"]) == (topic.name, True)
+    assert broken["error"]["stage"] == "VALUE_CONVERTER"
+    assert broken["error"]["outcome"] == "failed task"
+    assert stages(broken) == ["fetched"]
+    assert filtered["filtered"] == f"t1 ({SQL})"
+    assert other["partition"] == 1
+    assert other["stages"][1]["value"] == {"a": 2.5}
+    for tolerance, outcome in ((topic.name + "-dlq", "dead letter"), ("", "skipped")):
+        tolerant = {"errors.tolerance": "all", "errors.deadletterqueue.topic.name": tolerance}
+        again = previewing.preview({**config, **tolerant})
+        assert again["records"][1]["error"]["outcome"] == outcome
+
+
+def test_a_sink_is_read_from_where_one_asks(previewing: Previewing, broker: str, tmp_path: Path) -> None:
+    topic = Topic(broker, "preview-from")
+    topic.send([b"%d" % number for number in range(10)])
+    config = sink(topic, tmp_path)
+
+    def offsets(**query: str) -> list[int]:
+        return [one["offset"] for one in previewing.preview(config, **query)["records"]]
+
+    assert offsets(records="2") == [0, 1]
+    assert offsets(records="2", **{"from": "latest"}) == [8, 9]
+    assert offsets(**{"from": "7"}) == [7, 8, 9]
+    assert offsets(**{"from": "2020-01-01T00:00:00Z", "records": "1"}) == [0]
+    assert offsets(**{"from": "2999-01-01"}) == []
+    with previewing.running(config):
+        previewing.committed(topic.name, 10)
+    before = previewing.surroundings.look()
+    caught_up = previewing.preview(config)
+    assert caught_up["records"] == []
+    assert "from=latest" in caught_up["notes"][0]
+    assert offsets(**{"from": "earliest"}) == list(range(10))
+    assert previewing.surroundings.look() == before
+    refused = previewing.refused(config, **{"from": "soon"})
+    assert "from=soon is none of" in refused
+    assert "There is no topic" in previewing.refused({**config, "topics": f"{topic.name}-missing"})
+    assert previewing.surroundings.look() == before
+
+
+def test_what_cannot_be_read_is_shown_by_a_sample(previewing: Previewing) -> None:
+    topic = f"preview-sample-{uuid.uuid4().hex[:8]}"
+    config = {"name": topic, "connector.class": FILE, "topic": topic, **PLAIN_JSON, **chain(HOIST)}
+    assert "standard input" in previewing.refused(config)
+    answer = previewing.preview({**config, "sample": [{"key": 1, "value": "one", "topic": topic}, {"value": None}]})
+    assert answer["records"][0]["stages"][-1]["value"] == '{"line":"one"}'
+    schema = {"type": "int32", "optional": False}
+    enveloped = [{"value": {"schema": schema, "payload": 7}, "topic": topic}]
+    answer = previewing.preview({**config, "sample": enveloped})
+    hoisted = answer["records"][0]["stages"][1]
+    assert hoisted["value"] == {"line": 7}
+    assert hoisted["value_schema"]["fields"] == [{**schema, "field": "line"}]
+    assert "and others are not" in previewing.refused({**config, "sample": [{"value": 1}, *enveloped]})
+
+
+def test_a_change_is_compared_with_the_config_that_runs(previewing: Previewing, registry: str, tmp_path: Path) -> None:
+    lines = tmp_path / "lines.txt"
+    lines.write_text("one\ntwo\n")
+    topic = f"preview-diff-{uuid.uuid4().hex[:8]}"
+    avro = {"value.converter": AVRO, "value.converter.schema.registry.url": registry}
+    config = {"name": topic, "connector.class": FILE, "file": str(lines), "topic": topic, **chain(HOIST), **avro}
+    with previewing.running({**config, **CREATED}):
+        previewing.arrived([topic], 2, topic)
+        before = previewing.surroundings.look()
+        nothing = previewing.posted(topic, {}, diff="true", **{"from": "earliest"})
+        assert [one["differences"] for one in nothing["records"]] == [[], []]
+        renamed = {"transforms.t0.field": "text", "topic": f"{topic}-other"}
+        changed = previewing.posted(topic, {"transforms.t0.field": "text"}, diff="true", **{"from": "earliest"})
+        found = {one["path"]: (one["before"], one["after"]) for one in changed["records"][0]["differences"]}
+        assert found["value.line"] == ("one", None)
+        assert found["value.text"] == (None, "one")
+        assert found["registered.value.takes"] == (True, False)
+        assert changed["records"][0]["error"]["stage"] == "VALUE_CONVERTER"
+        other = previewing.posted(topic, renamed, **{"from": "earliest"})["records"][0]["stages"][-2]
+        assert other["registered"]["value"]["takes"]
+        assert other["registered"]["value"]["id"] is None
+        assert previewing.posted(topic, {})["records"] == []
+        assert previewing.surroundings.look() == before
+
+
+def test_the_command_shows_a_preview(previewing: Previewing, tmp_path: Path) -> None:
+    lines = tmp_path / "lines.txt"
+    lines.write_text("one\n")
+    file = tmp_path / "connector.properties"
+    topic = f"preview-command-{uuid.uuid4().hex[:8]}"
+    config = {"name": topic, "connector.class": FILE, "file": str(lines), "topic": topic, **chain(HOIST)}
+    file.write_text(properties(config), encoding="utf-8")
+    command = [str(Path(sys.executable).parent / "headrace"), "preview", str(file), "--rest", previewing.worker.url]
+    shown = subprocess.run(command, capture_output=True, text=True, check=True, timeout=120).stdout
+    assert "transform t0" in shown
+    assert '{"line": "one"}' in shown
+    answer = subprocess.run([*command, "--json"], capture_output=True, text=True, check=True, timeout=120).stdout
+    assert json.loads(answer)["records"][0]["stages"][0]["value"] == "one"
+    failed = subprocess.run([*command, "--diff"], capture_output=True, text=True, timeout=120)
+    assert failed.returncode == 2
+    assert f"Connector {topic} not found" in failed.stderr

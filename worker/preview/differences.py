@@ -15,6 +15,9 @@ _ABSENT: Any = object()
 
 _OF_STAGE: Final = ("topic", "partition", "timestamp", "key", "value", "headers", "key_schema", "value_schema")
 
+_LAST: Final = ("KEY_CONVERTER", "VALUE_CONVERTER", "TASK_PUT")
+"""Stages behind the last transform, but for a sink's converters, before which there is no value of Connect."""
+
 
 def compared(before: Preview, after: Preview) -> Preview:
     """Return `after`, each record with its differences from the record of `before` with the same origin."""
@@ -46,11 +49,11 @@ def _differences(before: PreviewedRecord, after: PreviewedRecord) -> Iterator[Di
 def _end(record: PreviewedRecord) -> dict[str, Any]:
     """The end of a record's way: the values of Connect, the schemas for a registry, and what is done with it."""
     told: dict[str, Any] = {"filtered": record.filtered, "error": record.error and asdict(record.error)}
-    if record.error is None and record.filtered is None:
+    if record.filtered is None and (record.error is None or record.error.stage in _LAST):
         of_connect = [one for one in record.stages if not _is_bytes(record, one)]
         last = asdict(of_connect[-1]) if of_connect else {}
         told |= {name: last.get(name) for name in _OF_STAGE}
-        told |= {f"{side}.subject": asdict(one) for stage in record.stages for side, one in stage.registered.items()}
+        told |= {f"registered.{side}": asdict(one) for stage in record.stages for side, one in stage.registered.items()}
     return told | {"effects": [asdict(effect) for effect in record.effects]}
 
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, Final
 
 import pyarrow as pa
-from confluent_kafka import OFFSET_INVALID, Consumer, KafkaError, KafkaException, TopicPartition
+from confluent_kafka import OFFSET_BEGINNING, OFFSET_END, Consumer, KafkaError, KafkaException, TopicPartition
 
 from headrace.config.connector.config import consumes
 from headrace.config.worker.internal_topics import BROKERS_OWN, InternalTopics
@@ -55,10 +55,8 @@ class Fetching:
             open_ = [topic for topic in there if topic not in BROKERS_OWN and topic not in closed]
             matching = [topic for topic in open_ if regex and consumes(topic, (), regex)]
             found = [(topic, number) for topic in (*named, *matching) for number in there[topic].partitions]
-            return {
-                place: self._client.get_watermark_offsets(TopicPartition(*place), timeout=_REQUEST_S, cached=False)
-                for place in found
-            }
+            lows, highs = self._asked(found, OFFSET_BEGINNING), self._asked(found, OFFSET_END)
+            return {place: (lows[place], highs[place]) for place in found}
         except KafkaException as error:
             raise ConnectError(f"The topics cannot be listed: {error.args[0].str()}") from error
 
@@ -78,16 +76,19 @@ class Fetching:
         return self._at(_time_ms(begin), partitions)
 
     def _at(self, time_ms: int, partitions: Partitions) -> dict[tuple[str, int], int]:
-        asked = [TopicPartition(*place, time_ms) for place in partitions]
         try:
-            found = self._client.offsets_for_times(asked, timeout=_REQUEST_S)
+            known = self._asked(partitions, time_ms)
         except KafkaException as error:
             raise ConnectError(f"Kafka cannot tell the offsets of that time: {error.args[0].str()}") from error
-        known = {(one.topic, one.partition): one.offset for one in found}
-        return {
-            place: high if known[place] < 0 or known[place] == OFFSET_INVALID else known[place]
-            for place, (_, high) in partitions.items()
-        }
+        return {place: high if known[place] < 0 else known[place] for place, (_, high) in partitions.items()}
+
+    def _asked(self, places: Iterable[tuple[str, int]], time: int) -> dict[tuple[str, int], int]:
+        """The first offset at a time of each partition, negative if there is none; asks for all at once.
+
+        `time`: milliseconds, or librdkafka's codes for the beginning and the end. Errors: KafkaException.
+        """
+        found = self._client.offsets_for_times([TopicPartition(*place, time) for place in places], timeout=_REQUEST_S)
+        return {(one.topic, one.partition): one.offset for one in found}
 
     def fetch(self, begins: Mapping[tuple[str, int], int], partitions: Partitions, count: int) -> pa.RecordBatch:
         """Read at most so many records, as many as there are of each partition. Errors: ConnectError, StoppedError."""
@@ -104,7 +105,9 @@ class Fetching:
                         taken.append(message)
                         size += len(message.value() or b"") + len(message.key() or b"")
                     elif error.code() != KafkaError._PARTITION_EOF:
-                        raise KafkaException(error)
+                        if not error.retriable():
+                            raise KafkaException(error)
+                        continue
                     if error is not None or message.offset() + 1 >= ends.get(place, 0):
                         ends.pop(place, None)
         except KafkaException as error:

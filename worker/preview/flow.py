@@ -8,22 +8,24 @@ are transforms; loses: what Spark's optimizer does over the bounds of stages, wh
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyspark.sql import DataFrame
 from pyspark.sql.types import StructType
 
 from headrace.config.connector.error_handling import ErrorHandling
 from headrace.plugins.contracts import Converter
+from headrace.plugins.interop.conversion.decode import ConverterBinding, to_records
 from headrace.plugins.records import Records
 from headrace.plugins.schema import Schema
 from headrace.worker.deadletters.source_records import shown_side
 from headrace.worker.pipeline.java_stage import RunningStage, crossed, crossing, returned
-from headrace.worker.pipeline.scope import TaskScope
+from headrace.worker.pipeline.scope import TaskScope, asking_converters
 from headrace.worker.pipeline.transforms import Step, Transforms
 from headrace.worker.preview.model import EffectShown, Failure, Outcome, PreviewedRecord, Stage, StageName
 from headrace.worker.preview.shown import headers_of, value_and_schema
@@ -112,6 +114,29 @@ class Flow:
         after = Rows(out.select(names), made[-1].frame.schema, made[-1].keys, made[-1].values)
         return after, out.select(list(_SHOWN))
 
+    def decoded(
+        self, given: Rows, sides: Mapping[str, ConverterBinding], finish: Callable[[Records], Records]
+    ) -> tuple[Rows, pa.RecordBatch]:
+        """Decode Kafka's rows with all schemas that they name, as `run`; `sides`: of `key` and `value`.
+
+        Errors: as `run`; ConverterAway.
+        """
+        sides = dict(sides)
+
+        def build(frame: DataFrame) -> Records:
+            return finish(to_records(frame, sides["key"], sides["value"]))
+
+        while True:
+            rows, shown = self.run("the converters", given, build)
+            if not (met := _unknown(rows.batch)):
+                return rows, shown
+            with self.progress.at("the converters' look-up of schemas"), asking_converters():
+                for side, identities in met.items():
+                    learned = sides[side].learned(identities)
+                    if learned == sides[side]:
+                        raise ValueError(f"{learned.class_name} does not learn the schemas that it named")
+                    sides[side] = learned
+
     def note(self, stage: StageName, name: str, ways: list[Way], rows: Rows, shown: pa.RecordBatch) -> None:
         """Note on each record that is still on its way what it became."""
         columns = ["topic", "partition", "timestamp", "headers", "error", "drop"]
@@ -162,6 +187,16 @@ class Flow:
         rows, shown = self.run(name, Rows(crossed_rows, kind), lambda frame: returned(java, frame, shape, carried[-1]))
         self.note("java", name, ways, rows, shown)
         return rows
+
+
+def _unknown(rows: pa.RecordBatch) -> dict[str, set[tuple[bytes, str]]]:
+    """The identities of schemas that are not known yet, by side, with the topic that they were met in."""
+    met: dict[str, set[tuple[bytes, str]]] = {}
+    for side in ("key", "value"):
+        marked = rows.filter(pc.is_valid(rows[f"unknown_{side}"])).select([f"unknown_{side}", "topic"])
+        if found := {(row[f"unknown_{side}"], row["topic"] or "") for row in marked.to_pylist()}:
+            met[side] = found
+    return met
 
 
 def outcome_of(handling: ErrorHandling) -> Outcome:

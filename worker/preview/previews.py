@@ -9,6 +9,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
+from contextlib import closing
 from contextvars import copy_context
 from dataclasses import dataclass, field, fields, is_dataclass, replace
 from typing import Any, Final, cast
@@ -219,17 +220,16 @@ class _Previewed:
             raise BadRequest("A sink's records come from its topics: a sample is for sources.")
         settings = framework_settings("sink").parse(self.connector)
         consumer = clients.sink_consumer(worker, self.connector, 0).librdkafka(CLIENT_BYTES, _ANSWER_BYTES)
-        fetching = Fetching(consumer, self.run.stop)
-        self.run.resources.on_close(fetching.close)
-        with self.run.progress.at("the look for topics"):
-            closed = InternalTopics.closed_to(self.connector["name"], worker.values)
-            topics, regex = settings["topics"] or [], settings["topics.regex"] or ""
-            partitions = fetching.partitions(topics, regex, closed)
-            begins = fetching.begins(
-                wanted.begin, wanted.records, partitions, lambda: SinkGroup(worker, self.connector).offsets()
-            )
-        with self.run.progress.at("the reading of records"):
-            fetched = fetching.fetch(begins, partitions, wanted.records)
+        closed = InternalTopics.closed_to(self.connector["name"], worker.values)
+        topics, regex = settings["topics"] or [], settings["topics.regex"] or ""
+        with closing(Fetching(consumer, self.run.stop)) as fetching:
+            with self.run.progress.at("the look for topics"):
+                partitions = fetching.partitions(topics, regex, closed)
+                begins = fetching.begins(
+                    wanted.begin, wanted.records, partitions, lambda: SinkGroup(worker, self.connector).offsets()
+                )
+            with self.run.progress.at("the reading of records"):
+                fetched = fetching.fetch(begins, partitions, wanted.records)
         task = cast(SinkTask, self.plugin.task())
         return SinkPreview(self.flow, self.chain, task, self.connector, self.context).of(fetched)
 

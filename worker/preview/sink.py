@@ -7,25 +7,20 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 import pyarrow as pa
-import pyarrow.compute as pc
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from headrace.plugins.contracts import SinkTask, TaskContext
 from headrace.plugins.errors import RecordsFailed
 from headrace.plugins.extensions import Effect, PreviewedSink
-from headrace.plugins.interop.conversion.decode import ConverterBinding, to_records
 from headrace.plugins.interop.conversion.kafka_rows import KAFKA_ROW
 from headrace.plugins.records import Records
 from headrace.worker.pipeline.chain import Chain
-from headrace.worker.pipeline.scope import asking_converters
 from headrace.worker.pipeline.transforms import Transforms
 from headrace.worker.preview.flow import Flow, Rows, Way
 from headrace.worker.preview.model import EffectShown, Preview, PreviewedRecord, Stage
 from headrace.worker.preview.shown import headers_of, plain, text_of
 
-_ROUNDS: Final = 8
-"""The most rounds in which new schemas are met."""
 _PUT: Final = "TASK_PUT"
 _ORIGIN: Final = ("topic", "partition", "offset")
 _NOTHING: Final = "There are no records from there on; from=latest shows the last ones, from=earliest the first."
@@ -59,19 +54,12 @@ class SinkPreview:
     def _decoded(self, fetched: pa.RecordBatch, ways: list[Way], transforms: Transforms) -> Rows:
         """Decode the records, with all schemas that they name."""
         sides = {side: self.chain.conversion(side) for side in ("key", "value")}
-        given = Rows(fetched, KAFKA_ROW)
-        for _ in range(_ROUNDS):
 
-            def build(frame: DataFrame, sides: Mapping[str, ConverterBinding] = dict(sides)) -> Records:
-                records = transforms.headers_read(to_records(frame, sides["key"], sides["value"]))
-                return records.with_frame(records.frame.withColumns({f"_{n}": F.col(n) for n in _ORIGIN}))
+        def finish(records: Records) -> Records:
+            read = transforms.headers_read(records)
+            return read.with_frame(read.frame.withColumns({f"_{name}": F.col(name) for name in _ORIGIN}))
 
-            rows, shown = self.flow.run("the converters", given, build)
-            if not (met := _unknown(rows.batch)):
-                break
-            with self.flow.progress.at("the converters' look-up of schemas"), asking_converters():
-                for side, identities in met.items():
-                    sides[side] = sides[side].learned(identities)
+        rows, shown = self.flow.decoded(Rows(fetched, KAFKA_ROW), sides, finish)
         self.flow.note("converted", "", ways, rows, shown)
         return rows
 
@@ -129,16 +117,6 @@ def _fetched(row: Mapping[str, Any]) -> Way:
         headers=headers_of(row["headers"]),
     )
     return Way(PreviewedRecord(row["topic"], row["partition"], row["offset"], row["timestamp"]), [stage])
-
-
-def _unknown(rows: pa.RecordBatch) -> dict[str, set[tuple[bytes, str]]]:
-    """The identities of schemas that are not known yet, by side, with the topic that they were met in."""
-    met: dict[str, set[tuple[bytes, str]]] = {}
-    for side in ("key", "value"):
-        marked = rows.filter(pc.is_valid(rows[f"unknown_{side}"])).select([f"unknown_{side}", "topic"])
-        if found := {(row[f"unknown_{side}"], row["topic"]) for row in marked.to_pylist()}:
-            met[side] = found
-    return met
 
 
 def _shown(effect: Effect) -> EffectShown:

@@ -15,7 +15,7 @@ from headrace.plugins.arrow_types import arrow_schema_of
 from headrace.plugins.contracts import Converter, Limit, Plan, SourceTask, TaskContext
 from headrace.plugins.errors import DataError, RetriableError
 from headrace.plugins.extensions import FrameReader, PreviewedSource, TopicEncoding
-from headrace.plugins.interop.conversion.decode import ConverterBinding, to_records
+from headrace.plugins.interop.conversion.decode import ConverterBinding
 from headrace.plugins.interop.conversion.encode import UNKNOWN_TOPIC, learn_topics, to_bytes
 from headrace.plugins.interop.conversion.kafka_rows import KAFKA_ROW
 from headrace.plugins.offsets import SourceOffset, SourcePartition
@@ -144,34 +144,33 @@ class SourcePreview:
         """Take a source's rows through the chain."""
         if not read:
             return Preview("source", [], notes=[_NOTHING])
-        given: list[tuple[Rows, Callable[[DataFrame], Records], list[Way]]] = []
+        given: list[tuple[Rows, pa.RecordBatch, list[Way]]] = []
         for rows in read:
 
             def records(frame: DataFrame, shape: str = rows.shape) -> Records:
                 return unkept(records_of(task, frame, shape))
 
             ways = [Way(PreviewedRecord(source_partition=at, source_offset=to)) for at, to in rows.origins]
-            given.append((Rows(rows.batch, numbered_type(task, rows.shape)), records, ways))
+            whole = Rows(rows.batch, numbered_type(task, rows.shape))
+            given.append((*self.flow.run("the source's records", whole, records), ways))
         return self._through(given)
 
     def of_sample(self, sample: Sequence[Mapping[str, Any]], envelope: Converter) -> Preview:
         """Take given records through the chain; `envelope`: a JsonConverter for their form. Errors: BadRequest."""
         side = ConverterBinding(envelope, "sample", _known(envelope))
         ways = [Way(PreviewedRecord()) for _ in sample]
-        rows = Rows(
-            pa.RecordBatch.from_pylist([_sampled(one) for one in sample], schema=arrow_schema_of(KAFKA_ROW)), KAFKA_ROW
-        )
-        return self._through([(rows, lambda frame: to_records(frame, side, side), ways)])
+        rows = pa.RecordBatch.from_pylist([_sampled(one) for one in sample], schema=arrow_schema_of(KAFKA_ROW))
+        sides = {"key": side, "value": side}
+        return self._through([(*self.flow.decoded(Rows(rows, KAFKA_ROW), sides, lambda records: records), ways)])
 
-    def _through(self, given: Sequence[tuple[Rows, Callable[[DataFrame], Records], list[Way]]]) -> Preview:
+    def _through(self, given: Sequence[tuple[Rows, pa.RecordBatch, list[Way]]]) -> Preview:
         chain, split, notes = self.chain, self.chain.split, list[str]()
         java = chain.java_stage(is_source=True)
         before = chain.transforms(split.on_spark if java is None else split.before)
         after = chain.transforms(split.after) if java is not None else None
         sides = self._sides(notes)
         all_ways: list[Way] = []
-        for rows, records, ways in given:
-            rows, shown = self.flow.run("the source's records", rows, records)
+        for rows, shown, ways in given:
             self.flow.note("read", "", ways, rows, shown)
             rows = self.flow.transformed(rows, ways, before)
             if java is not None and after is not None:
@@ -210,9 +209,6 @@ class Conversion:
         for way, row, numbered in zip(ways, encoded.to_pylist(), numbers, strict=True):
             if not way.goes_on:
                 continue
-            if row["error"] is not None:
-                way.error = self.flow.failure(row["error"]["stage"], row["error"]["class"], row["error"]["message"])
-                continue
             sides = (("key", self.key, rows.keys), ("value", self.value, rows.values))
             written = Stage(
                 "written",
@@ -230,8 +226,13 @@ class Conversion:
                 if (number := numbered[f"{name}_schema"]) is not None
                 and (known := _registered(side.converter, row["topic"], schemas[number])) is not None
             }
-            way.stages.append(replace(written, stage="converted", key=key, value=value, registered=registered))
-            way.stages.append(written)
+            converted = replace(written, stage="converted", key=key, value=value, registered=registered)
+            if (error := row["error"]) is None:
+                way.stages += [converted, written]
+                continue
+            way.error = self.flow.failure(error["stage"], error["class"], error["message"])
+            if registered:  # the registry's answer is the cause
+                way.stages.append(converted)
 
     def _encoded(self, rows: Rows) -> pa.RecordBatch:
         made: list[Records] = []
@@ -281,12 +282,15 @@ def _header(value: Any) -> bytes | None:
 
 
 def _taken(batches: Iterator[pa.RecordBatch], count: int) -> list[pa.RecordBatch]:
-    """The first rows, so many at most; the reader is closed."""
-    taken = []
+    """The first rows, so many at most, and one row at least; the reader is closed."""
+    taken, left = [], _MOST_BYTES
     for rows in batches:
-        taken.append(rows.slice(0, count))
-        count -= len(taken[-1])
-        if count <= 0:
+        part = rows.slice(0, count)
+        while len(part) > 1 and part.nbytes > left:
+            part = part.slice(0, len(part) // 2)
+        taken.append(part)
+        count, left = count - len(part), left - part.nbytes
+        if count <= 0 or left <= 0 or len(part) < len(rows):
             break
     if isinstance(batches, Generator):
         batches.close()

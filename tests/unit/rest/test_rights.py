@@ -15,7 +15,7 @@ from fastapi import APIRouter, FastAPI
 
 from headrace.rest import mirror
 from headrace.rest.app import app, assembled
-from headrace.rest.routes import admin, connectors, documents, metrics, plugins, worker
+from headrace.rest.routes import admin, connectors, documents, metrics, plugins, previews, worker
 from headrace.rest.security.access import Needs, Of
 from headrace.worker.errors import Elsewhere
 from headrace.worker.herder.flows import Flows
@@ -80,7 +80,15 @@ def routes_of(*routers: APIRouter) -> Iterator[tuple[str, Needs | None]]:
 
 
 ALL_ROUTES: Final = list(
-    routes_of(worker.router, connectors.router, plugins.router, metrics.router, documents.router, admin.router)
+    routes_of(
+        worker.router,
+        connectors.router,
+        plugins.router,
+        previews.router,
+        metrics.router,
+        documents.router,
+        admin.router,
+    )
 )
 
 
@@ -101,6 +109,8 @@ BODIES: Final[Mapping[str, Any]] = {
     "PATCH /connectors/{name}/config": {"batch.size": "7"},
     "PATCH /connectors/{name}/offsets": {"offsets": [{"partition": {"filename": "in.txt"}, "offset": None}]},
     "PUT /connector-plugins/{plugin}/config/validate": {**FILE, "name": "c"},
+    "PUT /connector-plugins/{plugin}/config/preview": {**FILE, "name": "c"},
+    "POST /connectors/{name}/preview": {},
     "PUT /admin/loggers/{name}": {"level": "INFO"},
     "POST /connectors/{name}/tasks": [],
 }
