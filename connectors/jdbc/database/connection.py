@@ -68,8 +68,8 @@ class Database:
         creates: bool = True,
         allowed: tuple[str, ...] = (),
         hosts: AllowedHosts = ALL_NAMES,
-        *,
         reads_only: bool = False,
+        *,
         login_seconds: int = _LOGIN_SECONDS,
         stopping: StopToken | None = None,
         interrupted_by: InterruptedBy = uninterrupted,
@@ -143,7 +143,7 @@ class Database:
             creates,
             allowed,
             AllowedHosts.of(worker),
-            reads_only=reads_only,
+            reads_only,
             login_seconds=login_seconds,
             stopping=stopping,
             interrupted_by=interrupted_by,
@@ -245,7 +245,7 @@ class Database:
 
     def __reduce__(self) -> tuple[Any, ...]:
         given = (self.access, self.dialect, self.attempts, self.backoff_ms, self.hides, self._creates)
-        return type(self), (*given, self._allowed, self._hosts)
+        return type(self), (*given, self._allowed, self._hosts, self._reads_only)
 
     @property
     def is_missing_file(self) -> bool:
