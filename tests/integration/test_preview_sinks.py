@@ -87,11 +87,11 @@ class Case(ABC):
 
     @abstractmethod
     def told(self, answer: Mapping[str, Any]) -> Any:
-        """What the preview says of the outside system."""
+        """The state of the outside system as the preview tells it."""
 
     @abstractmethod
     def there(self) -> Any:
-        """What the outside system has."""
+        """The state of the outside system."""
 
 
 def effects(answer: Mapping[str, Any]) -> list[Any]:

@@ -8,6 +8,7 @@ import os
 import re
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, suppress
+from dataclasses import replace
 from functools import partial
 from typing import Any, Final
 
@@ -123,6 +124,9 @@ class Database:
             dialect_for(subprotocol, name)  # first: how another database's URL goes on is not known
         access = DatabaseAccess.of(config)
         dialect = dialect_for(access.url.subprotocol, name)
+        if reads_only:
+            kept = {name: value for name, value in access.properties.items() if name.lower() not in dialect.lasting}
+            access = replace(access, properties=kept)
         check_scheme(access, worker)
         if names := blocked_parameters(access):
             raise ValueError(f"{BLOCKED_TEXT} '{names[0]}'; this worker's environment forbids it by {_BLOCKED}")
