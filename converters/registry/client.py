@@ -140,7 +140,7 @@ class SchemaRegistry:
         except RegistryError as error:
             if error.status != 404:
                 raise
-        path = f"/compatibility/subjects/{_segment(subject)}/versions/latest?verbose=true&normalize={_java(normalize)}"
+        path = f"/compatibility/subjects/{_segment(subject)}/versions?verbose=true&normalize={_java(normalize)}"
         try:
             answer = self._http.post(path, self._body(text))
         except RegistryError as error:

@@ -75,6 +75,14 @@ class SourceContract(WithRig):
         same(drive.plan(), None, promise)
         same(drive.plan(SMALL), None, promise)
 
+    def test_a_preview_changes_nothing(self, rig: SourceRig, drive: SourceDrive) -> None:
+        rig.put(PLAIN)
+        shown = drive.previewed()
+        if shown is not None:  # None: it cannot be read so, and says that
+            holds(shown, "a preview shows rows that are there")
+            same(shown, PLAIN[: len(shown)], "a preview shows the first rows, in order")
+        same(drive.run(), PLAIN, "after a preview each row arrives once, in order")
+
     @pytest.mark.parametrize("limit", [LARGE, SMALL, Limit(1, 1)])
     def test_every_row_once_and_in_order(self, rig: SourceRig, drive: SourceDrive, limit: Limit) -> None:
         rig.put(PLAIN[:7])

@@ -13,8 +13,8 @@ from typing import Any, NamedTuple
 
 import pyarrow as pa
 
-from headrace.plugins.contracts import ArrowReader, Connector, Limit, Place, Plan, SourceTask
-from headrace.plugins.extensions import SourceProgress, extension
+from headrace.plugins.contracts import ArrowReader, Connector, Limit, Place, Plan, SourceTask, TaskContext
+from headrace.plugins.extensions import PreviewedSource, SourceProgress, extension
 from headrace.plugins.offsets import PartitionResult, SourceOffset
 from headrace.plugins.record_api.record import Record
 from headrace.plugins.record_api.source import RecordSourceTask
@@ -80,7 +80,7 @@ class SourceDrive:
         self.rig = rig
         self.stored: dict[str, str] = {}
         self.arrived: list[Any] = []
-        self._running = self._started()
+        self._take(self._started())
 
     @property
     def task(self) -> SourceTask:
@@ -102,7 +102,7 @@ class SourceDrive:
         """Start another task in place of a crashed one, which is left as it stands."""
         if isinstance(self.task, RecordSourceTask):
             self.task.abandon()
-        self._running = self._started()
+        self._take(self._started())
 
     def end(self) -> None:
         """End the task as the worker does."""
@@ -164,6 +164,24 @@ class SourceDrive:
             holds(self.stored != stored, "the offset goes on with each batch", f"still {self.stored} after {rows[-1:]}")
         return self.arrived[before:]
 
+    def previewed(self) -> list[Any] | None:
+        """Return the values that a task of its own reads for a preview; None if the source cannot be previewed."""
+        task, stopping = type(self.task)(), StopToken()
+        if not isinstance(task, PreviewedSource):
+            return None
+        try:
+            task.start_preview(self.rig.config(), TaskContext("under-test", 0, stopping, self.rig.worker))
+        except NotImplementedError:
+            task.stop()
+            return None
+        running = dict(vars(self))
+        self._take(Started(task, stopping))
+        try:
+            return [row.value for row in self.rows(self.planned())]
+        finally:
+            self.end()
+            vars(self).update(running)
+
     def survive(self, limit: Limit = SMALL) -> list[Exception]:
         """Read everything; after an error go on as the worker does, or its operator. Return the errors."""
         return survived(lambda: self.run(limit), lambda: self.progress.undelivered(), self.restart)
@@ -174,9 +192,12 @@ class SourceDrive:
         started = start_tasks(self.rig.connector(), self.rig.config(), self.rig.worker)
         holds(len(started) == 1, "with tasks.max=1 there is one task", f"it made {len(started)}")
         holds(isinstance(started[0].task, SourceTask), "a source's task is a SourceTask")
-        if isinstance(started[0].task, RecordSourceTask):
-            self._polls = _Polls(started[0].task)
         return started[0]
+
+    def _take(self, running: Started) -> None:
+        self._running = running
+        if isinstance(running.task, RecordSourceTask):
+            self._polls = _Polls(running.task)
 
     def _plan(self, limit: Limit) -> Plan | None:
         after: list[SourceOffset | None] = []

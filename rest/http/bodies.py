@@ -242,6 +242,15 @@ class ConfigInfos(Body):
     configs: list[ConfigInfo]
 
 
+class PreviewedConfig(Body):
+    """A config, or changes of one; beside its settings it may have records in place of a source's."""
+
+    model_config = ConfigDict(extra="allow")
+    __pydantic_extra__: dict[str, str | None]
+
+    sample: list[dict[str, Any]] = []
+
+
 class LoggerLevel(Body):
     """A logger's level, and when it was last changed, in milliseconds of the epoch."""
 

@@ -13,7 +13,7 @@ from fastapi.responses import Response
 
 from headrace.config.worker.rights import Right
 from headrace.rest.http import documented
-from headrace.rest.http.bodies import Config, json_answer
+from headrace.rest.http.bodies import PreviewedConfig, json_answer
 from headrace.rest.http.requests import HerderOf, PreviewBody, knows_connectors, speaks_json
 from headrace.rest.security.access import Of, needs
 from headrace.rest.security.view_filter import ViewFilterOf
@@ -28,7 +28,7 @@ router = APIRouter(
 )
 
 _PREVIEW: Final = documented.answers("The records, stage by stage, and what would be done outside.", Preview)
-_TAKES: Final[dict[str, Any]] = documented.takes(Config)
+_TAKES: Final[dict[str, Any]] = documented.takes(PreviewedConfig)
 
 
 @router.put(

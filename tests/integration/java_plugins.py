@@ -64,6 +64,7 @@ def java_worker(
         "config.providers": "vault",
         "config.providers.vault.class": VAULT,
         "config.providers.vault.param.prefix": f"{folder}/",
+        "preview.timeout.ms": "120000",
         "java.host.heap": "300m",
         "java.host.options": "-Dheadrace.test='two words'",
     }

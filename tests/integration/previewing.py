@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import httpx
-from confluent_kafka import ConsumerGroupTopicPartitions
-from confluent_kafka.admin import AdminClient
+from confluent_kafka import ConsumerGroupTopicPartitions, TopicPartition
+from confluent_kafka.admin import AdminClient, OffsetSpec
 
 from headrace.worker.preview.shown import text_of
 from tests.integration import partitions
@@ -27,15 +27,17 @@ class Surroundings:
     registry: str | None = None
 
     def look(self) -> dict[str, Any]:
-        """Topics with their ends and settings' sizes, groups with their offsets, subjects, files, stored offsets."""
+        """Topics with their ends, groups with their offsets, subjects, files, stored offsets."""
         admin = AdminClient({"bootstrap.servers": self.bootstrap})
         topics = admin.list_topics(timeout=60).topics
-        ends = {
-            f"{name}-{number}": partitions.watermarks(self.bootstrap, name, number)
+        asked = {
+            TopicPartition(name, number): OffsetSpec.latest()
             for name, topic in topics.items()
             if not name.startswith("__")
             for number in topic.partitions
         }
+        found = admin.list_offsets(asked) if asked else {}
+        ends = {f"{at.topic}-{at.partition}": future.result(60).offset for at, future in found.items()}
         groups = sorted(one.group_id for one in admin.list_consumer_groups().result(60).valid)
         offsets = {group: self._committed(admin, group) for group in groups}
         files = {
@@ -111,6 +113,10 @@ class Previewing:
             yield
         finally:
             self.worker.request("DELETE", f"/connectors/{config['name']}")
+
+    def stored(self, name: str) -> None:
+        """The source's offsets are in the worker's file."""
+        eventually(lambda: f'"{name}"' in self.worker.offset_file.read_text(), 120)
 
     def committed(self, name: str, offset: int) -> None:
         """The sink's group has committed this offset of its only partition."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
@@ -87,6 +88,18 @@ def wait_stored(worker: WorkerProcess, topic: Topic, file: Path) -> None:
     eventually(lambda: stored() == [file.stat().st_size], 60, stored)
 
 
+def previewed(worker: WorkerProcess, topic: Topic, config: dict[str, str]) -> list[tuple[Any, Any] | None]:
+    """The value and key of each record after its last transform; None for one that is filtered out."""
+    path = f"/connector-plugins/{config['connector.class']}/config/preview?from=earliest"
+    answer = worker.request("PUT", path, {"name": topic.name, **config}).json()
+    ends = []
+    for record in answer["records"]:
+        assert record["error"] is None, record
+        stages = [one for one in record["stages"] if one["stage"] in ("java", "transform")]
+        ends.append(None if record["filtered"] else (stages[-1]["value"], stages[-1]["key"]))
+    return ends
+
+
 def test_what_stands_between_java_transforms_needs_a_java_class(worker: WorkerProcess) -> None:
     ours = {"connector.class": FILE_SOURCE, "topic": "t", "file": "f"}
     sql, other = ("sql", SQL, {"sql": "SELECT *"}), ("b", TROUBLE_TRANSFORM, {})
@@ -121,6 +134,14 @@ def test_a_sources_records_cross_into_java_and_back(worker: WorkerProcess, topic
         [("first", b"4"), *by] for by in ([("by", b"trouble")], [], [("by", b"trouble")])
     ]
     assert got[0].timestamp()[1] == 1234
+    assert previewed(
+        worker, topic, {"connector.class": FILE_SOURCE, "file": str(file), "topic": topic.name, **config}
+    ) == [
+        ({"text": "line 1-more", "s": "v"}, "key of line 1"),
+        ({"text": "other", "s": "v"}, None),
+        None,
+        ({"text": "slow line-more", "s": "v"}, "key of slow line"),
+    ]
     told = "the transforms in the Java host are: trouble, hoist, rename, those on Spark: first, add;"
     assert f"{topic.name}-0: {told} the converters in the Java host: header" in worker.log()
     wait_stored(worker, topic, file)
@@ -141,6 +162,10 @@ def test_a_sinks_records_cross_into_java_and_back(worker: WorkerProcess, topic: 
     config = {**chain(*links, p="line"), "errors.retry.timeout": "-1", "predicates": "p,empty"}
     file = sink(worker, topic, {**config, "predicates.empty.type": f"{APACHES}.predicates.RecordIsTombstone"})
     eventually(lambda: lines_of(file) == [b"line 1!?", b"other?", b"slow line!?"], 90, worker.log)
+    whole = {"connector.class": FILE_SINK, "topics": topic.name, "file": str(file), **config}
+    whole["predicates.empty.type"] = f"{APACHES}.predicates.RecordIsTombstone"
+    shown = previewed(worker, topic, whole)
+    assert [one and one[0] for one in shown] == ["line 1!?", "other?", None, None, "slow line!?"]
     told = "the transforms in the Java host are: trouble, again, those on Spark: filter, hoist, out;"
     assert f"{topic.name}-0: {told}" in worker.log()
     wait_offset(worker, topic, 5)

@@ -8,7 +8,9 @@ from typing import Any
 import pytest
 
 from headrace.connectors.jdbc.source.connector import JdbcSourceConnector
-from headrace.plugins.contracts import Connector
+from headrace.connectors.jdbc.source.task import JdbcSourceTask
+from headrace.plugins.contracts import Connector, Limit, TaskContext
+from headrace.plugins.stopping import StopToken
 from headrace.plugins.testkit import HOSTILE, SourceContract, SourceOnSparkContract, SourceRig
 from headrace.worker.engine.driver import Spark
 from tests.integration.databases import Database
@@ -98,3 +100,32 @@ class TestJdbcSourceOnSpark(SourceOnSparkContract):
     @pytest.fixture
     def rig(self, rig: SourceRig) -> SourceRig:
         return rig
+
+
+def count_in_a_preview(database: Database, statement: str) -> None:
+    """A preview of a query that would change the database fails, and nothing is counted."""
+    database.execute("CREATE SEQUENCE counted")
+    task = JdbcSourceTask()
+    config = {**database.settings, "mode": "bulk", "query": f"{statement} AS n", "topic.prefix": "counted"}
+
+    def read() -> None:
+        task.start_preview(config, TaskContext("preview", 0, StopToken()))
+        plan = task.plan([None for _ in task.partitions()], Limit(20, 1 << 20))
+        assert plan is not None
+        list(task.reader(plan).read(0))
+
+    try:
+        with pytest.raises(Exception, match=r"(?i)read[- ]only"):
+            read()
+    finally:
+        task.stop()
+    assert database.value(statement) == 1
+
+
+def test_a_preview_of_a_query_cannot_write(postgresql: Database, engine: Spark) -> None:
+    count_in_a_preview(postgresql, "SELECT nextval('counted')")
+
+
+@pytest.mark.long
+def test_a_preview_of_a_query_cannot_write_to_mariadb(mariadb: Database, engine: Spark) -> None:
+    count_in_a_preview(mariadb, "SELECT NEXTVAL(counted)")

@@ -165,18 +165,22 @@ class SourceStage:
         else:
             kept, records = kept.keep(records)
         records = self._before.apply(records)
-        frame, carried = crossing(self._java, records.with_frame(records.frame.withColumns(_origin())))
+        frame, carried = crossing(self._java, records)
         self._carried[shape] = carried, kept
         return frame
 
 
 def crossing(java: RunningStage, records: Records) -> tuple[DataFrame, spark.StructType]:
     """The columns that cross, beside renamed ones of those that do not; and the type of the latter."""
+    frame = records.frame
+    if not set(_ORIGIN).issubset(frame.columns):  # a source's records have none
+        nowhere = {"_partition": F.lit(None).cast("int"), "_offset": F.lit(None).cast("long")}
+        frame = frame.withColumns({"_topic": F.col("topic"), **nowhere})
     sides = (("key", len(records.keys)), ("value", len(records.values)))
     cross = {f"{side}_{number}" for side, count in sides for number in ("schema", *range(count))}
     cross |= {"topic", "partition", "timestamp", "headers", *_ORIGIN}
-    carried = [F.col(f"`{name}`").alias(f"{_CARRIED}{name}") for name in records.frame.columns if name not in cross]
-    return records.frame.select(*java.columns(records), *carried), records.frame.select(*carried).schema
+    carried = [F.col(f"`{name}`").alias(f"{_CARRIED}{name}") for name in frame.columns if name not in cross]
+    return frame.select(*java.columns(records.with_frame(frame)), *carried), frame.select(*carried).schema
 
 
 def returned(java: RunningStage, rows: DataFrame, shape: str, carried: spark.StructType) -> Records:
@@ -200,11 +204,6 @@ def crossed(
     """Run rows of `crossing` through the stage; those that failed or were filtered before do not cross."""
     skipped = pc.or_(rows[f"{_CARRIED}drop"].fill_null(False), rows[f"{_CARRIED}error"].is_valid())
     return _crossed(java, rows, carried.names, skipped, source)
-
-
-def _origin() -> dict[str, Column]:
-    """The columns of a source's rows for their origin in Kafka, which they do not have."""
-    return {"_topic": F.col("topic"), "_partition": F.lit(None).cast("int"), "_offset": F.lit(None).cast("long")}
 
 
 def _crossed(

@@ -36,7 +36,7 @@ from headrace.worker.hosting.ports import PluginCatalog
 from headrace.worker.kafka.consumer_groups import SinkGroup
 from headrace.worker.kafka.writer import CLIENT_BYTES
 from headrace.worker.logging.logs import connector_context
-from headrace.worker.logging.redaction import Redaction
+from headrace.worker.logging.redaction import Redaction, hidden_of
 from headrace.worker.model import Config, Kind
 from headrace.worker.pipeline.chain import Chain
 from headrace.worker.pipeline.scope import TaskScope
@@ -141,8 +141,11 @@ class _Run:
             raise
         except EngineLost as error:
             raise Starting(f"Spark is not ready: {error}") from error
+        except ConfigError as error:
+            raise BadRequest(hidden_of(error, str(error))) from error
         except Exception as error:
-            raise ConnectError(f"The preview failed in {self.progress.stage}: {error}") from error
+            text = hidden_of(error, f"{type(error).__name__}: {error}")
+            raise ConnectError(f"The preview failed in {self.progress.stage}: {text}") from error
         finally:
             self.resources.close()
             at_end.close()
@@ -152,17 +155,9 @@ class _Run:
             definition = validated(self.parts.catalog, config)
         redaction = definition.redaction()
         with connector_context(definition.raw["name"], "preview", redaction=redaction):
-            try:
-                preview = _Previewed.of(self, definition, at_end, redaction).preview()
-            except ConfigError as error:
-                raise BadRequest(redaction.hide(str(error))) from error
-            except (ConnectError, StoppedError, EngineLost):
-                raise
-            except Exception as error:
-                text = redaction.hide(f"{type(error).__name__}: {error}")
-                raise ConnectError(f"The preview failed in {self.progress.stage}: {text}") from error
-            shown: Preview = _without_secrets(preview, redaction.hide)  # Invariant 6
-            return shown
+            preview = _Previewed.of(self, definition, at_end, redaction).preview()
+        shown: Preview = _without_secrets(preview, redaction.hide)  # Invariant 6
+        return shown
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,13 @@ from headrace.plugins.contracts import DataError
 class FakeRegistry:
     """Takes what is registered, unless its subject is in `refused`."""
 
-    def __init__(self, config: Mapping[str, str] | None = None, inline: object = None, worker: object = None) -> None:
+    def __init__(
+        self,
+        config: Mapping[str, str] | None = None,
+        inline: object = None,
+        worker: object = None,
+        only_asks: bool = False,
+    ) -> None:
         self.texts: list[str] = []
         self.subjects: dict[str, list[int]] = {}
         self.refused: dict[str, str] = {}
@@ -25,6 +31,10 @@ class FakeRegistry:
         if number not in self.subjects.setdefault(subject, []):
             self.subjects[subject].append(number)
         return number
+
+    def is_registered(self, schema_id: int) -> bool:
+        """True: all are."""
+        return True
 
     def lookup(self, subject: str, text: str, normalize: bool = False) -> tuple[int, int]:
         """Id and version. Errors: DataError."""

@@ -78,6 +78,39 @@ def test_each_look_up_has_its_request_and_is_cached() -> None:
     ]
 
 
+def only_asking(url: str) -> SchemaRegistry:
+    return SchemaRegistry({"schema.registry.url": url, **QUICK}, standing_alone, only_asks=True)
+
+
+def test_a_client_that_only_asks_registers_nothing() -> None:
+    with scripted((200, {"id": 7, "version": 1})) as played, closing(only_asking(played.url)) as registry:
+        assert [registry.register("s", INT) for _ in range(2)] == [7, 7]
+        assert registry.is_registered(7)
+    assert paths(played) == ["POST /subjects/s?normalize=false&deleted=false"]
+    unknown = (404, {"error_code": 40403, "message": "Schema not found"})
+    taken = (200, {"is_compatible": True})
+    with scripted(unknown, taken, unknown, taken) as played, closing(only_asking(played.url)) as registry:
+        first, second = registry.register("s", INT), registry.register("s", '"long"')
+        assert (first, second) == (2**32 - 1, 2**32 - 2)
+        assert registry.register("s", INT) == first
+        assert not registry.is_registered(first)
+        assert registry.schema(second) == '"long"'
+    ways = ["POST /subjects/s?normalize=false&deleted=false"]
+    ways.append("POST /compatibility/subjects/s/versions?verbose=true&normalize=false")
+    assert paths(played) == ways * 2
+    no_subject = (404, {"error_code": 40401, "message": "Subject not found"})
+    with scripted(no_subject, no_subject) as played, closing(only_asking(played.url)) as registry:
+        assert not registry.is_registered(registry.register("s", INT))
+
+
+def test_a_client_that_only_asks_tells_what_would_be_refused() -> None:
+    unknown = (404, {"error_code": 40403, "message": "Schema not found"})
+    refused = (200, {"is_compatible": False, "messages": ["the field a has no default"]})
+    with scripted(unknown, refused) as played, closing(only_asking(played.url)) as registry:
+        with pytest.raises(RegistryError, match="the field a has no default"):
+            registry.register("s", INT)
+
+
 def test_the_cache_of_a_subject_is_bounded() -> None:
     with scripted((200, {"id": 1})) as played, closing(client(played.url, max_schemas_per_subject="2")) as registry:
         for text in ("1", "2", "3", "3", "1"):

@@ -10,6 +10,8 @@ import pytest
 
 from headrace.plugins.errors import RetriableError
 from headrace.worker.errors import BadRequest, Conflict, ConnectError, Starting, TimedOut
+from headrace.worker.logging.logs import connector_context
+from headrace.worker.logging.redaction import Redaction
 from headrace.worker.model import Config
 from headrace.worker.preview import previews as module
 from headrace.worker.preview.model import EffectShown, Preview, PreviewedRecord, Stage, Wanted
@@ -79,7 +81,11 @@ def test_it_needs_spark() -> None:
     ("error", "kind", "text"),
     [
         (BadRequest("no such class"), BadRequest, "no such class"),
-        (RetriableError("the database is away"), ConnectError, "failed in the validation: the database is away"),
+        (
+            RetriableError("the database is away"),
+            ConnectError,
+            "in the validation: RetriableError: the database is away",
+        ),
         (SystemExit(3), SystemExit, "3"),
     ],
 )
@@ -93,6 +99,17 @@ def test_errors_reach_the_requester(
     monkeypatch.setattr(module._Run, "_previewed", failing)
     with pytest.raises(kind, match=text):
         previews().preview(CONFIG, Wanted())
+
+
+def test_an_error_takes_its_secrets_along(monkeypatch: pytest.MonkeyPatch) -> None:
+    def failing(self: Any, config: Config, at_end: Any) -> Preview:
+        with connector_context("c", "preview", redaction=Redaction({"s3cret-word"})):
+            raise ValueError("no login with s3cret-word")
+
+    monkeypatch.setattr(module._Run, "_previewed", failing)
+    with pytest.raises(ConnectError) as raised:
+        previews().preview(CONFIG, Wanted())
+    assert "s3cret-word" not in str(raised.value)
 
 
 def test_no_text_of_an_answer_shows_a_secret() -> None:
