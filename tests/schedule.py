@@ -43,6 +43,8 @@ TOGETHER: Final = {
     "tests/integration/test_jdbc_no_lost_rows.py": "shared servers",
     "tests/integration/test_jdbc_source_worker.py": "shared servers",
     "tests/integration/test_mirror_records.py": "shared servers",
+    "tests/integration/test_preview.py": "shared servers",
+    "tests/integration/test_preview_sinks.py": "shared servers",
 }
 """Modules that are one piece of work, in this order, by its name; every other module is a piece of its own."""
 

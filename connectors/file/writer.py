@@ -60,8 +60,13 @@ class Appender:
         check_allowed(self.path, self._allowed)
         there = os.path.exists(self.path)
         needed = self.path if there else os.path.dirname(self.path)
-        if not os.access(needed, os.W_OK):
-            cause = errno.EACCES if os.path.exists(needed) else errno.ENOENT
+        if os.path.isdir(self.path):
+            cause = errno.EISDIR
+        elif not os.path.exists(needed):
+            cause = errno.ENOENT
+        else:
+            cause = 0 if os.access(needed, os.W_OK) else errno.EACCES
+        if cause:
             raise self._error("Couldn't find or create", OSError(cause, os.strerror(cause)))
         return there
 

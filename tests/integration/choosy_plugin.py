@@ -12,7 +12,7 @@ A value `<how> <name>` is a line of its file; how:
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import pyarrow as pa
@@ -21,6 +21,8 @@ from pyspark.sql import Column
 
 from headrace.config.settings import Setting, Settings, Type
 from headrace.connectors.file.sink import value_text
+from headrace.plugins import Effect, Record, RecordSink
+from headrace.plugins import Setting as RecordSetting
 from headrace.plugins.contracts import (
     ArrowWriter,
     Connector,
@@ -113,3 +115,19 @@ class ChoosySinkConnector(Connector):
     def task_configs(self, max_tasks: int) -> list[dict[str, str]]:
         """One."""
         return [self._config]
+
+
+class Telling(RecordSink):
+    """Appends the values of records to `file`, and says so beforehand."""
+
+    settings = (RecordSetting("file"),)
+
+    def put(self, records: Sequence[Record]) -> None:
+        """They are in the file."""
+        with open(self.config["file"], "a") as file:
+            file.writelines(f"{record.value}\n" for record in records)
+
+    def would_write(self, records: Sequence[Record]) -> list[Effect]:
+        """The lines."""
+        lines = (str(record.value) for record in records)
+        return [Effect("append", self.config["file"], {"line": line}, row) for row, line in enumerate(lines)]

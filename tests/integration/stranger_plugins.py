@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Final
 
 CHOOSY: Final = "org.example.ChoosySinkConnector"
+TELLING: Final = "org.example.Telling"
 
 
 def installed(place: Path, module: Path, entries: Mapping[str, Mapping[str, str]]) -> Path:
@@ -28,4 +29,4 @@ def installed(place: Path, module: Path, entries: Mapping[str, Mapping[str, str]
 def choosy(place: Path) -> Path:
     """The value for `plugin.path` with the sink that says which records it does not take."""
     module = Path(__file__).with_name("choosy_plugin.py")
-    return installed(place, module, {"sink": {CHOOSY: "ChoosySinkConnector"}})
+    return installed(place, module, {"sink": {CHOOSY: "ChoosySinkConnector", TELLING: "Telling"}})

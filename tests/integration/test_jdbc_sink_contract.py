@@ -14,9 +14,10 @@ from headrace.connectors.jdbc.contract.sink_rows import Cell, Operation, RowLayo
 from headrace.connectors.jdbc.sink.connector import JdbcSinkConnector
 from headrace.connectors.jdbc.sink.task import JdbcSinkTask
 from headrace.plugins.contracts import TaskContext
+from headrace.plugins.extensions import Effect
 from headrace.plugins.records import Records
 from headrace.plugins.schema import STRING
-from headrace.plugins.testkit import SinkContract, SinkOnSparkContract, SinkRig
+from headrace.plugins.testkit import PreviewedSinkContract, SinkContract, SinkOnSparkContract, SinkRig
 from headrace.plugins.testkit.driving import HOSTILE
 from tests.integration.databases import Database
 
@@ -32,6 +33,13 @@ class ProjectedTask(JdbcSinkTask):
 
     def start(self, config: Mapping[str, str], context: TaskContext) -> None:
         super().start(config, context)
+        self._project()
+
+    def start_preview(self, config: Mapping[str, str], context: TaskContext) -> None:
+        super().start_preview(config, context)
+        self._project()
+
+    def _project(self) -> None:
         document = "row_v0" if self._columns.form.documents else None
         cells = (Cell("record_value", STRING, False, "v0_0"),)
         assert self._columns.number(RowLayout(Operation.WRITE, cells, document)) == 0
@@ -53,6 +61,9 @@ class Rig(SinkRig):
 
     def connector(self) -> JdbcSinkConnector:
         return ProjectedSink()
+
+    def previewed(self, effects: Sequence[Effect]) -> list[str]:
+        return [effect.detail["parameters"]["record_value"] for effect in effects]
 
     def config(self) -> dict[str, str]:
         # With offsets beside them no row comes twice, as this contract lets it.
@@ -83,7 +94,7 @@ def rig(database: Database) -> Rig:
     return Rig(database)
 
 
-class TestJdbcSink(SinkContract):
+class TestJdbcSink(SinkContract, PreviewedSinkContract):
     @pytest.fixture
     def rig(self, rig: Rig) -> Rig:
         return rig

@@ -1,4 +1,4 @@
-"""What a JDBC sink says beforehand, of real databases: the statements that it then runs; nothing is changed before."""
+"""A JDBC sink tells beforehand the statements that it then runs in real databases, and changes nothing before."""
 
 from __future__ import annotations
 

@@ -82,6 +82,23 @@ def test_the_sinks_write_and_name_bad_records(block: Block) -> None:
             careful.put([Record("busy")])
 
 
+def test_a_sink_says_beforehand_what_it_writes(block: Block) -> None:
+    asked: list[Any] = []
+
+    def answer(one: Asked) -> tuple[int, Any]:
+        asked.append(one.body)
+        return 200, None
+
+    records = [Record({"a": 1}), Record({"a": 2})]
+    with answering(answer) as url:
+        sink = configured(block("told").Told, url=url)
+        told = sink.would_write(records)
+        assert asked == []
+        sink.put(records)
+        assert [one.detail["json"] for one in told] == asked
+    assert [(one.action, one.target, one.row) for one in told] == [("POST", url, 0), ("POST", url, 1)]
+
+
 def test_schemas_are_stated_once(block: Block) -> None:
     orders = block("orders")
     made = list(configured(orders.Orders, topic="t", count=3).poll({"n": 1}))

@@ -53,7 +53,7 @@ class FilePreview:
     spec: FileSpec
     hive: HiveTables | None
     notes: list[str] = field(default_factory=list)
-    """What a reader has to know beside the effects."""
+    """Sentences for a reader of the effects."""
 
     def effects(self, batches: Sequence[pa.RecordBatch]) -> Iterator[Effect]:
         """Yield each file, and the rows in it; then the tables.

@@ -64,6 +64,8 @@ class Dialect(ABC):
     upserts: ClassVar[bool] = True
     read_only: ClassVar[str] = "SET TRANSACTION READ ONLY"
     """The first statement of a transaction that is to refuse to write."""
+    lasting: ClassVar[frozenset[str]] = frozenset()
+    """Driver properties that change the database itself, when a connection is opened with them."""
     clock: ClassVar[str]
     """A query for the database's time. Units: microseconds since the epoch."""
     jdbc_class: ClassVar[str]

@@ -107,5 +107,5 @@ def run(connection: Connection, statement: str) -> CursorResult[Any]:
 
 
 def _facts(one: DatabaseColumn) -> tuple[Any, ...]:
-    """What the statements of a sink depend on."""
+    """The facts that a sink's statements depend on."""
     return one.name, one.kind, one.zoned, one.exact, one.scale

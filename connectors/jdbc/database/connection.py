@@ -8,6 +8,7 @@ import os
 import re
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, suppress
+from dataclasses import replace
 from functools import partial
 from typing import Any, Final
 
@@ -68,8 +69,8 @@ class Database:
         creates: bool = True,
         allowed: tuple[str, ...] = (),
         hosts: AllowedHosts = ALL_NAMES,
-        *,
         reads_only: bool = False,
+        *,
         login_seconds: int = _LOGIN_SECONDS,
         stopping: StopToken | None = None,
         interrupted_by: InterruptedBy = uninterrupted,
@@ -123,6 +124,9 @@ class Database:
             dialect_for(subprotocol, name)  # first: how another database's URL goes on is not known
         access = DatabaseAccess.of(config)
         dialect = dialect_for(access.url.subprotocol, name)
+        if reads_only:
+            kept = {name: value for name, value in access.properties.items() if name.lower() not in dialect.lasting}
+            access = replace(access, properties=kept)
         check_scheme(access, worker)
         if names := blocked_parameters(access):
             raise ValueError(f"{BLOCKED_TEXT} '{names[0]}'; this worker's environment forbids it by {_BLOCKED}")
@@ -143,7 +147,7 @@ class Database:
             creates,
             allowed,
             AllowedHosts.of(worker),
-            reads_only=reads_only,
+            reads_only,
             login_seconds=login_seconds,
             stopping=stopping,
             interrupted_by=interrupted_by,
@@ -245,7 +249,7 @@ class Database:
 
     def __reduce__(self) -> tuple[Any, ...]:
         given = (self.access, self.dialect, self.attempts, self.backoff_ms, self.hides, self._creates)
-        return type(self), (*given, self._allowed, self._hosts)
+        return type(self), (*given, self._allowed, self._hosts, self._reads_only)
 
     @property
     def is_missing_file(self) -> bool:

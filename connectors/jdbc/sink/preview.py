@@ -1,4 +1,4 @@
-"""What a sink would do with some rows: its statements, made as for writing and never run.
+"""The effects of some rows in the database: their statements, made as for writing and never run.
 
 Tables are described in transactions that only read. A table that is missing, or lacks columns, is from then on what its
 DDL would make of it.
@@ -10,6 +10,7 @@ import json
 import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from decimal import Decimal
 from typing import Any, Final, NamedTuple
 
 import pyarrow as pa
@@ -101,7 +102,7 @@ class SinkPreview:
     options: SinkOptions
     layouts: dict[int, RowLayout]
     notes: list[str] = field(default_factory=list)
-    """What a reader has to know beside the effects."""
+    """Sentences for a reader of the effects."""
 
     def __post_init__(self) -> None:
         self._sql = self.database.dialect.sink_sql(self.options)
@@ -130,7 +131,7 @@ class SinkPreview:
             raise RecordsFailed(f"{len(failures)} records failed, the first: {failures[0].message}", failures)
 
     def _begun(self, rows: pa.RecordBatch | None) -> Iterator[Effect]:
-        """What a task does before its first row."""
+        """Yield the effects of a start; note facts that no effect shows."""
         self.notes.append(
             "Constraints, triggers, rights and conversions of the database are met only when rows are written."
         )
@@ -190,7 +191,7 @@ class SinkPreview:
             yield Effect(action, str(table.id), {"sql": sql, "parameters": values}, row)
 
     def _left_out(self, rows: pa.RecordBatch, left: set[int]) -> Iterator[Effect]:
-        """What becomes of rows that nothing is written for."""
+        """Yield the rows that nothing is written for."""
         for row, layout, table in zip(*(rows[name].to_pylist() for name in (_ROW, "layout", "table")), strict=True):
             if row in left:
                 is_known = layout in self.layouts
@@ -205,7 +206,8 @@ def _values(layout: RowLayout, bound: Sequence[BoundColumn], part: pa.RecordBatc
         for row in range(len(part)):
             yield {name: values[row] for name, values in cells}
         return
-    for document in map(json.loads, part[layout.document].to_pylist()):
+    for text in part[layout.document].to_pylist():
+        document = json.loads(text, parse_float=Decimal)  # a float would change numbers of many digits
         yield {
             one.column.name: document[-1].get(one.member)
             if one.cell is None

@@ -73,7 +73,7 @@ class JdbcSinkTask(SinkTask, PartitionedSink, PreviewedSink):
         return self._preview.effects(batches)
 
     def preview_notes(self) -> Sequence[str]:
-        """What the statements do not show."""
+        """Facts that the statements do not show."""
         return self._preview.notes
 
     def open(self, partitions: Sequence[TopicPartition]) -> Mapping[TopicPartition, int]:

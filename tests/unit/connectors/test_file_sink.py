@@ -20,7 +20,7 @@ from headrace.connectors.file.errors import FileError
 from headrace.connectors.file.writer import LineWriter, joined
 from headrace.plugins.contracts import Connector, Place, RetriableError
 from headrace.plugins.extensions import Effect
-from headrace.plugins.testkit import PreviewedSinkContract, SinkContract, SinkDrive, SinkRig
+from headrace.plugins.testkit import PreviewedSinkContract, SinkContract, SinkDrive, SinkRig, start_tasks
 from tests.open_files import open_below
 
 APACHE = "org.apache.kafka.connect.file.FileStreamSinkConnector"
@@ -245,3 +245,33 @@ def test_a_file_outside_is_refused_before_it_is_created(tmp_path: Path) -> None:
 
 def test_a_writer_is_small_when_pickled(drive: SinkDrive) -> None:
     assert len(pickle.dumps(drive.task.writer("1"))) < 1000
+
+
+@pytest.mark.parametrize(("place", "why"), [("none/out.txt", "No such file"), (".", "Is a directory")])
+def test_a_preview_is_refused_as_the_task_would_be(tmp_path: Path, place: str, why: str) -> None:
+    rig = FileRig(tmp_path / "out.txt")
+    rig.path = tmp_path / place
+    for is_preview in (True, False):
+        with pytest.raises(FileError, match=f"Couldn't find or create file.*{why}"):
+            start_tasks(rig.connector(), rig.config(), rig.worker, is_preview=is_preview)
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_preview_of_a_file_outside_of_the_allowed_paths_is_refused(tmp_path: Path) -> None:
+    rig = FileRig(tmp_path / "in" / "out.txt")
+    rig.path = tmp_path / "out.txt"
+    with pytest.raises(ConfigError, match="lies outside of"):
+        start_tasks(rig.connector(), rig.config(), rig.worker, is_preview=True)
+
+
+def test_a_preview_of_a_new_file_and_of_standard_output(tmp_path: Path) -> None:
+    rig = FileRig(tmp_path / "out.txt")
+    drive = SinkDrive(rig, is_preview=True)
+    assert [(one.action, one.row) for one in drive.preview(["a"])] == [("create", None), ("append", 0)]
+    drive.end()
+    rig.config = lambda: {"topics": "t", "file": ""}  # type: ignore[method-assign]
+    drive = SinkDrive(rig, is_preview=True)
+    assert [(one.action, one.target, one.detail) for one in drive.preview(["a"])] == [
+        ("append", "standard output", {"line": "a"})
+    ]
+    drive.end()

@@ -87,6 +87,7 @@ class SqliteDialect(Dialect):
     subprotocols = ("sqlite",)
     quotes = ("`", "`")
     read_only = "PRAGMA query_only = ON"
+    lasting = frozenset({"journal_mode"})
     clock = (
         "SELECT CAST(strftime('%s', 'now') AS INTEGER) * 1000000"
         " + CAST(substr(strftime('%f', 'now'), 4) AS INTEGER) * 1000"

@@ -72,6 +72,29 @@ def batch(*offsets: int, partition: int = 0, number: int = 0) -> pa.RecordBatch:
     return pa.RecordBatch.from_pydict(columns)
 
 
+def test_a_preview_shows_the_records_of_put_and_calls_nothing(host: FakeHost) -> None:
+    task: JavaSinkTask = type("Task", (JavaSinkTask,), {"plugin": {"class": "org.x.Y"}})()
+    task.start_preview({}, TaskContext("c", 0, StopToken()))
+    task.schemas.sides["value"].append(STRING)
+    rows = batch(7, 8).append_column("key_schema", pa.nulls(2, pa.int32()))
+    effects = list(task.preview([rows, rows]))
+    task.stop()
+    assert host.calls == []
+    assert [(one.action, one.target, one.row) for one in effects] == [("put", "org.x.Y", row) for row in range(4)]
+    assert effects[1].detail | {"topic": "t"} == {
+        "topic": "t",
+        "partition": None,
+        "offset": 8,
+        "timestamp": None,
+        "key": None,
+        "key_schema": None,
+        "value": "v8",
+        "value_schema": {"type": "string", "optional": False},
+        "headers": [],
+    }
+    assert task.preview_notes() == ["Only the Java plugin Y knows what it writes of these records."]
+
+
 def write(task: JavaSinkTask, *batches: pa.RecordBatch) -> None:
     writer = task.writer("1")
     for one in batches:

@@ -15,6 +15,7 @@ from headrace.connectors.singer.errors import SingerError
 from headrace.connectors.singer.sink import SingerSinkConnector, SingerSinkTask
 from headrace.plugins.arrow_types import arrow_type_of
 from headrace.plugins.errors import RecordsFailed
+from headrace.plugins.extensions import Effect
 from headrace.plugins.schema import STRING, Field, Schema, SchemaType, spark_type
 from headrace.plugins.testkit.driving import start_tasks
 from tests.fake_singer import TARGET, installed
@@ -47,8 +48,8 @@ class Drive:
         left = [one for one in psutil.Process().children(True) if "target-fake" in " ".join(one.cmdline())]
         assert not psutil.wait_procs(left, timeout=60)[1]
 
-    def write(self, *records: tuple[str, int | None, Any, int | None, Any]) -> None:
-        """A batch of topic, number of the key's schema, key, number of the value's schema, value."""
+    def rows(self, *records: tuple[str, int | None, Any, int | None, Any]) -> pa.RecordBatch:
+        """Rows of topic, number of the key's schema, key, number of the value's schema, value."""
         columns: dict[str, Any] = {
             "topic": pa.array([one[0] for one in records], pa.string()),
             "timestamp": pa.array([1767323045000] * len(records), pa.int64()),
@@ -58,8 +59,12 @@ class Drive:
             for number, schema in enumerate(SCHEMAS):
                 mine = [one[at + 1] if one[at] == number else None for one in records]
                 columns[f"{side}_{number}"] = pa.array(mine, arrow_type_of(spark_type(schema)))
+        return pa.RecordBatch.from_pydict(columns)
+
+    def write(self, *records: tuple[str, int | None, Any, int | None, Any]) -> None:
+        """A batch of `rows`."""
         writer = self.task.writer("attempt")
-        writer.write(pa.RecordBatch.from_pydict(columns))
+        writer.write(self.rows(*records))
         assert self.task.commit([writer.finish()]) is None
 
     def orders(self, numbers: range, topic: str = "orders") -> None:
@@ -74,6 +79,29 @@ class Drive:
     @property
     def ids(self) -> list[int]:
         return [one["record"]["id"] for one in self.stored()]
+
+
+def test_a_preview_tells_the_messages_and_runs_no_target(tmp_path: Path) -> None:
+    with Drive(tmp_path) as drive:
+        good = [("orders", OF_KEY, {"id": n}, OF_ORDER, {"id": n, "text": f"row {n}"}) for n in range(2)]
+        effects: list[Effect] = []
+        with pytest.raises(RecordsFailed) as failed:
+            effects.extend(drive.task.preview([drive.rows(*good), drive.rows(("texts", None, None, OF_STRING, "x"))]))
+        assert [(one.action, one.target, one.row) for one in effects] == [
+            ("SCHEMA", "orders", 0),
+            ("RECORD", "orders", 0),
+            ("RECORD", "orders", 1),
+        ]
+        assert [one.row for one in failed.value.failures] == [2]
+        assert drive.task._target is None
+        assert "target-fake" in drive.task.preview_notes()[0]
+        assert not drive.file.exists()
+        told = [one.detail["message"] for one in effects if one.action == "RECORD"]
+    (folder := tmp_path / "written").mkdir()
+    with Drive(folder) as drive:
+        drive.write(*good)
+        drive.commit()
+        assert drive.stored() == told
 
 
 def without_end(call: Callable[[], object]) -> None:

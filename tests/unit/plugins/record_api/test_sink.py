@@ -11,7 +11,7 @@ from typing import Annotated, Any, TypedDict
 import pyarrow as pa
 import pytest
 
-from headrace.plugins import Record, RecordsFailed, RecordSink, RetriableError, Setting
+from headrace.plugins import Effect, Record, RecordsFailed, RecordSink, RetriableError, Setting
 from headrace.plugins.arrow_types import arrow_type_of
 from headrace.plugins.contracts import StopToken, TaskContext
 from headrace.plugins.record_api.schemas import schema_of
@@ -77,6 +77,77 @@ def test_put_gets_the_records_and_flush_ends_the_batch() -> None:
     assert plugin.calls == ["open", 4, 1, "flush", "close"]
     assert [one.value for one in plugin.kept] == [{"n": 1}, [1, None], None, "text", 2]
     assert plugin.kept[0] == Record({"n": 1}, None, [("h", b"x")], 0, "t", 0, 0)
+
+
+def previewed(sink: type[RecordSink]) -> RecordSinkTask:
+    connector = sink()
+    connector.start({}, None)  # type: ignore[arg-type]
+    task = connector.task()
+    assert isinstance(task, RecordSinkTask)
+    task.start_preview(connector.task_configs(1)[0], TaskContext("c", 0, StopToken()))
+    return task
+
+
+def test_a_preview_neither_opens_nor_closes_and_shows_the_records_of_put() -> None:
+    task = previewed(Kept)
+    effects = list(task.preview([rows(task, ['{"n":1}', None], None, [0, None]), rows(task, ["2"])]))
+    assert [(one.action, one.target, one.row, one.detail["value"]) for one in effects] == [
+        ("put", "Kept", 0, {"n": 1}),
+        ("put", "Kept", 1, None),
+        ("put", "Kept", 2, 2),
+    ]
+    assert task.preview_notes() == ("Only Kept knows what it writes of these records: it has no method would_write.",)
+    task.stop()
+    assert not hasattr(task.plugin, "calls")
+
+
+class Told(Kept):
+    most_records = 2
+
+    def would_write(self, records: Sequence[Record]) -> Any:
+        for row, record in enumerate(records):
+            if record.value != 3:
+                yield Effect("keep", "here", {"value": record.value}, row)
+        yield Effect("flush", "here")
+        if bad := {row: "no 3" for row, record in enumerate(records) if record.value == 3}:
+            raise RecordsFailed(bad)
+
+
+class ToldLater(Told):
+    async def would_write(self, records: Sequence[Record]) -> Any:
+        await asyncio.sleep(0)
+        return [Effect("keep", "here", {"value": record.value}, row) for row, record in enumerate(records)]
+
+
+def test_effects_and_failures_bear_the_rows_of_the_batch() -> None:
+    task, effects = previewed(Told), list[Effect]()
+    with pytest.raises(RecordsFailed) as failed:
+        effects.extend(task.preview([rows(task, ["1", "2", "3"]), rows(task, ["4"])]))
+    assert [(one.action, one.row) for one in effects] == [
+        *[("keep", 0), ("keep", 1), ("flush", None)],
+        *[("flush", None), ("keep", 3), ("flush", None)],
+    ]
+    assert [(one.row, one.message) for one in failed.value.failures] == [(2, "no 3")]
+    assert task.preview_notes() == ()
+
+
+def test_would_write_may_be_async() -> None:
+    task = previewed(ToldLater)
+    assert [one.row for one in task.preview([rows(task, ["1", "2", "3"])])] == [0, 1, 2]
+    task.stop()
+
+
+@pytest.mark.parametrize(
+    ("answer", "error"),
+    [
+        (["text"], "would_write gives 'text', which is no Effect"),
+        ([Effect("keep", "here", {}, 2)], "was given 1 records, and names number 2"),
+    ],
+)
+def test_an_answer_that_is_none_is_an_error(answer: Any, error: str) -> None:
+    task = previewed(type("Wrong", (Kept,), {"would_write": lambda *_: answer}))
+    with pytest.raises((TypeError, ValueError), match=error):
+        list(task.preview([rows(task, ["1"])]))
 
 
 def test_put_is_given_no_more_than_it_wants() -> None:

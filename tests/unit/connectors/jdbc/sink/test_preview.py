@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import sqlite3
 from collections.abc import Iterator, Sequence
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -160,6 +162,34 @@ def test_its_transactions_refuse_to_write(reads: Database, writes: Database) -> 
         with pytest.raises(DatabaseError), reads.begin() as connection:
             connection.execute(sqlalchemy.text(statement))
     assert contents(writes, "SELECT id FROM t") == [(1,)]
+
+
+@pytest.mark.parametrize("mode", ["delete", "wal"])
+def test_the_file_stays_as_it_is_whatever_journal_the_url_names(file: Path, writes: Database, mode: str) -> None:
+    run(writes, options(creates=True), batch([(0, [1, "a"])]))
+    writes.close()
+    with closing(sqlite3.connect(file)) as connection:
+        connection.execute(f"PRAGMA journal_mode = {mode}")
+    before = {one.name: one.read_bytes() for one in file.parent.iterdir()}
+    for url in (f"jdbc:sqlite:{file}?journal_mode=WAL", f"jdbc:sqlite:{file}?journal_mode=DELETE"):
+        database = Database.of({"connection.url": url}, {}, creates=False, reads_only=True)
+        assert [one.action for one in told(database, options(), batch([(0, [2, "b"])]))] == ["upsert"]
+        database.close()
+        assert {one.name: one.read_bytes() for one in file.parent.iterdir()} == before
+
+
+def test_a_number_of_a_member_keeps_its_digits(reads: Database, writes: Database) -> None:
+    run(writes, options(creates=True), batch([(0, [1, "a"])]))
+    layout = RowLayout(Operation.WRITE, (Cell("id", Schema(SchemaType.INT32), True, "id"),), "row", members=True)
+    rows = batch([(6, [1, "a"])])
+    texts = {"row": '["1", {"name": 12345678901234567890.5}]', "shape": "name"}
+    for name, text in texts.items():
+        rows = rows.set_column(rows.schema.get_field_index(name), name, pa.array([text], pa.string()))
+    (effect,) = SinkPreview(reads, options(), {6: layout}).effects([rows])
+    assert {name: str(value) for name, value in effect.detail["parameters"].items()} == {
+        "id": "1",
+        "name": "12345678901234567890.5",
+    }
 
 
 def config(file: Path, **more: str) -> dict[str, str]:
