@@ -65,7 +65,7 @@ def test_a_row_has_states_figures_and_workers() -> None:
 
 def test_the_table_shows_names_as_they_are() -> None:
     out = run("--once").stdout
-    assert rLATE in out
+    assert r"[red]late\x1b[2J" in out
     assert "\x1b[2J" not in out
     assert "1,234" in out or "1,235" in out
     assert "61.5" in out
