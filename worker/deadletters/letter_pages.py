@@ -11,7 +11,7 @@ from confluent_kafka import KafkaError, KafkaException
 
 from headrace.worker.deadletters.letter import Cause, Letter
 from headrace.worker.deadletters.letter_topic import LetterTopic
-from headrace.worker.deadletters.replayed import Replayed, replayed
+from headrace.worker.deadletters.replayed import Replayed
 from headrace.worker.errors import TimedOut
 from headrace.worker.kafka.record_text import RecordText, cut, text_of
 
@@ -87,7 +87,7 @@ class LetterPages:
     def page(self, consumer: Any, limit: int, before: Mapping[int, int] | None = None) -> LetterPage:
         """Read the newest letters, or the newest before these offsets. Errors: NotFound, KafkaException, TimedOut."""
         ends = self.topic.ends(consumer)
-        done = _replayed(self.topic, consumer, ends)
+        done = _replayed(self.topic, ends)
         found: dict[int, list[ShownLetter]] = {number: [] for number in ends}
         back = _Backward(self.topic, consumer, ends, before, time.monotonic() + self.longest_s)
         while sum(map(len, found.values())) < limit and back.goes_on:
@@ -104,7 +104,7 @@ class LetterPages:
     def causes(self, consumer: Any, most: int) -> CauseCounts:
         """Count the causes of the newest `most` letters of each partition. Errors: NotFound, KafkaException."""
         ends = self.topic.ends(consumer)
-        done = _replayed(self.topic, consumer, ends)
+        done = _replayed(self.topic, ends)
         begin = {number: max(low, high - most) for number, (low, high) in ends.items()}
         reading = self.topic.reading(
             consumer,
@@ -210,10 +210,10 @@ def _count(count: CauseCount, letter: Letter, done: Mapping[int, Replayed] | Non
         count.first, count.last = min(stamps), max(stamps)
 
 
-def _replayed(topic: LetterTopic, consumer: Any, partitions: Iterable[int]) -> dict[int, Replayed] | None:
-    """As `replayed`; None if the group may not be read. Errors: KafkaException."""
+def _replayed(topic: LetterTopic, partitions: Iterable[int]) -> dict[int, Replayed] | None:
+    """As `LetterTopic.replayed`; None if the group may not be read. Errors: KafkaException."""
     try:
-        return replayed(topic, consumer, partitions)
+        return topic.replayed(partitions)
     except KafkaException as error:
         if error.args[0].code() == KafkaError.GROUP_AUTHORIZATION_FAILED:
             return None

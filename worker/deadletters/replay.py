@@ -18,11 +18,11 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Final
 
-from confluent_kafka import KafkaException, TopicPartition
+from confluent_kafka import KafkaException
 
 from headrace.worker.deadletters.letter import Letter, Place
 from headrace.worker.deadletters.letter_topic import LetterTopic
-from headrace.worker.deadletters.replayed import Range, Replayed, replayed
+from headrace.worker.deadletters.replayed import Range, Replayed
 from headrace.worker.errors import BadRequest, Conflict, ConnectError, NotFound
 
 LONGEST_S: Final = 10.0
@@ -76,9 +76,9 @@ class Replay:
         Errors: NoTarget, ReplayStopped; NotFound for a place without a letter; Conflict; KafkaException, KafkaSilent.
         """
         ends = self.topic.ends(consumer)
-        done = replayed(self.topic, consumer, ends)
+        done = self.topic.replayed(ends)
         done = {number: done[number].adding([(0, low)]) for number, (low, _) in ends.items()}
-        sending = _Sending(self, consumer, done, wanted.cause is not None or bool(wanted.places))
+        sending = _Sending(self, done, wanted.cause is not None or bool(wanted.places))
         until = None if wanted.longest_s is None else time.monotonic() + wanted.longest_s
         try:
             for letter in self._letters(consumer, wanted, ends, sending.done, until):
@@ -151,7 +151,6 @@ class Replay:
 @dataclass
 class _Sending:
     replay: Replay
-    consumer: Any
     done: dict[int, Replayed]
     """What was replayed and committed, by partition."""
     selects: bool
@@ -190,11 +189,7 @@ class _Sending:
             return
         self.producer.flush(_SENT_S)
         changed = {number: self._settled(number) for number in self.taken}
-        offsets = [
-            TopicPartition(self.replay.topic.name, number, one.next, metadata=one.metadata)
-            for number, one in changed.items()
-        ]
-        self.consumer.commit(offsets=offsets, asynchronous=False)
+        self.replay.topic.commit(changed)
         self.done |= changed
         self.taken.clear()
         if self.on_their_way:

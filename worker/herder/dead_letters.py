@@ -24,7 +24,7 @@ from headrace.config.worker.config import WorkerConfig
 from headrace.plugins.errors import RetriableError
 from headrace.worker.deadletters.letter import Place
 from headrace.worker.deadletters.letter_pages import CauseCounts, LetterPage, LetterPages
-from headrace.worker.deadletters.letter_topic import Clients, LetterTopic, group_of
+from headrace.worker.deadletters.letter_topic import Clients, LetterTopic
 from headrace.worker.deadletters.removal import ONLY_BEFORE, Removal, remove
 from headrace.worker.deadletters.replay import LONGEST_S, Replay, Wanted
 from headrace.worker.errors import BadRequest, Conflict, NotFound
@@ -122,10 +122,10 @@ class ConnectorLetters:
             key = "errors.deadletterqueue.topic.name"
             raise BadRequest(f"Connector {self._name} has no dead letter topic: its config does not set {key}")
         worker = self._all.worker
-        consumer = clients.dead_letter_consumer(worker, config, group_of(self._name))
         made = Clients(
-            consumer.librdkafka(_CLIENT_BYTES),
+            clients.dead_letter_consumer(worker, config).librdkafka(_CLIENT_BYTES),
             clients.dead_letter_producer(worker, config, 0).librdkafka(_CLIENT_BYTES),
+            clients.dead_letter_group(worker, config).librdkafka(),
             clients.dead_letter_admin(worker, config).librdkafka(),
         )
         return LetterTopic(self._name, name, made)

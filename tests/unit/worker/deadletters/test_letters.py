@@ -12,6 +12,7 @@ import pytest
 from confluent_kafka import KafkaError, KafkaException
 
 from headrace.plugins.errors import RetriableError
+from headrace.plugins.interop.kafka.group_offsets import GroupOffset
 from headrace.worker.deadletters import letter_pages, letter_topic, removal
 from headrace.worker.deadletters.letter import Place
 from headrace.worker.deadletters.letter_pages import LetterPages
@@ -95,12 +96,13 @@ class Kafka:
     def get_watermark_offsets(self, at: Any, timeout: float) -> tuple[int, int]:
         return self.low[at.partition], len(self.partitions[at.partition])
 
-    def committed(self, asked: list[Any], timeout: float) -> list[Any]:
-        found = [(one.partition, *self.committed_at.get(one.partition, (-1001, ""))) for one in asked]
-        return [SimpleNamespace(partition=number, offset=to, metadata=text) for number, to, text in found]
+    def committed(self, group: str, asked: list[GroupOffset], timeout_s: float) -> Any:
+        found = [GroupOffset("dlq", one.partition, *self.committed_at.get(one.partition, (-1001, ""))) for one in asked]
+        return SimpleNamespace(result=lambda: found)
 
-    def commit(self, offsets: list[Any], asynchronous: bool) -> None:
+    def commit(self, group: str, offsets: list[GroupOffset], timeout_s: float) -> Any:
         self.committed_at |= {one.partition: (one.offset, one.metadata) for one in offsets}
+        return SimpleNamespace(result=lambda: offsets)
 
     def assign(self, places: list[Any]) -> None:
         self._reading = iter([one for at in places for one in self.partitions[at.partition][at.offset :]])
@@ -125,7 +127,7 @@ class Kafka:
         return {number: SimpleNamespace(result=lambda: None) for number in range(len(wanted))}
 
 
-TOPIC = LetterTopic("mine", "dlq", Clients({"bootstrap.servers": "nowhere:1"}, {}, {}))
+TOPIC = LetterTopic("mine", "dlq", Clients({"bootstrap.servers": "nowhere:1"}, {}, {}, {}))
 
 
 @pytest.fixture
@@ -134,6 +136,7 @@ def playing(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Kafka]:
         kafka = Kafka(*partitions)
         monkeypatch.setattr(letter_topic, "Producer", lambda _: kafka)
         monkeypatch.setattr(letter_topic, "admin_client", lambda _: kafka)
+        monkeypatch.setattr(letter_topic, "kept_client", lambda _: kafka)
         return kafka
 
     return play
