@@ -21,8 +21,8 @@ _BACK: Final = 8
 """If other connectors' letters lie between them, so many times as many are read the next time."""
 _MOST_BACK: Final = 20_000
 _MOST_BYTES: Final = 32 << 20
-_MOST_HEADERS: Final = 100
-_LONGEST_HEADER: Final = 500
+_MOST_HEADERS: Final = 50
+_LONGEST_HEADER: Final = 200
 
 
 @dataclass(frozen=True)
@@ -126,6 +126,7 @@ class LetterPages:
         return CauseCounts(looked_at, is_all, sorted(counts.values(), key=lambda one: -one.count))
 
     def _shown(self, letter: Letter, done: Mapping[int, Replayed] | None) -> ShownLetter:
+        most, longest = (None, None) if self.value.longest is None else (_MOST_HEADERS, _LONGEST_HEADER)
         key, value = (self.key.plain, self.value.plain) if letter.is_of_source else (self.key, self.value)
         return ShownLetter(
             replace(letter, key=None, value=None, headers=()),
@@ -134,10 +135,7 @@ class LetterPages:
             None if letter.key is None else len(letter.key),
             value(letter.value),
             None if letter.value is None else len(letter.value),
-            tuple(
-                (cut(name, _LONGEST_HEADER), text_of(data, _LONGEST_HEADER))
-                for name, data in letter.headers[:_MOST_HEADERS]
-            ),
+            tuple((cut(name, longest), text_of(data, longest)) for name, data in letter.headers[:most]),
         )
 
 

@@ -4,20 +4,24 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+from headrace.worker.deadletters import letter_topic
 from headrace.worker.deadletters.letter import Letter, Place
 from headrace.worker.deadletters.letter_pages import CauseCount, CauseCounts, LetterPage, ShownLetter
 from headrace.worker.deadletters.removal import Removal
 from headrace.worker.errors import Elsewhere
+from tests.unit.rest.conftest import Worker
 from tests.unit.rest.scripted import Named, scripted, serving
 from tests.unit.rest.test_app import until
 from tests.unit.rest.test_endpoints import refused
 from tests.unit.rest.test_rights import as_user, rights_file
+from tests.unit.worker.deadletters.test_letters import Kafka, Record
 
 TOLD = {"topic": "t", "partition": "x", "offset": "9" * 30, "stage": "TASK_PUT", "exception.message": "m" * 5_000}
 LETTER = Letter("dlq", Place(1, 7), 5, None, None, (), TOLD)
@@ -156,6 +160,49 @@ def test_replays_and_deletions_are_audited(tmp_path: Path) -> None:
         ("DELETE", f"{PATH}?upto=0:3", "c"),
     ]
     assert lines[0]["cause"] == '"abc"'
+
+
+SINK = {
+    "connector.class": "org.apache.kafka.connect.file.FileStreamSinkConnector",
+    "file": "out.txt",
+    "topics.regex": ".*",
+}
+LETTERS = {**SINK, "topics.regex": "(?!dlq).*", "errors.deadletterqueue.topic.name": "dlq"}
+
+
+def test_a_connector_without_a_dead_letter_topic_is_told_so(workers: Callable[..., Worker]) -> None:
+    client = workers().client
+    client.put("/connectors/c/config", json={**SINK, "topics.regex": "t"})
+    assert "has no dead letter topic" in refused(client.get(PATH), 400)
+    assert "not found" in refused(client.get("/connectors/none/dead-letters"), 404)
+
+
+def test_no_forged_letter_reaches_a_topic_of_kafka_itself(
+    workers: Callable[..., Worker], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kafka = Kafka([Record(0, 0, told={"topic": b"__consumer_offsets"})])
+    for name in ("Consumer", "Producer", "kept_client"):
+        monkeypatch.setattr(letter_topic, name, lambda _: kafka)
+    client = workers().client
+    client.put("/connectors/c/config", json=LETTERS)
+    assert "__consumer_offsets, which c does not read" in refused(client.post(f"{PATH}/replay", json={}), 400)
+    client.put("/connectors/c/config", json={**LETTERS, "errors.deadletterqueue.topic.name": "__transaction_state"})
+    assert len(client.get(PATH).json()["records"]) == 1  # the config was refused, the former one counts
+
+
+def test_letters_are_not_deleted_from_a_topic_that_a_pattern_covers(
+    workers: Callable[..., Worker], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kafka = Kafka([Record(0, 0, told={})])
+    for name in ("Consumer", "admin_client"):
+        monkeypatch.setattr(letter_topic, name, lambda _: kafka)
+    client = workers().client
+    client.put("/connectors/c/config", json=LETTERS)
+    client.put("/connectors/all/config", json=SINK)
+    assert "Connector all uses the topic dlq, too" in refused(client.delete(f"{PATH}?upto=all"), 409)
+    client.delete("/connectors/all")
+    assert client.delete(f"{PATH}?upto=all").json() == {"first": "0:1", "more": False}
+    assert kafka.low == [1]
 
 
 def test_what_the_leader_decides_is_forwarded() -> None:
