@@ -125,7 +125,9 @@ class Replay:
             yield found[0]
 
     def target(self, letter: Letter) -> tuple[str, int | None]:
-        """The topic, and the partition if it is known, to which the letter goes. Errors: NoTarget."""
+        """The topic, and the partition if it is known, to which the letter goes. Errors: NoTarget, BadRequest."""
+        if not letter.is_readable:
+            raise BadRequest(f"{letter} has a header whose name is not UTF-8: it cannot be sent again as it was")
         if self.to is not None:
             return self.to, None
         told = letter.told

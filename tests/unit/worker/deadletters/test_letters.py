@@ -207,6 +207,22 @@ def test_java_s_headers_and_hostile_ones_are_read(playing: Callable[..., Kafka])
     assert shown.letter.cause.message is None
 
 
+def test_headers_that_cannot_be_read_are_told_and_not_replayed(
+    playing: Callable[..., Kafka], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def unreadable(_: Any) -> None:
+        raise SystemError("returned a result with an exception set")
+
+    kafka = playing([Record(0, 1)])
+    monkeypatch.setattr(Record, "headers", unreadable)
+    (shown,) = LetterPages(TOPIC).page(kafka, 5).letters
+    assert "not UTF-8" in shown.letter.told["exception.message"]
+    for to in (None, "other"):
+        with pytest.raises(BadRequest, match="cannot be sent again as it was"):
+            Replay(TOPIC, to=to).run(kafka, Wanted())
+    assert (kafka.sent, kafka.committed_at) == ([], {})
+
+
 def test_a_group_that_may_not_be_read_is_no_obstacle(
     playing: Callable[..., Kafka], monkeypatch: pytest.MonkeyPatch
 ) -> None:
