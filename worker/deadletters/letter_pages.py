@@ -56,7 +56,7 @@ class CauseCount:
     cause: Cause
     count: int = 0
     waiting: int = 0
-    """Those of them that were not replayed."""
+    """The ones of them that were not replayed."""
     first: int | None = None
     """The earliest timestamp."""
     last: int | None = None

@@ -66,7 +66,7 @@ class LetterTopic:
             raise KafkaSilent(f"Kafka at {self.clients.bootstrap}: {said(error, 'Read', [named])}") from raised
 
     def replayed(self, partitions: Iterable[int]) -> dict[int, Replayed]:
-        """Ask for what was replayed of each partition. Errors: KafkaException."""
+        """Ask for the replayed letters of each partition. Errors: KafkaException."""
         asked = [GroupOffset(self.name, number) for number in partitions]
         if not asked:
             return {}

@@ -154,11 +154,11 @@ class Replay:
 class _Sending:
     replay: Replay
     done: dict[int, Replayed]
-    """What was replayed and committed, by partition."""
+    """The letters replayed and committed, by partition."""
     selects: bool
     """True if letters may be left between those that are sent."""
     taken: dict[int, list[Range]] = field(default_factory=dict)
-    """What was taken since then."""
+    """The letters taken since then."""
     on_their_way: set[Place] = field(default_factory=set)
     refusal: str = ""
 
@@ -207,7 +207,7 @@ class _Sending:
             )
 
     def _settled(self, number: int) -> Replayed:
-        """What was replayed of a partition, but for what is on its way."""
+        """The letters of a partition that were replayed, but for those on their way."""
         return self.done[number].adding(self._arrived(number))
 
     def _arrived(self, number: int) -> Iterator[Range]:

@@ -32,7 +32,7 @@ class Replayed:
     next: int
     """All below it were."""
     beyond: tuple[Range, ...] = ()
-    """Those that were above it, in order, apart from each other."""
+    """The ranges above it that were, in order, apart from each other."""
 
     @classmethod
     def committed(cls, offset: int, metadata: str | None) -> Replayed:
