@@ -34,6 +34,7 @@ __all__ = [
     "admin",
     "dead_letter_admin",
     "dead_letter_consumer",
+    "dead_letter_group",
     "dead_letter_producer",
     "group_member",
     "internal_admin",
@@ -147,13 +148,24 @@ def dead_letter_producer(worker: WorkerConfig, connector: Mapping[str, str], tas
     return _producer(worker, connector, f"connector-dlq-producer-{connector.get('name', '')}-{task}", None)
 
 
-def dead_letter_consumer(worker: WorkerConfig, connector: Mapping[str, str], group: str) -> ClientConfig:
-    """The consumer that shows a connector's dead letters: with the brokers and the login of their producer."""
-    written = dead_letter_producer(worker, connector, 0).java
-    connection = {key: value for key, value in written.items() if key.startswith(_CONNECTION)}
+def dead_letter_consumer(worker: WorkerConfig, connector: Mapping[str, str]) -> ClientConfig:
+    """The consumer that shows a connector's dead letters, in no group."""
+    # librdkafka needs a group's name all the same.
+    fixed = {"group.id": "none", "enable.auto.commit": "false", "auto.offset.reset": "earliest"}
     name = f"connector-dlq-consumer-{connector.get('name', '')}"
-    own = {"client.id": name, "group.id": group, "enable.auto.commit": "false", "auto.offset.reset": "earliest"}
-    return ClientConfig("consumer", {**connection, **own})
+    return ClientConfig("consumer", {**_of_dead_letters(worker, connector), "client.id": name, **fixed})
+
+
+def dead_letter_group(worker: WorkerConfig, connector: Mapping[str, str]) -> ClientConfig:
+    """The client for the group of a connector's dead letters that were replayed."""
+    name = f"connector-dlq-adminclient-{connector.get('name', '')}"
+    return ClientConfig("admin", {**_of_dead_letters(worker, connector), "client.id": name})
+
+
+def _of_dead_letters(worker: WorkerConfig, connector: Mapping[str, str]) -> dict[str, str]:
+    """The brokers and the login of the producer of a connector's dead letters."""
+    written = dead_letter_producer(worker, connector, 0).java
+    return {key: value for key, value in written.items() if key.startswith(_CONNECTION)}
 
 
 def _producer(

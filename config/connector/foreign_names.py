@@ -21,7 +21,8 @@ from headrace.config.worker.trusted import REMEDY, is_trusted
 _OF_WORKERS: Final = ("configs", "configs-leader", "offsets", "statuses", "shared-admin")
 """Ends of the client ids of a worker's own clients, after its group."""
 _OF_CONNECTORS: Final = re.compile(
-    r"connector-(?:(?:dlq-|offset-)?producer|consumer|(?:dlq-|worker-)?adminclient)-(?P<connector>.*)", re.DOTALL
+    r"connector-(?:(?:dlq-|offset-)?producer|(?:dlq-)?consumer|(?:dlq-|worker-)?adminclient)-(?P<connector>.*)",
+    re.DOTALL,
 )
 _OF_MEMBERS: Final = re.compile(r"connect-.*:\d+")
 _BROKERS_ADMIN: Final = "__admin_client"

@@ -168,7 +168,7 @@ class WantedReplay(Body):
 
 
 class Replayed(Body):
-    """How many dead letters were sent to each topic; `before` were replayed already, `more` may be left."""
+    """The dead letters sent to each topic; `before` were replayed already, `more` may be left."""
 
     replayed: int
     topics: dict[str, int]

@@ -78,6 +78,11 @@ def test_a_cluster_moves_records_and_survives_the_loss_of_a_worker(
     assert sorted(second.get("/connectors")) == ["snk", "src"]
     for worker in workers:
         eventually(lambda w=worker: _plotted(w) == (["snk", "src"], {}), 60)
+    for worker in workers:  # one worker has one of the connectors, the other one is asked for its lines
+        for name in ("src", "snk"):
+            shown = worker.get(f"/connectors/{name}/logs")
+            assert shown["skipped"] == {}
+            assert any(f"[{name}|task-0]" in line["text"] for line in shown["lines"])
 
     second.kill_family()
     with source.open("a") as file:

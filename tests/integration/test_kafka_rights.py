@@ -217,3 +217,46 @@ def test_a_java_worker_and_ours_are_one_cluster(guarded: Guarded, tmp_path: Path
         wait_shared(pipe.items, [java, ours])
         move([pipe], "over TLS and SCRAM")
         check_well(java)
+
+
+def test_dead_letters_are_reached_with_the_login_that_writes_them(
+    guarded: Guarded, worker: ClusterWorker, tmp_path: Path
+) -> None:
+    lettered = Topic(guarded.broker.bootstrap_servers, "lettered")
+    topic, name = lettered.name, f"{lettered.name}.out"
+    letters = f"{topic}-dlq"
+    guarded.grant(*of_sink(topic, name), Grant("source", TOPIC, topic, [WRITE, CREATE]))
+    guarded.grant(Grant("source", TOPIC, letters, [WRITE, CREATE]))
+    lettered.send([b"{bad"])
+    worker.create(
+        name,
+        **{
+            "connector.class": SINK,
+            "file": str(tmp_path / "out.txt"),
+            "topics": topic,
+            "errors.tolerance": "all",
+            "errors.deadletterqueue.topic.name": letters,
+            "errors.deadletterqueue.topic.replication.factor": "1",
+            "errors.deadletterqueue.context.headers.enable": "true",
+            **guarded.login("sink", TOKEN, "consumer.override."),
+            **guarded.login("source", prefix="producer.override."),
+            **guarded.login("source", prefix="admin.override."),
+        },
+    )
+    path = f"/connectors/{name}/dead-letters"
+
+    def answer(method: str, rest: str = "", **given: object) -> tuple[int, str]:
+        found = worker.http.request(method, path + rest, **given)
+        return found.status_code, found.text
+
+    eventually(lambda: f"ACL Read on Topic '{letters}'" in answer("GET")[1], 120, worker.log)
+    guarded.grant(Grant("source", TOPIC, letters, [READ]))
+    eventually(lambda: '"replayed":null' in answer("GET")[1], 120, worker.log)
+    assert f"ACL Read on Group 'headrace-dlq-{name}'" in answer("POST", "/replay", json={})[1]
+    guarded.grant(Grant("source", GROUP, f"headrace-dlq-{name}", [READ]))
+    eventually(lambda: answer("POST", "/replay", json={})[0] == 200, 120, worker.log)
+    eventually(lambda: '"offset":1,' in answer("GET")[1], 120, worker.log)  # it failed again
+    assert f"ACL Delete on Topic '{letters}'" in answer("DELETE", "?upto=all")[1]
+    guarded.grant(Grant("source", TOPIC, letters, [OPERATIONS.DELETE]))
+    eventually(lambda: answer("DELETE", "?upto=all")[0] == 200, 120, worker.log)
+    assert '"records":[]' in answer("GET")[1]

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient
+from kafka import KafkaProducer
 from typer.testing import CliRunner
 
 from headrace.converters.registry.client import SchemaRegistry
@@ -114,3 +115,24 @@ def test_what_comes_is_followed(broker: str) -> None:
             sent += 1
         values = [int(one["value"]) for one in following.result(0)]
     assert values == list(range(values[0], values[0] + 3))
+
+
+class NoText(str):
+    """A header's name whose bytes are no UTF-8; Java's and other clients may send such."""
+
+    __slots__ = ()
+
+    def encode(self, *_: Any) -> bytes:
+        return b"\xff\xfe"
+
+
+def test_a_header_whose_name_is_no_text_stops_nobody(broker: str) -> None:
+    topic = Topic(broker, "odd-header")
+    topic.create()
+    producer = KafkaProducer(bootstrap_servers=broker)
+    producer.send(topic.name, b"odd", headers=[(NoText("x"), b"y"), ("plain", b"z")]).get(60)
+    producer.close()
+    topic.send([b"next"])
+    found = shown(broker, topic)
+    assert [(one["value"], one["headers"]) for one in found] == [("odd", None), ("next", [])]
+    assert "a name that is not UTF-8" in run(broker, topic.name).stdout

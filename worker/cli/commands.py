@@ -287,6 +287,38 @@ def health(base: Base = None) -> None:
     raise typer.Exit(0 if healthy else 1)
 
 
+@app.command()
+def top(
+    rest: Annotated[str, typer.Option(metavar="URL", help="A worker; any of a cluster.")] = "http://127.0.0.1:8083",
+    sort: Annotated[
+        str,
+        typer.Option(metavar="state|name|records|lag|errors", help="What comes first; by state, what is not well."),
+    ] = "state",
+    once: Annotated[bool, typer.Option("--once", help="Print the table once.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object once.")] = False,
+    interval: Annotated[float, typer.Option(min=0.5, help="Seconds between two looks.")] = 2.0,
+    cacert: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="PEM certificates to trust where --rest is https.")
+    ] = None,
+) -> None:
+    """Show a cluster's connectors with states, tasks, records a second, lag and errors; Ctrl-C ends it."""
+    from headrace.worker.cli import top as table
+
+    if sort not in table.SORTS:
+        fail(2, f"--sort {sort}: write one of {', '.join(table.SORTS)}")
+    try:
+        watched = table.Watched(rest, cacert)
+    except OSError as error:
+        fail(2, f"--cacert {cacert}: the certificates cannot be read: {error.strerror or error}")
+    if not once and not as_json:
+        table.watch(watched, sort, interval)
+        return
+    try:
+        table.once(watched, sort, as_json)
+    except table.NotAnswered as error:
+        fail(3, f"{error}; another worker is named by --rest")
+
+
 def _pairs(settings: Sequence[str]) -> dict[str, str]:
     pairs: dict[str, str] = {}
     for setting in settings:

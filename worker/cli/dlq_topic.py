@@ -13,7 +13,7 @@ import httpx
 
 from headrace.config.kafka.client_config import ClientConfig
 from headrace.config.properties import read_properties
-from headrace.worker.deadletters.letter_topic import Clients, LetterTopic, group_of
+from headrace.worker.deadletters.letter_topic import Clients, LetterTopic
 from headrace.worker.kafka.topic_reading import TIMEOUT_S
 
 TOPIC_KEY: Final = "errors.deadletterqueue.topic.name"
@@ -56,9 +56,9 @@ def _topic(connector: str, name: str, bootstrap: str, client: Mapping[str, str])
     def made(kind: str, own: Mapping[str, str]) -> dict[str, Any]:
         return ClientConfig(kind, {**client, "bootstrap.servers": bootstrap, **own}).librdkafka()
 
-    group = {"group.id": group_of(connector), "enable.auto.commit": "false", "auto.offset.reset": "earliest"}
-    producer = made("producer", {"acks": "all", "enable.idempotence": "true"})
-    return LetterTopic(connector, name, Clients(made("consumer", group), producer, made("admin", {})))
+    own = {"group.id": "none", "enable.auto.commit": "false", "auto.offset.reset": "earliest"}
+    producer, admin = made("producer", {"acks": "all", "enable.idempotence": "true"}), made("admin", {})
+    return LetterTopic(connector, name, Clients(made("consumer", own), producer, admin, admin))
 
 
 def config_of(connector: str, rest: str, cacert: Path | None = None) -> dict[str, str]:

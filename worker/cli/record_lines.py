@@ -14,6 +14,7 @@ from typing import Any, Final
 from headrace.config.connector.config import ConverterConfig, converter_config
 from headrace.plugins.interop.discovery import Plugins
 from headrace.worker.kafka.record_text import RecordText, printable, text_of
+from headrace.worker.kafka.topic_reading import headers_of
 
 _AVRO: Final = "io.confluent.connect.avro.AvroConverter"
 _PREFIX: Final = 5
@@ -64,12 +65,14 @@ def side_of(side: str, settings: Mapping[str, str], registry: str | None) -> Ite
     named = converter_config(side, settings, {})
     if named.class_name:
         with closing(RecordText.of(named, plugins)) as converter:
+            converter.longest = None
             yield Converted(named.class_name, converter)
     elif registry is None:
         yield Guessed(None)
     else:
         avro = ConverterConfig(_AVRO, {**named.props, "schema.registry.url": registry})
         with closing(RecordText.of(avro, plugins)) as converter:
+            converter.longest = None
             yield Guessed(converter)
 
 
@@ -94,7 +97,8 @@ class RecordLines:
         """Print one record in a line."""
         key, key_as = self.key(message.key())
         value, value_as = self.value(message.value())
-        headers = [(name, text_of(data, None)) for name, data in message.headers() or ()]
+        found = headers_of(message)
+        headers = None if found is None else [(name, text_of(data, None)) for name, data in found]
         kind, stamp = message.timestamp()
         self.count += 1
         self.kinds.update({f"keys: {key_as}": 1, f"values: {value_as}": 1})
@@ -108,7 +112,7 @@ class RecordLines:
                 "key_as": key_as,
                 "value": value,
                 "value_as": value_as,
-                "headers": [{"key": name, "value": text} for name, text in headers],
+                "headers": None if headers is None else [{"key": name, "value": text} for name, text in headers],
             }
             sys.stdout.write(json.dumps(told, ensure_ascii=False) + "\n")
         else:
@@ -116,7 +120,9 @@ class RecordLines:
             parts = [f"{message.partition()}:{message.offset()}", at, f"key={_word(key)}", _word(value)]
             if message.value() is None:
                 parts[-1] = "null (a tombstone)" if key is not None else "null"
-            if headers:
+            if headers is None:
+                parts.append("(headers with a name that is not UTF-8)")
+            elif headers:
                 parts.append(json.dumps(dict(headers), ensure_ascii=False))
             sys.stdout.write(printable("  ".join(parts)) + "\n")
         sys.stdout.flush()

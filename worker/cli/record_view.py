@@ -9,6 +9,7 @@ from typing import Any, Final
 from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaException, TopicPartition
 
 from headrace.worker.kafka.record_text import printable, text_of
+from headrace.worker.kafka.topic_reading import headers_of
 
 _LONGEST: Final = 2_000
 _TOPICS_S: Final = 2.0
@@ -69,7 +70,7 @@ def line_of(message: Any) -> str:
     """Show a record in one line."""
     parts = [f"{message.topic()}-{message.partition()} @{message.offset()}", f"key={shown(message.key())}"]
     parts.append(shown(message.value()))
-    if headers := message.headers():
+    if headers := headers_of(message):
         parts.append(json.dumps({name: shown(value) for name, value in headers}, ensure_ascii=False))
     return "  ".join(parts)
 

@@ -9,10 +9,12 @@ from hashlib import sha256
 from typing import Any, Final, NamedTuple, Self
 
 from headrace.worker.deadletters.failed_records import PREFIX, RETRY_PREFIX
+from headrace.worker.kafka.topic_reading import headers_of
 
 _VARIES: Final = re.compile(r"'[^']*'|\"[^\"]*\"|\d+")
 """The parts of a message that differ between records with the same cause: quoted texts and numbers."""
 _LONGEST: Final = 1_000
+_UNREADABLE: Final = "The headers of this record cannot be read: the name of one is not UTF-8"
 
 
 class Place(NamedTuple):
@@ -50,24 +52,29 @@ class Letter:
     """The headers that the record had before it failed."""
     told: Mapping[str, str]
     """The headers about the error and the record's origin, without their prefix."""
+    is_readable: bool = True
+    """False if its headers cannot be read."""
 
     @classmethod
     def of(cls, message: Any) -> Self:
         """Read a message of Kafka's client. Of headers with the same name the last one counts: it is the worker's."""
         kind, stamp = message.timestamp()
-        headers = message.headers() or ()
+        headers = headers_of(message)
         return cls(
             message.topic(),
             Place(message.partition(), message.offset()),
             stamp if kind else None,
             message.key(),
             message.value(),
-            tuple((name, value) for name, value in headers if not name.startswith((PREFIX, RETRY_PREFIX))),
-            {
+            tuple((name, value) for name, value in headers or () if not name.startswith((PREFIX, RETRY_PREFIX))),
+            {"exception.message": _UNREADABLE}
+            if headers is None
+            else {
                 name.removeprefix(PREFIX): value.decode("utf-8", "replace")
                 for name, value in headers
                 if name.startswith(PREFIX) and value is not None
             },
+            headers is not None,
         )
 
     @property

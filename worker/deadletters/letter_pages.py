@@ -11,7 +11,7 @@ from confluent_kafka import KafkaError, KafkaException
 
 from headrace.worker.deadletters.letter import Cause, Letter
 from headrace.worker.deadletters.letter_topic import LetterTopic
-from headrace.worker.deadletters.replayed import Replayed, replayed
+from headrace.worker.deadletters.replayed import Replayed
 from headrace.worker.errors import TimedOut
 from headrace.worker.kafka.record_text import RecordText, cut, text_of
 
@@ -21,8 +21,8 @@ _BACK: Final = 8
 """If other connectors' letters lie between them, so many times as many are read the next time."""
 _MOST_BACK: Final = 20_000
 _MOST_BYTES: Final = 32 << 20
-_MOST_HEADERS: Final = 100
-_LONGEST_HEADER: Final = 500
+_MOST_HEADERS: Final = 50
+_LONGEST_HEADER: Final = 200
 
 
 @dataclass(frozen=True)
@@ -56,7 +56,7 @@ class CauseCount:
     cause: Cause
     count: int = 0
     waiting: int = 0
-    """Those of them that were not replayed."""
+    """The ones of them that were not replayed."""
     first: int | None = None
     """The earliest timestamp."""
     last: int | None = None
@@ -87,7 +87,7 @@ class LetterPages:
     def page(self, consumer: Any, limit: int, before: Mapping[int, int] | None = None) -> LetterPage:
         """Read the newest letters, or the newest before these offsets. Errors: NotFound, KafkaException, TimedOut."""
         ends = self.topic.ends(consumer)
-        done = _replayed(self.topic, consumer, ends)
+        done = _replayed(self.topic, ends)
         found: dict[int, list[ShownLetter]] = {number: [] for number in ends}
         back = _Backward(self.topic, consumer, ends, before, time.monotonic() + self.longest_s)
         while sum(map(len, found.values())) < limit and back.goes_on:
@@ -104,7 +104,7 @@ class LetterPages:
     def causes(self, consumer: Any, most: int) -> CauseCounts:
         """Count the causes of the newest `most` letters of each partition. Errors: NotFound, KafkaException."""
         ends = self.topic.ends(consumer)
-        done = _replayed(self.topic, consumer, ends)
+        done = _replayed(self.topic, ends)
         begin = {number: max(low, high - most) for number, (low, high) in ends.items()}
         reading = self.topic.reading(
             consumer,
@@ -126,6 +126,7 @@ class LetterPages:
         return CauseCounts(looked_at, is_all, sorted(counts.values(), key=lambda one: -one.count))
 
     def _shown(self, letter: Letter, done: Mapping[int, Replayed] | None) -> ShownLetter:
+        most, longest = (None, None) if self.value.longest is None else (_MOST_HEADERS, _LONGEST_HEADER)
         key, value = (self.key.plain, self.value.plain) if letter.is_of_source else (self.key, self.value)
         return ShownLetter(
             replace(letter, key=None, value=None, headers=()),
@@ -134,10 +135,7 @@ class LetterPages:
             None if letter.key is None else len(letter.key),
             value(letter.value),
             None if letter.value is None else len(letter.value),
-            tuple(
-                (cut(name, _LONGEST_HEADER), text_of(data, _LONGEST_HEADER))
-                for name, data in letter.headers[:_MOST_HEADERS]
-            ),
+            tuple((cut(name, longest), text_of(data, longest)) for name, data in letter.headers[:most]),
         )
 
 
@@ -210,10 +208,10 @@ def _count(count: CauseCount, letter: Letter, done: Mapping[int, Replayed] | Non
         count.first, count.last = min(stamps), max(stamps)
 
 
-def _replayed(topic: LetterTopic, consumer: Any, partitions: Iterable[int]) -> dict[int, Replayed] | None:
-    """As `replayed`; None if the group may not be read. Errors: KafkaException."""
+def _replayed(topic: LetterTopic, partitions: Iterable[int]) -> dict[int, Replayed] | None:
+    """As `LetterTopic.replayed`; None if the group may not be read. Errors: KafkaException."""
     try:
-        return replayed(topic, consumer, partitions)
+        return topic.replayed(partitions)
     except KafkaException as error:
         if error.args[0].code() == KafkaError.GROUP_AUTHORIZATION_FAILED:
             return None

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
-from confluent_kafka import Consumer, KafkaException, Producer
+from confluent_kafka import Consumer, KafkaError, KafkaException, Producer
 from confluent_kafka.admin import AdminClient
 
 from headrace.plugins.interop.kafka.admin_clients import admin_client
+from headrace.plugins.interop.kafka.group_offsets import GroupOffset, kept_client, without_errors
 from headrace.worker.deadletters.letter import Letter
-from headrace.worker.kafka.topic_reading import KafkaSilent, TopicReading, ends_of
+from headrace.worker.deadletters.replayed import Replayed
+from headrace.worker.kafka.rights import said
+from headrace.worker.kafka.topic_reading import TIMEOUT_S, KafkaSilent, TopicReading, ends_of
 
 
 @dataclass(frozen=True)
@@ -20,9 +23,11 @@ class Clients:
     """The configurations of Kafka's clients for a dead letter topic, for confluent_kafka."""
 
     consumer: Mapping[str, Any] = field(repr=False)
-    """Has the group for which replayed letters are committed."""
     producer: Mapping[str, Any] = field(repr=False)
+    group: Mapping[str, Any] = field(repr=False)
+    """Asks for and commits the group's offsets."""
     admin: Mapping[str, Any] = field(repr=False)
+    """Deletes."""
 
     @property
     def bootstrap(self) -> str:
@@ -45,7 +50,7 @@ class LetterTopic:
 
     @contextmanager
     def opened(self) -> Iterator[Any]:
-        """Yield a consumer that may commit for the group without being a member.
+        """Yield a consumer.
 
         Errors: KafkaSilent for errors of Kafka or its client inside.
         """
@@ -55,8 +60,24 @@ class LetterTopic:
                 yield consumer
             finally:
                 consumer.close()
-        except KafkaException as error:
-            raise KafkaSilent(f"Kafka at {self.clients.bootstrap}: {error}") from error
+        except KafkaException as raised:
+            error: KafkaError = raised.args[0]
+            named = group_of(self.connector) if error.code() == KafkaError.GROUP_AUTHORIZATION_FAILED else self.name
+            raise KafkaSilent(f"Kafka at {self.clients.bootstrap}: {said(error, 'Read', [named])}") from raised
+
+    def replayed(self, partitions: Iterable[int]) -> dict[int, Replayed]:
+        """Ask for the replayed letters of each partition. Errors: KafkaException."""
+        asked = [GroupOffset(self.name, number) for number in partitions]
+        if not asked:
+            return {}
+        found = kept_client(self.clients.group).committed(group_of(self.connector), asked, timeout_s=TIMEOUT_S)
+        return {one.partition: Replayed.committed(one.offset, one.metadata) for one in without_errors(found.result())}
+
+    def commit(self, replayed: Mapping[int, Replayed]) -> None:
+        """Note what was replayed of each partition. Errors: KafkaException."""
+        offsets = [GroupOffset(self.name, number, one.next, one.metadata) for number, one in replayed.items()]
+        answer = kept_client(self.clients.group).commit(group_of(self.connector), offsets, timeout_s=TIMEOUT_S)
+        without_errors(answer.result())
 
     def producer(self) -> Any:
         """Make a producer that keeps the order. Errors: KafkaException."""

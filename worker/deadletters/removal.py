@@ -7,10 +7,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from confluent_kafka import TopicPartition
+from confluent_kafka import KafkaException, TopicPartition
 
 from headrace.worker.deadletters.letter_topic import LetterTopic
 from headrace.worker.errors import BadRequest, Conflict
+from headrace.worker.kafka.rights import said
+from headrace.worker.kafka.topic_reading import KafkaSilent
 
 ONLY_BEFORE: Final = (
     "Kafka can only delete all records before an offset: give each connector a dead letter topic of its own, or let "
@@ -49,6 +51,10 @@ def remove(topic: LetterTopic, consumer: Any, upto: Mapping[int, int] | None) ->
         if not topic.has(letter):
             raise Conflict(f"{letter} is connector {letter.told['connector.name']}'s, and {ONLY_BEFORE}")
     wanted = [TopicPartition(topic.name, number, to) for number, to in reading.next.items() if to > low[number]]
-    for answer in topic.admin().delete_records(wanted, request_timeout=_REQUEST_S).values() if wanted else ():
-        answer.result()  # the client fails the request itself once its time is over
+    try:
+        for answer in topic.admin().delete_records(wanted, request_timeout=_REQUEST_S).values() if wanted else ():
+            answer.result()  # the client fails the request itself once its time is over
+    except KafkaException as error:
+        why = said(error.args[0], "Delete", [topic.name])
+        raise KafkaSilent(f"Kafka did not delete all of these letters: {why}") from error
     return Removal({number: max(to, low[number]) for number, to in reading.next.items()}, reading.is_over)

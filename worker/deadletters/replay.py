@@ -18,11 +18,11 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Final
 
-from confluent_kafka import KafkaException, TopicPartition
+from confluent_kafka import KafkaException
 
 from headrace.worker.deadletters.letter import Letter, Place
 from headrace.worker.deadletters.letter_topic import LetterTopic
-from headrace.worker.deadletters.replayed import Range, Replayed, replayed
+from headrace.worker.deadletters.replayed import Range, Replayed
 from headrace.worker.errors import BadRequest, Conflict, ConnectError, NotFound
 
 LONGEST_S: Final = 10.0
@@ -76,9 +76,9 @@ class Replay:
         Errors: NoTarget, ReplayStopped; NotFound for a place without a letter; Conflict; KafkaException, KafkaSilent.
         """
         ends = self.topic.ends(consumer)
-        done = replayed(self.topic, consumer, ends)
+        done = self.topic.replayed(ends)
         done = {number: done[number].adding([(0, low)]) for number, (low, _) in ends.items()}
-        sending = _Sending(self, consumer, done, wanted.cause is not None or bool(wanted.places))
+        sending = _Sending(self, done, wanted.cause is not None or bool(wanted.places))
         until = None if wanted.longest_s is None else time.monotonic() + wanted.longest_s
         try:
             for letter in self._letters(consumer, wanted, ends, sending.done, until):
@@ -125,7 +125,9 @@ class Replay:
             yield found[0]
 
     def target(self, letter: Letter) -> tuple[str, int | None]:
-        """The topic, and the partition if it is known, to which the letter goes. Errors: NoTarget."""
+        """The topic, and the partition if it is known, to which the letter goes. Errors: NoTarget, BadRequest."""
+        if not letter.is_readable:
+            raise BadRequest(f"{letter} has a header whose name is not UTF-8: it cannot be sent again as it was")
         if self.to is not None:
             return self.to, None
         told = letter.told
@@ -151,13 +153,12 @@ class Replay:
 @dataclass
 class _Sending:
     replay: Replay
-    consumer: Any
     done: dict[int, Replayed]
-    """What was replayed and committed, by partition."""
+    """The letters replayed and committed, by partition."""
     selects: bool
     """True if letters may be left between those that are sent."""
     taken: dict[int, list[Range]] = field(default_factory=dict)
-    """What was taken since then."""
+    """The letters taken since then."""
     on_their_way: set[Place] = field(default_factory=set)
     refusal: str = ""
 
@@ -190,11 +191,7 @@ class _Sending:
             return
         self.producer.flush(_SENT_S)
         changed = {number: self._settled(number) for number in self.taken}
-        offsets = [
-            TopicPartition(self.replay.topic.name, number, one.next, metadata=one.metadata)
-            for number, one in changed.items()
-        ]
-        self.consumer.commit(offsets=offsets, asynchronous=False)
+        self.replay.topic.commit(changed)
         self.done |= changed
         self.taken.clear()
         if self.on_their_way:
@@ -210,7 +207,7 @@ class _Sending:
             )
 
     def _settled(self, number: int) -> Replayed:
-        """What was replayed of a partition, but for what is on its way."""
+        """The letters of a partition that were replayed, but for those on their way."""
         return self.done[number].adding(self._arrived(number))
 
     def _arrived(self, number: int) -> Iterator[Range]:

@@ -14,14 +14,8 @@ import base64
 import zlib
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import Final
 
-from confluent_kafka import TopicPartition
-
-if TYPE_CHECKING:
-    from headrace.worker.deadletters.letter_topic import LetterTopic
-
-_TIMEOUT_S: Final = 15.0
 _MOST_CHARACTERS: Final = 3_400
 """Below Kafka's default for `offset.metadata.max.bytes`, with room for the ranges that are added between two looks."""
 _MOST_BYTES: Final = 1 << 16
@@ -38,7 +32,7 @@ class Replayed:
     next: int
     """All below it were."""
     beyond: tuple[Range, ...] = ()
-    """Those that were above it, in order, apart from each other."""
+    """The ranges above it that were, in order, apart from each other."""
 
     @classmethod
     def committed(cls, offset: int, metadata: str | None) -> Replayed:
@@ -84,13 +78,6 @@ class Replayed:
             else:
                 merged.append((first, end))
         return Replayed(merged[0][1], tuple(merged[1:]))
-
-
-def replayed(topic: LetterTopic, consumer: Any, partitions: Iterable[int]) -> dict[int, Replayed]:
-    """Ask for what was replayed of each partition. Errors: KafkaException."""
-    asked = [TopicPartition(topic.name, number) for number in partitions]
-    found = consumer.committed(asked, timeout=_TIMEOUT_S) if asked else ()
-    return {one.partition: Replayed.committed(one.offset, one.metadata) for one in found}
 
 
 def _seven_bits(number: int) -> bytes:

@@ -21,10 +21,11 @@ from headrace.config.connector.error_handling import ErrorHandling
 from headrace.config.problems import ConfigError
 from headrace.config.values import Type, read
 from headrace.config.worker.config import WorkerConfig
+from headrace.config.worker.internal_topics import InternalTopics
 from headrace.plugins.errors import RetriableError
 from headrace.worker.deadletters.letter import Place
 from headrace.worker.deadletters.letter_pages import CauseCounts, LetterPage, LetterPages
-from headrace.worker.deadletters.letter_topic import Clients, LetterTopic, group_of
+from headrace.worker.deadletters.letter_topic import Clients, LetterTopic
 from headrace.worker.deadletters.removal import ONLY_BEFORE, Removal, remove
 from headrace.worker.deadletters.replay import LONGEST_S, Replay, Wanted
 from headrace.worker.errors import BadRequest, Conflict, NotFound
@@ -91,7 +92,8 @@ class ConnectorLetters:
         Errors: BadRequest, NotFound; Conflict while another request does so; ConnectError.
         """
         with self._changing(), self._reading() as (topic, config, consumer):
-            made = Replay(topic, lambda name: self._reads(config, name))
+            closed = InternalTopics.closed_to(self._name, self._all.worker.values)
+            made = Replay(topic, lambda name: name not in closed and _reads(config, name))
             made.run(consumer, Wanted(cause, places, _MOST_REPLAYED, LONGEST_S))
             return made
 
@@ -122,10 +124,10 @@ class ConnectorLetters:
             key = "errors.deadletterqueue.topic.name"
             raise BadRequest(f"Connector {self._name} has no dead letter topic: its config does not set {key}")
         worker = self._all.worker
-        consumer = clients.dead_letter_consumer(worker, config, group_of(self._name))
         made = Clients(
-            consumer.librdkafka(_CLIENT_BYTES),
+            clients.dead_letter_consumer(worker, config).librdkafka(_CLIENT_BYTES),
             clients.dead_letter_producer(worker, config, 0).librdkafka(_CLIENT_BYTES),
+            clients.dead_letter_group(worker, config).librdkafka(),
             clients.dead_letter_admin(worker, config).librdkafka(),
         )
         return LetterTopic(self._name, name, made)
@@ -152,13 +154,19 @@ class ConnectorLetters:
             with self._all.lock:
                 self._all.changing.discard(self._name)
 
-    def _reads(self, config: Mapping[str, str], topic: str) -> bool:
-        return consumes(topic, read("topics", Type.LIST, config.get("topics", "")), config.get("topics.regex", ""))
-
     def _check_alone(self, topic: str) -> None:
         """Check that no other connector writes dead letters to the topic, or reads it. Errors: Conflict."""
         for name, raw in self._others().items():
             given = {key: value for key in _NAMING if (value := raw.get(key)) is not None}
-            config = self._all.worker.variables.resolve(given)
-            if config.get(_NAMING[0], "").strip() == topic or self._reads(config, topic):
+            try:
+                config = self._all.worker.variables.resolve(given)
+                uses = config.get(_NAMING[0], "").strip() == topic or _reads(config, topic)
+            except ConfigError as error:
+                raise Conflict(f"Connector {name} may use the topic {topic}, too: its config cannot be read") from error
+            if uses:
                 raise Conflict(f"Connector {name} uses the topic {topic}, too, and {ONLY_BEFORE}")
+
+
+def _reads(config: Mapping[str, str], topic: str) -> bool:
+    """True if a sink with this config reads the topic. Errors: ConfigError."""
+    return consumes(topic, read("topics", Type.LIST, config.get("topics", "")), config.get("topics.regex", ""))

@@ -94,7 +94,7 @@ class RecordText:
     def __call__(self, data: bytes | None) -> str | None:
         """Show the bytes; None for null."""
         shown = None if data is None or len(data) > _MOST_DECODED else self.converted(data)
-        return self.plain(data) if shown is None else cut(shown, self.longest)
+        return self.plain(data) if shown is None else shown
 
     def converted(self, data: bytes) -> str | None:
         """Show the bytes by the converter; None if it cannot read them."""
@@ -108,7 +108,7 @@ class RecordText:
             self._away = True  # each further record would wait as long
             log.warning("Bytes are shown as they are: %s", error)
             return None
-        return text_of(data, None) if found is None else found
+        return self.plain(data) if found is None else cut(found, self.longest)
 
     def plain(self, data: bytes | None) -> str | None:
         """Show the bytes without the converter; None for null."""

@@ -34,6 +34,14 @@ def ends_of(consumer: Any, topic: str) -> dict[int, tuple[int, int]]:
     }
 
 
+def headers_of(message: Any) -> list[tuple[str, bytes | None]] | None:
+    """The message's headers; None if the name of one is not UTF-8, which confluent-kafka cannot read."""
+    try:
+        return message.headers() or []
+    except (SystemError, UnicodeDecodeError):
+        return None
+
+
 class TopicReading:
     """Reads the messages between offsets, each partition's in order; its consumer tells of partitions' ends."""
 

@@ -37,6 +37,7 @@ Make = Callable[[WorkerConfig, Mapping[str, str], int], ClientConfig]
         ("client.id", "connector-producer-victim-0", True),
         ("client.id", "connector-consumer-team-a-0-0", True),
         ("client.id", "connector-dlq-producer-team-0", True),
+        ("client.id", "connector-dlq-consumer-team", True),
         ("client.id", "connector-worker-adminclient-victim", True),
         ("client.id", "workers-configs-leader", True),
         ("client.id", "workers-host-statuses", True),

@@ -16,6 +16,7 @@ from confluent_kafka import KafkaError, KafkaException
 from typer.testing import CliRunner
 
 from headrace.converters.registry.client import SchemaRegistry
+from headrace.plugins.interop.kafka.group_offsets import GroupOffset
 from headrace.worker.cli import commands
 from headrace.worker.cli.dlq_commands import replay, show
 from headrace.worker.cli.dlq_topic import DlqError, Found, config_of
@@ -56,8 +57,8 @@ class Topic:
     def get_watermark_offsets(self, _position: Any, timeout: float) -> tuple[int, int]:
         return 0, len(self.letters)
 
-    def committed(self, asked: list[Any], timeout: float) -> list[Any]:
-        return [SimpleNamespace(partition=0, offset=self.committed_at, metadata=self.metadata)]
+    def committed(self, group: str, asked: list[Any], timeout_s: float) -> Any:
+        return SimpleNamespace(result=lambda: [GroupOffset("dlq", 0, self.committed_at, self.metadata)])
 
     def assign(self, positions: list[Any]) -> None:
         self.begin = positions[0].offset
@@ -66,8 +67,9 @@ class Topic:
         self.begin += 1
         return self.letters[min(self.begin, len(self.letters)) - 1]
 
-    def commit(self, offsets: list[Any], asynchronous: bool) -> None:
+    def commit(self, group: str, offsets: list[Any], timeout_s: float) -> Any:
         self.committed_at, self.metadata = offsets[0].offset, offsets[0].metadata
+        return SimpleNamespace(result=lambda: offsets)
 
     def close(self) -> None: ...
 
@@ -85,13 +87,14 @@ class Topic:
             self.waiting.pop(0)()
 
 
-CLIENTS = Clients({"bootstrap.servers": "nowhere:1"}, {}, {})
+CLIENTS = Clients({"bootstrap.servers": "nowhere:1"}, {}, {}, {})
 
 
 def mine(monkeypatch: pytest.MonkeyPatch, *letters: Letter) -> tuple[Topic, Found]:
     topic = Topic(*letters)
     monkeypatch.setattr(letter_topic, "Consumer", lambda _: topic)
     monkeypatch.setattr(letter_topic, "Producer", lambda _: topic)
+    monkeypatch.setattr(letter_topic, "kept_client", lambda _: topic)
     return topic, Found(LetterTopic("mine", "dlq", CLIENTS))
 
 
