@@ -4,6 +4,9 @@
     strimzi-reporter    kafka_connect_connect_worker_metrics_task_count    Strimzi's Metrics Reporter
     confluent           the same, {connector="aggregate"}                  Confluent's jmx-monitoring-stacks
 
+The last one has two names of a few metrics: versions of the JMX exporter from 1.0 on take the ends `_info` and `_total`
+off, and the two sets of dashboards read one each.
+
 Source: Strimzi's examples/metrics (both dashboards of Connect and the rules of the exporter), Confluent's
 shared-assets/jmx-exporter/kafka_connect.yml.
 """
@@ -26,6 +29,8 @@ class MetricName(NamedTuple):
     labels: Mapping[str, str]
 
 
+_OF_GROUPS_CLIENT: Final = "connect"
+"""The client with which a worker is a member of its group."""
 _BEANS: Final = {
     "worker": "connect-worker-metrics",
     "worker-rebalance": "connect-worker-rebalance-metrics",
@@ -44,7 +49,11 @@ def _bean(group: str) -> str:
     return f"{group if group in _CLIENTS else 'connect'}_{bean}".replace("-", "_")
 
 
-def _strimzi_jmx(group: str, attribute: str, labels: Mapping[str, str]) -> MetricName:
+def _strimzi_jmx(group: str, attribute: str, labels: Mapping[str, str]) -> MetricName | None:
+    if group == _OF_GROUPS_CLIENT or attribute == "start_time_ms":
+        return None  # there are no such rules
+    if group == "version":
+        labels = {key: value for key, value in labels.items() if key != "client_id"}
     if group in _CLIENTS:
         return MetricName(f"kafka_{group.replace('-', '_')}_{attribute}", {"clientid": labels["client_id"]})
     return MetricName(f"kafka_connect_{group.replace('-', '_')}_{attribute}", labels)
@@ -54,6 +63,13 @@ def _strimzi_reporter(group: str, attribute: str, labels: Mapping[str, str]) -> 
     # A text attribute is the label of a sample of its own; Prometheus' client reserves the suffix `_total`.
     shown = f"{attribute}_info" if attribute in labels else attribute.removesuffix("_total")
     return MetricName(f"kafka_{_bean(group)}_{shown}", labels)
+
+
+def _confluent_of_new_exporter(group: str, attribute: str, labels: Mapping[str, str]) -> MetricName:
+    name, labels = _confluent(group, attribute, labels)
+    if group == "version":
+        return MetricName("kafka_connect_app", labels)
+    return MetricName(name.removesuffix("_total") if attribute == "completed_rebalances_total" else name, labels)
 
 
 def _confluent(group: str, attribute: str, labels: Mapping[str, str]) -> MetricName:
@@ -67,14 +83,15 @@ def _confluent(group: str, attribute: str, labels: Mapping[str, str]) -> MetricN
     return MetricName(f"kafka_{_bean(group)}_{attribute}", {**labels, **more})
 
 
-_SCHEMES: Final[Mapping[str, Callable[[str, str, Mapping[str, str]], MetricName]]] = dict(
-    zip(METRIC_NAMES, (_strimzi_jmx, _strimzi_reporter, _confluent), strict=True)
+Naming = Callable[[str, str, Mapping[str, str]], MetricName | None]
+"""Gives the name and labels of a group's attribute; None if there is none."""
+_NAMINGS: Final[Mapping[str, Sequence[Naming]]] = dict(
+    zip(
+        METRIC_NAMES,
+        ((_strimzi_jmx,), (_strimzi_reporter,), (_confluent, _confluent_of_new_exporter)),
+        strict=True,
+    )
 )
-
-
-def named(scheme: str, group: str, attribute: str, labels: Mapping[str, str]) -> MetricName:
-    """Return the name and labels of a group's attribute in a scheme, one of `METRIC_NAMES`."""
-    return _SCHEMES[scheme](group, attribute, labels)
 
 
 class NamedSamples:
@@ -85,7 +102,7 @@ class NamedSamples:
     ) -> None:
         """`labels`: added to those of every sample."""
         self._exposition = exposition
-        self._schemes = schemes
+        self._namings = [naming for scheme in schemes for naming in _NAMINGS[scheme]]
         self._labels = labels
 
     def add(self, group: str, attribute: str, value: float, labels: Mapping[str, str] | None = None) -> None:
@@ -106,18 +123,23 @@ class NamedSamples:
         if not columns:
             return
         told = set()
-        for scheme in self._schemes:
-            names = [named(scheme, group, attribute, labels[0]) for group, attribute in attributes]
-            is_same = names[0].labels is labels[0] and not self._labels
-            texts = [labels_text(one if is_same else self._renamed(scheme, attributes[0], one)) for one in labels]
+        for naming in self._namings:
+            names = [naming(group, attribute, labels[0]) for group, attribute in attributes]
+            if (first := names[0]) is None:
+                continue
+            is_same = first.labels is labels[0] and not self._labels
+            texts = [labels_text(one if is_same else self._renamed(naming, attributes[0], one)) for one in labels]
             for (group, attribute), name, column in zip(attributes, names, columns, strict=True):
+                if name is None:
+                    continue
                 series = name.name, texts[0]
                 if series not in told:  # two schemes may agree on a name
                     told.add(series)
                     self._exposition.add_column(name.name, f"Kafka Connect {group} {attribute}", texts, column)
 
-    def _renamed(self, scheme: str, attribute: tuple[str, str], labels: Mapping[str, str]) -> Mapping[str, str]:
-        return {**self._labels, **named(scheme, *attribute, labels).labels}
+    def _renamed(self, naming: Naming, attribute: tuple[str, str], labels: Mapping[str, str]) -> Mapping[str, str]:
+        renamed = naming(*attribute, labels)
+        return self._labels if renamed is None else {**self._labels, **renamed.labels}
 
     def add_own(
         self, names: Sequence[tuple[str, str]], labels: Sequence[Mapping[str, str]], rows: Iterable[Sequence[float]]

@@ -10,6 +10,7 @@ for each stuck task.
 from __future__ import annotations
 
 import logging
+import time
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -48,6 +49,8 @@ class GroupView(Protocol):
     @property
     def protocol_version(self) -> int: ...
 
+    def traffic(self) -> Mapping[str, float]: ...
+
 
 @dataclass
 class WorkerMetrics:
@@ -66,6 +69,7 @@ class WorkerMetrics:
     """Naming schemes of its metrics (`metrics.names`)."""
     process: ProcessMetrics = field(default_factory=ProcessMetrics)
     """Metrics shared with the other workers of its process."""
+    started_ms: int = field(default_factory=lambda: int(time.time() * 1000))
     series: Series = field(init=False)
     """The last hour of its connectors."""
 
@@ -99,6 +103,8 @@ class WorkerMetrics:
         self._of_tasks(samples)
         if self.group is not None and self.rebalances is not None:
             _of_group(samples, self.group, self.rebalances, own)
+            for name, value in self.group.traffic().items():
+                samples.add("connect", name.replace("-", "_"), value, {"client_id": f"connect-{self.worker_id}"})
 
     def _own(self) -> Iterator[tuple[ConnectorState, bool]]:
         """Yield connectors that run or have tasks here, with these tasks; True if the connector itself runs here."""
@@ -129,7 +135,11 @@ class WorkerMetrics:
         }
         for attribute, value in counts.items():
             samples.add("worker", attribute, value)
-        samples.add("version", "info", 1, {"version": CONNECT_VERSION})
+        for attribute, label, text in (
+            ("info", "version", CONNECT_VERSION),
+            ("start_time_ms", "start_time_ms", str(self.started_ms)),
+        ):
+            samples.add("version", attribute, 1, {"client_id": self.worker_id, label: text})
 
     def _of_connectors(self, samples: NamedSamples, own: list[tuple[ConnectorState, bool]]) -> None:
         shown = [(state, self._class_of(state.name)) for state, is_own in own if is_own]

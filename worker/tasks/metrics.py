@@ -37,6 +37,9 @@ _OF_SOURCE: Final = (
     "source_record_poll_total",
     "source_record_write_rate",
     "source_record_write_total",
+    "source_record_active_count",
+    "source_record_active_count_max",
+    "source_record_active_count_avg",
     "poll_batch_max_time_ms",
     "poll_batch_avg_time_ms",
 )
@@ -53,6 +56,8 @@ _OF_SINK: Final = (
     "offset_commit_seq_no",
     "offset_commit_completion_rate",
     "offset_commit_completion_total",
+    "offset_commit_skip_rate",
+    "offset_commit_skip_total",
     "put_batch_max_time_ms",
     "put_batch_avg_time_ms",
 )
@@ -99,6 +104,8 @@ _COUNTED: Final = (
     "dead-letters",
     "lost-letters",
 )
+_NONE_SKIPPED: Final = (0.0, 0)
+"""Connect skips the outcome of a commit that comes after that of a later one; here none is left out."""
 STUCK_SECONDS: Final = 60.0
 """A task counts as stuck after at least this time without progress while something waits."""
 
@@ -166,6 +173,7 @@ class TaskMetrics:
 
         self._taken, self._sent, self._batch_rows, self._batch_ms = window(), window(), window(), window()
         self._commits, self._commit_ms, self._uncommitted = window(), window(), window()
+        self._under_way = window()
         self._totals = dict.fromkeys(_COUNTED, 0)
         self._last_error_ms = 0
         self._made = self._shown_since = now
@@ -209,6 +217,7 @@ class TaskMetrics:
                 self._totals["retries"] += isinstance(error, RetriableError)
                 self._unsampled = self._unsampled.with_(Sampled(errors=1))
                 self._began = None
+                self.stages.ends_batch()
             raise
         with self._lock:
             self._took_s, self._began = self._clock() - began, None
@@ -230,6 +239,8 @@ class TaskMetrics:
                 self._sent.record(sent, now)
                 self._batch_rows.record(taken, now)
                 self._batch_ms.record(took_s * 1000, now)
+            if under_way := self.stages.ends_batch():
+                self._under_way.record(under_way, now)
             longest_ms = took_s * 1000 if taken else math.nan
             self._unsampled = self._unsampled.with_(Sampled(sent, size, bad + refused, batch_ms=longest_ms))
             self._batches += bool(taken)
@@ -338,6 +349,9 @@ class TaskMetrics:
     def _of_source(self, now: float) -> Sequence[float]:
         return (
             *self._moved_on(now),
+            _or_nan(self.stages.under_way),
+            self._under_way.maximum(now),
+            self._under_way.average(now),
             self._batch_ms.maximum(now),
             self._batch_ms.average(now),
         )
@@ -354,6 +368,7 @@ class TaskMetrics:
             totals["commits"] + totals["failed-commits"],
             self._commits.rate(now) / 100.0,
             totals["commits"],
+            *_NONE_SKIPPED,
             self._batch_ms.maximum(now),
             self._batch_ms.average(now),
         )
