@@ -42,9 +42,22 @@ _OF_WORKER: Mapping[str, set[str]] = {
     "hosting": {"", "logging", "machine", "kafka", "storage"},
     "tasks": {"", "logging", "kafka", "engine", "storage", "deadletters", "pipeline", "hosting"},
     "herder": {"", "logging", "kafka", "group", "storage", "hosting", "tasks"},
+    "telemetry": {"", "tasks", "herder"},
     "cli": {"", "logging", "machine", "embedded", "deadletters", "herder"},
     "testing": {"", "machine", "embedded", "engine"},
-    "process": {"", "logging", "machine", "kafka", "engine", "group", "storage", "hosting", "tasks", "herder"},
+    "process": {
+        "",
+        "logging",
+        "machine",
+        "kafka",
+        "engine",
+        "group",
+        "storage",
+        "hosting",
+        "tasks",
+        "herder",
+        "telemetry",
+    },
 }
 ROOMS: Mapping[str, Mapping[str, set[str]]] = {
     "config": {

@@ -15,11 +15,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import MappingProxyType
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple, Protocol
 
 from headrace.config.worker.settings import METRIC_NAMES
 from headrace.plugins.samples import Sample
-from headrace.worker.herder.exposition import Exposition, labels_text
 
 
 class MetricName(NamedTuple):
@@ -40,6 +39,8 @@ _BEANS: Final = {
 """MBean types of groups whose type is not their name plus `-metrics`."""
 
 
+_TEXTS: Final = ("version", "status")
+"""Labels that show a text, beside those that are named like their attribute."""
 _CLIENTS: Final = ("producer", "consumer", "admin-client")
 """Groups of Kafka's clients; each has a domain of its own beside Connect's."""
 
@@ -94,14 +95,32 @@ _NAMINGS: Final[Mapping[str, Sequence[Naming]]] = dict(
 )
 
 
+class SampleTarget(Protocol):
+    """Takes the samples of a scrape."""
+
+    def shown(self, labels: Mapping[str, str], /) -> Any:
+        """Make of a sample's labels what `add_column` takes."""
+
+    def add(self, sample: Sample) -> None:
+        """Add a sample."""
+
+    def add_column(self, name: str, text: str, labels: Sequence[Any], values: Sequence[float]) -> None:
+        """Add samples of one name, with its help text."""
+
+
 class NamedSamples:
-    """Adds samples of Connect's groups to an exposition, under the names of each chosen scheme."""
+    """Adds samples of Connect's groups to a target, under the names of each chosen scheme."""
 
     def __init__(
-        self, exposition: Exposition, schemes: Sequence[str], labels: Mapping[str, str] = MappingProxyType({})
+        self,
+        target: SampleTarget,
+        schemes: Sequence[str],
+        labels: Mapping[str, str] = MappingProxyType({}),
+        states: bool = True,
     ) -> None:
-        """`labels`: added to those of every sample."""
-        self._exposition = exposition
+        """`labels`: added to those of every sample; `states`: also add what shows a text, or a state, as a label."""
+        self._target = target
+        self.states = states
         self._namings = [naming for scheme in schemes for naming in _NAMINGS[scheme]]
         self._labels = labels
 
@@ -120,7 +139,7 @@ class NamedSamples:
         All labels have the same names, and in each scheme all groups have the same labels.
         """
         columns = list(zip(*rows, strict=True))
-        if not columns:
+        if not columns or not (self.states or labels[0].keys().isdisjoint({attributes[0][1], *_TEXTS})):
             return
         told = set()
         for naming in self._namings:
@@ -128,14 +147,15 @@ class NamedSamples:
             if (first := names[0]) is None:
                 continue
             is_same = first.labels is labels[0] and not self._labels
-            texts = [labels_text(one if is_same else self._renamed(naming, attributes[0], one)) for one in labels]
+            shown = self._target.shown
+            texts = [shown(one if is_same else self._renamed(naming, attributes[0], one)) for one in labels]
             for (group, attribute), name, column in zip(attributes, names, columns, strict=True):
                 if name is None:
                     continue
-                series = name.name, texts[0]
+                series = name.name, str(texts[0])
                 if series not in told:  # two schemes may agree on a name
                     told.add(series)
-                    self._exposition.add_column(name.name, f"Kafka Connect {group} {attribute}", texts, column)
+                    self._target.add_column(name.name, f"Kafka Connect {group} {attribute}", texts, column)
 
     def _renamed(self, naming: Naming, attribute: tuple[str, str], labels: Mapping[str, str]) -> Mapping[str, str]:
         renamed = naming(*attribute, labels)
@@ -145,10 +165,10 @@ class NamedSamples:
         self, names: Sequence[tuple[str, str]], labels: Sequence[Mapping[str, str]], rows: Iterable[Sequence[float]]
     ) -> None:
         """Add a row of samples for each of these labels, one for each (name, help text), in no scheme."""
-        texts = [labels_text({**self._labels, **one}) for one in labels]
+        texts = [self._target.shown({**self._labels, **one}) for one in labels]
         for (name, text), column in zip(names, zip(*rows, strict=True), strict=False):
-            self._exposition.add_column(name, text, texts, column)
+            self._target.add_column(name, text, texts, column)
 
     def add_sample(self, sample: Sample) -> None:
         """Add a sample under its own name, in no scheme."""
-        self._exposition.add(sample._replace(labels={**self._labels, **sample.labels}))
+        self._target.add(sample._replace(labels={**self._labels, **sample.labels}))

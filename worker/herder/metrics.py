@@ -22,7 +22,7 @@ from headrace.plugins.samples import Sample
 from headrace.worker.errors import NotFound
 from headrace.worker.herder.api import Herder
 from headrace.worker.herder.exposition import Exposition
-from headrace.worker.herder.metric_names import NamedSamples
+from headrace.worker.herder.metric_names import NamedSamples, SampleTarget
 from headrace.worker.herder.process_metrics import ProcessMetrics
 from headrace.worker.herder.series import Series
 from headrace.worker.hosting.measures import RebalanceTimes, StartupCounter
@@ -94,9 +94,9 @@ class WorkerMetrics:
         """Return the metrics of the worker and of its process as Prometheus text."""
         return metrics_text([self], self.process)
 
-    def add_to(self, exposition: Exposition) -> None:
-        """Add the worker's samples."""
-        samples = NamedSamples(exposition, self.names, self.labels)
+    def add_to(self, target: SampleTarget, states: bool = True) -> None:
+        """Add the worker's samples; `states`: as of `NamedSamples`."""
+        samples = NamedSamples(target, self.names, self.labels, states)
         own = list(self._own())
         self._of_worker(samples, own)
         self._of_connectors(samples, own)
@@ -166,7 +166,7 @@ class WorkerMetrics:
             for task, metrics in found.items():
                 for sample in _plugin_samples(task, metrics):
                     samples.add_sample(sample)
-        for task, stuck in self.stuck().items():
+        for task, stuck in self.stuck().items() if samples.states else ():
             shown = {"connector": task.connector, "task": str(task.task), "reason": stuck.reason}
             samples.add_sample(Sample(_UNHEALTHY, shown, 1, "A task that is stuck"))
 

@@ -12,6 +12,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Final, NamedTuple
 
 from headrace.plugins.errors import RetriableError
@@ -21,6 +22,7 @@ from headrace.worker.deadletters.failed_records import FailureReport
 from headrace.worker.hosting.measures import StartupCounter
 from headrace.worker.model import Kind, State, TaskId
 from headrace.worker.pipeline.stages import Stages
+from headrace.worker.tasks.batch_trace import BatchTrace, OnBatch
 
 _OF_TASK: Final = (
     "running_ratio",
@@ -185,11 +187,16 @@ class TaskMetrics:
         self._took_s = self._longest_s = 0.0
         self._waiting_since: float | None = None
         self._failures, self._failure = 0, ""
-        self.stages = Stages()
+        self.stages = Stages(clock)
         """Times the stages of its batches."""
         self._unsampled = Sampled()
         self._lag_s: float | None = None
         self._batches = self._bytes = 0
+        self.on_batch: Callable[[BatchTrace], None] | None = None
+        """Takes each batch, if batches are traced."""
+        self._moved_now: int | None = None
+        """The records of a batch that was moved and is not told yet."""
+        self._bytes_told = 0
 
     # Updates by the task's thread.
 
@@ -218,11 +225,16 @@ class TaskMetrics:
                 self._unsampled = self._unsampled.with_(Sampled(errors=1))
                 self._began = None
                 self.stages.ends_batch()
+            self._trace(began, type(error).__name__)
             raise
         with self._lock:
             self._took_s, self._began = self._clock() - began, None
             self._longest_s = max(self._longest_s, self._took_s)
             self._waiting_since, self._failures = None, 0
+        if self._moved_now is not None:
+            self._trace(began)
+        elif self.kind == "source":
+            self.stages.take_batch()  # it had nothing new
 
     def moved(self, reached: Sequence[PartitionResult]) -> float:
         """Count the rows of a batch; returns the seconds that it took."""
@@ -251,7 +263,24 @@ class TaskMetrics:
             self._totals["errors"] += bad + refused
             if bad or refused:
                 self._last_error_ms = int(time.time() * 1000)
+            is_over = self._began is None
+        if taken:
+            self._moved_now = taken
+            if is_over:
+                self._trace(now - took_s)
         return took_s
+
+    def _trace(self, began: float, error: str | None = None) -> None:
+        """Tell of a batch that has ended."""
+        moved, self._moved_now = self._moved_now, None
+        if self.on_batch is None:
+            return
+        stages = dict(self.stages.take_batch())
+        if self.kind == "sink":
+            stages.pop("commit", None)  # it is of batches before
+        began = min([began, *(one.began for one in stages.values())])
+        size, self._bytes_told = self._bytes - self._bytes_told, self._bytes
+        self.on_batch(BatchTrace(self.kind, began, self._clock(), moved or 0, size, stages, error))
 
     def committed(self, took_s: float, ok: bool = True) -> None:
         """Note a commit of offsets, or a failed one."""
@@ -400,12 +429,15 @@ class TasksMetrics:
         self._ended: list[tuple[str, Sampled]] = []
         """The last figures of tasks that ended since they were sampled."""
         self.starts = StartupCounter()
+        self.on_batch: OnBatch | None = None
+        """Takes the batches of tasks that begin from now on; None if they are not traced."""
 
     def begin(self, task: TaskId, kind: Kind, samples: Callable[[], Iterable[Sample]] = tuple) -> TaskMetrics:
         """Make the metrics of a task that is about to start; `samples` gives those of its plugin."""
         self.end(task)
         made = self._tasks[task] = TaskMetrics(kind, *self._window)
         made.plugin_samples = samples
+        made.on_batch = None if self.on_batch is None else partial(self.on_batch, task)
         return made
 
     def end(self, task: TaskId) -> None:
