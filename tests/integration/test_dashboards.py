@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
+import socket
+import threading
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -10,6 +14,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from tests.integration.cluster_worker import ClusterWorker, new_cluster, wait_balanced
 from tests.integration.test_monitoring import names_read
 from tests.integration.worker_process import SINK, SOURCE, Topic, eventually, lines_of
+from tests.otlp_receiver import Receiver
 
 pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.long]
 
@@ -173,8 +178,50 @@ def scraped(worker: ClusterWorker) -> Series:
     return found
 
 
-def test_a_worker_has_every_series_of_the_dashboards(broker: str, tmp_path: Path) -> None:
-    settings = {"metrics.names": "strimzi-jmx,strimzi-reporter,confluent"}
+class Graphite:
+    """Keeps the lines that it gets."""
+
+    def __init__(self) -> None:
+        self._listening = socket.create_server(("127.0.0.1", 0))
+        self.port: int = self._listening.getsockname()[1]
+        self.paths: set[str] = set()
+        threading.Thread(target=self._receive, daemon=True).start()
+
+    def _receive(self) -> None:
+        with contextlib.suppress(OSError):
+            while True:
+                connection, _ = self._listening.accept()
+                with connection, connection.makefile() as file:
+                    self.paths |= {line.split()[0] for line in file}
+
+    def close(self) -> None:
+        self._listening.close()
+
+
+@pytest.fixture
+def graphite() -> Iterator[Graphite]:
+    made = Graphite()
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def collector() -> Iterator[Receiver]:
+    made = Receiver()
+    yield made
+    made.close()
+
+
+def test_a_worker_has_every_series_of_the_dashboards(
+    broker: str, tmp_path: Path, graphite: Graphite, collector: Receiver
+) -> None:
+    settings = {
+        "metrics.names": "strimzi-jmx,strimzi-reporter,confluent",
+        "metrics.graphite.host": "127.0.0.1",
+        "metrics.graphite.port": str(graphite.port),
+        "metrics.output.interval.ms": "1000",
+        "otel.exporter.otlp.endpoint": collector.url,
+    }
     with ClusterWorker(tmp_path, broker, new_cluster(), settings) as worker:
         topic, source, sink = Topic(broker, "lines"), tmp_path / "in.txt", tmp_path / "out.txt"
         source.write_text("one\n")
@@ -188,6 +235,9 @@ def test_a_worker_has_every_series_of_the_dashboards(broker: str, tmp_path: Path
         missing = [name for name in read if name not in found]
         assert missing == []
         assert names_read() - {STUCK} - found.keys() == set()
+        sent = "connect.kafka_connect_sink_task_sink_record_send_total.snk.0"
+        eventually(lambda: sent in graphite.paths, 60)
+        eventually(lambda: {"source batch", "sink batch", "write"} <= {one.name for one in collector.spans()}, 60)
         assert found["jvm_memory_used_bytes"][("area", "heap"),] > 1e6
         assert found["jvm_threads_current"][()] > 10
         assert set(found["process_cpu_seconds_total"]) == {(), (("process", "spark"),)}

@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-import gzip
 import importlib.util
-import threading
 import time
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 import pytest
-from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import ExportMetricsServiceRequest
-from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
 from headrace.config.problems import ConfigError
 from headrace.config.worker.config import WorkerConfig
@@ -21,45 +16,16 @@ from headrace.worker.herder.metrics import WorkerMetrics
 from headrace.worker.model import TaskId
 from headrace.worker.telemetry.output import TelemetryOutput
 from tests.held_ports import held_port
+from tests.otlp_receiver import Receiver
 from tests.unit.worker.herder.test_metrics import worker
 from tests.unit.worker.telemetry.test_servers import WORKER
-
-MESSAGES: dict[str, Any] = {"/v1/metrics": ExportMetricsServiceRequest, "/v1/traces": ExportTraceServiceRequest}
-
-
-class Receiver(ThreadingHTTPServer):
-    """Keeps what it gets."""
-
-    def __init__(self) -> None:
-        super().__init__(("127.0.0.1", 0), _Handler)
-        self.got: list[Any] = []
-        threading.Thread(target=self.serve_forever, daemon=True).start()
-
-    @property
-    def url(self) -> str:
-        return f"http://127.0.0.1:{self.server_port}"
-
-
-class _Handler(BaseHTTPRequestHandler):
-    server: Receiver
-
-    def do_POST(self) -> None:
-        body = self.rfile.read(int(self.headers["Content-Length"]))
-        if self.headers.get("Content-Encoding") == "gzip":
-            body = gzip.decompress(body)
-        self.server.got.append(MESSAGES[self.path].FromString(body))
-        self.send_response(200)
-        self.end_headers()
-
-    def log_message(self, *_: Any) -> None: ...
 
 
 @pytest.fixture
 def receiver() -> Iterator[Receiver]:
     made = Receiver()
     yield made
-    made.shutdown()
-    made.server_close()
+    made.close()
 
 
 def started(url: str) -> tuple[WorkerMetrics, TelemetryOutput]:
@@ -117,7 +83,7 @@ def test_a_batch_is_a_span_with_its_stages(receiver: Receiver) -> None:
     with pytest.raises(OSError, match="away"), sink.attempt():
         raise OSError("away")
     output.stop()
-    spans = [one for got in receiver.got for one in got.resource_spans[0].scope_spans[0].spans]
+    spans = receiver.spans()
     batches = {one.span_id: one for one in spans if not one.parent_span_id}
     shown = [(one.name, attributes(one), one.status.code) for one in batches.values()]
     assert shown == [
