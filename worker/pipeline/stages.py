@@ -16,10 +16,9 @@ import contextlib
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Final, Literal, TypeVar
+from typing import Literal, TypeVar
 
 Stage = Literal["read", "convert", "write", "commit", "copy", "job"]
-STAGES: Final[tuple[Stage, ...]] = ("read", "convert", "write", "commit", "copy", "job")
 
 T = TypeVar("T")
 

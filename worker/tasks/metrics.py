@@ -209,6 +209,8 @@ class TaskMetrics:
             elif self._state is State.PAUSED:
                 self._paused_s += now - self._shown_since
             self._state, self._shown_since = state, now
+            if state is State.FAILED:  # what waits grows, and nobody measures it
+                self._lag = self._lag_s = None
 
     @contextlib.contextmanager
     def attempt(self) -> Iterator[None]:

@@ -127,6 +127,20 @@ def test_where_a_sink_stands(sink: TaskMetrics) -> None:
     assert figures["sink-task", "sink_record_lag"] == 7
 
 
+def test_what_waits_for_a_failed_task_is_not_known(sink: TaskMetrics) -> None:
+    sink.stands(partitions=3, uncommitted=40, lag=7, lag_s=1.5)
+    assert sink.own_figures()[-1] == sink.sampled().lag_s == 1.5
+    sink.is_in(State.FAILED)
+    sampled = sink.sampled()
+    unknown = (
+        sampled.lag_s,
+        sampled.lag_records,
+        sink.own_figures()[-1],
+        figures_of(sink)["sink-task", "sink_record_lag"],
+    )
+    assert all(map(math.isnan, unknown))
+
+
 def test_records_are_under_way_until_their_batch_has_ended(clock: Clock) -> None:
     source = TaskMetrics("source", clock=clock)
     names = ["", "_max", "_avg"]
