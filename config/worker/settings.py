@@ -24,6 +24,7 @@ from headrace.config.worker.audit import AUDIT, AUDIT_FILE
 from headrace.config.worker.history import HISTORY
 from headrace.config.worker.java_host import JAVA_HOST
 from headrace.config.worker.login_settings import LOGIN, PRINCIPAL_SECRET
+from headrace.config.worker.metrics_output import METRICS_OUTPUT
 from headrace.config.worker.rights import RIGHTS_FILE
 from headrace.config.worker.trusted import TRUSTED
 
@@ -353,6 +354,7 @@ OURS: Final = RESTART + Settings(
         "of Confluent's jmx-monitoring-stacks. Several may be named; the last two share some names.",
         ListOf(METRIC_NAMES),
     ),
+    *METRICS_OUTPUT,
     _set(
         "rest.access.log",
         Type.STRING,

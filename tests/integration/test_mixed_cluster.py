@@ -87,6 +87,8 @@ def test_everything_runs_once_and_all_workers_show_the_same(mixed: Mixed) -> Non
         for path in (f"/connectors/{pipe.source}/topics", f"/connectors/{pipe.sink}/topics"):
             shown = [[used["topics"] for used in worker.get(path).values()] for worker in mixed.workers]
             assert shown == [[[pipe.topic.name]]] * len(mixed.workers)
+    for worker in mixed.ours:
+        assert list(worker.get("/series")["skipped"]) == [f"{mixed.java.url}/"]
     check_well(mixed.java)
 
 

@@ -43,6 +43,7 @@ _OF_WORKER: Mapping[str, set[str]] = {
     "tasks": {"", "logging", "kafka", "engine", "storage", "deadletters", "pipeline", "hosting"},
     "preview": {"", "logging", "kafka", "engine", "storage", "deadletters", "pipeline", "hosting", "tasks"},
     "herder": {"", "logging", "kafka", "group", "storage", "deadletters", "hosting", "tasks", "preview"},
+    "telemetry": {"", "tasks", "herder"},
     "cli": {"", "logging", "machine", "kafka", "embedded", "deadletters", "herder"},
     "testing": {"", "machine", "embedded", "engine"},
     "process": {
@@ -57,6 +58,7 @@ _OF_WORKER: Mapping[str, set[str]] = {
         "tasks",
         "preview",
         "herder",
+        "telemetry",
     },
 }
 ROOMS: Mapping[str, Mapping[str, set[str]]] = {

@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from typing import Any, Final, Protocol
 
 from kafka.errors import KafkaError
+from kafka.metrics import Metrics
 from kafka.structs import MemberState
 
 from headrace.plugins.interop.kafka.kafka_python_internals import GroupClient, GroupCoordinator
@@ -25,6 +26,7 @@ PROTOCOL: Final = "sessioned"
 
 _CONNECT_MS: Final = 5_000
 _STOP_MS: Final = 1_000
+_METRICS: Final = "connect"
 
 
 class JoinInterrupted(Exception):
@@ -135,7 +137,8 @@ class GroupConnection:
         Errors: KafkaError if no broker answers in time, or none lets this worker in.
         """
         self._closed = False
-        self._client = GroupClient(**settings)
+        self._metrics = Metrics()
+        self._client = GroupClient(**settings, metrics=self._metrics, metric_group_prefix=_METRICS)
         try:
             version = self._client.connect(timeout_ms)
             config = {key: settings[key] for key in ("request_timeout_ms", "retry_backoff_ms") if key in settings}
@@ -145,6 +148,11 @@ class GroupConnection:
             raise
         # A new member would have to wait until the old id's session has ended.
         self.coordinator.come_back_as(member_id)
+
+    def traffic(self) -> Mapping[str, float]:
+        """Return the client's connections, and its rates of requests and bytes, by kafka-python's names."""
+        found = dict(self._metrics.metrics)
+        return {name.name: one.value() for name, one in found.items() if name.group == f"{_METRICS}-metrics"}
 
     def close(self) -> None:
         """Close the client; calls waiting on it fail, and the group's thread then closes it again."""

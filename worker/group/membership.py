@@ -138,6 +138,11 @@ class Membership:
         """Version of the current assignment; from 2 on internal requests are signed."""
         return self._session.place.assignment.version
 
+    def traffic(self) -> Mapping[str, float]:
+        """Return the figures of the client that speaks to the group, by kafka-python's names; none without one."""
+        connection = self._connection
+        return {} if connection is None else connection.traffic()
+
     def owner_of(self, item: Item) -> str | None:
         """Return the URL of the worker that runs a connector or task; None unless this worker leads."""
         return self._session.place.owners.get(item)

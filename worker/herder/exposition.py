@@ -35,6 +35,8 @@ class Exposition:
     def __init__(self) -> None:
         self._families: dict[str, list[str]] = {}
 
+    shown = staticmethod(labels_text)
+
     def add(self, sample: Sample) -> None:
         """Add a sample."""
         self.add_column(sample.name, sample.text, [labels_text(sample.labels)], [float(sample.value)])

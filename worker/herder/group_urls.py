@@ -31,16 +31,26 @@ class GroupUrls:
         self._own = own
         self._lock = threading.Lock()
         self._others: Sequence[str] = ()
+        self._trouble: ConnectError | None = None
         self._asked = float("-inf")
 
     def others(self) -> Sequence[str]:
         """Return the URLs of the other members; those known last while the group rebalances. Errors: ConnectError."""
         with self._lock:
             if time.monotonic() - self._asked > _KEPT_S:
-                found = self._found()
-                self._others = self._others if found is None else found
+                self._ask()
                 self._asked = time.monotonic()
+            if self._trouble is not None:
+                raise ConnectError(self._trouble.message, self._trouble.status)
             return self._others
+
+    def _ask(self) -> None:
+        self._trouble = None
+        try:
+            found = self._found()
+            self._others = self._others if found is None else found
+        except ConnectError as error:  # kept as well, so that a page does not wait for Kafka again and again
+            self._trouble = error
 
     def _found(self) -> Sequence[str] | None:
         """Ask Kafka; None while the group rebalances. Errors: ConnectError."""

@@ -10,6 +10,7 @@ for each stuck task.
 from __future__ import annotations
 
 import logging
+import time
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -21,7 +22,7 @@ from headrace.plugins.samples import Sample
 from headrace.worker.errors import NotFound
 from headrace.worker.herder.api import Herder
 from headrace.worker.herder.exposition import Exposition
-from headrace.worker.herder.metric_names import NamedSamples
+from headrace.worker.herder.metric_names import NamedSamples, SampleTarget
 from headrace.worker.herder.process_metrics import ProcessMetrics
 from headrace.worker.herder.series import Series
 from headrace.worker.hosting.measures import RebalanceTimes, StartupCounter
@@ -48,6 +49,8 @@ class GroupView(Protocol):
     @property
     def protocol_version(self) -> int: ...
 
+    def traffic(self) -> Mapping[str, float]: ...
+
 
 @dataclass
 class WorkerMetrics:
@@ -66,6 +69,7 @@ class WorkerMetrics:
     """Naming schemes of its metrics (`metrics.names`)."""
     process: ProcessMetrics = field(default_factory=ProcessMetrics)
     """Metrics shared with the other workers of its process."""
+    started_ms: int = field(default_factory=lambda: int(time.time() * 1000))
     series: Series = field(init=False)
     """The last hour of its connectors."""
 
@@ -90,15 +94,17 @@ class WorkerMetrics:
         """Return the metrics of the worker and of its process as Prometheus text."""
         return metrics_text([self], self.process)
 
-    def add_to(self, exposition: Exposition) -> None:
-        """Add the worker's samples."""
-        samples = NamedSamples(exposition, self.names, self.labels)
+    def add_to(self, target: SampleTarget, states: bool = True) -> None:
+        """Add the worker's samples; `states`: as of `NamedSamples`."""
+        samples = NamedSamples(target, self.names, self.labels, states)
         own = list(self._own())
         self._of_worker(samples, own)
         self._of_connectors(samples, own)
         self._of_tasks(samples)
         if self.group is not None and self.rebalances is not None:
             _of_group(samples, self.group, self.rebalances, own)
+            for name, value in self.group.traffic().items():
+                samples.add("connect", name.replace("-", "_"), value, {"client_id": f"connect-{self.worker_id}"})
 
     def _own(self) -> Iterator[tuple[ConnectorState, bool]]:
         """Yield connectors that run or have tasks here, with these tasks; True if the connector itself runs here."""
@@ -129,7 +135,11 @@ class WorkerMetrics:
         }
         for attribute, value in counts.items():
             samples.add("worker", attribute, value)
-        samples.add("version", "info", 1, {"version": CONNECT_VERSION})
+        for attribute, label, text in (
+            ("info", "version", CONNECT_VERSION),
+            ("start_time_ms", "start_time_ms", str(self.started_ms)),
+        ):
+            samples.add("version", attribute, 1, {"client_id": self.worker_id, label: text})
 
     def _of_connectors(self, samples: NamedSamples, own: list[tuple[ConnectorState, bool]]) -> None:
         shown = [(state, self._class_of(state.name)) for state, is_own in own if is_own]
@@ -156,7 +166,7 @@ class WorkerMetrics:
             for task, metrics in found.items():
                 for sample in _plugin_samples(task, metrics):
                     samples.add_sample(sample)
-        for task, stuck in self.stuck().items():
+        for task, stuck in self.stuck().items() if samples.states else ():
             shown = {"connector": task.connector, "task": str(task.task), "reason": stuck.reason}
             samples.add_sample(Sample(_UNHEALTHY, shown, 1, "A task that is stuck"))
 

@@ -95,7 +95,7 @@ class Member(NamedTuple):
     name: str
     """Its client id and host."""
     subscription: bytes
-    """What it joined with; empty while the group rebalances."""
+    """The message that it joined with; empty while the group rebalances."""
 
 
 def members(admin: AdminClient, group: str, timeout_s: float = _TIMEOUT_S) -> list[Member]:

@@ -61,6 +61,7 @@ class InlineSource:
         declared = self.encoding.declared(split.shape)
         with contextlib.closing(self._read(work.reader, number)) as batches:
             for rows in self._until_stopped(scope.stages.each("read", batches), kafka, number):
+                scope.stages.takes(rows.num_rows)
                 with scope.engine.memory.take(rows.get_total_buffer_size(), scope.stop):
                     with scope.stages.timed("convert"):
                         numbered = with_split(declared.checked(rows), number)

@@ -16,10 +16,9 @@ import contextlib
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Final, Literal, TypeVar
+from typing import Literal, TypeVar
 
 Stage = Literal["read", "convert", "write", "commit", "copy", "job"]
-STAGES: Final[tuple[Stage, ...]] = ("read", "convert", "write", "commit", "copy", "job")
 
 T = TypeVar("T")
 
@@ -38,6 +37,8 @@ class Stages:
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
+        self.under_way: int | None = None
+        """The records that a source's inline batch has read; None before the first, and for copies and jobs."""
         self._totals: dict[Stage, float] = {}
         self._batch: dict[Stage, StageTime] = {}
 
@@ -66,6 +67,17 @@ class Stages:
             if part is None:
                 return
             yield part
+
+    def takes(self, records: int) -> None:
+        """Note that so many records more are read, and not acknowledged."""
+        self.under_way = (self.under_way or 0) + records
+
+    def ends_batch(self) -> int | None:
+        """Note that all records are acknowledged, or come again; returns how many there were."""
+        before = self.under_way
+        if before is not None:
+            self.under_way = 0
+        return before
 
     def take_batch(self) -> Mapping[Stage, StageTime]:
         """Return the stages since the last call: those of one batch."""

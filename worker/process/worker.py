@@ -46,6 +46,10 @@ class Worker(ABC):
         self.metrics = metrics
         self._tasks = tasks
         self._offsets = offsets
+        # Here, because Spark's JVM would wait for what it imports.
+        from headrace.worker.telemetry.output import TelemetryOutput
+
+        self._output = TelemetryOutput(config, metrics)
         self._jobs: list[Job] = []
 
     @abstractmethod
@@ -62,11 +66,14 @@ class Worker(ABC):
         Errors: as `begin`; call `stop` then.
         """
         if self.cluster.wait(self.runtime.stopping):
+            self._output.start()
             self.begin()
             self.every(self.config["offset.flush.interval.ms"] / 1000, self._flush_offsets)
             # The steps of all workers of a cluster end at the same time.
             series = self.metrics.series
             self.every(series.step_s, series.sample, start_date=datetime.fromtimestamp(0, UTC))
+            for seconds, send in self._output.periodic():
+                self.every(seconds, send)
 
     def every(self, seconds: float, do: Callable[[], None], start_date: datetime | None = None) -> None:
         """Call `do` at this interval until the worker stops; in phase with `start_date`, if given."""
@@ -80,6 +87,7 @@ class Worker(ABC):
                 ("the herder", self.herder.stop),
                 ("the tasks", self._tasks.close),
                 ("its scheduled work", self._end_jobs),
+                ("the output of its metrics", self._output.stop),
                 ("the flush of offsets", self._flush_offsets),
                 ("what the mode began", self.end),
                 ("the config providers", self.config.variables.close),

@@ -12,6 +12,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Final, NamedTuple
 
 from headrace.plugins.errors import RetriableError
@@ -21,6 +22,7 @@ from headrace.worker.deadletters.failed_records import FailureReport
 from headrace.worker.hosting.measures import StartupCounter
 from headrace.worker.model import Kind, State, TaskId
 from headrace.worker.pipeline.stages import Stages
+from headrace.worker.tasks.batch_trace import BatchTrace, OnBatch
 
 _OF_TASK: Final = (
     "running_ratio",
@@ -37,6 +39,9 @@ _OF_SOURCE: Final = (
     "source_record_poll_total",
     "source_record_write_rate",
     "source_record_write_total",
+    "source_record_active_count",
+    "source_record_active_count_max",
+    "source_record_active_count_avg",
     "poll_batch_max_time_ms",
     "poll_batch_avg_time_ms",
 )
@@ -53,6 +58,8 @@ _OF_SINK: Final = (
     "offset_commit_seq_no",
     "offset_commit_completion_rate",
     "offset_commit_completion_total",
+    "offset_commit_skip_rate",
+    "offset_commit_skip_total",
     "put_batch_max_time_ms",
     "put_batch_avg_time_ms",
 )
@@ -99,6 +106,8 @@ _COUNTED: Final = (
     "dead-letters",
     "lost-letters",
 )
+_NONE_SKIPPED: Final = (0.0, 0)
+"""Connect skips the outcome of a commit that comes after that of a later one; here none is left out."""
 STUCK_SECONDS: Final = 60.0
 """A task counts as stuck after at least this time without progress while something waits."""
 
@@ -166,6 +175,7 @@ class TaskMetrics:
 
         self._taken, self._sent, self._batch_rows, self._batch_ms = window(), window(), window(), window()
         self._commits, self._commit_ms, self._uncommitted = window(), window(), window()
+        self._under_way = window()
         self._totals = dict.fromkeys(_COUNTED, 0)
         self._last_error_ms = 0
         self._made = self._shown_since = now
@@ -177,11 +187,16 @@ class TaskMetrics:
         self._took_s = self._longest_s = 0.0
         self._waiting_since: float | None = None
         self._failures, self._failure = 0, ""
-        self.stages = Stages()
+        self.stages = Stages(clock)
         """Times the stages of its batches."""
         self._unsampled = Sampled()
         self._lag_s: float | None = None
         self._batches = self._bytes = 0
+        self.on_batch: Callable[[BatchTrace], None] | None = None
+        """Takes each batch, if batches are traced."""
+        self._moved_now: int | None = None
+        """The records of a batch that was moved and is not told yet."""
+        self._bytes_told = 0
 
     # Updates by the task's thread.
 
@@ -194,6 +209,8 @@ class TaskMetrics:
             elif self._state is State.PAUSED:
                 self._paused_s += now - self._shown_since
             self._state, self._shown_since = state, now
+            if state is State.FAILED:  # what waits grows, and nobody measures it
+                self._lag = self._lag_s = None
 
     @contextlib.contextmanager
     def attempt(self) -> Iterator[None]:
@@ -209,11 +226,17 @@ class TaskMetrics:
                 self._totals["retries"] += isinstance(error, RetriableError)
                 self._unsampled = self._unsampled.with_(Sampled(errors=1))
                 self._began = None
+                self.stages.ends_batch()
+            self._trace(began, type(error).__name__)
             raise
         with self._lock:
             self._took_s, self._began = self._clock() - began, None
             self._longest_s = max(self._longest_s, self._took_s)
             self._waiting_since, self._failures = None, 0
+        if self._moved_now is not None:
+            self._trace(began)
+        elif self.kind == "source":
+            self.stages.take_batch()  # it had nothing new
 
     def moved(self, reached: Sequence[PartitionResult]) -> float:
         """Count the rows of a batch; returns the seconds that it took."""
@@ -230,6 +253,8 @@ class TaskMetrics:
                 self._sent.record(sent, now)
                 self._batch_rows.record(taken, now)
                 self._batch_ms.record(took_s * 1000, now)
+            if under_way := self.stages.ends_batch():
+                self._under_way.record(under_way, now)
             longest_ms = took_s * 1000 if taken else math.nan
             self._unsampled = self._unsampled.with_(Sampled(sent, size, bad + refused, batch_ms=longest_ms))
             self._batches += bool(taken)
@@ -240,7 +265,24 @@ class TaskMetrics:
             self._totals["errors"] += bad + refused
             if bad or refused:
                 self._last_error_ms = int(time.time() * 1000)
+            is_over = self._began is None
+        if taken:
+            self._moved_now = taken
+            if is_over:
+                self._trace(now - took_s)
         return took_s
+
+    def _trace(self, began: float, error: str | None = None) -> None:
+        """Tell of a batch that has ended."""
+        moved, self._moved_now = self._moved_now, None
+        if self.on_batch is None:
+            return
+        stages = dict(self.stages.take_batch())
+        if self.kind == "sink":
+            stages.pop("commit", None)  # it is of batches before
+        began = min([began, *(one.began for one in stages.values())])
+        size, self._bytes_told = self._bytes - self._bytes_told, self._bytes
+        self.on_batch(BatchTrace(self.kind, began, self._clock(), moved or 0, size, stages, error))
 
     def committed(self, took_s: float, ok: bool = True) -> None:
         """Note a commit of offsets, or a failed one."""
@@ -338,6 +380,9 @@ class TaskMetrics:
     def _of_source(self, now: float) -> Sequence[float]:
         return (
             *self._moved_on(now),
+            _or_nan(self.stages.under_way),
+            self._under_way.maximum(now),
+            self._under_way.average(now),
             self._batch_ms.maximum(now),
             self._batch_ms.average(now),
         )
@@ -354,6 +399,7 @@ class TaskMetrics:
             totals["commits"] + totals["failed-commits"],
             self._commits.rate(now) / 100.0,
             totals["commits"],
+            *_NONE_SKIPPED,
             self._batch_ms.maximum(now),
             self._batch_ms.average(now),
         )
@@ -385,12 +431,15 @@ class TasksMetrics:
         self._ended: list[tuple[str, Sampled]] = []
         """The last figures of tasks that ended since they were sampled."""
         self.starts = StartupCounter()
+        self.on_batch: OnBatch | None = None
+        """Takes the batches of tasks that begin from now on; None if they are not traced."""
 
     def begin(self, task: TaskId, kind: Kind, samples: Callable[[], Iterable[Sample]] = tuple) -> TaskMetrics:
         """Make the metrics of a task that is about to start; `samples` gives those of its plugin."""
         self.end(task)
         made = self._tasks[task] = TaskMetrics(kind, *self._window)
         made.plugin_samples = samples
+        made.on_batch = None if self.on_batch is None else partial(self.on_batch, task)
         return made
 
     def end(self, task: TaskId) -> None:

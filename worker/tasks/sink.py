@@ -197,6 +197,7 @@ class SinkTaskRunner(Task):
 
     def poll(self, wait_s: float) -> tuple[pa.RecordBatch | None, bool]:
         """Fetch rows that were not handled already, None for none; True if many more are likely."""
+        self.metrics.stages.take_batch()  # what was read last became no batch
         messages = self._consumer.fetch(wait_s, self._load.most_rows, FETCH_BYTES)
         if not messages:
             return None, False

@@ -50,6 +50,9 @@ class FakeGroup:
     leader_url: str | None = "http://there:8083/"
     protocol_version = 2
 
+    def traffic(self) -> Mapping[str, float]:
+        return {"connection-count": 2, "request-rate": 0.5}
+
 
 def sample(metrics: WorkerMetrics, name: str, **labels: str) -> float | None:
     """The value of one sample, as Prometheus reads it."""
@@ -146,7 +149,18 @@ def test_totals_are_counters_and_the_rest_gauges(two: WorkerMetrics) -> None:
         ("confluent", "kafka_connect_connector_metrics", {"connector": "a", "connector_type": "sink"}),
         ("confluent", "kafka_connect_source_task_metrics_source_record_poll_total", {"connector": "b", "task": "0"}),
         ("confluent", "kafka_connect_task_error_metrics_total_retries", {"connector": "b", "task": "0"}),
-        ("confluent", "kafka_connect_app_info", {"version": "4.3.1"}),
+        ("confluent", "kafka_connect_app_info", {"client_id": HERE, "version": "4.3.1"}),
+        ("confluent", "kafka_connect_app", {"client_id": HERE, "version": "4.3.1"}),
+        ("confluent", "kafka_connect_connect_worker_rebalance_metrics_completed_rebalances_total", {}),
+        ("confluent", "kafka_connect_connect_worker_rebalance_metrics_completed_rebalances", {}),
+        ("confluent", "kafka_connect_connect_metrics_request_rate", {"client_id": f"connect-{HERE}"}),
+        ("strimzi-reporter", "kafka_connect_connect_metrics_connection_count", {"client_id": f"connect-{HERE}"}),
+        ("confluent", "kafka_connect_sink_task_metrics_offset_commit_skip_rate", {"connector": "a", "task": "0"}),
+        (
+            "confluent",
+            "kafka_connect_source_task_metrics_source_record_active_count_max",
+            {"connector": "b", "task": "0"},
+        ),
     ],
 )
 def test_names_are_those_that_were_chosen(two: WorkerMetrics, scheme: str, name: str, labels: dict[str, str]) -> None:

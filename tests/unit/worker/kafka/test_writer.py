@@ -116,7 +116,7 @@ def run(
 
 
 def without_bytes(reached: dict[int, PartitionResult]) -> dict[int, PartitionResult]:
-    """What was reached, but for the bytes that were sent."""
+    """The results without the bytes that were sent."""
     return {split: replace(one, bytes=0) for split, one in reached.items()}
 
 

@@ -127,6 +127,40 @@ def test_where_a_sink_stands(sink: TaskMetrics) -> None:
     assert figures["sink-task", "sink_record_lag"] == 7
 
 
+def test_what_waits_for_a_failed_task_is_not_known(sink: TaskMetrics) -> None:
+    sink.stands(partitions=3, uncommitted=40, lag=7, lag_s=1.5)
+    assert sink.own_figures()[-1] == sink.sampled().lag_s == 1.5
+    sink.is_in(State.FAILED)
+    sampled = sink.sampled()
+    unknown = (
+        sampled.lag_s,
+        sampled.lag_records,
+        sink.own_figures()[-1],
+        figures_of(sink)["sink-task", "sink_record_lag"],
+    )
+    assert all(map(math.isnan, unknown))
+
+
+def test_records_are_under_way_until_their_batch_has_ended(clock: Clock) -> None:
+    source = TaskMetrics("source", clock=clock)
+    names = ["", "_max", "_avg"]
+
+    def figures() -> list[float]:
+        found = figures_of(source)
+        return [found["source-task", f"source_record_active_count{name}"] for name in names]
+
+    assert all(map(math.isnan, figures()))
+    for records in (10, 30):
+        with source.attempt():
+            source.stages.takes(records)
+            assert figures()[0] == records
+            source.moved([PartitionResult(written=records)])
+    assert figures() == [0, 30, 20]
+    source.stages.takes(99)
+    attempt_that_fails(source, OSError("away"))
+    assert figures() == [0, 30, 20]
+
+
 def test_a_batch_that_does_not_end_makes_its_task_stuck(sink: TaskMetrics, clock: Clock) -> None:
     with sink.attempt():
         clock.now += 60
