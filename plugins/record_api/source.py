@@ -43,7 +43,7 @@ class RecordSource(RecordConnector):
     def poll(self, *arguments: Any, **named: Any) -> Any:
         """Yield the records after an offset: `poll(after)`, or `poll(after, partition)` beside a `partitions`.
 
-        `after` is the offset of the last record before them, None at first. May be a generator, return a list, or be
+        `after` is the offset of the last record that was yielded, None at first. May be a generator, return a list, or be
         either as `async def`; may block.
         """
 

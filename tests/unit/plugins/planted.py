@@ -52,7 +52,7 @@ def checked(answer: httpx.Response) -> Any:
 
 class Prices(RecordSource):
     settings = [Setting("url"), Setting("topic", "prices")]  # noqa: RUF012
-    retriable = (OSError, httpx.TransportError)
+    retriable = (OSError, httpx.NetworkError, httpx.TimeoutException, httpx.RemoteProtocolError)
 
     def open(self) -> None:
         self.http = httpx.Client(base_url=self.config["url"], timeout=60)
@@ -146,7 +146,7 @@ class SourceShop(SourceRig):
 
 class Orders(RecordSink):
     settings = [Setting("url")]  # noqa: RUF012
-    retriable = (OSError, httpx.TransportError)
+    retriable = (OSError, httpx.NetworkError, httpx.TimeoutException, httpx.RemoteProtocolError)
 
     def open(self) -> None:
         self.http = httpx.Client(base_url=self.config["url"], timeout=60)

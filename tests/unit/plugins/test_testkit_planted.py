@@ -302,7 +302,7 @@ class PagePrices(Prices):
 )
 def test_what_the_page_shows_is_a_kit(check: str) -> None:
     page = Path(__file__).parents[3] / "docs" / "plugins.md"
-    (block,) = re.findall(r"```python\n(from headrace\.plugins\.testkit.*?)```", page.read_text("utf-8"), re.DOTALL)
+    (block,) = re.findall(r"```python\n(from headrace\.testkit.*?)```", page.read_text("utf-8"), re.DOTALL)
     shown: dict[str, Any] = {"pytest": pytest, "Prices": PagePrices}
     exec(block, shown)
     assert broken_promise(shown["TestPrices"], check, shown["PricesRig"](), SourceDrive) is None
