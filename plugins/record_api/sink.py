@@ -15,8 +15,8 @@ from pyspark.sql import functions as F
 from headrace.plugins.contracts import ArrowWriter, Place, SinkTask, TaskContext
 from headrace.plugins.errors import RecordFailure, RecordsFailed, RetriableError, StoppedError
 from headrace.plugins.numbered_schemas import numbered_columns, own_columns_only
-from headrace.plugins.record_api.record import Record
 from headrace.plugins.record_api.connector import RecordConnector
+from headrace.plugins.record_api.record import Record
 from headrace.plugins.record_api.unpacking import each_record
 from headrace.plugins.records import Records
 from headrace.plugins.schema import Schema

@@ -188,6 +188,19 @@ def test_a_bug_of_a_sink_is_found(bug: type[Orders], check: str, more: dict[str,
     assert promise in found
 
 
+@pytest.mark.parametrize(
+    "check",
+    [
+        "test_a_retriable_failure_is_raised_and_nothing_is_lost",
+        "test_a_permanent_failure_fails_the_task",
+        "test_a_dropped_connection_is_opened_anew",
+    ],
+)
+def test_a_sink_that_knows_records_by_offset_passes(check: str) -> None:
+    sink = type("Sink", (planted.KnowsOffsets,), {"written": set()})
+    assert broken_promise(SinkFaultsContract, check, SinkShop(sink), SinkDrive) is None
+
+
 # -- a link to a real server -------------------------------------------------------------------------------------------
 
 
