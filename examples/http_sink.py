@@ -12,7 +12,7 @@ class HttpRequests(RecordSink):
         Setting("url", doc="Address under which values are put."),
         Setting("token", "", secret=True, doc="Bearer token; empty: none."),
     )
-    retriable = (OSError, httpx.TransportError)
+    retriable = (OSError, httpx.NetworkError, httpx.TimeoutException, httpx.RemoteProtocolError)
 
     def open(self):
         """Connect once for the task."""

@@ -13,7 +13,7 @@ class HttpEvents(RecordSource):
         Setting("topic", doc="Topic that each event becomes a record of."),
         Setting("page", 500, doc="Events asked for at once."),
     )
-    retriable = (OSError, httpx.TransportError)
+    retriable = (OSError, httpx.NetworkError, httpx.TimeoutException, httpx.RemoteProtocolError)
 
     def open(self):
         """Connect once for the task."""

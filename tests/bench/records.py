@@ -75,6 +75,8 @@ def _sink(bench: Bench, side: Side, name: str) -> Figures:
         with run.worker(side, [connector], _settings(run)) as worker:
             worker.until(lambda: bench.topics.committed(group, topic) >= count // 3, "a third of the records", BOUND_S)
             first, begin = bench.topics.committed(group, topic), worker.cost()
+            if first >= count:
+                raise RuntimeError(f"all {count} records were committed at once: nothing is left to measure")
             worker.until(lambda: bench.topics.committed(group, topic) >= count, "all records committed", BOUND_S)
             return figures_of(count - first, worker.cost() - begin, worker)
 

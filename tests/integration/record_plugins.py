@@ -76,6 +76,20 @@ class Ledger(RecordSource):
             yield Record(entry, key=f"{partition['shelf']}-{n}", headers={"n": str(n)}, offset={"n": n})
 
 
+class Told(RecordSource):
+    """Ten numbers; writes what it is told to be stored to the file `path`."""
+
+    settings = (Setting("path"), Setting("topic"))
+
+    def poll(self, after: Any) -> Iterator[Record]:
+        for n in range((after or {"n": 0})["n"] + 1, 11):
+            yield Record(n, offset={"n": n})
+
+    def stored(self, offset: Any) -> None:
+        with open(self.config["path"], "a") as file:
+            file.write(json.dumps(offset) + "\n")
+
+
 class Doubled(RecordTransform):
     """Doubles a field."""
 

@@ -90,6 +90,12 @@ def test_a_source_and_a_sink_of_ten_lines(cluster: ClusterWorker, broker: str, s
     assert "hidden-secret" not in cluster.log()
 
 
+def test_a_source_is_told_what_is_stored(cluster: ClusterWorker, broker: str, tmp_path: Path) -> None:
+    topic, path = Topic(broker, "told"), tmp_path / "told"
+    cluster.create("told", connector_class="Told", path=str(path), topic=topic.name)
+    eventually(lambda: lines_of(path)[-1:] == [b'{"n": 10}'], WITHIN_S, cluster.log)
+
+
 def test_exactly_once_over_kills_with_partitions_shared_by_tasks(
     cluster: ClusterWorker, broker: str, tmp_path: Path
 ) -> None:

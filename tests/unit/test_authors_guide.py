@@ -112,6 +112,26 @@ def test_schemas_are_stated_once(block: Block) -> None:
     ]
 
 
+def test_a_queue_is_told_what_is_stored(block: Block) -> None:
+    acknowledged: list[Any] = []
+
+    def answer(asked: Asked) -> tuple[int, Any]:
+        if asked.body is not None:
+            acknowledged.append(asked.body)
+        return 200, [{"id": "a", "body": 1}, {"id": "b", "body": 2}, {"id": "c", "body": 3}]
+
+    with answering(answer) as url:
+        jobs = block("jobs").Jobs()
+        jobs.take({"url": url, "topic": "t"})
+        jobs.open()
+        assert [(one.value, one.offset) for one in jobs.poll({"n": 4})] == [(1, {"n": 5}), (2, {"n": 6}), (3, {"n": 7})]
+        jobs.stored({"n": 6})
+        assert acknowledged == [["a", "b"]]
+        next(iter(jobs.poll({"n": 6})))
+        jobs.stored({"n": 6})
+        assert acknowledged == [["a", "b"], []], "what did not get into Kafka is not acknowledged"
+
+
 def test_each_partition_is_polled_by_itself(block: Block) -> None:
     shelves = configured(block("shelves").Shelves, topic="t", shelves=["a", "b"])
     found = [one.value for partition in shelves.partitions() for one in shelves.poll(None, partition)]

@@ -110,16 +110,21 @@ class SourceTaskRunner(Task):
             self._commit_if_due()
             try:
                 self._confirm()
-                self._pipeline.listen()
-                if self.is_paused:
-                    self._commit()
-                    self._set(State.PAUSED)
-                    self.wait(1.0)
-                    continue
-                self._set(State.RUNNING)
-                if not self._host.membership_ok():
-                    self.wait(0.2)
-                    continue
+            except RetriableError as error:
+                failures += 1
+                self._wait_after(error, failures)
+                continue
+            self._pipeline.listen()
+            if self.is_paused:
+                self._commit()
+                self._set(State.PAUSED)
+                self.wait(1.0)
+                continue
+            self._set(State.RUNNING)
+            if not self._host.membership_ok():
+                self.wait(0.2)
+                continue
+            try:
                 self._pipeline.warm_up()
                 with self.metrics.attempt():
                     batch = self._batch()

@@ -53,7 +53,7 @@ def checked(answer: httpx.Response) -> Any:
 
 class Prices(RecordSource):
     settings = [Setting("url"), Setting("topic", "prices")]  # noqa: RUF012
-    retriable = (OSError, httpx.TransportError)
+    retriable = (OSError, httpx.NetworkError, httpx.TimeoutException, httpx.RemoteProtocolError)
 
     def open(self) -> None:
         self.http = httpx.Client(base_url=self.config["url"], timeout=60)
@@ -147,7 +147,7 @@ class SourceShop(SourceRig):
 
 class Orders(RecordSink):
     settings = [Setting("url")]  # noqa: RUF012
-    retriable = (OSError, httpx.TransportError)
+    retriable = (OSError, httpx.NetworkError, httpx.TimeoutException, httpx.RemoteProtocolError)
 
     def open(self) -> None:
         self.http = httpx.Client(base_url=self.config["url"], timeout=60)
@@ -197,6 +197,16 @@ class TellsOfSomeOnly(Tells):
 class NamesNoRecord(Tells):
     def would_write(self, records: Sequence[Record]) -> Any:
         return [replace(one, row=None) for one in super().would_write(records)]
+
+
+class KnowsOffsets(Orders):
+    """Is right: writes the record of an offset once, also after a restart."""
+
+    written: set[Any]
+
+    def put(self, records: Sequence[Record]) -> None:
+        super().put([record for record in records if record.offset not in self.written])
+        self.written.update(record.offset for record in records)
 
 
 class LosesTheFlush(Orders):

@@ -217,6 +217,19 @@ def test_a_bug_of_a_preview_is_found(bug: type[Orders], check: str, promise: str
     assert promise in found
 
 
+@pytest.mark.parametrize(
+    "check",
+    [
+        "test_a_retriable_failure_is_raised_and_nothing_is_lost",
+        "test_a_permanent_failure_fails_the_task",
+        "test_a_dropped_connection_is_opened_anew",
+    ],
+)
+def test_a_sink_that_knows_records_by_offset_passes(check: str) -> None:
+    sink = type("Sink", (planted.KnowsOffsets,), {"written": set()})
+    assert broken_promise(SinkFaultsContract, check, SinkShop(sink), SinkDrive) is None
+
+
 # -- a link to a real server -------------------------------------------------------------------------------------------
 
 
@@ -331,7 +344,7 @@ class PagePrices(Prices):
 )
 def test_what_the_page_shows_is_a_kit(check: str) -> None:
     page = Path(__file__).parents[3] / "docs" / "plugins.md"
-    (block,) = re.findall(r"```python\n(from headrace\.plugins\.testkit.*?)```", page.read_text("utf-8"), re.DOTALL)
+    (block,) = re.findall(r"```python\n(from headrace\.testkit.*?)```", page.read_text("utf-8"), re.DOTALL)
     shown: dict[str, Any] = {"pytest": pytest, "Prices": PagePrices}
     exec(block, shown)
     assert broken_promise(shown["TestPrices"], check, shown["PricesRig"](), SourceDrive) is None

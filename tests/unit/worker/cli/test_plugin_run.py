@@ -234,7 +234,8 @@ def test_of_the_log_warnings_errors_and_what_a_plugin_prints_are_shown(tmp_path:
     file.write_text(
         "[2026-01-01 00:00:00,000] INFO starts (x:1)\nprinted\n"
         "[2026-01-01 00:00:00,000] WARN still starting (headrace.rest.http.errors:43)\n"
-        "[2026-01-01 00:00:00,000] WARN [a|worker] open (headrace.config.worker.allowed_hosts:203)\n[2026-01-01 00:00:00,000] WARN odd (x:1)\nhal"
+        "[2026-01-01 00:00:00,000] WARN [a|worker] open (headrace.config.worker.allowed_hosts:203)\n"
+        "[2026-01-01 00:00:00,000] WARN odd (x:1)\nhal"
     )
     assert list(log.new()) == ["printed", "[2026-01-01 00:00:00,000] WARN odd (x:1)"]
     with open(file, "a") as more:
