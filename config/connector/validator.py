@@ -19,6 +19,7 @@ from headrace.config.connector.enrichment import (
     PluginLookup,
     chosen_transforms,
     enriched,
+    no_converter,
     version_key,
     version_objection,
     with_version,
@@ -256,13 +257,12 @@ class _Check:
             key = f"{kind}.converter"
             if self._config.get(key) is None or main.values[key].errors:
                 continue
-            plugin = next(
-                plugin
-                for plugin in self._plugins.of_kind(
-                    "header_converter" if kind == "header" else "converter", "converter"
-                )
-                if plugin.class_name == main.values[key].value
-            )
+            own = "header_converter" if kind == "header" else "converter"
+            name = main.values[key].value
+            plugin = next((one for one in self._plugins.of_kind(own, "converter") if one.class_name == name), None)
+            if plugin is None:  # the connector declares the setting, too, without this check
+                main.values[key].errors.append(no_converter(own, name))
+                continue
             chosen = of_version(plugin, self._config.get(f"{key}.plugin.version"))
             assert chosen is not None, "its setting would have an error"
             parts.append(self._converter(kind, chosen, main))
