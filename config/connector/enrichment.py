@@ -21,8 +21,8 @@ from headrace.config.values import invalid, read
 class PluginClass(Protocol):
     """A plugin, as validation needs it.
 
-    Its class has `settings`; a connector's class also `validate` and `recommended`, a transform's `validate`, a
-    converter's `configure`, `check` and `close`.
+    Its class has `settings`; a connector's class also `validate`, `recommended` and what lint asks (`advise`,
+    `most_tasks`, `needs_schema`), a transform's `validate`, a converter's `configure`, `check` and `close`.
     """
 
     @property

@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import threading
 from abc import abstractmethod
+from collections.abc import Collection
+from contextlib import suppress
 from typing import ClassVar
 
+from headrace.config.lint.finding import Finding
+from headrace.config.lint.view import Surroundings
+from headrace.plugins.errors import RetriableError
 from headrace.worker.errors import NotFound, Starting
 from headrace.worker.herder.api import Herder
 from headrace.worker.herder.services import HerderServices
-from headrace.worker.model import ConnectorState, Status, TaskId
+from headrace.worker.model import Config, ConnectorState, Status, TaskId
 
 
 class StatusAnswers(Herder):
@@ -55,6 +60,23 @@ class StatusAnswers(Herder):
         if status is None:
             raise NotFound(f"No status found for task {task}")
         return status
+
+    def lint(self, config: Config, others: Collection[str], tasks: int | None = None) -> list[Finding]:
+        facts, why = None, ""
+        try:
+            facts = self._kafka_cluster.facts()
+        except RetriableError as error:
+            why = str(error)
+        return self.plugins.lint(
+            config, Surroundings(cluster=facts, not_asked=why, others=self._configs(others), tasks=tasks)
+        )
+
+    def _configs(self, names: Collection[str]) -> dict[str, Config]:
+        found: dict[str, Config] = {}
+        for name in names:
+            with suppress(NotFound):  # just deleted
+                found[name] = self.connector_info(name).config
+        return found
 
     def topics(self, name: str) -> list[str]:
         return self._topics.topics(name)

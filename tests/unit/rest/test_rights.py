@@ -15,7 +15,7 @@ from fastapi import APIRouter, FastAPI
 
 from headrace.rest import mirror
 from headrace.rest.app import app, assembled
-from headrace.rest.routes import admin, connectors, documents, metrics, plugins, worker
+from headrace.rest.routes import admin, connectors, documents, lint, metrics, plugins, worker
 from headrace.rest.security.access import Needs, Of
 from headrace.worker.errors import Elsewhere
 from headrace.worker.herder.flows import Flows
@@ -80,7 +80,15 @@ def routes_of(*routers: APIRouter) -> Iterator[tuple[str, Needs | None]]:
 
 
 ALL_ROUTES: Final = list(
-    routes_of(worker.router, connectors.router, plugins.router, metrics.router, documents.router, admin.router)
+    routes_of(
+        worker.router,
+        connectors.router,
+        plugins.router,
+        lint.router,
+        metrics.router,
+        documents.router,
+        admin.router,
+    )
 )
 
 
@@ -101,6 +109,7 @@ BODIES: Final[Mapping[str, Any]] = {
     "PATCH /connectors/{name}/config": {"batch.size": "7"},
     "PATCH /connectors/{name}/offsets": {"offsets": [{"partition": {"filename": "in.txt"}, "offset": None}]},
     "PUT /connector-plugins/{plugin}/config/validate": {**FILE, "name": "c"},
+    "PUT /connector-plugins/{plugin}/config/lint": {**FILE, "name": "c"},
     "PUT /admin/loggers/{name}": {"level": "INFO"},
     "POST /connectors/{name}/tasks": [],
 }
@@ -130,7 +139,9 @@ def test_each_request_is_answered_to_who_has_its_right_only(
         running.client.delete("/connectors/c")
 
 
-@pytest.mark.parametrize("path", ["/config", "/status", "/tasks", "/topics", "", "/offsets", "/tasks/0/status"])
+@pytest.mark.parametrize(
+    "path", ["/config", "/lint", "/status", "/tasks", "/topics", "", "/offsets", "/tasks/0/status"]
+)
 def test_whether_a_connector_exists_is_not_told(workers: Callable[..., Worker], one_right_each: str, path: str) -> None:
     running = workers()
     running.client.put("/connectors/there/config", json=FILE)
@@ -151,10 +162,12 @@ def test_names_in_bodies_are_judged(one_right_each: str) -> None:
         put = as_user(client, "edit", "PUT", "/connectors/c/config", json={"name": "d"})
         path = "/connector-plugins/Known/config/validate"
         validated = as_user(client, "edit", "PUT", path, json={"name": "d"})
+        judged = as_user(client, "edit", "PUT", "/connector-plugins/Known/config/lint", json={"name": "d"})
         assert refused(created, 403).startswith("edit lacks the right edit for the connector 'd'")
         assert refused(other, 400)
         assert refused(put, 400)
         assert refused(validated, 403).startswith("edit lacks the right edit for the connector 'd'")
+        assert refused(judged, 403).startswith("edit lacks the right edit for the connector 'd'")
         assert refused(as_user(client, "view", "PUT", path, json={"name": "c"}), 403)
         # Before the body is looked at: it is not JSON.
         assert refused(as_user(client, "view", "POST", "/connectors", content=b"{"), 403)
