@@ -105,6 +105,8 @@ class Setting:
     recommender: Recommender | None = None
     is_plugin: bool = True
     """For the type CLASS: true if it names a plugin for the worker to look up; else the validator judges the name."""
+    deprecated: str = ""
+    """Advice for lint about a setting that a later version will not have; empty for others."""
 
     @property
     def required(self) -> bool:

@@ -146,8 +146,9 @@ class Finding(NamedTuple):
 class Connector(Plugin):
     """Splits the work into tasks; lives on one worker and sees no record.
 
-    REST calls `validate`, `recommended` and `check_offsets` on separate objects, on several threads at once. `headrace
-    doctor` calls `diagnose`. `start`, `task_configs` and `stop` are called on one thread of this connector.
+    REST calls `validate`, `recommended` and `check_offsets` on separate objects, on several threads at once, lint
+    `advise`, `most_tasks` and `needs_schema`. `headrace doctor` calls `diagnose`. `start`, `task_configs` and `stop`
+    are called on one thread of this connector.
     """
 
     task_class: ClassVar[str]
@@ -183,6 +184,25 @@ class Connector(Plugin):
     def diagnose(self, config: Mapping[str, str]) -> Iterator[Finding]:
         """Yield what the outside system has and lacks for this config, for `headrace doctor`; by default nothing."""
         return iter(())
+
+    def advise(self, config: Mapping[str, str]) -> Iterator[Problem]:
+        """Yield settings of an accepted config that are likely not meant so; by default nothing.
+
+        For lint: asks no outside system. Settings with variables are left out. Errors: ConfigError if it cannot judge.
+        """
+        return iter(())
+
+    def most_tasks(self, config: Mapping[str, str]) -> int | None:
+        """Return the most tasks that this config can use; None if it does not tell. For lint, as `advise`.
+
+        By default the one task of a source that does not define `task_configs`.
+        """
+        has_own = type(self).task_configs is not Connector.task_configs
+        return None if has_own or issubclass(self.task, SinkTask) else 1
+
+    def needs_schema(self, config: Mapping[str, str]) -> str | None:
+        """Return the setting by which a sink needs values with a schema; None if it does not. For lint, as `advise`."""
+        return None
 
     def start(self, config: Mapping[str, str], context: ConnectorContext) -> None:
         """Start to watch what determines the tasks; called once per object. By default only checks the config.

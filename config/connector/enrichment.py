@@ -21,8 +21,8 @@ from headrace.config.values import invalid, read
 class PluginClass(Protocol):
     """A plugin, as validation needs it.
 
-    Its class has `settings`; a connector's class also `validate` and `recommended`, a transform's `validate`, a
-    converter's `configure`, `check` and `close`.
+    Its class has `settings`; a connector's class also `validate`, `recommended` and what lint asks (`advise`,
+    `most_tasks`, `needs_schema`), a transform's `validate`, a converter's `configure`, `check` and `close`.
     """
 
     @property
@@ -132,7 +132,7 @@ def _with_converter(
         if value is None or named is None:
             return None
         if value not in known:
-            return f"Class class {value} does not implement the {_INTERFACES[plugin_kind]} interface"
+            return no_converter(plugin_kind, value)
         return version_objection(plugins, known[value], wanted)
 
     def check_version(name: str, value: Any) -> str | None:
@@ -148,6 +148,11 @@ def _with_converter(
         validator=Check(check_version, "a version that is there"),
         recommender=offered,
     )
+
+
+def no_converter(kind: str, class_name: str) -> str:
+    """Connect's refusal of a class that is no converter of this kind."""
+    return f"Class class {class_name} does not implement the {_INTERFACES[kind]} interface"
 
 
 def _aliases(key: str, config: Mapping[str, str | None]) -> list[str]:

@@ -42,9 +42,10 @@ class _Group:
         text: str,
         validator: Validator | None = None,
         recommender: Recommender | None = None,
+        deprecated: str = "",
     ) -> Setting:
         group = (self.group, order, width, display_name, (), recommender)
-        return Setting(name, type_, default, validator, importance, text, *group)
+        return Setting(name, type_, default, validator, importance, text, *group, deprecated=deprecated)
 
 
 _common, _errors = _Group("Common"), _Group("Error Handling")
@@ -121,6 +122,7 @@ CONNECTOR: Final = Settings(
         Width.SHORT,
         "Enforce tasks max",
         "Whether a connector that makes more tasks than tasks.max fails. Deprecated.",
+        deprecated="Remove it, and let the connector make no more tasks than tasks.max.",
     ),
     *_CONVERTERS,
     _Group("Transforms")(

@@ -9,7 +9,7 @@ creates the topic as in `default`; they are no error, because Apache accepts suc
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -18,7 +18,7 @@ from headrace.config.name_regex import name_regex
 from headrace.config.problems import ConfigError
 from headrace.config.settings import REQUIRED, Setting, Settings, Type
 from headrace.config.validators import Check, OrNull, PositiveOrBrokers, Validator
-from headrace.config.values import invalid
+from headrace.config.values import invalid, read
 
 log = logging.getLogger(__name__)
 
@@ -64,7 +64,8 @@ class TopicCreation:
             return None
         listed: Sequence[str] = Settings(SOURCE[GROUPS]).parse(connector)[GROUPS]
         names = [name for name in listed if name != DEFAULT]
-        _warn_of_unnamed(connector, names)
+        for key in of_unnamed_groups(connector):
+            log.warning("%s has no effect: no group of %s has this name; add it there, or remove the key", key, GROUPS)
         groups = [(DEFAULT, OF_DEFAULT), *((name, OF_GROUP) for name in names)]
         found = [
             problem for name, settings in groups for problem in settings.prefixed(_prefix(name)).problems(connector)
@@ -95,11 +96,11 @@ def _group(name: str, settings: Settings, connector: Mapping[str, str], fallback
     )
 
 
-def _warn_of_unnamed(connector: Mapping[str, str], names: Sequence[str]) -> None:
-    known = (GROUPS, *(_prefix(name) for name in (*names, DEFAULT)))
-    for key in connector:
-        if key.startswith(PREFIX) and not key.startswith(known):
-            log.warning("%s has no effect: no group of %s has this name; add it there, or remove the key", key, GROUPS)
+def of_unnamed_groups(connector: Mapping[str, str]) -> Iterator[str]:
+    """The settings of groups that `topic.creation.groups` does not name."""
+    named = read(GROUPS, Type.LIST, connector.get(GROUPS, ""))
+    known = (GROUPS, *(_prefix(name) for name in (*named, DEFAULT)))
+    yield from (key for key in connector if key.startswith(PREFIX) and not key.startswith(known))
 
 
 def _prefix(group: str) -> str:

@@ -19,6 +19,7 @@ from headrace.config.connector.enrichment import (
     PluginLookup,
     chosen_transforms,
     enriched,
+    no_converter,
     version_key,
     version_objection,
     with_version,
@@ -53,13 +54,22 @@ _NULL: Final = "Null value can not be supplied as the configuration value."
 class ConnectorValidator:
     """Validates connector configs for one worker.
 
-    `exactly_once` is None in standalone mode, which does not check exactly-once support.
+    `exactly_once` is None in standalone mode, which does not check exactly-once support. `asks`: true if plugins may
+    check the whole config, for which they open files and ask their outside systems.
     """
 
-    def __init__(self, plugins: PluginLookup, worker: WorkerConfig | None, exactly_once: bool | None = None) -> None:
+    def __init__(
+        self,
+        plugins: PluginLookup,
+        worker: WorkerConfig | None,
+        exactly_once: bool | None = None,
+        *,
+        asks: bool = True,
+    ) -> None:
         self._plugins = plugins
         self._worker = worker
         self._exactly_once = exactly_once
+        self._asks = asks
 
     def __call__(self, config: Mapping[str, str | None]) -> Validation:
         """Validates a connector's config, variables resolved. Errors: ConfigError if there is no such connector."""
@@ -74,7 +84,7 @@ class ConnectorValidator:
         plugin = of_version(latest, config.get("connector.plugin.version"))
         if plugin is None:
             return Validation(name, [self._wrong_version(latest, config)])
-        return _Check(self._plugins, self._worker, self._exactly_once, config, latest, plugin).outcome()
+        return _Check(self._plugins, self._worker, self._exactly_once, self._asks, config, latest, plugin).outcome()
 
     def _wrong_version(self, latest: PluginClass, config: Mapping[str, str | None]) -> ValidatedSide:
         objection = version_objection(self._plugins, latest, config.get("connector.plugin.version"))
@@ -93,6 +103,7 @@ class _Check:
         plugins: PluginLookup,
         worker: WorkerConfig | None,
         exactly_once: bool | None,
+        asks: bool,
         config: Mapping[str, str | None],
         latest: PluginClass,
         plugin: PluginClass,
@@ -101,12 +112,13 @@ class _Check:
         self._worker = worker
         self._worker_settings: Mapping[str, Any] = {} if worker is None else worker.for_plugins()
         self._exactly_once = exactly_once
+        self._asks = asks
         self._config = config
         self._given = {key: value for key, value in config.items() if value is not None}
         self._latest, self._plugin = latest, plugin
         self._refused_files = file_problems(config, self._worker_settings)
-        self._opens_files = not self._refused_files
-        """True if plugins may open the config's files."""
+        self._opens_files = asks and not self._refused_files
+        """True if plugins may open the config's files, and ask their outside systems."""
 
     def outcome(self) -> Validation:
         main = self._main()
@@ -126,7 +138,7 @@ class _Check:
 
     def _of_transforms(self, main: ValidatedSide) -> Iterator[Problem]:
         """Problems that transforms report, if each of their settings is right and the worker's are known."""
-        if self._worker is None:
+        if self._worker is None or not self._asks:
             return
         for prefix, plugin in chosen_transforms(self._given, self._plugins):
             if any(value.errors for name, value in main.values.items() if name.startswith(prefix)):
@@ -256,13 +268,12 @@ class _Check:
             key = f"{kind}.converter"
             if self._config.get(key) is None or main.values[key].errors:
                 continue
-            plugin = next(
-                plugin
-                for plugin in self._plugins.of_kind(
-                    "header_converter" if kind == "header" else "converter", "converter"
-                )
-                if plugin.class_name == main.values[key].value
-            )
+            own = "header_converter" if kind == "header" else "converter"
+            name = main.values[key].value
+            plugin = next((one for one in self._plugins.of_kind(own, "converter") if one.class_name == name), None)
+            if plugin is None:  # the connector declares the setting, too, without this check
+                main.values[key].errors.append(no_converter(own, name))
+                continue
             chosen = of_version(plugin, self._config.get(f"{key}.plugin.version"))
             assert chosen is not None, "its setting would have an error"
             parts.append(self._converter(kind, chosen, main))

@@ -13,9 +13,8 @@ from headrace.config.validators import ListOf, NonEmpty, OneOf, OneOfIgnoringCas
 
 
 def _key(name: str, type_: Type, default: Any, importance: Importance, validator: Validator | None = None) -> Setting:
-    return Setting(
-        name, type_, default, validator, importance, "A setting of Kafka's clients; see their documentation."
-    )
+    text = "A setting of Kafka's clients; see their documentation."
+    return Setting(name, type_, default, validator, importance, text, is_plugin=False)
 
 
 SSL: Final = Settings(

@@ -13,6 +13,7 @@ from headrace.config.problems import ConfigError, Problem
 from headrace.config.settings import Settings
 from headrace.config.suggestions import nearest, question
 from headrace.config.tls import RenewedContext
+from headrace.config.values import Type, read
 from headrace.config.variables import NO_VARIABLES, Variables
 from headrace.config.worker import audit, history, rights
 from headrace.config.worker.allowed_files import OWN_FILES, own_files
@@ -86,7 +87,7 @@ class WorkerConfig:
         found = settings.problems(props)
         bad = {problem.key for problem in found}
         found += [problem for problem in [*problems, *_listener_problems(settings, props)] if problem.key not in bad]
-        found += [*_unsupported(settings, props), *_access_problems(settings, props), *_removed(props)]
+        found += [*_unsupported(settings, props), *_access_problems(settings, props), *removed_problems(props)]
         if found:
             raise ConfigError(found, "The worker's configuration")
         props = heeded(settings, props)
@@ -175,15 +176,17 @@ class WorkerConfig:
 
     def unknown(self) -> list[str]:
         """The keys without meaning to a worker, its clients or Spark."""
-        providers = tuple(f"config.providers.{name}." for name in self["config.providers"])
-        return [
-            key
-            for key in self.originals
-            if key not in self.settings and not _known(key) and not key.startswith(providers)
-        ]
+        return unknown_properties(self.settings, self.originals)
 
 
-def _removed(props: Mapping[str, str]) -> Iterator[Problem]:
+def unknown_properties(settings: Settings, props: Mapping[str, str]) -> list[str]:
+    """The keys without meaning to a worker with these settings, its clients or Spark."""
+    named = read("config.providers", Type.LIST, props.get("config.providers", ""))
+    providers = tuple(f"config.providers.{name}." for name in named)
+    return [key for key in props if key not in settings and not _known(key) and not key.startswith(providers)]
+
+
+def removed_problems(props: Mapping[str, str]) -> Iterator[Problem]:
     """Problems of removed settings that limited access to this worker and have no effect now."""
     for key, one in removed.WORKER.items():
         if one.protects and props.get(key, "").strip() and one.successor not in props:

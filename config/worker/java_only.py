@@ -54,10 +54,15 @@ _VARIABLES: Final = {
 
 def heeded(settings: Settings, props: Mapping[str, str]) -> dict[str, str]:
     """A worker's properties without observers of its clients; warns of all settings without effect."""
-    observers = dict(_observers(props))
-    for key, instead in {**dict(_useless(settings, props)), **observers}.items():
+    for key, instead in without_effect(settings, props).items():
         log.warning("The setting '%s' has no effect: %s", key, instead)
+    observers = dict(_observers(props))
     return {key: value for key, value in props.items() if key not in observers}
+
+
+def without_effect(settings: Settings, props: Mapping[str, str]) -> dict[str, str]:
+    """A worker's properties without effect, each with the reason or with what to do instead."""
+    return {**dict(_useless(settings, props)), **dict(_observers(props))}
 
 
 def warn_of_variables(environment: Mapping[str, str]) -> None:

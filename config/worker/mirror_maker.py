@@ -165,22 +165,15 @@ class MirrorMakerConfig:
         aliases = list(dict.fromkeys(values["clusters"]))
         problems = [*_unknown_targets(targets, aliases), *_listener_problems(values, resolved)]
         problems += [*rights.problems(values), *audit.problems(values)]
-        pairs = [pair for pair in _pairs(resolved, aliases, problems) if pair[1] in (targets or aliases)]
-        problems += _without_servers(resolved, dict.fromkeys(alias for pair in pairs for alias in pair))
-        if not pairs and not problems:
-            problems.append(_no_flow(resolved["clusters"], targets))
+        flows = flows_of(props, resolved, aliases, connector_keys, problems, targets)
         if problems:
             raise ConfigError(problems, "MirrorMaker's configuration")
-        for key in _unheeded(props, aliases, connector_keys):
+        for key in unheeded(props, aliases, connector_keys):
             log.warning(
                 "The configuration '%s' is not used: it is a setting neither of MirrorMaker's process nor of its "
                 "connectors, and begins with no cluster or flow of `clusters`",
                 key,
             )
-        flows = tuple(
-            Flow(source, target, _worker(props, source, target), _connectors(props, connector_keys, source, target))
-            for source, target in pairs
-        )
         return cls(values, resolved, flows)
 
     def __getitem__(self, name: str) -> Any:
@@ -212,6 +205,25 @@ class MirrorMakerConfig:
     def spark_conf(self) -> dict[str, str]:
         """The `spark.*` properties by full name."""
         return {key: value for key, value in self.originals.items() if key.startswith("spark.")}
+
+
+def flows_of(
+    props: Mapping[str, str],
+    resolved: Mapping[str, str],
+    aliases: Sequence[str],
+    connector_keys: Collection[str],
+    problems: list[Problem],
+    targets: Sequence[str] = (),
+) -> tuple[Flow, ...]:
+    """The flows of a file; `resolved`: its properties with variables resolved. Adds to `problems`."""
+    pairs = [pair for pair in _pairs(resolved, aliases, problems) if pair[1] in (targets or aliases)]
+    problems += _without_servers(resolved, dict.fromkeys(alias for pair in pairs for alias in pair))
+    if not pairs and not problems:
+        problems.append(_no_flow(resolved["clusters"], targets))
+    return tuple(
+        Flow(source, target, _worker(props, source, target), _connectors(props, connector_keys, source, target))
+        for source, target in pairs
+    )
 
 
 def plugin_path(props: Mapping[str, str]) -> list[str]:
@@ -344,7 +356,8 @@ def _listener_problems(values: Mapping[str, Any], props: Mapping[str, str]) -> l
     return []
 
 
-def _unheeded(props: Mapping[str, str], aliases: Sequence[str], connector_keys: Collection[str]) -> list[str]:
+def unheeded(props: Mapping[str, str], aliases: Sequence[str], connector_keys: Collection[str]) -> list[str]:
+    """The keys that are for neither the process, nor a cluster, a flow or its connectors."""
     known = {*(one.name for one in SETTINGS), *connector_keys, *_OF_CLIENTS}
     prefixes = (
         *(f"{alias}." for alias in aliases),

@@ -118,6 +118,10 @@ class MirrorHeartbeatConnector(Connector):
             return e.problems
         return MirrorClients(config).problems(("target", "admin"))
 
+    def most_tasks(self, config: Mapping[str, str]) -> int:
+        """One."""
+        return 1
+
     def start(self, config: Mapping[str, str], context: ConnectorContext) -> None:
         """Has the heartbeats topic created. Errors: ConfigError."""
         settings = HEARTBEAT.parse(config)

@@ -276,6 +276,10 @@ class SingerSinkConnector(Connector):
             return refused.problems
         return []
 
+    def needs_schema(self, config: Mapping[str, str]) -> str:
+        """The target: its SCHEMA messages are made of the values' schemas."""
+        return "target.command"
+
     def _check(self, config: Mapping[str, str]) -> None:
         executable("target.command", SINK.parse(config)["target.command"], self.worker)
         process_config(CONFIG, config, self.worker)

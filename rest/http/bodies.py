@@ -14,6 +14,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 from pydantic_core import to_json
 from typing_extensions import TypedDict  # Python 3.11's own is not pydantic's
 
+from headrace.config.lint.finding import Finding, Severity
 from headrace.worker.model import ConnectorInfo, ConnectorState, Offset, PluginInfo, State, Status, TaskId, TaskInfo
 from headrace.worker.preview.model import Preview
 from headrace.worker.tasks.metrics import Stuck
@@ -329,6 +330,26 @@ class PreviewedConfig(Body):
     __pydantic_extra__: dict[str, str | None]
 
     sample: list[dict[str, Any]] = []
+
+
+class LintFinding(Body):
+    """One finding of a rule."""
+
+    rule: str
+    severity: Annotated[str, Field(json_schema_extra={"enum": [str(one) for one in Severity]})]
+    setting: Annotated[str | None, Field(default=None, exclude_if=operator.not_)]
+    message: str
+    advice: str
+
+
+class LintFindings(Body):
+    """The findings of lint about a config, grave ones first."""
+
+    findings: list[LintFinding]
+
+    @classmethod
+    def of(cls, found: Sequence[Finding]) -> Self:
+        return cls(findings=[LintFinding.model_validate(one) for one in found])
 
 
 class LoggerLevel(Body):

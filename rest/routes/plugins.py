@@ -12,7 +12,9 @@ from headrace.rest.http.masking import MaskingOf
 from headrace.rest.http.requests import ConfigBody, HerderOf, speaks_json
 from headrace.rest.routes.unknown_settings import unknown_settings_header
 from headrace.rest.security.access import NEEDS_NOTHING, AccessOf, Of, needs
+from headrace.rest.security.rights import Access
 from headrace.worker.errors import BadRequest, NotFound
+from headrace.worker.model import Config as ConnectorConfig
 
 router = APIRouter(
     prefix="/connector-plugins", tags=["plugins"], responses=documented.ERRORS, dependencies=[Depends(speaks_json)]
@@ -44,16 +46,24 @@ def settings(plugin: str, herder: HerderOf, version: documented.Version = "lates
     openapi_extra=documented.takes(Config),
 )
 def validate(plugin: str, body: ConfigBody, herder: HerderOf, masking: MaskingOf, access: AccessOf) -> Response:
-    if (name := body.get("name")) is not None:
-        access.require(Right.EDIT, name)
-    included = body.get("connector.class")
-    if included is not None and not _short(included).endswith(_short(plugin)):
-        raise BadRequest(f"Included connector type {included} does not match request type {plugin}")
+    check_config(plugin, body, access)
     if herder.plugins.kind(plugin) is None:
         raise NotFound(f"Unknown plugin {plugin}.")
     found = herder.plugins.validate(body)
     infos = masking.validated(ConfigInfos(**found.infos()), plugin)
     return json_answer(infos, headers=unknown_settings_header(found.unread))
+
+
+def check_config(plugin: str, config: ConnectorConfig, access: Access) -> None:
+    """Refuses a config of another plugin, or of a connector that the requester may not edit.
+
+    Errors: BadRequest, Forbidden.
+    """
+    if (name := config.get("name")) is not None:
+        access.require(Right.EDIT, name)
+    included = config.get("connector.class")
+    if included is not None and not _short(included).endswith(_short(plugin)):
+        raise BadRequest(f"Included connector type {included} does not match request type {plugin}")
 
 
 def _short(plugin: str) -> str:

@@ -184,6 +184,19 @@ def test_two_sink_tasks_share_the_partitions_as_members_of_one_group(pipes: Pipe
     pipes.moved += 4 * MANY
 
 
+def test_lint_knows_the_cluster(pipes: Pipes, broker: str) -> None:
+    topic = Topic(broker, "linted", partitions=2)
+    config = {"name": "linted", "connector.class": SINK, "file": "f", "topics": topic.name, "tasks.max": "3"}
+    config |= {"errors.tolerance": "all", "errors.deadletterqueue.topic.name": "linted-dlq"}
+
+    def rules() -> set[str]:
+        answer = pipes.request("PUT", f"/connector-plugins/{SINK}/config/lint", config)
+        return {one["rule"] for one in answer.json()["findings"]}
+
+    wanted = {"tasks-over-partitions", "replication-over-brokers", "dead-letters-without-context"}
+    eventually(lambda: rules() == wanted, 60, rules)
+
+
 def test_a_file_goes_through_a_topic_into_a_file_in_order(pipes: Pipes, broker: str) -> None:
     topic, file, copy = Topic(broker, "copy"), pipes.folder / "lines.txt", pipes.folder / "copy.txt"
     lines = [f"{number} {'x' * 100}" for number in range(2 * MANY)]

@@ -68,6 +68,7 @@ ROOMS: Mapping[str, Mapping[str, set[str]]] = {
         "kafka": {""},
         "worker": {"", "kafka"},
         "connector": {"", "kafka", "worker"},
+        "lint": {"", "kafka", "worker", "connector"},
     },
     "plugins": {
         "": set(),

@@ -178,6 +178,52 @@ def preview(
 
 
 @app.command()
+def lint(
+    files: Annotated[
+        list[Path], typer.Argument(help="Files of connectors, workers and MirrorMaker, or folders with them.")
+    ],
+    worker_file: Annotated[
+        Path | None,
+        typer.Option("--worker", metavar="FILE", help="The properties of the worker that is to run the connectors."),
+    ] = None,
+    bootstrap_server: Annotated[
+        str | None, typer.Option(help="The Kafka cluster to compare topics, partitions and replicas with.")
+    ] = None,
+    command_config: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Properties of Kafka's clients, as in Java.")
+    ] = None,
+    url: Annotated[
+        str | None, typer.Option(help="A worker that judges the connectors in place of this machine.")
+    ] = None,
+    cacert: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="PEM certificates to trust if --url is https.")
+    ] = None,
+    format_: Annotated[str, typer.Option("--format", metavar="text|json|sarif", help="What is printed.")] = "text",
+    strict: Annotated[bool, typer.Option("--strict", help="Exit code 1 for warnings, too.")] = False,
+) -> None:
+    """Say what is wrong, useless or unsafe in configs, without a worker; exit code 2 if there are errors."""
+    from headrace.config.problems import ConfigError
+    from headrace.plugins.errors import RetriableError
+    from headrace.worker.cli import lint as judging
+    from headrace.worker.cli.lint_report import FORMATS
+    from headrace.worker.cli.lint_url import WorkerLintError
+
+    if format_ not in FORMATS:
+        fail(2, f"--format {format_}: write one of {', '.join(FORMATS)}")
+    if url is not None and (worker_file is not None or bootstrap_server is not None):
+        fail(2, "--url: the worker has settings and a cluster of its own; leave out --worker and --bootstrap-server")
+    options = judging.Options(files, worker_file, bootstrap_server, command_config, url, cacert, format_, strict)
+    try:
+        raise typer.Exit(judging.run(options, typer.echo))
+    except ConfigError as error:
+        fail(2, str(error))
+    except RetriableError as error:
+        fail(3, str(error))
+    except WorkerLintError as error:
+        fail(error.code, str(error))
+
+
+@app.command()
 def quickstart(
     file: Annotated[Path | None, typer.Argument(help="File to follow.", show_default="the broker's own log")] = None,
     once: Annotated[bool, typer.Option("--once", help="End when every complete line has arrived.")] = False,

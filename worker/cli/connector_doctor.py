@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from headrace.config.lint.finding import Severity
 from headrace.config.problems import ConfigError
 from headrace.config.properties import read_connector, read_properties
 from headrace.config.worker.config import WorkerConfig
@@ -39,12 +40,9 @@ def examine(connector_file: Path, worker_file: Path | None) -> Iterator[ReportLi
     except (BadRequest, ConnectError, ConfigError, KeyError) as error:
         yield ReportLine("connector", Verdict.FAIL, WORKER.hide(str(error)))
         return
-    # For a value that cannot be read Connect also reports that it is null.
-    first = {problem.key: problem for problem in reversed(validation.problems)}
-    for problem in first.values():
-        yield ReportLine(problem.key, Verdict.FAIL, WORKER.hide(problem.message), problem.remedy)
-    for key, advice in validation.unread:
-        yield ReportLine(key, Verdict.WARN, "nothing reads this setting", WORKER.hide(advice))
+    for one in installed.lint(given.config, validation=validation):
+        verdict = Verdict.FAIL if one.severity is Severity.ERROR else Verdict.WARN
+        yield ReportLine(one.setting or "config", verdict, WORKER.hide(one.message), WORKER.hide(one.advice))
     if not validation.error_count:
         yield ReportLine("config", Verdict.OK, f"{given.config['connector.class']}: nothing is wrong with its settings")
         made.worker = installed.worker

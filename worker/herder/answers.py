@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import threading
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING, ClassVar
 
+from headrace.config.lint.finding import Finding
+from headrace.config.lint.view import Surroundings
 from headrace.config.worker.history import HISTORY_TOPIC
+from headrace.plugins.errors import RetriableError
 from headrace.worker.errors import Forbidden, NotFound, Starting
 from headrace.worker.herder.api import Herder
 from headrace.worker.herder.services import HerderServices
@@ -87,6 +91,23 @@ class StatusAnswers(Herder):
     @abstractmethod
     def _changeable(self, name: str) -> ConnectorDefinition:
         """Return the connector, whose offsets may be changed now. Errors: ConnectError if they may not."""
+
+    def lint(self, config: Config, others: Collection[str], tasks: int | None = None) -> list[Finding]:
+        facts, why = None, ""
+        try:
+            facts = self._kafka_cluster.facts()
+        except RetriableError as error:
+            why = str(error)
+        return self.plugins.lint(
+            config, Surroundings(cluster=facts, not_asked=why, others=self._configs(others), tasks=tasks)
+        )
+
+    def _configs(self, names: Collection[str]) -> dict[str, Config]:
+        found: dict[str, Config] = {}
+        for name in names:
+            with suppress(NotFound):  # just deleted
+                found[name] = self.connector_info(name).config
+        return found
 
     def topics(self, name: str) -> list[str]:
         return self._topics.topics(name)

@@ -7,9 +7,10 @@ One thread decides. Methods that read answer from snapshots; methods that change
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING
 
+from headrace.config.lint.finding import Finding
 from headrace.worker.hosting.ports import PluginCatalog
 from headrace.worker.model import (
     Config,
@@ -86,6 +87,13 @@ class Herder(ABC):
     @abstractmethod
     def task_state(self, task: TaskId) -> Status:
         """Return the state of a task. Errors: NotFound."""
+
+    @abstractmethod
+    def lint(self, config: Config, others: Collection[str], tasks: int | None = None) -> list[Finding]:
+        """Judge a connector's config by the rules of lint, with the facts of the Kafka cluster.
+
+        `others`: connectors that it is compared with; `tasks`: the number of tasks that it has, if it runs.
+        """
 
     @abstractmethod
     def create(self, name: str, config: Config, target: TargetState = TargetState.STARTED) -> ConnectorInfo:

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from headrace.config.connector.enrichment import version_objection
 from headrace.config.connector.plugin_versions import of_version
 from headrace.config.connector.validation import Validation, plugin_config
 from headrace.config.connector.validator import ConnectorValidator
+from headrace.config.lint.finding import Finding
+from headrace.config.lint.linter import Linter
+from headrace.config.lint.view import Surroundings
 from headrace.config.plugin_path import DiscoveryMode
 from headrace.config.problems import ConfigError
 from headrace.config.values import Type, read
@@ -37,6 +41,7 @@ class InstalledPlugins:
         self.variables = NO_VARIABLES if worker is None else worker.variables
         self.worker: Mapping[str, Any] = {} if worker is None else worker.for_plugins()
         self._validator = ConnectorValidator(found, worker, exactly_once)
+        self._linter = Linter(found, worker, exactly_once)
 
     def kind(self, connector_class: str) -> Kind | None:
         try:
@@ -86,6 +91,20 @@ class InstalledPlugins:
                 messages = [echo.message(problem.key, problem.message) for problem in error.problems]
                 raise BadRequest("\n".join(messages)) from error
             return echo.validation(validation)
+
+    def lint(
+        self, config: Config, around: Surroundings | None = None, validation: Validation | None = None
+    ) -> list[Finding]:
+        given = {key: value for key, value in config.items() if value is not None}
+        redaction = ValidationRedaction(given, given, Redaction.of(given, self._shown(given)))
+        return [
+            replace(
+                one,
+                message=redaction.message(one.setting or "", one.message),
+                advice=redaction.message(one.setting or "", one.advice),
+            )
+            for one in self._linter(config, around, validation)
+        ]
 
     def _shown(self, raw: Mapping[str, str]) -> Mapping[str, str] | None:
         """Return the config with its secrets hidden.

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
+from headrace.config.lint.view import ClusterFacts
 from headrace.worker.herder.topic_tracking import TopicTracking
 from headrace.worker.hosting.measures import StartupCounter
 from headrace.worker.hosting.ports import PluginCatalog, Tasks
@@ -27,6 +28,9 @@ class KafkaCluster(Protocol):
 
     def away_seconds(self) -> float:
         """Probe the brokers: 0 if one answers, else the seconds since the first failed probe."""
+
+    def facts(self) -> ClusterFacts:
+        """Ask for brokers, topics and their partitions. Errors: RetriableError."""
 
 
 @dataclass(frozen=True)

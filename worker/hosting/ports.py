@@ -9,6 +9,8 @@ from headrace.worker.model import AutoRestart, Config, Kind, PluginInfo, State, 
 
 if TYPE_CHECKING:
     from headrace.config.connector.validation import Validation
+    from headrace.config.lint.finding import Finding
+    from headrace.config.lint.view import Surroundings
     from headrace.config.variables import Variables
     from headrace.plugins.contracts import Connector
 
@@ -79,3 +81,11 @@ class PluginCatalog(Protocol):
 
     def validate(self, config: Config) -> Validation:
         """Validate a connector's config. Errors: BadRequest if it names no known connector."""
+
+    def lint(
+        self, config: Config, around: Surroundings | None = None, validation: Validation | None = None
+    ) -> list[Finding]:
+        """Judge a config as it is written, by the rules of lint; no variable is resolved.
+
+        `validation`: its result if it is there already.
+        """

@@ -12,9 +12,11 @@ from collections.abc import Callable
 from confluent_kafka import KafkaException
 
 from headrace.config.connector import clients
+from headrace.config.lint.view import ClusterFacts
 from headrace.config.worker.config import WorkerConfig
 from headrace.plugins.interop.kafka.admin_clients import admin_client, kept_client
 from headrace.plugins.interop.kafka.certificates import with_reason
+from headrace.plugins.interop.kafka.cluster_facts import cluster_facts
 from headrace.plugins.stopping import StopToken
 
 log = logging.getLogger(__name__)
@@ -40,6 +42,10 @@ class KafkaCluster:
         """Wait until a broker answers; returns False if the worker stops first."""
         self.id = wait_for_cluster(self._config, stop)
         return self.id is not None
+
+    def facts(self) -> ClusterFacts:
+        """Ask for brokers, topics and their partitions. Errors: RetriableError."""
+        return cluster_facts(clients.shared_admin(self._config).librdkafka())
 
     def away_seconds(self, timeout_s: float = _PROBE_S) -> float:
         """Probe the brokers: 0 if one answers, else the seconds since the first failed probe."""

@@ -15,6 +15,7 @@ from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka.admin import ConfigResource, NewTopic
 
 from headrace.config.connector.topic_creation import TopicCreation, TopicGroup
+from headrace.config.kafka.topic_names import refusal
 from headrace.config.worker.internal_topics import InternalTopics
 from headrace.plugins.errors import RetriableError
 from headrace.plugins.interop.kafka.admin_clients import admin_client
@@ -22,7 +23,6 @@ from headrace.plugins.stopping import StopToken
 from headrace.worker.kafka.admin import REQUEST_TIMEOUT_S, answered
 from headrace.worker.kafka.errors import RETRIABLE
 from headrace.worker.kafka.topic_creation import TopicError, ensure_task_topic
-from headrace.worker.kafka.topic_names import refusal
 from headrace.worker.kafka.writer import MOST_BYTES, ProduceError, TopicMissing, check_open
 
 log = logging.getLogger(__name__)

@@ -34,6 +34,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from confluent_kafka import KafkaError, KafkaException
 
+from headrace.config.kafka.topic_names import refusal as refusal_of_names
 from headrace.config.worker.internal_topics import InternalTopics
 from headrace.plugins.errors import RetriableError
 from headrace.plugins.interop.conversion.encode import UNKNOWN_TOPIC
@@ -47,7 +48,6 @@ from headrace.worker.kafka.errors import NO_TOPIC
 from headrace.worker.kafka.librdkafka import Producer
 from headrace.worker.kafka.rights import missing_acl
 from headrace.worker.kafka.split_progress import SplitProgress
-from headrace.worker.kafka.topic_names import refusal as refusal_of_names
 
 log = logging.getLogger(__name__)
 

@@ -6,11 +6,11 @@ from collections.abc import Collection, Mapping
 from typing import Any, NamedTuple
 
 from headrace.config.kafka.client_config import ClientConfig
+from headrace.config.kafka.topic_names import is_allowed
 from headrace.plugins.interop.kafka.client_statistics import ClientStatistics
 from headrace.plugins.offsets import Deliveries, PartitionResult, Stop
 from headrace.worker.kafka.librdkafka import Producer
 from headrace.worker.kafka.source_topics import SourceTopics
-from headrace.worker.kafka.topic_names import is_allowed
 from headrace.worker.kafka.transactions import Transactions
 from headrace.worker.kafka.writer import (
     BATCH_SIZE,

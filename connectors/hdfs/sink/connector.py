@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, ClassVar
 
 from headrace.config.settings import Problem, Settings
+from headrace.connectors.hdfs.format_settings import FileFormat
 from headrace.connectors.hdfs.settings import HDFS, HDFS3, S3, sink_settings, store_values, unused
 from headrace.connectors.hdfs.sink.commit_marker import CommitMarker
 from headrace.connectors.hdfs.sink.names import Names
@@ -34,13 +35,21 @@ class HdfsSinkConnector(Connector):
         """The problems beyond single settings."""
         return sink_problems(config, self.worker)
 
+    def advise(self, config: Mapping[str, str]) -> Iterator[Problem]:
+        """The settings without effect, and those that cost exactly once. Errors: ConfigError."""
+        for name in unused(config):
+            yield Problem(name, config[name], "This setting has no effect here.", "Remove it.")
+        yield from warnings(config)
+
+    def needs_schema(self, config: Mapping[str, str]) -> str | None:
+        """The format, if it is Parquet. Errors: ConfigError."""
+        return "format.class" if sink_settings(config).format.format is FileFormat.PARQUET else None
+
     def start(self, config: Mapping[str, str], context: ConnectorContext) -> None:
         """Check the config, and log its settings without effect. Errors: ConfigError with all problems."""
         self.settings.parse(config)
-        if names := unused(config):
-            log.warning("These settings have no effect here: %s", ", ".join(names))
-        for text in warnings(config):
-            log.warning("%s.", text)
+        for problem in self.advise(config):
+            log.warning("%s: %s", problem.key, problem.message)
         self.given = dict(config)
 
     def check_offsets(self, config: Mapping[str, str], offsets: Mapping[str, Any]) -> bool:

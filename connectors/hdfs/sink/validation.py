@@ -44,26 +44,31 @@ def sink_problems(config: Mapping[str, str], worker: Mapping[str, Any]) -> list[
     return problems
 
 
-def warnings(config: Mapping[str, str]) -> list[str]:
-    """The requests of a config that cost exactly once, for the log; the config has no problems."""
+def warnings(config: Mapping[str, str]) -> Iterator[Problem]:
+    """The settings of a config without problems that cost exactly once."""
+    for key, why in _costly(config):
+        text = f"It {why}: after a failure records may be in two objects."
+        yield Problem(key, config.get(key), text, "Remove it if no record may be there twice.")
+
+
+def _costly(config: Mapping[str, str]) -> Iterator[tuple[str, str]]:
     values = parse(config)
     url = values.get("store.url") or ""
     if not is_s3(config) and not url.startswith(("s3:", "s3a:")):
-        return []
-    found = []
+        return
     if values["rotate.bytes"] > 0:
-        found.append("rotate.bytes ends files by their size, which depends on how many records come at once")
+        yield "rotate.bytes", "ends files by their size, which depends on how many records come at once"
     if values["rotate.schedule.interval.ms"] > 0:
-        found.append("rotate.schedule.interval.ms ends files by the clock")
+        yield "rotate.schedule.interval.ms", "ends files by the clock"
     partitioner = partitioner_of(config)
     has_times = type(partitioner).time is not Partitioner.time and partitioner.is_deterministic
     if values["rotate.interval.ms"] > 0 and not has_times:
-        found.append("rotate.interval.ms ends files by the clock with this partitioner")
+        yield "rotate.interval.ms", "ends files by the clock with this partitioner"
     if values["schema.compatibility"].upper() != "NONE":
-        found.append("schema.compatibility ends files by the schema before them, which a second try may not find again")
+        why = "ends files by the schema before them, which a second try may not find again"
+        yield "schema.compatibility", why
     if not partitioner.is_deterministic:
-        found.append("the extractor Wallclock chooses directories by the clock")
-    return [f"{one}: after a failure records may be in two objects" for one in found]
+        yield "timestamp.extractor", "chooses directories by the clock"
 
 
 def _rotation(values: Mapping[str, Any]) -> Iterator[Problem]:

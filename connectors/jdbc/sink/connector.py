@@ -38,6 +38,16 @@ class JdbcSinkConnector(Connector):
         """The doctor's findings about the database."""
         return sink_doctor.sink_findings(config, self.worker)
 
+    def needs_schema(self, config: Mapping[str, str]) -> str | None:
+        """The setting by which tables are made of schemas; tables that are there take objects without schema.
+
+        Errors: ConfigError.
+        """
+        options = sink_settings.options(config)
+        if not options.creates and not options.evolves:
+            return None
+        return next(key for key in ("auto.create", "auto.evolve", "schema.evolution") if key in config)
+
     def start(self, config: Mapping[str, str], context: ConnectorContext) -> None:
         """Checks the config. Errors: ConfigError with all problems."""
         sink_settings.options(config)

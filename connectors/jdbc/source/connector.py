@@ -58,6 +58,13 @@ class JdbcSourceConnector(Connector):
         """The doctor's findings about the database."""
         return source_doctor.source_findings(config, self.worker)
 
+    def most_tasks(self, config: Mapping[str, str]) -> int | None:
+        """One for a query, one for each table that is named. Errors: ConfigError."""
+        values = source_settings.parse(config)
+        if values["query"] or values["query.masked"].value:
+            return 1
+        return len(values["table.whitelist"]) or None
+
     def start(self, config: Mapping[str, str], context: ConnectorContext) -> None:
         """Finds the tables and begins to watch them.
 

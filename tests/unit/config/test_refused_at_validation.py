@@ -92,3 +92,11 @@ def test_no_aggregate(text: str) -> None:
 
 def test_a_select_is_needed() -> None:
     assert list(errors(sql(""))) == ["transforms.s.sql"]
+
+
+@pytest.mark.parametrize(("side", "interface"), [("key", "Converter"), ("header", "HeaderConverter")])
+@pytest.mark.parametrize("plugin", ["FileStreamSink", "MirrorHeartbeatConnector"])
+def test_a_class_that_is_no_converter(plugin: str, side: str, interface: str) -> None:
+    config = {**SINK, "connector.class": plugin, f"{side}.converter": "RecordIsTombstone"}
+    name = "org.apache.kafka.connect.transforms.predicates.RecordIsTombstone"
+    assert errors(config)[f"{side}.converter"] == [f"Class class {name} does not implement the {interface} interface"]

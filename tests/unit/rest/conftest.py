@@ -11,6 +11,7 @@ from types import SimpleNamespace
 import httpx
 import pytest
 
+from headrace.config.lint.view import ClusterFacts
 from headrace.config.worker.config import WorkerConfig
 from headrace.config.worker.listeners import Listener, worker_id
 from headrace.plugins.interop import discovery
@@ -104,7 +105,7 @@ class Worker:
             HerderServices(
                 where,
                 config.values,
-                SimpleNamespace(id="cluster-1", away_seconds=lambda: 0.0),
+                SimpleNamespace(id="cluster-1", away_seconds=lambda: 0.0, facts=lambda: ClusterFacts(1, {"in": 1})),
                 plugins,
                 self.tasks,
                 statuses,

@@ -257,6 +257,7 @@ def test_every_route_is_in_the_document_with_what_it_takes_and_answers() -> None
         "PUT /connector-plugins/{plugin}/config/preview",
         "POST /connectors/{name}/preview",
         "POST /connectors/{name}/dead-letters/replay",
+        "PUT /connector-plugins/{plugin}/config/lint",
         "PUT /admin/loggers/{name}",
     }
     assert page.headers["content-type"].startswith("text/html")

@@ -101,6 +101,7 @@ BODIES: Final[Mapping[str, Any]] = {
     "PUT /connector-plugins/{plugin}/config/validate": {**FILE, "name": "c"},
     "PUT /connector-plugins/{plugin}/config/preview": {**FILE, "name": "c"},
     "POST /connectors/{name}/preview": {},
+    "PUT /connector-plugins/{plugin}/config/lint": {**FILE, "name": "c"},
     "PUT /admin/loggers/{name}": {"level": "INFO"},
     "POST /connectors/{name}/tasks": [],
     "POST /connectors/{name}/rollback": {"revision": 1},
@@ -133,7 +134,8 @@ def test_each_request_is_answered_to_who_has_its_right_only(
 
 
 @pytest.mark.parametrize(
-    "path", ["/config", "/status", "/series", "/tasks", "/topics", "", "/offsets", "/tasks/0/status", "/history"]
+    "path",
+    ["/config", "/lint", "/status", "/series", "/tasks", "/topics", "", "/offsets", "/tasks/0/status", "/history"],
 )
 def test_whether_a_connector_exists_is_not_told(workers: Callable[..., Worker], one_right_each: str, path: str) -> None:
     running = workers()
@@ -155,10 +157,12 @@ def test_names_in_bodies_are_judged(one_right_each: str) -> None:
         put = as_user(client, "edit", "PUT", "/connectors/c/config", json={"name": "d"})
         path = "/connector-plugins/Known/config/validate"
         validated = as_user(client, "edit", "PUT", path, json={"name": "d"})
+        judged = as_user(client, "edit", "PUT", "/connector-plugins/Known/config/lint", json={"name": "d"})
         assert refused(created, 403).startswith("edit lacks the right edit for the connector 'd'")
         assert refused(other, 400)
         assert refused(put, 400)
         assert refused(validated, 403).startswith("edit lacks the right edit for the connector 'd'")
+        assert refused(judged, 403).startswith("edit lacks the right edit for the connector 'd'")
         assert refused(as_user(client, "view", "PUT", path, json={"name": "c"}), 403)
         # Before the body is looked at: it is not JSON.
         assert refused(as_user(client, "view", "POST", "/connectors", content=b"{"), 403)

@@ -15,7 +15,7 @@ def is_allowed(topic: str) -> bool:
 
 
 def refusal(topics: Collection[str]) -> str | None:
-    """Return why records cannot go to these topics; None if Kafka allows all names."""
+    """The reason that records cannot go to these topics; None if Kafka allows all names."""
     bad = ", ".join(repr(topic) for topic in sorted(topics) if not is_allowed(topic))
     rule = "a name has letters, digits, '.', '_' and '-', at most 249 of them"
     return f"Kafka allows no topic {bad}: {rule}. Let a transform such as RegexRouter rename it" if bad else None
