@@ -20,7 +20,7 @@ from headrace.rest.http.guard import Guard, own_hosts
 from headrace.rest.http.layers import AccessLog, AddedHeaders, RawPaths
 from headrace.rest.http.masking import Masking
 from headrace.rest.http.request_bodies import BoundedBodies
-from headrace.rest.routes import admin, connectors, documents, plugins, worker
+from headrace.rest.routes import admin, connectors, documents, plugins, series, worker
 from headrace.rest.routes import metrics as metrics_routes
 from headrace.rest.security.access import ADMIN_UNLESS_DECLARED
 from headrace.rest.security.audit import AuditLayer, AuditLog
@@ -34,7 +34,14 @@ from headrace.worker.herder.metrics import WorkerMetrics
 if TYPE_CHECKING:
     from headrace.worker.herder.rest_client import RestClient
 
-_ROUTERS: Final = (worker.router, connectors.router, plugins.router, metrics_routes.router, documents.router)
+_ROUTERS: Final = (
+    worker.router,
+    connectors.router,
+    series.router,
+    plugins.router,
+    metrics_routes.router,
+    documents.router,
+)
 _CONSOLE: Final = (console_pages.router, console_connectors.router)
 
 
@@ -110,6 +117,7 @@ def assembled(
     for router in routers:
         api.include_router(router, dependencies=[ADMIN_UNLESS_DECLARED])
     errors.install(api)
+    api.state.client = client
     if client is not None:
         forwarding.install(api, client)
     audit = AuditLog.of(settings)

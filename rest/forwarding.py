@@ -17,8 +17,7 @@ from starlette.concurrency import run_in_threadpool
 from headrace.rest.http import errors
 from headrace.rest.http.requests import own_url
 from headrace.rest.routes.unknown_settings import UNREAD_HEADER
-from headrace.rest.security.forwarded import FindKey, headers_for, key_to_sign
-from headrace.rest.security.principal import ANONYMOUS, principal_of
+from headrace.rest.security.forwarded import forwarded_target, who_asks
 from headrace.worker.errors import ConnectError, Elsewhere
 
 if TYPE_CHECKING:
@@ -34,10 +33,10 @@ def install(app: FastAPI, client: RestClient) -> None:
         asked = request.query_params.get("forward")
         if raised.url is None or (asked is not None and asked.lower() != "true"):
             return await errors.connect_error(request, raised)
-        path = f"{request.scope['path']}?{_query(request, 'true' if asked is None else 'false')}"
+        path = forwarded_target(request, "true" if asked is None else "false")
         body = await meant_body(request)
         try:
-            headers = _who_asks(request, path)
+            headers = who_asks(request, path)
             answer = await run_in_threadpool(client.forward, request.method, raised.url, path, body, headers)
         except ConnectError as refused:
             return await errors.connect_error(request, refused)
@@ -46,28 +45,10 @@ def install(app: FastAPI, client: RestClient) -> None:
     app.add_exception_handler(Elsewhere, forward)
 
 
-def _who_asks(request: Request, target: str) -> dict[str, str]:
-    """The headers that identify the requester to the other worker.
-
-    Errors: ConnectError if only a signature can do so, and there is no key to sign with yet.
-    """
-    headers = {"Authorization": value} if (value := request.headers.get("authorization")) else {}
-    principal = principal_of(request.scope)
-    find_key: FindKey = request.app.state.find_key
-    if principal == ANONYMOUS or (headers and find_key() is None):
-        return headers
-    return headers | headers_for(principal, request.method, target, key_to_sign(find_key))
-
-
 async def meant_body(request: Request) -> bytes:
     """The body to forward: as received, with hidden secrets restored."""
     meant: bytes | None = getattr(request.state, "meant_body", None)
     return await request.body() if meant is None else meant
-
-
-def _query(request: Request, forward: str) -> str:
-    given = request.scope["query_string"].decode("latin-1").split("&")
-    return "&".join([part for part in given if part and part.partition("=")[0] != "forward"] + [f"forward={forward}"])
 
 
 def _passed_on(request: Request, answer: ForwardedAnswer) -> Response:

@@ -88,6 +88,44 @@ class ConnectorTaskId(Body):
     task: int
 
 
+class SeriesFigures(TypedDict):
+    """A figure of each series; null if it is not known."""
+
+    records_per_s: float | None
+    bytes_per_s: float | None
+    lag_records: float | None
+    errors: float | None
+    lag_s: float | None
+    batch_ms: float | None
+
+
+class SeriesSteps(TypedDict):
+    """The steps of each series, the last one last."""
+
+    records_per_s: list[float | None]
+    bytes_per_s: list[float | None]
+    lag_records: list[float | None]
+    errors: list[float | None]
+    lag_s: list[float | None]
+    batch_ms: list[float | None]
+
+
+class ConnectorSeries(Body):
+    """The last minutes of a connector; `until` is the end of the last step, in seconds of the epoch."""
+
+    step_s: int
+    until: int
+    series: SeriesSteps
+    skipped: dict[str, str]
+    """The workers that did not answer, each with the reason."""
+
+
+class AllSeries(ConnectorSeries):
+    """The last minutes of all connectors together, and the last step of each one."""
+
+    connectors: dict[str, SeriesFigures]
+
+
 class ConfiguredConnector(Body):
     """A connector as it is configured: Connect's ConnectorInfo."""
 

@@ -25,6 +25,7 @@ IncludeTasks = Annotated[Flag, Query(alias="includeTasks", description="Whether 
 OnlyFailed = Annotated[Flag, Query(alias="onlyFailed", description="Whether only what FAILED is restarted.")]
 ConnectorsOnly = Annotated[Flag, Query(alias="connectorsOnly", description="Whether only connectors are listed.")]
 Version = Annotated[str, Query(description="Which version: a range such as `[1.0,2.0)`, one version, or `latest`.")]
+Minutes = Annotated[str, Query(description="The number of last minutes, from 1 to 60.")]
 Expand = Annotated[
     list[str], Query(default_factory=list, description="`status`, `info` or both: the members of each connector.")
 ]

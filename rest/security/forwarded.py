@@ -19,11 +19,12 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from starlette.datastructures import Headers
+from starlette.requests import Request
 from starlette.types import Scope
 
 from headrace.config.values import Password
 from headrace.config.worker.login_settings import PRINCIPAL_SECRET
-from headrace.rest.security.principal import Principal
+from headrace.rest.security.principal import ANONYMOUS, Principal, principal_of
 from headrace.rest.security.refusals import Unchecked
 from headrace.worker.errors import ConnectError
 from headrace.worker.storage.signing import HEAD_HEADER, SIGNATURE_HEADER, SessionKey
@@ -46,6 +47,26 @@ def bound(find: FindKey, secret: Password | None) -> FindKey:
         return key if key is None or secret is None else key.bound_to(secret.value)
 
     return find_bound
+
+
+def forwarded_target(request: Request, forward: str) -> str:
+    """The path and query of a request as it goes to another worker; `forward`: counts the hops (`forwarding.py`)."""
+    given = request.scope["query_string"].decode("latin-1").split("&")
+    kept = [part for part in given if part and part.partition("=")[0] != "forward"]
+    return f"{request.scope['path']}?{'&'.join([*kept, f'forward={forward}'])}"
+
+
+def who_asks(request: Request, target: str) -> dict[str, str]:
+    """The headers that identify the requester to another worker.
+
+    Errors: ConnectError if only a signature can do so, and there is no key to sign with yet.
+    """
+    headers = {"Authorization": value} if (value := request.headers.get("authorization")) else {}
+    principal = principal_of(request.scope)
+    find_key: FindKey = request.app.state.find_key
+    if principal == ANONYMOUS or (headers and find_key() is None):
+        return headers
+    return headers | headers_for(principal, request.method, target, key_to_sign(find_key))
 
 
 def headers_for(principal: Principal, method: str, target: str, key: SessionKey) -> dict[str, str]:

@@ -48,6 +48,10 @@ class Herder(ABC):
         """Key that the workers of a cluster share; None until known, and in standalone mode."""
         return None
 
+    def other_workers(self) -> Sequence[str]:
+        """Return the URLs of the other workers of the group; none in standalone mode. Errors: ConnectError."""
+        return ()
+
     @abstractmethod
     def kafka_away_seconds(self) -> float:
         """Probe the brokers: 0 if one answers, else the seconds since the first failed probe."""

@@ -63,16 +63,18 @@ class DistributedHerder(StatusAnswers):
         membership: Membership,
         client: RestClient | None,
         fencing: ZombieFencing | None = None,
+        other_workers: Callable[[], Sequence[str]] = tuple,
     ) -> None:
         """`client` posts task configs to the leader; None if workers do not listen for one another.
 
-        `fencing`: None if no source may be exactly-once.
+        `fencing`: None if no source may be exactly-once. `other_workers`: as the method.
         """
         super().__init__(services)
         worker_id, statuses, settings = services.worker_id, services.statuses, services.settings
         self._config = config_topic
         self._membership = membership
         self._fencing = fencing
+        self._other_workers = other_workers
         self._offset_changes = services.offset_changes
         self._verifying = settings["inter.worker.verification.algorithms"]
         self._loop = HerderLoop("DistributedHerder")
@@ -101,6 +103,9 @@ class DistributedHerder(StatusAnswers):
     @property
     def session_key(self) -> SessionKey | None:
         return self._config.snapshot().session_key
+
+    def other_workers(self) -> Sequence[str]:
+        return self._other_workers()
 
     @property
     def rebalances(self) -> RebalanceTimes:

@@ -23,6 +23,7 @@ from headrace.worker.herder.api import Herder
 from headrace.worker.herder.exposition import Exposition
 from headrace.worker.herder.metric_names import NamedSamples
 from headrace.worker.herder.process_metrics import ProcessMetrics
+from headrace.worker.herder.series import Series
 from headrace.worker.hosting.measures import RebalanceTimes, StartupCounter
 from headrace.worker.model import ConnectorState, State, Status, TaskId
 from headrace.worker.tasks.metrics import ATTRIBUTES, Stuck, TaskMetrics, TasksMetrics
@@ -65,6 +66,11 @@ class WorkerMetrics:
     """Naming schemes of its metrics (`metrics.names`)."""
     process: ProcessMetrics = field(default_factory=ProcessMetrics)
     """Metrics shared with the other workers of its process."""
+    series: Series = field(init=False)
+    """The last hour of its connectors."""
+
+    def __post_init__(self) -> None:
+        self.series = Series(self.tasks)
 
     def stuck(self) -> dict[TaskId, Stuck]:
         """Return the tasks that are RUNNING without progress."""

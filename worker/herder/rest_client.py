@@ -88,17 +88,28 @@ class RestClient:
         self._http.close()
 
     def forward(
-        self, method: str, url: str, path_with_query: str, body: bytes = b"", headers: Mapping[str, str] | None = None
+        self,
+        method: str,
+        url: str,
+        path_with_query: str,
+        body: bytes = b"",
+        headers: Mapping[str, str] | None = None,
+        answer_seconds: float | None = None,
     ) -> ForwardedAnswer:
         """Send a request to the worker at `url`; path and query are sent unchanged, with their percent-encoding.
+
+        `answer_seconds`: the longest wait, if it is not the client's.
 
         Errors: ConnectError with the other worker's status and message, or 500 if its answer is not one of Connect's.
         """
         sent = {**(headers or {}), **({"Content-Type": "application/json"} if body else {})}
         target = path_with_query.encode("latin-1")
+        timeout = httpx.USE_CLIENT_DEFAULT if answer_seconds is None else httpx.Timeout(answer_seconds)
         try:
             # Without `target` httpx would encode the path again.
-            answer = self._http.request(method, url, content=body, headers=sent, extensions={"target": target})
+            answer = self._http.request(
+                method, url, content=body, headers=sent, timeout=timeout, extensions={"target": target}
+            )
         except httpx.HTTPError as error:
             text = f"{_tls_refusal(error) or error or type(error).__name__} ({method} {path_with_query} at {url})"
             raise ConnectError(f"IO Error trying to forward REST request: {text}") from None

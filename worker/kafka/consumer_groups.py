@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka import TopicPartition as KafkaPartition
@@ -89,16 +89,26 @@ class SinkGroup:
             raise ConnectError(f"Failed to {verb} {what} {self._connector}: {error.args[0].str()}") from error
 
 
-def members(admin: AdminClient, group: str) -> list[str]:
-    """List the client ids and hosts of a group's members of any protocol; empty for an unknown group.
+class Member(NamedTuple):
+    """A member of a group of any protocol."""
 
-    Errors: ConnectError.
-    """
+    name: str
+    """Its client id and host."""
+    subscription: bytes
+    """What it joined with; empty while the group rebalances."""
+
+
+def members(admin: AdminClient, group: str, timeout_s: float = _TIMEOUT_S) -> list[Member]:
+    """List a group's members; empty for an unknown group. Errors: ConnectError."""
     try:
-        found = admin.list_groups(group, _TIMEOUT_S)
+        found = admin.list_groups(group, timeout_s)
     except KafkaException as error:
         raise ConnectError(f"The members of group {group} cannot be listed: {error.args[0].str()}") from error
-    return [f"{member.client_id} at {member.client_host}" for one in found for member in one.members]
+    return [
+        Member(f"{member.client_id} at {member.client_host}", member.metadata or b"")
+        for one in found
+        for member in one.members
+    ]
 
 
 def stable_offsets(admin: Mapping[str, Any], group: str, partitions: Sequence[KafkaPartition]) -> Sequence[GroupOffset]:

@@ -16,6 +16,7 @@ from headrace.plugins.errors import StoppedError
 from headrace.plugins.interop.kafka.admin_clients import admin_client
 from headrace.worker.group.membership import Membership
 from headrace.worker.herder.distributed import DistributedHerder
+from headrace.worker.herder.group_urls import GroupUrls
 from headrace.worker.herder.join_checks import obstacles
 from headrace.worker.herder.metrics import WorkerMetrics
 from headrace.worker.herder.offset_changes import OffsetChanges
@@ -91,7 +92,12 @@ class DistributedWorker(Worker):
             starts,
         )
         self._distributed = DistributedHerder(
-            services, self._config_topic, membership, client, None if support == "disabled" else fencing
+            services,
+            self._config_topic,
+            membership,
+            client,
+            None if support == "disabled" else fencing,
+            GroupUrls(config, address.url).others,
         )
         metrics = WorkerMetrics(
             self._distributed,
@@ -137,7 +143,7 @@ class DistributedWorker(Worker):
         until = time.monotonic() + self.config["session.timeout.ms"] / 1000 + _SESSION_ENDS_SECONDS
         while others := members(admin, group):
             if time.monotonic() >= until or self.runtime.stopping.wait(_LOOK_UP_SECONDS):
-                log.info("The group %s has members: %s", group, ", ".join(others))
+                log.info("The group %s has members: %s", group, ", ".join(other.name for other in others))
                 return False
         return True
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -63,10 +64,14 @@ class Worker(ABC):
         if self.cluster.wait(self.runtime.stopping):
             self.begin()
             self.every(self.config["offset.flush.interval.ms"] / 1000, self._flush_offsets)
+            # The steps of all workers of a cluster end at the same time.
+            series = self.metrics.series
+            self.every(series.step_s, series.sample, start_date=datetime.fromtimestamp(0, UTC))
 
-    def every(self, seconds: float, do: Callable[[], None]) -> None:
-        """Call `do` at this interval until the worker stops."""
-        self._jobs.append(self.runtime.scheduler.add_job(do, "interval", seconds=seconds, max_instances=1))
+    def every(self, seconds: float, do: Callable[[], None], start_date: datetime | None = None) -> None:
+        """Call `do` at this interval until the worker stops; in phase with `start_date`, if given."""
+        again = self.runtime.scheduler.add_job(do, "interval", seconds=seconds, start_date=start_date, max_instances=1)
+        self._jobs.append(again)
 
     def stop(self) -> None:
         """End all of the worker's work; other workers of the process go on."""

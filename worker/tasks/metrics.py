@@ -12,7 +12,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 from headrace.plugins.errors import RetriableError
 from headrace.plugins.offsets import PartitionResult, Stop
@@ -104,6 +104,41 @@ class Stuck:
     text: str
 
 
+class Sampled(NamedTuple):
+    """The figures of one or several tasks since they were sampled last. Units: NaN if not known."""
+
+    records: int = 0
+    """Written."""
+    bytes: int = 0
+    """Keys and values; of a sink's Spark jobs an estimate, by the mean size of the records before."""
+    errors: int = 0
+    """Failed records, and failed attempts of batches."""
+    lag_records: float = math.nan
+    lag_s: float = math.nan
+    batch_ms: float = math.nan
+    """Of the longest batch that ended."""
+
+    def with_(self, other: Sampled) -> Sampled:
+        """The figures of these tasks and the others together."""
+        return Sampled(
+            self.records + other.records,
+            self.bytes + other.bytes,
+            self.errors + other.errors,
+            _known(sum, self.lag_records, other.lag_records),
+            _known(max, self.lag_s, other.lag_s),
+            _known(max, self.batch_ms, other.batch_ms),
+        )
+
+
+def _known(merge: Callable[[list[float]], float], *figures: float) -> float:
+    known = [one for one in figures if not math.isnan(one)]
+    return merge(known) if known else math.nan
+
+
+def _or_nan(figure: float | None) -> float:
+    return math.nan if figure is None else figure
+
+
 class TaskMetrics:
     """The metrics of one start of a task."""
 
@@ -133,6 +168,8 @@ class TaskMetrics:
         self._took_s = self._longest_s = 0.0
         self._waiting_since: float | None = None
         self._failures, self._failure = 0, ""
+        self._unsampled = Sampled()
+        self._lag_s: float | None = None
 
     # Updates by the task's thread.
 
@@ -158,6 +195,7 @@ class TaskMetrics:
             with self._lock:
                 self._failures, self._failure = self._failures + 1, type(error).__name__
                 self._totals["retries"] += isinstance(error, RetriableError)
+                self._unsampled = self._unsampled.with_(Sampled(errors=1))
                 self._began = None
             raise
         with self._lock:
@@ -171,6 +209,7 @@ class TaskMetrics:
         bad = sum(one.bad for one in reached)
         taken = sent + bad + sum(one.dropped for one in reached)
         refused = sum(one.stop is Stop.FATAL for one in reached)
+        size = sum(one.bytes for one in reached)
         with self._lock:
             now = self._clock()
             took_s = self._took_s if self._began is None else now - self._began
@@ -179,6 +218,8 @@ class TaskMetrics:
                 self._sent.record(sent, now)
                 self._batch_rows.record(taken, now)
                 self._batch_ms.record(took_s * 1000, now)
+            longest_ms = took_s * 1000 if taken else math.nan
+            self._unsampled = self._unsampled.with_(Sampled(sent, size, bad + refused, batch_ms=longest_ms))
             self._totals["taken"] += taken
             self._totals["sent"] += sent
             self._totals["skipped"] += bad
@@ -196,11 +237,19 @@ class TaskMetrics:
             if ok:
                 self._commit_ms.record(took_s * 1000, now)
 
-    def stands(self, partitions: int, uncommitted: int, lag: int | None) -> None:
-        """Note a sink's number of partitions, of uncommitted offsets, and of records that wait in Kafka."""
+    def fetched(self, size: int) -> None:
+        """Count the bytes of keys, values and headers that a sink took from Kafka."""
+        with self._lock:
+            self._unsampled = self._unsampled.with_(Sampled(bytes=size))
+
+    def stands(self, partitions: int, uncommitted: int, lag: int | None, lag_s: float | None = None) -> None:
+        """Note a sink's number of partitions, of uncommitted offsets, and of records that wait in Kafka.
+
+        `lag_s`: the age of the oldest record that waits; None if not known.
+        """
         with self._lock:
             now = self._clock()
-            self._partitions, self._active, self._lag = partitions, uncommitted, lag
+            self._partitions, self._active, self._lag, self._lag_s = partitions, uncommitted, lag, lag_s
             self._uncommitted.record(uncommitted, now)
             if lag and self._waiting_since is None:
                 self._waiting_since = now
@@ -215,6 +264,12 @@ class TaskMetrics:
             self._totals["lost-letters"] += reported.refused
 
     # Reads by other threads.
+
+    def sampled(self) -> Sampled:
+        """Return the figures since the last call; for one caller."""
+        with self._lock:
+            found, self._unsampled = self._unsampled, Sampled()
+            return found._replace(lag_records=_or_nan(self._lag), lag_s=_or_nan(self._lag_s))
 
     def stuck(self) -> Stuck | None:
         """Say why the task makes no progress although it should.
@@ -274,7 +329,7 @@ class TaskMetrics:
             self._active,
             self._uncommitted.maximum(now),
             self._uncommitted.average(now),
-            math.nan if self._lag is None else self._lag,
+            _or_nan(self._lag),
             self._partitions,
             totals["commits"] + totals["failed-commits"],
             self._commits.rate(now) / 100.0,
@@ -307,18 +362,33 @@ class TasksMetrics:
     def __init__(self, sample_s: float = 30.0, samples: int = 2) -> None:
         self._window = sample_s, samples
         self._tasks: dict[TaskId, TaskMetrics] = {}
+        self._ended: list[tuple[str, Sampled]] = []
+        """The last figures of tasks that ended since they were sampled."""
         self.starts = StartupCounter()
 
     def begin(self, task: TaskId, kind: Kind, samples: Callable[[], Iterable[Sample]] = tuple) -> TaskMetrics:
         """Make the metrics of a task that is about to start; `samples` gives those of its plugin."""
+        self.end(task)
         made = self._tasks[task] = TaskMetrics(kind, *self._window)
         made.plugin_samples = samples
         return made
 
     def end(self, task: TaskId) -> None:
         """Drop the metrics of a task that does not run on this worker any more."""
-        self._tasks.pop(task, None)
+        ended = self._tasks.pop(task, None)
+        if ended is not None:  # what waits is its successor's
+            self._ended.append((task.connector, ended.sampled()._replace(lag_records=math.nan, lag_s=math.nan)))
 
     def all(self) -> dict[TaskId, TaskMetrics]:
         """The metrics of each task that was started and not ended since."""
         return dict(self._tasks)
+
+    def sampled(self) -> dict[str, Sampled]:
+        """Return the figures of each connector's tasks since the last call; for one caller."""
+        together: dict[str, Sampled] = {}
+        found = [(task.connector, metrics.sampled()) for task, metrics in self.all().items()]
+        while self._ended:
+            found.append(self._ended.pop())
+        for name, sampled in found:
+            together[name] = sampled if name not in together else together[name].with_(sampled)
+        return together

@@ -15,7 +15,7 @@ from fastapi import APIRouter, FastAPI
 
 from headrace.rest import mirror
 from headrace.rest.app import app, assembled
-from headrace.rest.routes import admin, connectors, documents, metrics, plugins, worker
+from headrace.rest.routes import admin, connectors, documents, metrics, plugins, series, worker
 from headrace.rest.security.access import Needs, Of
 from headrace.worker.errors import Elsewhere
 from headrace.worker.herder.flows import Flows
@@ -80,7 +80,9 @@ def routes_of(*routers: APIRouter) -> Iterator[tuple[str, Needs | None]]:
 
 
 ALL_ROUTES: Final = list(
-    routes_of(worker.router, connectors.router, plugins.router, metrics.router, documents.router, admin.router)
+    routes_of(
+        worker.router, connectors.router, plugins.router, series.router, metrics.router, documents.router, admin.router
+    )
 )
 
 
@@ -130,7 +132,9 @@ def test_each_request_is_answered_to_who_has_its_right_only(
         running.client.delete("/connectors/c")
 
 
-@pytest.mark.parametrize("path", ["/config", "/status", "/tasks", "/topics", "", "/offsets", "/tasks/0/status"])
+@pytest.mark.parametrize(
+    "path", ["/config", "/status", "/series", "/tasks", "/topics", "", "/offsets", "/tasks/0/status"]
+)
 def test_whether_a_connector_exists_is_not_told(workers: Callable[..., Worker], one_right_each: str, path: str) -> None:
     running = workers()
     running.client.put("/connectors/there/config", json=FILE)
