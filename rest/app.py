@@ -18,7 +18,7 @@ from headrace.rest.http.guard import Guard, own_hosts
 from headrace.rest.http.layers import AccessLog, AddedHeaders, RawPaths
 from headrace.rest.http.masking import Masking
 from headrace.rest.http.request_bodies import BoundedBodies
-from headrace.rest.routes import admin, connectors, documents, plugins, worker
+from headrace.rest.routes import admin, connectors, dead_letters, documents, plugins, worker
 from headrace.rest.routes import metrics as metrics_routes
 from headrace.rest.security.access import ADMIN_UNLESS_DECLARED
 from headrace.rest.security.audit import AuditLayer, AuditLog
@@ -32,7 +32,14 @@ from headrace.worker.herder.metrics import WorkerMetrics
 if TYPE_CHECKING:
     from headrace.worker.herder.rest_client import RestClient
 
-_ROUTERS: Final = (worker.router, connectors.router, plugins.router, metrics_routes.router, documents.router)
+_ROUTERS: Final = (
+    worker.router,
+    connectors.router,
+    dead_letters.router,
+    plugins.router,
+    metrics_routes.router,
+    documents.router,
+)
 
 
 def app(
