@@ -20,7 +20,7 @@ from headrace.rest.http.guard import Guard, own_hosts
 from headrace.rest.http.layers import AccessLog, AddedHeaders, RawPaths
 from headrace.rest.http.masking import Masking
 from headrace.rest.http.request_bodies import BoundedBodies
-from headrace.rest.routes import admin, connectors, documents, plugins, series, worker
+from headrace.rest.routes import admin, connectors, dead_letters, documents, plugins, series, worker
 from headrace.rest.routes import metrics as metrics_routes
 from headrace.rest.security.access import ADMIN_UNLESS_DECLARED
 from headrace.rest.security.audit import AuditLayer, AuditLog
@@ -38,6 +38,7 @@ _ROUTERS: Final = (
     worker.router,
     connectors.router,
     series.router,
+    dead_letters.router,
     plugins.router,
     metrics_routes.router,
     documents.router,

@@ -33,6 +33,7 @@ __all__ = [
     "InternalTopic",
     "admin",
     "dead_letter_admin",
+    "dead_letter_consumer",
     "dead_letter_producer",
     "group_member",
     "internal_admin",
@@ -60,6 +61,9 @@ _OF_MEMBERS: Final = (
     "session.timeout.ms",
 )
 """Worker properties for its membership in the cluster; readers of internal topics are in no group."""
+
+_CONNECTION: Final = ("bootstrap.servers", "client.dns.lookup", "security.", "sasl.", "ssl.")
+"""The beginnings of the settings that a producer and a consumer with the same brokers and login share."""
 
 _OF_WORKERS: Final = ("config.providers",)
 """Worker properties that a client would refuse."""
@@ -141,6 +145,15 @@ def source_producer(
 def dead_letter_producer(worker: WorkerConfig, connector: Mapping[str, str], task: int) -> ClientConfig:
     """The producer of a sink task's dead letters."""
     return _producer(worker, connector, f"connector-dlq-producer-{connector.get('name', '')}-{task}", None)
+
+
+def dead_letter_consumer(worker: WorkerConfig, connector: Mapping[str, str], group: str) -> ClientConfig:
+    """The consumer that shows a connector's dead letters: with the brokers and the login of their producer."""
+    written = dead_letter_producer(worker, connector, 0).java
+    connection = {key: value for key, value in written.items() if key.startswith(_CONNECTION)}
+    name = f"connector-dlq-consumer-{connector.get('name', '')}"
+    own = {"client.id": name, "group.id": group, "enable.auto.commit": "false", "auto.offset.reset": "earliest"}
+    return ClientConfig("consumer", {**connection, **own})
 
 
 def _producer(

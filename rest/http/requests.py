@@ -229,6 +229,13 @@ def text_of(value: Any) -> str | None:
     return None if value is None else str(value)
 
 
+def number_of(text: str, name: str, most: int) -> int:
+    """Reads a number of the query, from 1 to `most`. Errors: BadRequest."""
+    if not (text.isascii() and text.isdecimal() and len(text) <= 9 and 1 <= int(text) <= most):
+        raise BadRequest(f"{name}={text[:100]!r} is no number from 1 to {most}.")
+    return int(text)
+
+
 def _json_type(value: Any) -> str:
     if value is None:
         return "null"

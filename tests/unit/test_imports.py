@@ -41,8 +41,8 @@ _OF_WORKER: Mapping[str, set[str]] = {
     "pipeline": {"", "logging", "machine", "kafka", "engine", "deadletters"},
     "hosting": {"", "logging", "machine", "kafka", "storage"},
     "tasks": {"", "logging", "kafka", "engine", "storage", "deadletters", "pipeline", "hosting"},
-    "herder": {"", "logging", "kafka", "group", "storage", "hosting", "tasks"},
-    "cli": {"", "logging", "machine", "embedded", "deadletters", "herder"},
+    "herder": {"", "logging", "kafka", "group", "storage", "deadletters", "hosting", "tasks"},
+    "cli": {"", "logging", "machine", "kafka", "embedded", "deadletters", "herder"},
     "testing": {"", "machine", "embedded", "engine"},
     "process": {"", "logging", "machine", "kafka", "engine", "group", "storage", "hosting", "tasks", "herder"},
 }

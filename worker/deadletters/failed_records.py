@@ -29,6 +29,8 @@ PUT: Final = "TASK_PUT"
 """Stage of errors in a sink's writer."""
 PREFIX: Final = "__connect.errors."
 """Prefix of the headers about the error."""
+RETRY_PREFIX: Final = "__headrace.retry."
+"""Prefix of the headers of a record in the retry topic: its origin, tries and due time."""
 
 HEADERS: Final = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
 FAILED: Final = pa.schema(

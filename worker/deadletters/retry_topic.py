@@ -38,11 +38,9 @@ from headrace.config.connector.error_handling import ErrorHandling
 from headrace.plugins.backoff import Backoff
 from headrace.plugins.offsets import TopicPartition
 from headrace.plugins.stopping import StopToken
-from headrace.worker.deadletters.failed_records import FAILED
+from headrace.worker.deadletters.failed_records import FAILED, RETRY_PREFIX
 from headrace.worker.deadletters.reporting import send
 
-PREFIX: Final = "__headrace.retry."
-"""Prefix of the headers with a record's origin, tries and due time."""
 FIRST_DELAY_MS: Final = 300
 """First delay of Apache's error handling."""
 _NUMBERS: Final = {
@@ -137,7 +135,7 @@ class RetryTopic:
         for row in rows.to_pylist():
             told = _told(row["headers"])
             if told is not None:
-                own = [header for header in row["headers"] if not header["key"].startswith(PREFIX)]
+                own = [header for header in row["headers"] if not header["key"].startswith(RETRY_PREFIX)]
                 row |= {name: told[name] for name in ("topic", "partition", "offset")}
                 row |= {"headers": own or None, "timestamp": told.get("timestamp")}
                 record = OriginalRecord(row["topic"], row["partition"], row["offset"])
@@ -190,7 +188,9 @@ class RetryTopic:
             "first.failure": tried.first_ms,
         }
         headers = [
-            {"key": PREFIX + name, "value": str(value).encode()} for name, value in told.items() if value is not None
+            {"key": RETRY_PREFIX + name, "value": str(value).encode()}
+            for name, value in told.items()
+            if value is not None
         ]
         return {**row, "topic": self.name, "timestamp": now, "headers": [*(row["headers"] or []), *headers]}
 
@@ -210,9 +210,9 @@ class PutLater:
 def _told(headers: list[dict[str, Any]] | None) -> dict[str, Any] | None:
     """Parse the headers of a record in the retry topic; None if one is missing or has an impossible value."""
     texts = {
-        header["key"].removeprefix(PREFIX): (header["value"] or b"").decode("utf-8", "replace")
+        header["key"].removeprefix(RETRY_PREFIX): (header["value"] or b"").decode("utf-8", "replace")
         for header in headers or ()
-        if header["key"].startswith(PREFIX)
+        if header["key"].startswith(RETRY_PREFIX)
     }
     try:
         numbers = {name: int(texts[name]) for name in _NUMBERS if name != "timestamp" or name in texts}

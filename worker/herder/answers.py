@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import threading
 from abc import abstractmethod
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from headrace.worker.errors import NotFound, Starting
 from headrace.worker.herder.api import Herder
 from headrace.worker.herder.services import HerderServices
-from headrace.worker.model import ConnectorState, Status, TaskId
+from headrace.worker.hosting.definition import ConnectorDefinition
+from headrace.worker.model import Config, ConnectorState, Status, TaskId
+
+if TYPE_CHECKING:  # it needs Kafka's client
+    from headrace.worker.herder.dead_letters import ConnectorLetters
 
 
 class StatusAnswers(Herder):
@@ -24,10 +28,15 @@ class StatusAnswers(Herder):
         self.statuses = services.statuses
         self._kafka_cluster = services.cluster
         self._topics = services.topics
+        self._dead_letters = services.dead_letters
 
     @abstractmethod
     def kind_of(self, name: str) -> str:
         """Return `source` or `sink`; `unknown` if the connector or its class is unknown."""
+
+    @abstractmethod
+    def definition(self, name: str) -> ConnectorDefinition:
+        """Return the connector's definition as this worker knows it. Errors: NotFound; BadRequest."""
 
     def know(self) -> None:
         """Note that all connectors are known, with their states."""
@@ -61,3 +70,9 @@ class StatusAnswers(Herder):
 
     def reset_topics(self, name: str) -> None:
         self._topics.reset(name)
+
+    def dead_letters(self, name: str) -> ConnectorLetters:
+        return self._dead_letters.of(self.definition(name), lambda: self._others(name))
+
+    def _others(self, name: str) -> dict[str, Config]:
+        return {other: self.connector_info(other).config for other in self.connectors() if other != name}

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from headrace.worker.hosting.ports import PluginCatalog
 from headrace.worker.model import (
@@ -23,6 +24,9 @@ from headrace.worker.model import (
     TaskInfo,
 )
 from headrace.worker.storage.signing import SessionKey
+
+if TYPE_CHECKING:  # it needs Kafka's client
+    from headrace.worker.herder.dead_letters import ConnectorLetters
 
 
 class Herder(ABC):
@@ -158,6 +162,17 @@ class Herder(ABC):
     @abstractmethod
     def reset_topics(self, name: str) -> None:
         """Forget the topics that the connector used."""
+
+    @abstractmethod
+    def dead_letters(self, name: str) -> ConnectorLetters:
+        """Return the connector's dead letters, to look at. Errors: NotFound."""
+
+    @abstractmethod
+    def dead_letters_to_change(self, name: str) -> ConnectorLetters:
+        """Return the connector's dead letters, to replay or to delete; one worker of a cluster does so.
+
+        Errors: NotFound.
+        """
 
     @abstractmethod
     def stop(self) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
 from concurrent.futures import Future
-from typing import Final, TypeVar
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from headrace.worker.errors import AlreadyExists, BadRequest, Conflict, ConnectError, Elsewhere, NotFound, TimedOut
 from headrace.worker.group.membership import Membership
@@ -45,6 +45,9 @@ from headrace.worker.model import (
 from headrace.worker.storage.cluster_config import ClusterConfig
 from headrace.worker.storage.config_topic import ConfigTopic
 from headrace.worker.storage.signing import SessionKey, verify
+
+if TYPE_CHECKING:  # it needs Kafka's client
+    from headrace.worker.herder.dead_letters import ConnectorLetters
 
 T = TypeVar("T")
 
@@ -152,8 +155,12 @@ class DistributedHerder(StatusAnswers):
         return [TaskInfo(task, cluster.task_config(task)) for task in cluster.tasks(name)]
 
     def offsets(self, name: str) -> Sequence[Offset]:
-        self._config_of(self._cluster, name)
-        return self._offset_changes.shown(self._definition(name))
+        return self._offset_changes.shown(self.definition(name))
+
+    def definition(self, name: str) -> ConnectorDefinition:
+        cluster = self._cluster
+        self._config_of(cluster, name)
+        return ConnectorDefinition.of(name, cluster, self.plugins)
 
     def kind_of(self, name: str) -> str:
         config = self._cluster.connectors.get(name)
@@ -248,6 +255,9 @@ class DistributedHerder(StatusAnswers):
     def reset_offsets(self, name: str) -> str:
         return self._offset_changes.reset(self._without_zombies(name))
 
+    def dead_letters_to_change(self, name: str) -> ConnectorLetters:
+        return self._led(f"changing the dead letters of connector {name}", lambda: self.dead_letters(name))
+
     # Requests that any worker decides.
 
     def pause(self, name: str) -> None:
@@ -315,9 +325,6 @@ class DistributedHerder(StatusAnswers):
 
         return self._gate.ask(doing, decide)
 
-    def _definition(self, name: str) -> ConnectorDefinition:
-        return ConnectorDefinition.of(name, self._cluster, self.plugins)
-
     def _check_owned(self, who: str | TaskId, mine: Collection[str | TaskId]) -> None:
         if who in mine:
             return
@@ -328,8 +335,7 @@ class DistributedHerder(StatusAnswers):
         """Return the connector, which the leader must know as STOPPED. Errors: NotFound; BadRequest; Elsewhere."""
 
         def stopped() -> ConnectorDefinition:
-            self._config_of(self._cluster, name)
-            configured = self._definition(name)
+            configured = self.definition(name)
             configured.check_stopped()
             return configured
 

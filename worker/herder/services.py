@@ -11,7 +11,8 @@ from headrace.worker.hosting.measures import StartupCounter
 from headrace.worker.hosting.ports import PluginCatalog, Tasks
 from headrace.worker.storage.statuses import StatusStore
 
-if TYPE_CHECKING:  # it needs Kafka's client
+if TYPE_CHECKING:  # they need Kafka's client
+    from headrace.worker.herder.dead_letters import DeadLetters
     from headrace.worker.herder.offset_changes import OffsetChanges
 
 
@@ -41,3 +42,4 @@ class HerderServices:
     offset_changes: OffsetChanges
     connector_starts: StartupCounter
     """Counts the starts of connectors, for the metrics."""
+    dead_letters: DeadLetters

@@ -10,7 +10,7 @@ import logging
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import replace
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from headrace.worker.errors import AlreadyExists, Conflict, ConnectError, NotFound, TimedOut
 from headrace.worker.herder.answers import StatusAnswers
@@ -35,6 +35,9 @@ from headrace.worker.model import (
     TaskId,
     TaskInfo,
 )
+
+if TYPE_CHECKING:  # it needs Kafka's client
+    from headrace.worker.herder.dead_letters import ConnectorLetters
 
 log = logging.getLogger(__name__)
 
@@ -80,6 +83,9 @@ class StandaloneHerder(StatusAnswers):
 
     def offsets(self, name: str) -> Sequence[Offset]:
         return self._offset_changes.shown(self._configured(name))
+
+    def definition(self, name: str) -> ConnectorDefinition:
+        return self._configured(name)
 
     def kind_of(self, name: str) -> str:
         configured = self._connectors.get(name)
@@ -133,6 +139,9 @@ class StandaloneHerder(StatusAnswers):
 
     def reset_offsets(self, name: str) -> str:
         return self._offset_changes.reset(self._stopped(name))
+
+    def dead_letters_to_change(self, name: str) -> ConnectorLetters:
+        return self.dead_letters(name)
 
     def put_task_configs(self, name: str, configs: Sequence[Config], request: Signed) -> None:
         raise ConnectError("Kafka Connect in standalone mode does not support externally setting task configurations.")

@@ -15,6 +15,7 @@ from headrace.config.worker.config import WorkerConfig
 from headrace.plugins.errors import StoppedError
 from headrace.plugins.interop.kafka.admin_clients import admin_client
 from headrace.worker.group.membership import Membership
+from headrace.worker.herder.dead_letters import DeadLetters
 from headrace.worker.herder.distributed import DistributedHerder
 from headrace.worker.herder.group_urls import GroupUrls
 from headrace.worker.herder.join_checks import obstacles
@@ -90,6 +91,7 @@ class DistributedWorker(Worker):
             topics,
             OffsetChanges(config, self._offset_topic),
             starts,
+            DeadLetters(config, runtime.plugins),
         )
         self._distributed = DistributedHerder(
             services,

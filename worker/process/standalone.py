@@ -9,6 +9,7 @@ from pathlib import Path
 from headrace.config.properties import ConnectorFile
 from headrace.config.worker.config import WorkerConfig
 from headrace.worker.errors import ConnectError
+from headrace.worker.herder.dead_letters import DeadLetters
 from headrace.worker.herder.metrics import WorkerMetrics
 from headrace.worker.herder.offset_changes import OffsetChanges
 from headrace.worker.herder.plugins import InstalledPlugins
@@ -58,6 +59,7 @@ class StandaloneWorker(Worker):
                 topics,
                 OffsetChanges(config, offsets),
                 starts,
+                DeadLetters(config, runtime.plugins),
             )
         )
         metrics = WorkerMetrics(

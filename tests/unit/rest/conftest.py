@@ -17,6 +17,7 @@ from headrace.plugins.interop import discovery
 from headrace.rest.app import app
 from headrace.rest.security.auth_layer import AuthLayer
 from headrace.rest.server import HttpServer
+from headrace.worker.herder.dead_letters import DeadLetters
 from headrace.worker.herder.metrics import WorkerMetrics
 from headrace.worker.herder.offset_changes import OffsetChanges
 from headrace.worker.herder.plugins import InstalledPlugins
@@ -102,6 +103,7 @@ class Worker:
                 TopicTracking(statuses, config.values),
                 OffsetChanges(config, offsets),
                 starts,
+                DeadLetters(config, discovery.Plugins.discover()),
             )
         )
         self.herder.know()

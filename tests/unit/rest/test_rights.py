@@ -15,7 +15,7 @@ from fastapi import APIRouter, FastAPI
 
 from headrace.rest import mirror
 from headrace.rest.app import app, assembled
-from headrace.rest.routes import admin, connectors, documents, metrics, plugins, series, worker
+from headrace.rest.routes import admin, connectors, dead_letters, documents, metrics, plugins, series, worker
 from headrace.rest.security.access import Needs, Of
 from headrace.worker.errors import Elsewhere
 from headrace.worker.herder.flows import Flows
@@ -81,7 +81,14 @@ def routes_of(*routers: APIRouter) -> Iterator[tuple[str, Needs | None]]:
 
 ALL_ROUTES: Final = list(
     routes_of(
-        worker.router, connectors.router, plugins.router, series.router, metrics.router, documents.router, admin.router
+        worker.router,
+        connectors.router,
+        dead_letters.router,
+        plugins.router,
+        series.router,
+        metrics.router,
+        documents.router,
+        admin.router,
     )
 )
 
@@ -105,6 +112,7 @@ BODIES: Final[Mapping[str, Any]] = {
     "PUT /connector-plugins/{plugin}/config/validate": {**FILE, "name": "c"},
     "PUT /admin/loggers/{name}": {"level": "INFO"},
     "POST /connectors/{name}/tasks": [],
+    "POST /connectors/{name}/dead-letters/replay": {},
 }
 
 

@@ -16,9 +16,11 @@ from confluent_kafka import KafkaError, KafkaException
 from typer.testing import CliRunner
 
 from headrace.converters.registry.client import SchemaRegistry
-from headrace.worker.cli import commands, dlq_topic
+from headrace.worker.cli import commands
 from headrace.worker.cli.dlq_commands import replay, show
-from headrace.worker.cli.dlq_topic import DeadLetters, DlqError, config_of
+from headrace.worker.cli.dlq_topic import DlqError, Found, config_of
+from headrace.worker.deadletters import letter_topic
+from headrace.worker.deadletters.letter_topic import Clients, LetterTopic
 from tests.certificates import Authority
 from tests.unit.converters.registry.scripted_registry import scripted
 
@@ -41,6 +43,7 @@ class Topic:
     def __init__(self, *letters: Letter) -> None:
         self.letters = list(letters)
         self.begin = self.committed_at = 0
+        self.metadata = ""
         self.sent: list[tuple[str, bytes]] = []
         self.refuse: Callable[[bytes], Exception | str | None] = lambda _: None
         self.waiting: list[Callable[[], None]] = []
@@ -53,7 +56,7 @@ class Topic:
         return 0, len(self.letters)
 
     def committed(self, asked: list[Any], timeout: float) -> list[Any]:
-        return [SimpleNamespace(partition=0, offset=self.committed_at)]
+        return [SimpleNamespace(partition=0, offset=self.committed_at, metadata=self.metadata)]
 
     def assign(self, positions: list[Any]) -> None:
         self.begin = positions[0].offset
@@ -63,7 +66,7 @@ class Topic:
         return self.letters[min(self.begin, len(self.letters)) - 1]
 
     def commit(self, offsets: list[Any], asynchronous: bool) -> None:
-        self.committed_at = offsets[0].offset
+        self.committed_at, self.metadata = offsets[0].offset, offsets[0].metadata
 
     def close(self) -> None: ...
 
@@ -81,14 +84,17 @@ class Topic:
             self.waiting.pop(0)()
 
 
-def mine(monkeypatch: pytest.MonkeyPatch, *letters: Letter) -> tuple[Topic, DeadLetters]:
+CLIENTS = Clients({"bootstrap.servers": "nowhere:1"}, {}, {})
+
+
+def mine(monkeypatch: pytest.MonkeyPatch, *letters: Letter) -> tuple[Topic, Found]:
     topic = Topic(*letters)
-    monkeypatch.setattr(dlq_topic, "Consumer", lambda _: topic)
-    monkeypatch.setattr(dlq_topic, "Producer", lambda _: topic)
-    return topic, DeadLetters("mine", "dlq", "nowhere:1")
+    monkeypatch.setattr(letter_topic, "Consumer", lambda _: topic)
+    monkeypatch.setattr(letter_topic, "Producer", lambda _: topic)
+    return topic, Found(LetterTopic("mine", "dlq", CLIENTS))
 
 
-def run(letters: DeadLetters, to: str | None = None, limit: int | None = None) -> list[str]:
+def run(letters: Found, to: str | None = None, limit: int | None = None) -> list[str]:
     said: list[str] = []
     assert replay(letters, to, limit, False, said.append) == 0
     return said
@@ -121,7 +127,8 @@ def test_what_is_refused_is_not_committed(monkeypatch: pytest.MonkeyPatch, how: 
         run(dead)
     assert topic.committed_at == 2
     topic.refuse = lambda _: None
-    assert run(dead)[0] == "3 replayed to t"
+    run(dead)
+    assert sorted(topic.sent) == values(0, 1, 2, 3, 4)
     assert topic.committed_at == 5
 
 
@@ -157,7 +164,7 @@ def test_values_are_shown_as_they_are(
 ) -> None:
     monkeypatch.setenv("COLUMNS", "200")
     _, dead = mine(monkeypatch, Letter(0, value=value))
-    assert show(DeadLetters("mine[/x]", dead.topic, dead.bootstrap), 5, as_json=False) == 0
+    assert show(Found(replace(dead.topic, connector="mine[/x]")), 5, as_json=False) == 0
     assert show(dead, 5, as_json=False) == 0
     out = capsys.readouterr().out
     assert shown in out
@@ -167,7 +174,7 @@ def test_values_are_shown_as_they_are(
 @pytest.mark.parametrize("letter", [Letter(0, error=KafkaError(KafkaError._TRANSPORT, "away", False, True)), None])
 def test_kafka_that_gives_nothing_is_said_in_time(monkeypatch: pytest.MonkeyPatch, letter: Any) -> None:
     _, dead = mine(monkeypatch, letter)
-    monkeypatch.setattr(dlq_topic, "TIMEOUT_S", 0.0)
+    monkeypatch.setattr(letter_topic, "TIMEOUT_S", 0.0)
     for run_it in (lambda: run(dead), lambda: show(dead, 5, as_json=False)):
         with pytest.raises(DlqError, match="gives no records of dlq"):
             run_it()
@@ -177,7 +184,7 @@ def test_kafka_that_gives_nothing_is_said_in_time(monkeypatch: pytest.MonkeyPatc
 def test_what_kafkas_client_refuses_has_a_reason_and_an_exit_code(command: str) -> None:
     words = ["dlq", command, "c", "--topic", "t", "--bootstrap-server", "no.such.host.invalid:1"]
     monkeypatch = pytest.MonkeyPatch()
-    monkeypatch.setattr(dlq_topic, "TIMEOUT_S", 0.2)
+    monkeypatch.setattr(letter_topic, "TIMEOUT_S", 0.2)
     try:
         result = CliRunner().invoke(commands.app, words)
     finally:

@@ -12,8 +12,8 @@ from headrace.plugins.contracts import TopicPartition
 from headrace.plugins.interop.conversion.kafka_rows import KAFKA_ROW
 from headrace.plugins.stopping import StopToken
 from headrace.worker.deadletters import retry_topic
-from headrace.worker.deadletters.failed_records import FAILED
-from headrace.worker.deadletters.retry_topic import PREFIX, OriginalRecord, PartitionRest, RetryHistory, RetryTopic
+from headrace.worker.deadletters.failed_records import FAILED, RETRY_PREFIX
+from headrace.worker.deadletters.retry_topic import OriginalRecord, PartitionRest, RetryHistory, RetryTopic
 
 SCHEMA = pa.schema([FAILED.field(name) for name in KAFKA_ROW.names])
 OWN = [{"key": "h", "value": b"1"}, {"key": "n", "value": None}]
@@ -49,7 +49,7 @@ def rig(monkeypatch: pytest.MonkeyPatch) -> Rig:
 
 
 def said(row: dict[str, Any], name: str) -> int:
-    return int({h["key"]: h["value"] for h in row["headers"]}[PREFIX + name])
+    return int({h["key"]: h["value"] for h in row["headers"]}[RETRY_PREFIX + name])
 
 
 def test_a_record_comes_back_as_it_was(rig: Rig) -> None:
@@ -102,7 +102,7 @@ def test_what_is_due_ends_at_the_first_that_is_not(rig: Rig) -> None:
 
 def test_what_a_stranger_put_there_is_a_record_of_this_topic(rig: Rig) -> None:
     row = {"topic": "r", "partition": 0, "offset": 9, "timestamp": 1, "headers": None, "key": None, "value": b"x"}
-    odd = {**row, "offset": 10, "headers": [{"key": PREFIX + "topic", "value": b"t"}]}
+    odd = {**row, "offset": 10, "headers": [{"key": RETRY_PREFIX + "topic", "value": b"t"}]}
     rows = pa.RecordBatch.from_pylist([row, odd], schema=SCHEMA)
     assert rig.topic.due(rows).rows.num_rows == 2
     originals, tried = rig.topic.originals(rows)
@@ -124,8 +124,8 @@ def test_what_a_stranger_put_there_is_a_record_of_this_topic(rig: Rig) -> None:
 )
 def test_headers_that_cannot_be_are_a_strangers(rig: Rig, name: str, value: bytes | None) -> None:
     rig.put({}, 5)
-    headers = [h for h in rig.sent[0]["headers"] if value is not None or h["key"] != PREFIX + name]
-    rig.sent[0]["headers"] = [{**h, "value": value} if h["key"] == PREFIX + name else h for h in headers]
+    headers = [h for h in rig.sent[0]["headers"] if value is not None or h["key"] != RETRY_PREFIX + name]
+    rig.sent[0]["headers"] = [{**h, "value": value} if h["key"] == RETRY_PREFIX + name else h for h in headers]
     rows = rig.read()
     assert rig.topic.due(rows).rows.num_rows == 1
     originals, tried = rig.topic.originals(rows)

@@ -22,7 +22,7 @@ from headrace.worker.model import Signed, TaskId
 from headrace.worker.storage.config_topic import ConfigTopic
 from headrace.worker.storage.signing import ALGORITHM_HEADER, SIGNATURE_HEADER, SessionKey
 from headrace.worker.storage.status_topic import KafkaStatusStore
-from tests.unit.worker.herder.test_standalone import FakeKafka, FakeOffsets, FakePlugins, FakeTasks
+from tests.unit.worker.herder.test_standalone import FakeKafka, FakeLetters, FakeOffsets, FakePlugins, FakeTasks
 from tests.unit.worker.storage.fake_topic import CONFIG, FakeLog
 
 
@@ -179,6 +179,7 @@ class FakeWorker:
             TopicTracking(self.statuses, CONFIG.values),
             FakeOffsets(),  # type: ignore[arg-type]
             StartupCounter(),
+            FakeLetters(),  # type: ignore[arg-type]
         )
         self.herder = DistributedHerder(
             services,

@@ -140,6 +140,13 @@ class FakeTasks:
         return [task.task for task, *_ in self.starts]
 
 
+class FakeLetters:
+    """Tells whose dead letters it was asked for, and whose configs it is given beside."""
+
+    def of(self, connector: ConnectorDefinition, others: Callable[[], Mapping[str, Any]]) -> Any:
+        return connector.raw["name"], sorted(others())
+
+
 class FakeOffsets:
     """Remembers what it was to change."""
 
@@ -186,6 +193,7 @@ def standalone_services(tasks: FakeTasks, **settings: bool) -> HerderServices:
         TopicTracking(statuses, parsed),
         FakeOffsets(),  # type: ignore[arg-type]
         StartupCounter(),
+        FakeLetters(),  # type: ignore[arg-type]
     )
 
 

@@ -18,8 +18,8 @@ from headrace.plugins.backoff import Backoff
 from headrace.plugins.contracts import Limit, PartitionResult, RetriableError, TopicPartition
 from headrace.plugins.extensions import BufferingSink, PartitionedSink, StagingSink
 from headrace.plugins.sink_requests import RequestingSink, SinkRequests
-from headrace.worker.deadletters.failed_records import FAILED
-from headrace.worker.deadletters.retry_topic import PREFIX, RetryTopic
+from headrace.worker.deadletters.failed_records import FAILED, RETRY_PREFIX
+from headrace.worker.deadletters.retry_topic import RetryTopic
 from headrace.worker.engine.driver import EngineLost
 from headrace.worker.outcome import Outcome
 from headrace.worker.pipeline import job_size, placement
@@ -302,7 +302,7 @@ def messages(*places: TopicPartition) -> list[Message]:
 def rows(*places: TopicPartition, **headers: int | str) -> pa.RecordBatch:
     """Rows with the offsets 0, 1, …; of the retry topic with `headers`."""
     told = {"topic": "t", "partition": 0, "offset": 5, "attempt": 1, "first_failure": 1, "not_before": 1, **headers}
-    shown = [{"key": PREFIX + k.replace("_", "."), "value": str(v).encode()} for k, v in told.items()]
+    shown = [{"key": RETRY_PREFIX + k.replace("_", "."), "value": str(v).encode()} for k, v in told.items()]
     made = [{**p._asdict(), "offset": n, "headers": shown if p.topic == "r" else None} for n, p in enumerate(places)]
     return pa.RecordBatch.from_pylist(made, schema=KAFKA_ROW)
 
