@@ -230,13 +230,15 @@ async def roll_back(name: str, console: ConsoleOf) -> Response:
 
 
 @router.get("/{name:segment}/dead-letters")
-async def dead_letters(name: str, console: ConsoleOf) -> Response:
-    return await _dead_letters(name, console)
+async def dead_letters(name: str, console: ConsoleOf, before: str = "") -> Response:
+    return await _dead_letters(name, console, before=before)
 
 
-async def _dead_letters(name: str, console: Console, status: int = 200, problem: str = "") -> Response:
+async def _dead_letters(
+    name: str, console: Console, status: int = 200, problem: str = "", before: str = ""
+) -> Response:
     letters, causes = await asyncio.gather(
-        console.endpoints.of(name, "/dead-letters", limit="50"), console.endpoints.of(name, "/dead-letters/causes")
+        console.endpoints.dead_letters(name, before), console.endpoints.of(name, "/dead-letters/causes")
     )
     return await console.page(
         "dead_letters.html", status, name=name, tab="dead-letters", problem=problem, letters=letters, causes=causes
@@ -247,12 +249,13 @@ async def _dead_letters(name: str, console: Console, status: int = 200, problem:
 async def answer_dead_letters(name: str, console: ConsoleOf) -> Response:
     sent = await console.form()
     if _field(sent, "do") == "delete":
-        answer, done = await console.endpoints.of(name, "/dead-letters", "DELETE"), "dead-letters-deleted"
+        answer, done = await console.endpoints.delete_dead_letters(name), "dead-letters-deleted"
     else:
-        answer, done = await console.endpoints.replay(name, _field(sent, "record")), "replayed"
+        answer = await console.endpoints.replay(name, _field(sent, "record"), _field(sent, "cause"))
+        done = "replayed"
     if not answer.ok:
         return await _dead_letters(name, console, answer.status, answer.message)
-    return see(page_of(name, "dead-letters"), done)
+    return see(page_of(name, "dead-letters"), f"{done}-in-part" if answer.get("more") else done)
 
 
 @router.post("/{name:segment}/delete")

@@ -23,6 +23,7 @@ _OF_BODIES: Final = (b"accept", b"accept-encoding", b"content-encoding", b"conte
 
 _PREVIEWED: Final = 10
 _LOG_LINES: Final = 200
+_LETTERS: Final = 50
 
 
 @dataclass(frozen=True)
@@ -121,11 +122,20 @@ class Endpoints:
         """The offsets of a sink's partitions at a time, in ISO 8601."""
         return await self.of(connector, "/offsets/at", time=time)
 
-    async def replay(self, connector: str, record: str) -> Answer:
-        """Sends dead letters to where they came from: one, as `partition:offset`, or all."""
+    async def dead_letters(self, connector: str, before: str) -> Answer:
+        """The newest dead letters, or those before a page of newer ones."""
+        query = {"before": before} if before else {}
+        return await self.of(connector, "/dead-letters", limit=_LETTERS, **query)
+
+    async def replay(self, connector: str, record: str, cause: str) -> Answer:
+        """Sends dead letters to where they came from: one, as `partition:offset`, those with a cause, or all."""
         partition, _, offset = record.partition(":")
-        body = {"records": [{"partition": int(partition), "offset": int(offset)}]} if offset else {}
-        return await self.of(connector, "/dead-letters/replay", "POST", body)
+        body: dict[str, Any] = {"records": [{"partition": partition, "offset": offset}]} if record else {}
+        return await self.of(connector, "/dead-letters/replay", "POST", body | ({"cause": cause} if cause else {}))
+
+    async def delete_dead_letters(self, connector: str) -> Answer:
+        """Deletes all dead letters of the connector."""
+        return await self.of(connector, "/dead-letters", "DELETE", upto="all")
 
     async def set_level(self, logger: str, level: str, scope: str) -> Answer:
         """Sets the level of a logger, on this worker or on all (`cluster`)."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cache
@@ -21,6 +21,7 @@ from starlette.concurrency import run_in_threadpool
 from headrace.config.worker.rights import Right
 from headrace.rest.console.endpoints import Answer, Endpoints, EndpointsOf
 from headrace.rest.console.plots import plot, short
+from headrace.rest.console.troubles import worker_of
 from headrace.rest.http.guard import is_foreign
 from headrace.rest.http.layers import SAFE_METHODS
 from headrace.rest.security.access import AccessOf
@@ -62,7 +63,9 @@ DONE: Final = {
     "level": "The log level is set.",
     "rolled-back": "The config of that revision is set; the connector starts anew with it.",
     "replayed": "The records are on their way to the topics that they came from.",
+    "replayed-in-part": "Many records are on their way to where they came from. There are more: replay again.",
     "dead-letters-deleted": "The dead letters are deleted.",
+    "dead-letters-deleted-in-part": "Many dead letters are deleted. There are more: delete again.",
 }
 """Sentences that a page may begin with, by their name in the query: no text of a link gets onto a page."""
 
@@ -105,6 +108,19 @@ class Console:
         """The config without its secrets, whatever `rest.mask.secrets` says."""
         found: dict[str, str | None] = self.request.app.state.masking.masked(config)
         return found
+
+    async def other_workers(self) -> Sequence[str]:
+        """The URLs of the other workers of the group; none if they cannot be asked for now."""
+        try:
+            return await run_in_threadpool(self.request.app.state.herder.other_workers)
+        except ConnectError:
+            return ()
+
+    @property
+    def leader(self) -> str | None:
+        """The name of the worker that leads; None if there is none, or if it is not known."""
+        group = self.request.app.state.metrics.group
+        return None if group is None or group.leader_url is None else worker_of(group.leader_url)
 
     async def form(self) -> list[tuple[str, str]]:
         """The fields of the form that was sent, with plain line ends. Errors: BadRequest."""

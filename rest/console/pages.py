@@ -28,8 +28,11 @@ async def front() -> Response:
 @router.get("/overview")
 async def overview(console: ConsoleOf, find: str = "", state: str = "", first: str = "") -> Response:
     ask = console.endpoints.ask
-    listed, health, series = await asyncio.gather(
-        ask("GET", "/connectors", expand="status"), ask("GET", "/health", strict="true"), ask("GET", "/series")
+    listed, health, series, others = await asyncio.gather(
+        ask("GET", "/connectors", expand="status"),
+        ask("GET", "/health", strict="true"),
+        ask("GET", "/series"),
+        console.other_workers(),
     )
     if not listed.ok and health.get("status") != "starting":
         return await console.refused(listed)
@@ -49,8 +52,8 @@ async def overview(console: ConsoleOf, find: str = "", state: str = "", first: s
         find=find,
         state=state,
         series=series,
-        workers=troubles.workers(statuses),
-        leader=_leader(console),
+        workers=troubles.workers(statuses, [_here(console), *others]),
+        leader=console.leader,
     )
 
 
@@ -59,10 +62,9 @@ def _matches(name: str, status: Mapping[str, Any], find: str, state: str) -> boo
     return find.lower() in name.lower() and (not state or state in states)
 
 
-def _leader(console: Console) -> str | None:
-    """The leader's URL; None if there is none, or if it is not known."""
-    group = console.request.app.state.metrics.group
-    return None if group is None else group.leader_url
+def _here(console: Console) -> str:
+    worker_id: str = console.request.app.state.metrics.worker_id
+    return worker_id
 
 
 @router.get("/new")
@@ -132,11 +134,12 @@ async def cluster(console: ConsoleOf) -> Response:
 
 async def _cluster(console: Console, status: int = 200, problem: str = "") -> Response:
     ask = console.endpoints.ask
-    listed, root, plugins, loggers = await asyncio.gather(
+    listed, root, plugins, loggers, others = await asyncio.gather(
         ask("GET", "/connectors", expand="status"),
         ask("GET", "/"),
         ask("GET", "/connector-plugins", connectorsOnly="false"),
         ask("GET", "/admin/loggers"),
+        console.other_workers(),
     )
     statuses = {name: one["status"] for name, one in (listed.body if listed.ok else {}).items()}
     return await console.page(
@@ -144,9 +147,9 @@ async def _cluster(console: Console, status: int = 200, problem: str = "") -> Re
         status,
         problem=problem,
         root_answer=root,
-        workers=troubles.workers(statuses),
-        leader=_leader(console),
-        here=console.request.app.state.metrics.worker_id,
+        workers=troubles.workers(statuses, [_here(console), *others]),
+        leader=console.leader,
+        here=_here(console),
         plugins=sorted(plugins.body, key=lambda one: (one["type"], one["class"])) if plugins.ok else [],
         loggers=loggers,
         topics=console.request.app.state.internal_topics,

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
+from urllib.parse import urlsplit
 
 from headrace.rest.console.endpoints import Answer
 
@@ -76,12 +77,17 @@ def by_state(statuses: Mapping[str, Any]) -> tuple[Counter[str], Counter[str]]:
     return connectors, Counter(task["state"] for one in statuses.values() for task in one["tasks"])
 
 
-def workers(statuses: Mapping[str, Any]) -> Mapping[str, Sequence[int]]:
-    """The workers that run something, with the number of connectors and tasks."""
-    found: dict[str, list[int]] = {}
+def workers(statuses: Mapping[str, Any], known: Iterable[str]) -> Mapping[str, Sequence[int]]:
+    """The workers by name, with the number of connectors and tasks that each runs; `known`: names or URLs of some."""
+    found = {worker_of(one): [0, 0] for one in known}
     for one in statuses.values():
         for index, parts in enumerate(([one["connector"]], one["tasks"])):
             for part in parts:
                 if part["state"] != "UNASSIGNED":
                     found.setdefault(part["worker_id"], [0, 0])[index] += 1
     return dict(sorted(found.items()))
+
+
+def worker_of(url: str) -> str:
+    """The name that statuses have for the worker at a URL; names stay as they are."""
+    return (urlsplit(url).netloc or url).replace("[", "").replace("]", "")
