@@ -17,6 +17,20 @@ function take(text) {
   return fresh;
 }
 
+// Fields that a check has found, such as those of a transform that was just named.
+function addFields(fresh) {
+  const others = document.getElementById("others");
+  for (const field of fresh.querySelectorAll("details.group .field[id]")) {
+    if (document.getElementById(field.id)) continue;
+    const group = field.closest("details.group");
+    const here = document.getElementById(group.id);
+    if (here) here.append(document.adoptNode(field));
+    else others.closest(".field").before(document.adoptNode(group));
+  }
+  const left = fresh.getElementById("others");
+  if (left && !left.value.includes("[hidden]")) others.value = left.value;
+}
+
 async function refresh(page) {
   if (document.hidden) return;
   try {
@@ -30,14 +44,19 @@ async function refresh(page) {
 
 function submitLive(event) {
   const button = event.submitter;
-  if (!button || !button.hasAttribute("data-live-submit")) return;
+  if (!button) return;
   event.preventDefault();
   const form = event.target;
   const body = new URLSearchParams(new FormData(form, button));
   form.setAttribute("aria-busy", "true");
   fetch(form.action, { method: "POST", body, headers: { Accept: "text/html" } })
     .then(async (answer) => {
+      if (answer.redirected) {
+        location.assign(answer.url);
+        return;
+      }
       const fresh = take(await answer.text());
+      if (fresh.getElementById("others")) addFields(fresh);
       const refused = fresh.querySelector("main > .note.bad");
       const result = document.getElementById("result");
       if (refused && result) result.replaceChildren(document.adoptNode(refused));
