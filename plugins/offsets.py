@@ -89,7 +89,7 @@ class PartitionResult:
     dropped: int = 0
     bad: int = 0
     bytes: int = 0
-    """Bytes that a source copied unchanged (`CopyingReader`)."""
+    """Bytes of a source's keys and values that were sent to Kafka; those copied unchanged as they are there."""
     deliveries: tuple[Delivery, ...] = ()
     """For a source that wants LAST: rows in order, ending with the last one written."""
     acknowledged: pa.RecordBatch | None = None

@@ -18,13 +18,20 @@ class Counts:
     written: int = 0
     dropped: int = 0
     bad: int = 0
+    bytes: int = 0
     stop: Stop | None = None
     reason: str | None = None
 
     def result(self, **place: Any) -> PartitionResult:
         """Convert the counts to a result; `place` names the partition, and how far it got."""
         return PartitionResult(
-            **place, written=self.written, dropped=self.dropped, bad=self.bad, stop=self.stop, reason=self.reason
+            **place,
+            written=self.written,
+            dropped=self.dropped,
+            bad=self.bad,
+            bytes=self.bytes,
+            stop=self.stop,
+            reason=self.reason,
         )
 
 

@@ -119,6 +119,14 @@ class NamedSamples:
     def _renamed(self, scheme: str, attribute: tuple[str, str], labels: Mapping[str, str]) -> Mapping[str, str]:
         return {**self._labels, **named(scheme, *attribute, labels).labels}
 
+    def add_own(
+        self, names: Sequence[tuple[str, str]], labels: Sequence[Mapping[str, str]], rows: Iterable[Sequence[float]]
+    ) -> None:
+        """Add a row of samples for each of these labels, one for each (name, help text), in no scheme."""
+        texts = [labels_text({**self._labels, **one}) for one in labels]
+        for (name, text), column in zip(names, zip(*rows, strict=True), strict=False):
+            self._exposition.add_column(name, text, texts, column)
+
     def add_sample(self, sample: Sample) -> None:
         """Add a sample under its own name, in no scheme."""
         self._exposition.add(sample._replace(labels={**self._labels, **sample.labels}))

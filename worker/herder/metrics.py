@@ -26,7 +26,7 @@ from headrace.worker.herder.process_metrics import ProcessMetrics
 from headrace.worker.herder.series import Series
 from headrace.worker.hosting.measures import RebalanceTimes, StartupCounter
 from headrace.worker.model import ConnectorState, State, Status, TaskId
-from headrace.worker.tasks.metrics import ATTRIBUTES, Stuck, TaskMetrics, TasksMetrics
+from headrace.worker.tasks.metrics import ATTRIBUTES, OWN, STAGE_SECONDS, Stuck, TaskMetrics, TasksMetrics
 
 log = logging.getLogger(__name__)
 
@@ -152,12 +152,30 @@ class WorkerMetrics:
             found = {task: metrics for task, metrics in self.tasks.all().items() if metrics.kind == kind}
             labels = [{"connector": task.connector, "task": str(task.task)} for task in found]
             samples.add_table(attributes, labels, [metrics.figures() for metrics in found.values()])
+            _own_of_tasks(samples, labels, list(found.values()), with_lag=kind == "sink")
             for task, metrics in found.items():
                 for sample in _plugin_samples(task, metrics):
                     samples.add_sample(sample)
         for task, stuck in self.stuck().items():
             shown = {"connector": task.connector, "task": str(task.task), "reason": stuck.reason}
             samples.add_sample(Sample(_UNHEALTHY, shown, 1, "A task that is stuck"))
+
+
+def _own_of_tasks(
+    samples: NamedSamples,
+    labels: Sequence[Mapping[str, str]],
+    found: Sequence[TaskMetrics],
+    with_lag: bool,
+) -> None:
+    """Add what Connect's groups do not have; a source does not know what waits."""
+    shown = OWN if with_lag else OWN[:-1]
+    samples.add_own(shown, labels, [metrics.own_figures()[: len(shown)] for metrics in found])
+    stages = [
+        ({**named, "stage": stage}, (seconds,))
+        for named, metrics in zip(labels, found, strict=True)
+        for stage, seconds in metrics.stages.totals().items()
+    ]
+    samples.add_own([STAGE_SECONDS], [named for named, _ in stages], [row for _, row in stages])
 
 
 def metrics_text(workers: Collection[WorkerMetrics], process: ProcessMetrics) -> str:

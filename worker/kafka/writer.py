@@ -177,7 +177,9 @@ class KafkaWriter:
                 good = progress.take(piece, self._tolerate)
                 if not self._may_go_to(progress.topics):
                     progress.retry("the rows go to a topic that may have to be created")
-                elif alone and good.num_rows:
+                    continue
+                progress.bytes += values_size(good["key"]) + values_size(good["value"])
+                if alone and good.num_rows:
                     progress.restart()
                     self._one_by_one(progress, good)
                     progress.mark()
@@ -414,6 +416,16 @@ def _remedy(refusal: KafkaError) -> str:
     if refusal.code() == KafkaError._INVALID_ARG:
         return "no name of a topic or of a header may contain NUL: have a transform rename or drop it"
     return "raise max.message.bytes of the topic and producer.override.max.request.size"
+
+
+def values_size(column: pa.Array) -> int:
+    """Return the bytes of a column's texts or bytes, without what Arrow keeps beside them."""
+    offsets = column.buffers()[1]
+    if offsets is None or not len(column):
+        return 0
+    is_large = pa.types.is_large_binary(column.type) or pa.types.is_large_string(column.type)
+    at = memoryview(offsets).cast("B").cast("q" if is_large else "i")
+    return int(at[column.offset + len(column)] - at[column.offset])
 
 
 def _up_to_unknown(rows: pa.RecordBatch) -> pa.RecordBatch:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Hashable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from pyspark.sql import DataFrame
 from pyspark.sql.types import StructType
@@ -18,6 +18,7 @@ from headrace.worker.engine.bounds import Bounds
 from headrace.worker.engine.driver import EngineLost
 from headrace.worker.engine.inline import Program
 from headrace.worker.engine.programs import Engine, JobProgram
+from headrace.worker.pipeline.stages import Stages
 
 
 @dataclass(frozen=True)
@@ -32,6 +33,8 @@ class TaskScope:
     """Reports bad records, if at all, and says if they are tolerated."""
     tell: Callable[[FailureReport], None] = FailureReport.tell
     """Called with what was reported of a batch's failed records, however the batch ended."""
+    stages: Stages = field(default_factory=Stages)
+    """Times the stages of its batches."""
 
     @property
     def stop(self) -> StopToken:

@@ -77,7 +77,7 @@ class SinkPipeline:
         readers = KafkaReaders(kafka_options or {})
         make = partial(SinkJob, SinkJobParts(scope, task, decoding, placement, attempts, readers))
         # A job of a sink that holds rows may end before its range does, so none can be planned after it.
-        jobs = SinkJobs(make, most=1 if isinstance(task, BufferingSink) else AHEAD)
+        jobs = SinkJobs(make, scope.stages, most=1 if isinstance(task, BufferingSink) else AHEAD)
         return cls(scope, decoding, writing, placement, readers, jobs, retry, java_stage)
 
     # -- inline: decode and transform, write ---------------------------------------------------------------------------
@@ -88,7 +88,8 @@ class SinkPipeline:
         Errors: those of every step.
         """
         if work.rows is None:
-            return self.writing.write([])
+            with self.scope.stages.timed("write"):
+                return self.writing.write([])
         with self._batch(work.rows, work.failed_before):
             if work.are_retried:
                 return self._retried(work.rows)
@@ -100,15 +101,18 @@ class SinkPipeline:
         trace_records(log, rows)
         later = None if self.retry is None else self.retry.later({})
         pieces = self._decoded(rows)
-        if failed_before and later is not None:
-            return self.writing.write_closely(pieces, later, leave_rest=False)
-        return self.writing.write(pieces, later)
+        with self.scope.stages.timed("write"):
+            if failed_before and later is not None:
+                return self.writing.write_closely(pieces, later, leave_rest=False)
+            return self.writing.write(pieces, later)
 
     def _retried(self, rows: pa.RecordBatch) -> Outcome[TopicPartition]:
         """Write rows of the retry topic; those that fail with a retriable error return to it."""
         assert self.retry is not None
         originals, attempts = self.retry.originals(rows)
-        return self.writing.write_closely(self._decoded(originals), self.retry.later(attempts), leave_rest=True)
+        pieces = self._decoded(originals)
+        with self.scope.stages.timed("write"):
+            return self.writing.write_closely(pieces, self.retry.later(attempts), leave_rest=True)
 
     @property
     def held(self) -> Mapping[TopicPartition, int]:
@@ -127,10 +131,11 @@ class SinkPipeline:
 
     def _decoded(self, rows: pa.RecordBatch) -> list[Piece]:
         """Decode and transform the rows; each part is paired with its raw records. Errors: ConverterAway."""
-        with asking_converters():
-            decoded = self.decoding.run(rows)
-        if self.java_stage is not None:
-            decoded = [self.java_stage.run(part) for part in decoded]
+        with self.scope.stages.timed("convert"):
+            with asking_converters():
+                decoded = self.decoding.run(rows)
+            if self.java_stage is not None:
+                decoded = [self.java_stage.run(part) for part in decoded]
         if len(decoded) == 1:
             return [(decoded[0], rows)]
         begins = itertools.accumulate((part.num_rows for part in decoded), initial=0)

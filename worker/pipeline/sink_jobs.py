@@ -17,6 +17,7 @@ from headrace.worker.pipeline.executor import Ranges
 from headrace.worker.pipeline.job_size import JobSize
 from headrace.worker.pipeline.placement import JOB_ROWS
 from headrace.worker.pipeline.sink_job import SinkJob
+from headrace.worker.pipeline.stages import Stages
 
 AHEAD: Final = 2
 """The number of jobs at once."""
@@ -25,9 +26,12 @@ AHEAD: Final = 2
 class SinkJobs:
     """A task's jobs, handed over by `begin` and taken by `take`; for the task's own thread, except `cancel_soon`."""
 
-    def __init__(self, make: Callable[[Ranges, int, SinkJob | None], SinkJob], most: int = AHEAD) -> None:
+    def __init__(
+        self, make: Callable[[Ranges, int, SinkJob | None], SinkJob], stages: Stages, most: int = AHEAD
+    ) -> None:
         """`make`: makes a job of ranges, the largest size of a record, and the job ahead; `most`: jobs at once."""
         self.size = JobSize(JOB_ROWS)
+        self._stages = stages
         self._make = make
         self._most = most
         self._jobs: list[SinkJob] = []
@@ -62,7 +66,9 @@ class SinkJobs:
         job = self._jobs.pop(0)
         outcome = job.result()
         now = time.monotonic()
-        self.size.took(outcome.rows, now - max(job.began, self._last_ended))
+        took_s = now - max(job.began, self._last_ended)
+        self.size.took(outcome.rows, took_s)
+        self._stages.add("job", took_s)
         self._last_ended = now
         return outcome
 

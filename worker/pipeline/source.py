@@ -89,13 +89,16 @@ class SourcePipeline:
 
         Errors: StoppedError if the task was asked to end before anything was read; those of every step.
         """
-        plan = self.task.plan(after, self.placement.limit)
+        timed = self.scope.stages.timed
+        with timed("read"):
+            plan = self.task.plan(after, self.placement.limit)
         if plan is None:
             return None
         try:
             self.scope.stop.raise_if_set("planning a batch")  # the planned rows may long be another worker's to read
             self.encoding.refresh()
-            work = PlannedBatch(plan, self.task.reader(plan))
+            with timed("read"):
+                work = PlannedBatch(plan, self.task.reader(plan))
             outcome = self._executor(work).run(work)
             self._refuse_parts_of_groups(outcome)
         except BaseException:

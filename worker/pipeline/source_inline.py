@@ -45,7 +45,8 @@ class InlineSource:
                 self._send(work, number, kafka)
                 if self.scope.stop.is_set():
                     break
-            return Outcome(kafka.finish())
+            with self.scope.stages.timed("write"):
+                return Outcome(kafka.finish())
         except BaseException as error:
             self.producer.discard_queued()
             if isinstance(error, TopicMissing):
@@ -59,12 +60,14 @@ class InlineSource:
         scope, split = self.scope, work.plan.splits[number]
         declared = self.encoding.declared(split.shape)
         with contextlib.closing(self._read(work.reader, number)) as batches:
-            for rows in self._until_stopped(batches, kafka, number):
+            for rows in self._until_stopped(scope.stages.each("read", batches), kafka, number):
                 with scope.engine.memory.take(rows.get_total_buffer_size(), scope.stop):
-                    numbered = with_split(declared.checked(rows), number)
-                    encoded = self.encoding.encode(numbered, split.shape, split.partition)
+                    with scope.stages.timed("convert"):
+                        numbered = with_split(declared.checked(rows), number)
+                        encoded = self.encoding.encode(numbered, split.shape, split.partition)
                     trace_records(log, encoded)
-                    kafka.write(encoded)
+                    with scope.stages.timed("write"):
+                        kafka.write(encoded)
 
     def _read(self, reader: ArrowReader, split: int) -> Generator[pa.RecordBatch, None, None]:
         """Read the split. Errors: EngineLost if the reader works in the driver's JVM and the driver is lost."""
@@ -136,6 +139,7 @@ class CopiedSource:
         """Have the reader copy the splits."""
         self.producer.topics.ensure(self.task.topics())
         reader, splits = cast(CopyingReader, work.reader), range(len(work.plan.splits))
-        outcome = Outcome(reader.copy(splits, self.producer.client, self.scope.stop))
+        with self.scope.stages.timed("copy"):
+            outcome = Outcome(reader.copy(splits, self.producer.client, self.scope.stop))
         self.scope.engine.copied(outcome)
         return outcome

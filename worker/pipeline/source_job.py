@@ -104,7 +104,8 @@ class SourceJobs:
             scope.stop.raise_if_set("waiting for a turn")
             began = time.monotonic()
             try:
-                outcome = job.run()
+                with scope.stages.timed("job"):
+                    outcome = job.run()
             except RetriableError as error:
                 if not isinstance(error, EngineLost | JobCancelled):
                     self._placement.job_failed(work.plan)

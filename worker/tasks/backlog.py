@@ -12,6 +12,8 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import math
+import time
 from collections.abc import Collection
 from typing import Final
 
@@ -29,6 +31,7 @@ from headrace.worker.tasks.load import Load
 from headrace.worker.tasks.positions import Positions
 from headrace.worker.tasks.sink_consumer import SinkConsumer
 from headrace.worker.tasks.sink_loop import SinkLoop
+from headrace.worker.tasks.waiting_age import WaitingAge
 
 log = logging.getLogger(__name__)
 
@@ -40,7 +43,14 @@ class Backlog:
     """The jobs of one sink task; for the task's own thread, except `cancel_soon`."""
 
     def __init__(
-        self, loop: SinkLoop, host: TaskHost, plugin: SinkTask, pipeline: SinkPipeline, held: HeldRows, load: Load
+        self,
+        loop: SinkLoop,
+        host: TaskHost,
+        plugin: SinkTask,
+        pipeline: SinkPipeline,
+        held: HeldRows,
+        load: Load,
+        age: WaitingAge,
     ) -> None:
         self._loop = loop
         self._host = host
@@ -48,8 +58,11 @@ class Backlog:
         self._pipeline = pipeline
         self._held = held
         self._load = load
+        self._age = age
         self._jobs = pipeline.jobs
         self._must_recover = False
+        self._whole: dict[TopicPartition, tuple[int, float]] = {}
+        """The end of each partition that a job reads as a whole, and when that was its end."""
         self._inline_to: dict[TopicPartition, int] = {}
         """The ends of the ranges of jobs that ran out of memory, or with which the engine was lost."""
 
@@ -149,6 +162,8 @@ class Backlog:
             begin = positions.in_topic(partition, begins[partition], low, high)
             if high > begin:
                 ranges[partition] = begin, min(high, begin + most)
+            if high <= begin + most:
+                self._whole[partition] = high, time.monotonic()
         if ranges and self._held.may_be:
             return self._held.job_ranges(ranges, {p: consumer.partitions.high(p) for p in ranges}) or None
         return ranges or None
@@ -184,6 +199,10 @@ class Backlog:
             return
         self._host.retry_budget.succeeded()
         self._loop.reached(outcome)
+        for partition, one in outcome.of.items():
+            end, at = self._whole.get(partition, (math.inf, 0.0))
+            if one.upto is not None and one.upto + 1 >= end:
+                self._age.had_all([partition], at)
 
     def _drop(self) -> None:
         """End all jobs; one that ended before it could be cancelled counts."""

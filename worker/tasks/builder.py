@@ -212,7 +212,7 @@ class PipelineBuilder:
         task, host = self.host.id, self.host
         reporting = Reporting(task.connector, task.task, self.handling, self.letters_producer, host.redaction)
         bounds = Bounds(host.stop, self.worker["batch.transform.timeout.ms"] / 1000, self._steps())
-        return TaskScope(str(task), self.engine, bounds, reporting, host.reported)
+        return TaskScope(str(task), self.engine, bounds, reporting, host.reported, host.metrics.stages)
 
     def _steps(self) -> str:
         """The transforms and converters of a batch, as errors name them."""

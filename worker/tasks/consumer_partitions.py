@@ -51,6 +51,11 @@ class ConsumerPartitions:
 
     # -- held, resting -------------------------------------------------------------------------------------------------
 
+    @property
+    def are_held(self) -> bool:
+        """True between `hold` and `release`; meanwhile the client learns nothing of the partitions' ends."""
+        return self._held
+
     def hold(self) -> None:
         """Hold all partitions, also those that come: none gives records."""
         if not self._held:
@@ -104,18 +109,22 @@ class ConsumerPartitions:
 
     def high(self, partition: TopicPartition) -> int:
         """The next offset to be written, as far as the client knows. Errors: as `watermarks`."""
-        if self._held:  # then the client learns nothing of the ends
+        if self.are_held:
             return self.watermarks(partition)[1]
         _, high = self._client.get_watermark_offsets(Position(*partition), cached=True)
         return int(high)
 
     def lag(self) -> int:
         """The number of records that wait in Kafka, as far as the client knows without asking."""
-        waiting = 0
+        return sum(self.waiting().values())
+
+    def waiting(self) -> dict[TopicPartition, int]:
+        """The `lag` of each partition of which it is known; those that rest have none."""
+        waiting = {}
         for partition in self.assigned:
             if (known := self._positions.next(partition)) is not None and partition not in self._resting:
                 _, high = self._client.get_watermark_offsets(Position(*partition), cached=True)
-                waiting += max(0, high - known)
+                waiting[partition] = max(0, high - known)
         return waiting
 
     def watermarks(self, partition: TopicPartition) -> tuple[int, int]:

@@ -51,6 +51,8 @@ class Fetched(NamedTuple):
     """True for a small batch."""
     is_full: bool
     """True if many more are likely."""
+    bytes: int
+    """Of keys, values and headers."""
 
 
 class Sizes(NamedTuple):

@@ -49,7 +49,11 @@ class Load:
         full = len(messages) >= min(most, JOB_ROWS // 20) or taken >= FETCH_BYTES
         # From distant brokers little comes at once, however much waits.
         full = full or self.is_worth_a_job(self.lag)
-        return Fetched(is_few(len(messages), taken), full)
+        return Fetched(is_few(len(messages), taken), full, taken)
+
+    def estimated_bytes(self, count: int) -> int:
+        """Estimate the bytes of so many records, by the mean size of those before."""
+        return int(count * max(0.0, self.mean_bytes - _ROW_BYTES))
 
     def is_worth_a_job(self, count: int) -> bool:
         """True if so many of these records are worth a Spark job."""

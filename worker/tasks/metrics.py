@@ -20,6 +20,7 @@ from headrace.plugins.samples import Sample, Window
 from headrace.worker.deadletters.failed_records import FailureReport
 from headrace.worker.hosting.measures import StartupCounter
 from headrace.worker.model import Kind, State, TaskId
+from headrace.worker.pipeline.stages import Stages
 
 _OF_TASK: Final = (
     "running_ratio",
@@ -77,6 +78,14 @@ ATTRIBUTES: Final[Mapping[Kind, Sequence[tuple[str, str]]]] = {
     "sink": _attributes("sink-task", _OF_SINK),
 }
 """The group and the name of each of a task's figures, in their order; `_` stands for `-`."""
+
+OWN: Final = (
+    ("headrace_task_batches_total", "Batches that moved records"),
+    ("headrace_task_bytes_total", "Bytes of keys and values that the task moved"),
+    ("headrace_sink_task_lag_seconds", "Age of the oldest record that waits in Kafka for a sink, at most"),
+)
+"""The name and the help text of each of a task's figures that Connect does not have."""
+STAGE_SECONDS: Final = ("headrace_task_stage_seconds_total", "Seconds that a stage of the task's batches took")
 
 _COUNTED: Final = (
     "taken",
@@ -168,8 +177,11 @@ class TaskMetrics:
         self._took_s = self._longest_s = 0.0
         self._waiting_since: float | None = None
         self._failures, self._failure = 0, ""
+        self.stages = Stages()
+        """Times the stages of its batches."""
         self._unsampled = Sampled()
         self._lag_s: float | None = None
+        self._batches = self._bytes = 0
 
     # Updates by the task's thread.
 
@@ -220,6 +232,8 @@ class TaskMetrics:
                 self._batch_ms.record(took_s * 1000, now)
             longest_ms = took_s * 1000 if taken else math.nan
             self._unsampled = self._unsampled.with_(Sampled(sent, size, bad + refused, batch_ms=longest_ms))
+            self._batches += bool(taken)
+            self._bytes += size
             self._totals["taken"] += taken
             self._totals["sent"] += sent
             self._totals["skipped"] += bad
@@ -236,10 +250,12 @@ class TaskMetrics:
             self._totals["commits" if ok else "failed-commits"] += 1
             if ok:
                 self._commit_ms.record(took_s * 1000, now)
+            self.stages.add("commit", took_s)
 
     def fetched(self, size: int) -> None:
         """Count the bytes of keys, values and headers that a sink took from Kafka."""
         with self._lock:
+            self._bytes += size
             self._unsampled = self._unsampled.with_(Sampled(bytes=size))
 
     def stands(self, partitions: int, uncommitted: int, lag: int | None, lag_s: float | None = None) -> None:
@@ -270,6 +286,10 @@ class TaskMetrics:
         with self._lock:
             found, self._unsampled = self._unsampled, Sampled()
             return found._replace(lag_records=_or_nan(self._lag), lag_s=_or_nan(self._lag_s))
+
+    def own_figures(self) -> Sequence[float]:
+        """The value of each of `OWN`, in their order."""
+        return self._batches, self._bytes, _or_nan(self._lag_s)
 
     def stuck(self) -> Stuck | None:
         """Say why the task makes no progress although it should.

@@ -8,6 +8,7 @@ this loop:
     rebalances.py     calls of the sink for partitions that come and go, and for commits
     held_rows.py      rows that a sink holds over several batches
     load.py           the waiting records, the size of records, the number of small batches
+    waiting_age.py    how long the oldest of the waiting records has waited
     shared_thread.py  one thread that takes the small batches of many tasks, while each task's own only waits
 """
 
@@ -46,6 +47,7 @@ from headrace.worker.tasks.sink_consumer import SinkConsumer
 from headrace.worker.tasks.sink_input import SinkInput
 from headrace.worker.tasks.static_member import Fenced, end_fenced
 from headrace.worker.tasks.task import BACKOFF, Task
+from headrace.worker.tasks.waiting_age import WaitingAge
 
 log = logging.getLogger(__name__)
 
@@ -78,6 +80,7 @@ class SinkTaskRunner(Task):
         self._positions = records.positions
         self._held = HeldRows(plugin)
         self._load = Load()
+        self._age = WaitingAge()
         self._opened: _Opened | None = None
         self._started = False
         self._failures = 0
@@ -101,7 +104,7 @@ class SinkTaskRunner(Task):
         plugin.start(host.config, context)
         pipeline = self._builder.sink(plugin)
         self._until_done(self._builder.create_topics)
-        backlog = Backlog(self, host, plugin, pipeline, self._held, self._load)
+        backlog = Backlog(self, host, plugin, pipeline, self._held, self._load, self._age)
         consumer = SinkConsumer(
             records.consumer(),
             records.subscription,
@@ -198,11 +201,16 @@ class SinkTaskRunner(Task):
         if not messages:
             return None, False
         came = self._load.of(messages)
+        self.metrics.fetched(came.bytes)
         new = self._positions.new_of(messages) if came.are_few else messages
         if not new:
             return None, came.is_full
-        rows = to_arrow(new) if came.are_few else self._positions.not_handled(to_arrow(new))
-        return rows if rows.num_rows else None, came.is_full
+        with self.metrics.stages.timed("read"):
+            rows = to_arrow(new) if came.are_few else self._positions.not_handled(to_arrow(new))
+        if not rows.num_rows:
+            return None, came.is_full
+        self._age.took(rows)
+        return rows, came.is_full
 
     # -- reached, committed --------------------------------------------------------------------------------------------
 
@@ -212,6 +220,8 @@ class SinkTaskRunner(Task):
         outcome = Outcome({p: one for p, one in outcome.of.items() if p in mine}, outcome.by_job)
         self._host.uses(partition.topic for partition in outcome.of)
         self.records += sum(one.written for one in outcome)
+        if outcome.by_job:
+            self.metrics.fetched(self._load.estimated_bytes(outcome.rows))
         if done := {partition: one.upto + 1 for partition, one in outcome.of.items() if one.upto is not None}:
             self.go_on(done)
         self.count(outcome)
@@ -269,7 +279,9 @@ class SinkTaskRunner(Task):
         """Measure partitions, uncommitted records and lag, if that is due."""
         if (pace := self._load.measure(self._consumer.partitions.lag)) is None:
             return
-        self.metrics.stands(len(self._consumer.partitions.assigned), self._positions.ahead(), self._load.lag)
+        partitions = self._consumer.partitions
+        age_s = self._age.measure(partitions.waiting(), partitions.are_held)
+        self.metrics.stands(len(partitions.assigned), self._positions.ahead(), self._load.lag, age_s)
         pipeline = self._parts.pipeline
         waits = self._held.may_be or pipeline.retry is not None or pipeline.java_stage is not None
         self._lends = may_lend(self._plugin) and not waits and self._shared.is_worth(self.id, pace)

@@ -67,6 +67,7 @@ class SinkConsumer:
         self._group: str = config.get("group.id", "")
         self._positions = positions
         self._task = task
+        self._stages = host.metrics.stages
         self._largest_record = largest_record
         self._longest_s = int(config.get("max.poll.interval.ms", 300_000)) / 4000
         failures = ClientFailures()
@@ -106,7 +107,8 @@ class SinkConsumer:
         first = self._polled(wait_s)
         messages, their = list[Any](), Sizes(0, 0)
         if first is not None:
-            messages, their = self._following(first, most, most_bytes)
+            with self._stages.timed("read"):
+                messages, their = self._following(first, most, most_bytes)
         self._note_begins(messages)
         try:
             self.membership.raise_pending()

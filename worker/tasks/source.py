@@ -167,7 +167,8 @@ class SourceTaskRunner(Task):
         if batch is None:
             return None
         if self._exactly_once is not None and not self.abandoned:
-            self._exactly_once.end_batch(batch.ends_transaction)
+            with self.metrics.stages.timed("commit"):
+                self._exactly_once.end_batch(batch.ends_transaction)
         for one in batch.outcome:
             if one.stop is Stop.FATAL:
                 raise RecordError(f"{one.reason} (after {dict(one.source_offset or {})} of {one.source_partition})")
@@ -180,7 +181,8 @@ class SourceTaskRunner(Task):
             batch = self._pipeline.batch(after)
             if batch is not None:
                 self._moved(batch.outcome)
-                self._store(batch.outcome)
+                with self.metrics.stages.timed("commit"):
+                    self._store(batch.outcome)
             return batch
         except BaseException:
             if self._exactly_once is not None:

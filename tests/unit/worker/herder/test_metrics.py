@@ -108,6 +108,22 @@ def test_tasks_show_what_they_measured(two: WorkerMetrics) -> None:
     assert math.isnan(put_time)
 
 
+def test_tasks_show_what_connect_does_not_measure(two: WorkerMetrics) -> None:
+    source, sink = {"connector": "b", "task": "0"}, {"connector": "a", "task": "0"}
+    tasks = two.tasks.all()
+    tasks[TaskId("b", 0)].stages.add("convert", 1.5)
+    tasks[TaskId("b", 0)].moved([PartitionResult(written=1, bytes=70)])
+    tasks[TaskId("a", 0)].fetched(30)
+    tasks[TaskId("a", 0)].stands(partitions=1, uncommitted=0, lag=5, lag_s=2.5)
+    assert sample(two, "headrace_task_batches_total", **source) == 2
+    assert sample(two, "headrace_task_bytes_total", **source) == 70
+    assert sample(two, "headrace_task_bytes_total", **sink) == 30
+    assert sample(two, "headrace_task_stage_seconds_total", **source, stage="convert") == 1.5
+    assert sample(two, "headrace_task_stage_seconds_total", **source, stage="write") is None
+    assert sample(two, "headrace_sink_task_lag_seconds", **sink) == 2.5
+    assert sample(two, "headrace_sink_task_lag_seconds", **source) is None
+
+
 def test_totals_are_counters_and_the_rest_gauges(two: WorkerMetrics) -> None:
     text = two.metrics_text()
     assert "# TYPE kafka_connect_source_task_source_record_poll_total counter" in text

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Collection
+from dataclasses import replace
 from typing import Any
 from unittest.mock import Mock
 
@@ -18,7 +19,14 @@ from headrace.plugins.stopping import StopToken
 from headrace.worker.kafka import delivery_wait
 from headrace.worker.kafka import writer as produce
 from headrace.worker.kafka.librdkafka import ROWS
-from headrace.worker.kafka.writer import KafkaWriter, ProduceError, TopicMissing, discard_producer, kept_producer
+from headrace.worker.kafka.writer import (
+    KafkaWriter,
+    ProduceError,
+    TopicMissing,
+    discard_producer,
+    kept_producer,
+    values_size,
+)
 
 ERROR = pa.struct([("stage", pa.string()), ("class", pa.string()), ("message", pa.string())])
 SCHEMA = pa.schema(
@@ -104,7 +112,12 @@ def run(
     writer = KafkaWriter(client, tolerate=tolerate, exact=exact)  # type: ignore[arg-type]
     for batch in batches:
         writer.write(batch)
-    return writer.finish()
+    return without_bytes(writer.finish())
+
+
+def without_bytes(reached: dict[int, PartitionResult]) -> dict[int, PartitionResult]:
+    """What was reached, but for the bytes that were sent."""
+    return {split: replace(one, bytes=0) for split, one in reached.items()}
 
 
 def at(position: int | None, **more: Any) -> PartitionResult:
@@ -117,6 +130,21 @@ def refusing(code: int, *values: bytes) -> Refuse:
 
 
 TOO_LARGE = KafkaError.MSG_SIZE_TOO_LARGE
+
+
+def test_the_bytes_of_keys_and_values_that_are_sent_are_counted() -> None:
+    writer = KafkaWriter(Client(), tolerate=True, exact=True)  # type: ignore[arg-type]
+    writer.write(rows(row(1), row(22), row(3, drop=True), row(4, error=BAD)).slice(1))
+    writer.write(rows(row(333)))
+    assert writer.finish()[0].bytes == 5
+
+
+@pytest.mark.parametrize("of", [pa.binary(), pa.large_binary(), pa.string(), pa.large_string()])
+def test_the_size_of_values_is_theirs_alone(of: pa.DataType) -> None:
+    column = pa.array(["a", None, "bcd", "", "ef"], of)
+    assert [values_size(column.slice(begin)) for begin in range(6)] == [6, 5, 5, 2, 2, 0]
+    assert values_size(column.slice(0, 2)) == 1
+    assert values_size(pa.array([], of)) == values_size(pa.nulls(3, of)) == 0
 
 
 def test_good_rows_arrive_in_order_and_the_last_offset_is_reached() -> None:
@@ -347,7 +375,7 @@ def test_what_arrives_soon_after_the_stop_counts() -> None:
 
     writer = KafkaWriter(client, tolerate=False, exact=True, stop=SetAfter(0, arrives))  # type: ignore[arg-type]
     writer.write(rows(row(1)))
-    assert writer.finish() == {0: at(1, written=1)}
+    assert without_bytes(writer.finish()) == {0: at(1, written=1)}
 
 
 def test_who_is_asked_to_stop_does_not_wait_for_room(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -381,7 +409,7 @@ def test_rows_to_a_topic_that_may_not_be_there_are_to_be_tried_again() -> None:
     writer.write(rows(row(5)))
     reached = writer.finish()
     assert (reached[0].source_offset, reached[0].stop, reached[0].written) == (None, Stop.RETRY, 0)
-    assert reached[1] == at(4, written=2)
+    assert reached[1] == at(4, written=2, bytes=2)
     assert b"3" not in client.values
     assert b"5" not in client.values
 

@@ -23,6 +23,7 @@ from headrace.worker.pipeline.kafka_frames import KafkaReaders
 from headrace.worker.pipeline.placement import SinkPlacement
 from headrace.worker.pipeline.sink_job import SinkJob, SinkJobParts, Written
 from headrace.worker.pipeline.sink_jobs import SinkJobs
+from headrace.worker.pipeline.stages import Stages
 from tests.task_scope import handling, task_scope
 
 P = TopicPartition("t", 0)
@@ -102,7 +103,7 @@ class Rig:
 
     def __init__(self, stages: bool = True, tolerate: bool = True, letters: bool = False) -> None:
         self.made: list[Job] = []
-        self.jobs = SinkJobs(self._make)
+        self.jobs = SinkJobs(self._make, Stages())
         self._kind: Callable[[Rig, Ranges, SinkJob | None], Job] = Job
         scope = task_scope(errors=handling(tolerate, dead_letters="d" if letters else ""))
         task: Any = Task(stages)

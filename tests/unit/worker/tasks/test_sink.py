@@ -29,6 +29,7 @@ from headrace.worker.pipeline.kafka_frames import KafkaReaders
 from headrace.worker.pipeline.placement import SinkPlacement
 from headrace.worker.pipeline.sink_job import SinkJob, SinkJobParts, Written
 from headrace.worker.pipeline.sink_jobs import AHEAD, SinkJobs
+from headrace.worker.pipeline.stages import Stages
 from headrace.worker.tasks import load, static_member
 from headrace.worker.tasks import sink as sink_task
 from headrace.worker.tasks.positions import Positions
@@ -78,8 +79,13 @@ class Consumer:
     def restart_remade(self, _topics: object) -> bool:
         return False
 
+    are_held = False
+
     def lag(self) -> int:
         return 0
+
+    def waiting(self) -> dict[TopicPartition, int]:
+        return {}
 
     def seek(self) -> None:
         self.sought += 1
@@ -129,7 +135,7 @@ class Pipeline:
     def __init__(self, retry: RetryTopic, *answers: Exception | int, holds: bool = False) -> None:
         self.retry = retry
         self.answers = list(answers)
-        self.jobs = SinkJobs(self._job, most=1 if holds else AHEAD)
+        self.jobs = SinkJobs(self._job, Stages(), most=1 if holds else AHEAD)
         self.given: list[tuple[list[tuple[Any, ...]], bool]] = []
         self.begun: list[Job] = []
         self.held: dict[TopicPartition, int] = {}
@@ -184,7 +190,12 @@ class Rig:
         monkeypatch.setattr(sink_task, "BACKOFF", Backoff(0.0001, 0.0001))
         monkeypatch.setattr(sink_task, "SinkConsumer", self._consumer)
         metrics: Any = SimpleNamespace(
-            attempt=lambda: memory, moved=self.moved, stands=lambda *_: None, is_in=lambda _: None
+            attempt=lambda: memory,
+            moved=self.moved,
+            stands=lambda *_: None,
+            is_in=lambda _: None,
+            fetched=lambda _: None,
+            stages=Stages(),
         )
         self.membership_ok = True
         self.host = host(metrics=metrics, membership_ok=lambda: self.moves())

@@ -16,6 +16,7 @@ from headrace.config.kafka.client_failures import ClientFailures
 from headrace.plugins.contracts import RetriableError, TopicPartition
 from headrace.plugins.stopping import StopToken
 from headrace.worker.kafka.errors import CertificateRefused
+from headrace.worker.pipeline.stages import Stages
 from headrace.worker.tasks import consumer_membership, sink_consumer, static_member
 from headrace.worker.tasks.committed_offsets import StableOffsets
 from headrace.worker.tasks.fetched import RecordTooLarge
@@ -151,7 +152,7 @@ class Rig:
             open=lambda _: {},
             close=lambda _: self.closed.append(True),
             pre_commit=lambda positions: self.told.append(dict(positions)),
-            metrics=SimpleNamespace(committed=lambda _seconds, ok: None),
+            metrics=SimpleNamespace(committed=lambda _seconds, ok: None, stages=Stages()),
             end_batch=lambda lost: self.ended.append(lost),
             stop=StopToken(),
             abandoned=False,
