@@ -20,7 +20,7 @@ from headrace.rest.http.guard import Guard, own_hosts
 from headrace.rest.http.layers import AccessLog, AddedHeaders, RawPaths
 from headrace.rest.http.masking import Masking
 from headrace.rest.http.request_bodies import BoundedBodies
-from headrace.rest.routes import admin, connectors, dead_letters, documents, plugins, series, worker
+from headrace.rest.routes import admin, connectors, dead_letters, documents, logs, plugins, series, worker
 from headrace.rest.routes import metrics as metrics_routes
 from headrace.rest.security.access import ADMIN_UNLESS_DECLARED
 from headrace.rest.security.audit import AuditLayer, AuditLog
@@ -37,6 +37,8 @@ if TYPE_CHECKING:
 _ROUTERS: Final = (
     worker.router,
     connectors.router,
+    dead_letters.router,
+    logs.router,
     series.router,
     dead_letters.router,
     plugins.router,

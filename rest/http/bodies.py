@@ -126,6 +126,23 @@ class AllSeries(ConnectorSeries):
     connectors: dict[str, SeriesFigures]
 
 
+class WrittenLine(Body):
+    """A line of a worker's log; `at` is in milliseconds of the epoch."""
+
+    worker: str
+    at: int
+    level: str
+    text: str
+
+
+class ConnectorLog(Body):
+    """The last log lines of a connector, the last one last."""
+
+    lines: list[WrittenLine]
+    skipped: dict[str, str]
+    """The workers that did not answer, each with the reason."""
+
+
 class ConfiguredConnector(Body):
     """A connector as it is configured: Connect's ConnectorInfo."""
 

@@ -283,3 +283,86 @@ def test_dead_letters_are_shown_and_replayed_once(worker: WorkerProcess, broker:
     assert "0 of again's dead letters replayed" in run("replay", name)
     missing = CliRunner().invoke(commands.app, ["dlq", "show", "none", "--rest", worker.url])
     assert (missing.exit_code, "no connector none" in missing.output) == (2, True)
+
+
+def test_dead_letters_are_seen_replayed_and_deleted_over_rest(
+    worker: WorkerProcess, broker: str, tmp_path: Path
+) -> None:
+    topic, sink, name = Topic(broker, "rest-letters"), tmp_path / "sink.txt", "rest-letters"
+    letters, path = f"{topic.name}-dlq", "/connectors/rest-letters/dead-letters"
+    producer = Producer({"bootstrap.servers": broker})
+    hostile = [("\u202e<script>", b"\x00\xff"), ("__connect.errors.topic", b"connect-configs"), ("n", None)]
+    producer.produce(topic.name, BAD, key=b"k", headers=hostile, timestamp=1_700_000_000_000)
+    producer.produce(topic.name, b"\xff" * 900_000)
+    producer.produce(topic.name, b'"b"')
+    producer.flush(60)
+    config = {"connector.class": SINK, "topics": topic.name, "file": str(sink), "errors.tolerance": "all"}
+    config |= {"key.converter": STRING}
+    put(worker, name, config | letters_to(letters))
+    eventually(lambda: len(messages(broker, letters)) == 3, WITHIN_S, worker.log)
+
+    first = worker.get(f"{path}?limit=2")
+    assert (first["records"][0]["offset"], first["records"][0]["value"]) == (2, '"b"')
+    assert first["records"][1]["value"].endswith("more bytes)")
+    assert (len(first["records"][1]["value"]) < 10_000, first["records"][1]["value_bytes"]) == (True, 900_000)
+    (last,) = (second := worker.get(f"{path}?limit=2&before={first['before']}"))["records"]
+    assert (second["before"], second["with_data"]) == (None, True)
+    assert (last["key"], last["value"], last["timestamp"]) == ("k", "{no json", 1_700_000_000_000)
+    assert last["headers"] == [{"key": "\u202e<script>", "value": "0x00ff"}, {"key": "n", "value": None}]
+    assert last["origin"] | {"partition": 0, "offset": 0} == last["origin"]
+    assert (last["origin"]["topic"], last["stage"], last["replayed"]) == (topic.name, "VALUE_CONVERTER", False)
+    assert last["class"] == "org.apache.kafka.connect.json.JsonConverter"
+
+    shown = worker.get(f"/connectors/{name}/logs")["lines"]
+    assert any(line["text"].startswith(f"[{name}|task-0]") and line["worker"] for line in shown)
+
+    found = worker.get(f"{path}/causes")
+    assert (found["looked_at"], found["is_all"]) == (3, True)
+    cause = next(one for one in found["causes"] if one["example"]["offset"] == 2)
+    assert cause["count"] == cause["waiting"] == 1
+
+    put(worker, name, config | {"value.converter": STRING} | letters_to(letters))
+
+    def changed(method: str, rest: str, body: Any = None) -> Any:
+        return worker.request(method, path + rest, body).json()
+
+    once = {"replayed": 1, "topics": {topic.name: 1}, "before": 0, "more": False}
+    assert changed("POST", "/replay", {"cause": cause["cause"]}) == once
+    places = {"records": [{"partition": 0, "offset": 0}, {"partition": 0, "offset": 2}]}
+    assert changed("POST", "/replay", places) == {**once, "before": 1}
+    assert [one["replayed"] for one in worker.get(path)["records"]] == [True, False, True]
+    eventually(lambda: lines_of(sink) == [b'"b"', BAD], WITHIN_S, worker.log)
+    assert changed("POST", "/replay", {}) == once
+    assert changed("POST", "/replay", {})["replayed"] == 0
+    assert topic.end() == 6
+    missing = worker.http.post(f"{path}/replay", json={"records": [{"partition": 0, "offset": 77}]})
+    assert (missing.status_code, "no dead letter of rest-letters at offset 77" in missing.text) == (404, True)
+
+    assert changed("DELETE", "?upto=0:1") == {"first": "0:2", "more": False}
+    assert [one["offset"] for one in worker.get(path)["records"]] == [2]
+    other = {"connector.class": SINK, "topics": letters, "file": str(tmp_path / "other.txt")}
+    put(worker, "reads-letters", {**other, "value.converter": STRING})
+    refused = worker.http.delete(f"{path}?upto=all")
+    assert (refused.status_code, "reads-letters uses the topic" in refused.text) == (409, True)
+    worker.request("DELETE", "/connectors/reads-letters")
+    producer.produce(letters, b"", headers=[("__connect.errors.connector.name", b"another")])
+    producer.flush(60)
+    refused = worker.http.delete(f"{path}?upto=all")
+    assert (refused.status_code, "is connector another's" in refused.text) == (409, True)
+    assert changed("DELETE", "?upto=0:2") == {"first": "0:3", "more": False}
+    assert worker.get(path) == {"records": [], "before": None, "with_data": True}
+
+
+def test_a_forged_letter_reaches_no_topic_that_its_connector_does_not_read(
+    worker: WorkerProcess, broker: str, tmp_path: Path
+) -> None:
+    topic, victim, name = Topic(broker, "forged"), Topic(broker, "victim"), "forged"
+    config = {"connector.class": SINK, "topics": topic.name, "file": str(tmp_path / "sink.txt")}
+    put(worker, name, config | letters_to(f"{topic.name}-dlq"))
+    worker.wait_states(name, "RUNNING", within_s=WITHIN_S)
+    producer = Producer({"bootstrap.servers": broker})
+    producer.produce(f"{topic.name}-dlq", b"x", headers=[("__connect.errors.topic", victim.name.encode())])
+    producer.flush(60)
+    refused = worker.http.post(f"/connectors/{name}/dead-letters/replay", json={})
+    assert (refused.status_code, f"{victim.name}, which forged does not read" in refused.text) == (400, True)
+    assert victim.end() == 0

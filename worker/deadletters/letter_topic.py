@@ -11,6 +11,7 @@ from typing import Any, Final
 from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 
+from headrace.plugins.interop.kafka.admin_clients import admin_client
 from headrace.worker.deadletters.letter import Letter
 from headrace.worker.errors import ConnectError, NotFound
 
@@ -73,8 +74,8 @@ class LetterTopic:
         return Producer(dict(self.clients.producer))
 
     def admin(self) -> AdminClient:
-        """Make an admin client. Errors: KafkaException."""
-        return AdminClient(dict(self.clients.admin))
+        """Return the admin client, which is kept. Errors: KafkaException."""
+        return admin_client(self.clients.admin)
 
     def ends(self, consumer: Any) -> dict[int, tuple[int, int]]:
         """Each partition's first and next offset. Errors: NotFound, KafkaException, KafkaSilent."""

@@ -18,10 +18,12 @@ from typing import Final, TextIO
 from headrace.config.log_levels import LEVELS as LEVELS
 from headrace.plugins.interop.java_hosts import JAVA_HOSTS
 from headrace.worker.logging.java_loggers import loggers_for
+from headrace.worker.logging.recent_lines import RECENT, LogLine
 from headrace.worker.logging.redaction import Redaction, hidden_of, hide_in_line, redaction_scope
 from headrace.worker.logging.repeated_lines import LeftOut, RepeatedLines
 
 _context: ContextVar[str] = ContextVar("connector_context", default="")
+_connector: ContextVar[str] = ContextVar("connector", default="")
 _worker: ContextVar[str] = ContextVar("worker_context", default="")
 
 _QUIET: Final = {
@@ -51,12 +53,13 @@ def connector_context(connector: str, *scope: str, redaction: Redaction | None =
 
     They, and errors that leave it, are without the secrets of `redaction`, by default of the one around.
     """
-    token = _context.set("|".join((connector, *scope)))
+    tokens = _context.set("|".join((connector, *scope))), _connector.set(connector)
     try:
         with redaction_scope(redaction):
             yield
     finally:
-        _context.reset(token)
+        _context.reset(tokens[0])
+        _connector.reset(tokens[1])
 
 
 @contextmanager
@@ -95,7 +98,10 @@ class ConnectFormatter(logging.Formatter):
 
 
 class _Handler(logging.StreamHandler[TextIO]):
-    """Writes lines to a stream, and the number of repeated ones, at the latest when the process ends."""
+    """Writes lines to a stream, and the number of repeated ones, at the latest when the process ends.
+
+    It keeps the last lines of each connector.
+    """
 
     def __init__(self, stream: TextIO) -> None:
         super().__init__(stream)
@@ -106,8 +112,17 @@ class _Handler(logging.StreamHandler[TextIO]):
         self.addFilter(lambda line: not (line.name.startswith("py4j") and line.levelno < logging.WARNING))
         self.addFilter(lambda line: not (line.name.endswith(".client") and _LOADING in line.getMessage()))
         # A handler writes under its own lock; the summaries come while it is not held, and pass no filter.
-        self._repeated = RepeatedLines(self._write, _prefix, lambda line: _shown(line, line.getMessage()))
+        self._repeated = RepeatedLines(
+            self._write, _prefix, lambda line: _shown(line, line.getMessage()), connector=_connector.get
+        )
         self.addFilter(lambda line: line.name == AUDIT_LOGGER or self._repeated.filter(line))
+
+    def format(self, record: logging.LogRecord) -> str:
+        text = super().format(record)
+        if connector := record.connector if isinstance(record, LeftOut) else _connector.get():
+            at, level = int(record.created * 1000), level_name(record.levelno)
+            RECENT.add(connector, LogLine(at, level, text.removeprefix(f"[{record.asctime}] {level} ")))
+        return text
 
     def close(self) -> None:
         self._repeated.flush()

@@ -36,9 +36,10 @@ _READS: Final = re.compile(r'"(?:GET|HEAD|OPTIONS) ')
 
 
 class LeftOut(logging.LogRecord):
-    """A line about lines that were left out: its text has no secrets, and `context` is theirs."""
+    """A line about lines that were left out: its text has no secrets, and `context` and `connector` are theirs."""
 
     context: str
+    connector: str
 
 
 @dataclass
@@ -71,7 +72,8 @@ class _LineCount:
         if self.example is None:
             return None
         count = f"{self.left_out:,} lines like this one were left out within {self.lasts_s:.0f} s"
-        return _left_out(self.example, f"{count}: {self.example.msg}", self.example.context)
+        example = self.example
+        return _left_out(example, f"{count}: {example.msg}", example.context, example.connector)
 
 
 class RepeatedLines(logging.Filter):
@@ -83,12 +85,14 @@ class RepeatedLines(logging.Filter):
         context: Callable[[], str],
         shown: Callable[[logging.LogRecord], str],
         clock: Callable[[], float] = time.monotonic,
+        connector: Callable[[], str] = str,
     ) -> None:
-        """`emit` writes the summaries; `context`: this thread's; `shown`: a line's message without secrets."""
+        """`emit` writes the summaries; `context`, `connector`: this thread's; `shown`: a message without secrets."""
         super().__init__()
         self._emit = emit
         self._context = context
         self._shown = shown
+        self._connector = connector
         self._clock = clock
         self._lock = threading.Lock()
         self._seen: dict[int, _LineCount] = {}
@@ -108,7 +112,7 @@ class RepeatedLines(logging.Filter):
             left_out = self._counts(equal, 1 if client else MOST_EQUAL, now) or self._counts(place, MOST_OF_PLACE, now)
         if left_out is not None and left_out.example is None:
             # Invariant 6: redacted here, on the thread and in the scope of the line; later, another's would be taken.
-            left_out.example = _left_out(record, _cut(self._shown(record)), context)
+            left_out.example = _left_out(record, _cut(self._shown(record)), context, self._connector())
         self._tell(over)
         return left_out is None
 
@@ -155,9 +159,9 @@ def _text(record: logging.LogRecord, client: bool) -> str:
     return text if ours and not _READS.search(text) else _NUMBERS.sub("", text)
 
 
-def _left_out(record: logging.LogRecord, text: str, context: str) -> LeftOut:
+def _left_out(record: logging.LogRecord, text: str, context: str, connector: str) -> LeftOut:
     line = LeftOut(record.name, record.levelno, record.pathname, record.lineno, text, None, None)
-    line.context = context
+    line.context, line.connector = context, connector
     return line
 
 

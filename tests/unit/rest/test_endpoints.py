@@ -275,6 +275,7 @@ def test_every_route_is_in_the_document_with_what_it_takes_and_answers() -> None
         "PATCH /connectors/{name}/offsets",
         "POST /connectors/{name}/tasks",
         "PUT /connector-plugins/{plugin}/config/validate",
+        "POST /connectors/{name}/dead-letters/replay",
         "PUT /admin/loggers/{name}",
     }
     assert page.headers["content-type"].startswith("text/html")

@@ -15,7 +15,7 @@ from fastapi import APIRouter, FastAPI
 
 from headrace.rest import mirror
 from headrace.rest.app import app, assembled
-from headrace.rest.routes import admin, connectors, dead_letters, documents, metrics, plugins, series, worker
+from headrace.rest.routes import admin, connectors, dead_letters, documents, logs, metrics, plugins, series, worker
 from headrace.rest.security.access import Needs, Of
 from headrace.worker.errors import Elsewhere
 from headrace.worker.herder.flows import Flows
@@ -84,8 +84,9 @@ ALL_ROUTES: Final = list(
         worker.router,
         connectors.router,
         dead_letters.router,
-        plugins.router,
+        logs.router,
         series.router,
+        plugins.router,
         metrics.router,
         documents.router,
         admin.router,
