@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from headrace.plugins.errors import DataError as DataError
     from headrace.plugins.errors import RecordsFailed as RecordsFailed
     from headrace.plugins.errors import RetriableError as RetriableError
+    from headrace.plugins.extensions import Effect as Effect
     from headrace.plugins.java_text import value_text as value_text
     from headrace.plugins.record_api.converter import RecordConverter as RecordConverter
     from headrace.plugins.record_api.record import Record as Record
@@ -38,6 +39,7 @@ _HOMES = {
     "ArrowWriter": "contracts",
     "Connector": "contracts",
     "DataError": "errors",
+    "Effect": "extensions",
     "Plan": "contracts",
     "Record": "record_api.record",
     "RecordConverter": "record_api.converter",

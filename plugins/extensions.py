@@ -5,11 +5,13 @@ A task, reader or converter inherits those that it needs beside its contract, an
     source task   PacedSource          when `plan` is called
                   SourceProgress       how far its batches got, and which offsets count
                   RowsOfSeveralTypes   rows of several types in one batch
+                  PreviewedSource      reading for a preview, without an effect
     its reader    FrameReader          Spark reads, through the JVM
                   CopyingReader        whole batches of Kafka are copied
     sink task     PartitionedSink      partitions that come and go, offsets kept outside of Kafka
                   StagingSink          rows that stay invisible until `commit`
                   BufferingSink        rows held over several batches
+                  PreviewedSink        what it would write, without writing it
     any task      Measured             metrics of its own
     converter     TopicEncoding        bytes that depend on the topic
 """
@@ -17,14 +19,15 @@ A task, reader or converter inherits those that it needs beside its contract, an
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Final, Protocol, TypeVar, runtime_checkable
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final, Protocol, TypeVar, runtime_checkable
 
 import pyarrow as pa
 from pyspark.sql import Column, DataFrame, SparkSession
 
 from headrace.config.kafka.client_config import ClientConfig
-from headrace.plugins.contracts import ArrowReader, ArrowWriter, Encoded
+from headrace.plugins.contracts import ArrowReader, ArrowWriter, Encoded, TaskContext
 from headrace.plugins.offsets import (
     Deliveries,
     PartitionResult,
@@ -133,6 +136,22 @@ class RowsOfSeveralTypes(ABC):
     @abstractmethod
     def records_of(self, frame: DataFrame, shape: str) -> Records:
         """Turn the rows of this shape into records, as `SourceTask.records`."""
+
+
+class PreviewedSource(ABC):
+    """Extension of a source task that can be read without an effect outside, for a preview.
+
+    A preview makes a task of its own and calls, on one thread and in this order: `start_preview` in place of `start`,
+    `partitions`, `plan` until it finds something, for some seconds at most, `reader` and `read` until there are enough
+    rows, and at last `stop`, also after an error. It stores no offset and calls no hook of `SourceProgress`.
+    """
+
+    @abstractmethod
+    def start_preview(self, config: Mapping[str, str], context: TaskContext) -> None:
+        """Prepare to plan, with the connector's config; may call `start` if that changes nothing.
+
+        Errors: as `start`; NotImplementedError if reading with this config would change something: its text says what.
+        """
 
 
 @runtime_checkable
@@ -263,11 +282,74 @@ class BufferingSink(ABC):
         """
 
 
+@dataclass(frozen=True)
+class Effect:
+    """One thing that a sink would do outside."""
+
+    action: str
+    """A verb of the outside system, such as `insert`, `append` or `POST`."""
+    target: str
+    """The name of what it is done to, such as a table or a file, without secrets."""
+    detail: Mapping[str, Any] = field(default_factory=dict)
+    """The rest, such as the statement and its parameters; values that JSON lacks are shown as text."""
+    row: int | None = None
+    """The index of the record among the rows of `preview`; None: done for several records, such as a new table."""
+
+
+class PreviewedSink(ABC):
+    """Extension of a sink task that says what it would write.
+
+    A preview makes a task of its own and calls, on one thread and in this order: `start_preview` in place of `start`,
+    `columns` of `SinkTask`, `preview`, `preview_notes`, and at last `stop`, also after an error. It calls no writer and
+    no other method. All of these change nothing outside: no row, file, topic, offset, lock or login state.
+    """
+
+    @abstractmethod
+    def start_preview(self, config: Mapping[str, str], context: TaskContext) -> None:
+        """Prepare for `columns` and `preview`; may be `start` itself if that changes nothing. Errors: as `start`."""
+
+    @abstractmethod
+    def preview(self, batches: Sequence[pa.RecordBatch]) -> Iterator[Effect]:
+        """Yield what a writer would do with these rows, in its order; called once.
+
+        Shape: as `ArrowWriter.write`, mostly one batch; a row's index is counted over all of them.
+
+        Errors: RecordsFailed, last, for rows that a writer would refuse, their indexes as in `Effect.row`; the effects
+        yielded before are those of all other rows. RetriableError, or any other, if a writer would fail with it.
+        """
+
+    def preview_notes(self) -> Sequence[str]:
+        """Return what a reader of the effects has to know beside them, a sentence each."""
+        return ()
+
+
 # -- converters --------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class RegisteredSchema:
+    """The schema with which a registry's converter writes."""
+
+    subject: str
+    text: str
+    id: int | None
+    """None if the registry does not have it yet."""
+    refusal: str | None = None
+    """Why the registry would not take it; None if it has or would take it."""
 
 
 class TopicEncoding(ABC):
     """Extension of a converter whose bytes depend on the topic that a record goes to."""
+
+    only_asks: bool | None = None
+    """Set to True before `configure` for a preview: `learn` then changes nothing, such as by registering a schema.
+
+    None on a class that cannot promise this: its values are not converted in previews.
+    """
+
+    def registered(self, topic: str, schema: Schema | None) -> RegisteredSchema | None:
+        """Return what `learn` found out for this topic and schema; None without a registry."""
+        return None
 
     @abstractmethod
     def encode_for(self, topic: Column, value: Column, schema: Schema | None) -> Encoded:
@@ -290,6 +372,6 @@ class TopicEncoding(ABC):
         return False
 
 
-OF_SOURCES: Final = (PacedSource, SourceProgress, RowsOfSeveralTypes, Measured)
-OF_SINKS: Final = (PartitionedSink, StagingSink, BufferingSink, Measured)
+OF_SOURCES: Final = (PacedSource, SourceProgress, RowsOfSeveralTypes, PreviewedSource, Measured)
+OF_SINKS: Final = (PartitionedSink, StagingSink, BufferingSink, PreviewedSink, Measured)
 """What the worker looks for in source tasks and in sink tasks."""

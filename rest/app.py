@@ -20,13 +20,25 @@ from headrace.rest.http.guard import Guard, own_hosts
 from headrace.rest.http.layers import AccessLog, AddedHeaders, RawPaths
 from headrace.rest.http.masking import Masking
 from headrace.rest.http.request_bodies import BoundedBodies
-from headrace.rest.routes import admin, connectors, dead_letters, documents, logs, plugins, series, worker
+from headrace.rest.routes import (
+    admin,
+    connectors,
+    dead_letters,
+    documents,
+    history,
+    logs,
+    plugins,
+    previews,
+    series,
+    worker,
+)
 from headrace.rest.routes import metrics as metrics_routes
 from headrace.rest.security.access import ADMIN_UNLESS_DECLARED
 from headrace.rest.security.audit import AuditLayer, AuditLog
 from headrace.rest.security.auth_layer import OPEN, AuthLayer
 from headrace.rest.security.forwarded import FindKey, bound, is_from_worker
 from headrace.rest.security.login import LoginLayer, is_internal
+from headrace.rest.security.requested import NAMES_REQUESTER
 from headrace.rest.security.rights import rights_of
 from headrace.worker.herder.api import Herder
 from headrace.worker.herder.metrics import WorkerMetrics
@@ -40,7 +52,8 @@ _ROUTERS: Final = (
     dead_letters.router,
     logs.router,
     series.router,
-    dead_letters.router,
+    previews.router,
+    history.router,
     plugins.router,
     metrics_routes.router,
     documents.router,
@@ -118,7 +131,7 @@ def assembled(
     api.state.rights = rights_of(settings)
     api.state.routes = [route for router in routers for route in router.routes]
     for router in routers:
-        api.include_router(router, dependencies=[ADMIN_UNLESS_DECLARED])
+        api.include_router(router, dependencies=[ADMIN_UNLESS_DECLARED, NAMES_REQUESTER])
     errors.install(api)
     api.state.client = client
     if client is not None:

@@ -3,7 +3,7 @@
 The query parameter `forward` counts the hops: absent in a client's request, `true` in the first hop, `false` in the
 second, whose receiver does not forward it. Two hops reach the leader and through it the owner, else a rebalance is
 running. The path is sent as received, so names with an encoded slash arrive. Of the headers only `Authorization` is
-sent, and with it this worker's signed statement of the principal.
+sent, and with it this worker's signed statements of the principal and the client's address.
 """
 
 from __future__ import annotations
@@ -33,16 +33,23 @@ def install(app: FastAPI, client: RestClient) -> None:
         asked = request.query_params.get("forward")
         if raised.url is None or (asked is not None and asked.lower() != "true"):
             return await errors.connect_error(request, raised)
-        path = forwarded_target(request, "true" if asked is None else "false")
+        method, path = meant_request(request)
+        target = forwarded_target(request, path, "true" if asked is None else "false")
         body = await meant_body(request)
         try:
-            headers = who_asks(request, path)
-            answer = await run_in_threadpool(client.forward, request.method, raised.url, path, body, headers)
+            headers = who_asks(request, method, target)
+            answer = await run_in_threadpool(client.forward, method, raised.url, target, body, headers)
         except ConnectError as refused:
             return await errors.connect_error(request, refused)
         return _passed_on(request, answer)
 
     app.add_exception_handler(Elsewhere, forward)
+
+
+def meant_request(request: Request) -> tuple[str, str]:
+    """The method and path to forward: as received, but for a request that only our workers know."""
+    found: tuple[str, str] = getattr(request.state, "meant_request", (request.method, request.scope["path"]))
+    return found
 
 
 async def meant_body(request: Request) -> bytes:

@@ -162,6 +162,8 @@ def standalone_worker(
         "plugin.path": str(choosy(folder / "plugins")),
         "file.allowed.paths": "/",
         "task.shutdown.graceful.timeout.ms": "30000",
+        "preview.timeout.ms": "60000",
+        "python.transforms.allowed": "choosy_plugin",
     }
     if not broker_process.is_running:
         broker_process.start()

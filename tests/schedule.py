@@ -137,6 +137,7 @@ SPARK: Final = frozenset(
         "tests/integration/test_jdbc_sink_debezium.py",
         "tests/integration/test_jdbc_sink_limits.py",
         "tests/integration/test_jdbc_sink_postgresql.py",
+        "tests/integration/test_jdbc_sink_preview.py",
         "tests/integration/test_jdbc_sink_there.py",
         "tests/integration/test_jdbc_source.py",
         "tests/integration/test_jdbc_source_reading.py",

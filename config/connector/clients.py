@@ -47,7 +47,7 @@ __all__ = [
 
 log = logging.getLogger(__name__)
 
-InternalTopic = Literal["configs", "offsets", "statuses"]
+InternalTopic = Literal["configs", "offsets", "statuses", "history"]
 """The internal topics, as named in client ids."""
 
 _MakeClient = Callable[[WorkerConfig, Mapping[str, str], int], ClientConfig]

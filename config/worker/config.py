@@ -14,11 +14,11 @@ from headrace.config.settings import Settings
 from headrace.config.suggestions import nearest, question
 from headrace.config.tls import RenewedContext
 from headrace.config.variables import NO_VARIABLES, Variables
-from headrace.config.worker import audit, rights
+from headrace.config.worker import audit, history, rights
 from headrace.config.worker.allowed_files import OWN_FILES, own_files
 from headrace.config.worker.allowed_hosts import ALLOWED_HOSTS
 from headrace.config.worker.audit import AUDIT, AUDIT_FILE
-from headrace.config.worker.internal_topics import STORAGE
+from headrace.config.worker.internal_topics import OF_WORKERS
 from headrace.config.worker.java_only import heeded
 from headrace.config.worker.listeners import Listener, advertised, parse_listeners
 from headrace.config.worker.overrides import OverridePolicy
@@ -82,7 +82,7 @@ class WorkerConfig:
     @classmethod
     def _of(cls, settings: Settings, given: Mapping[str, str], variables: Variables) -> WorkerConfig:
         props = variables.resolve(given)
-        problems = _signature_problems(settings, props) if "group.id" in settings else []
+        problems = _cluster_problems(settings, props) if "group.id" in settings else []
         found = settings.problems(props)
         bad = {problem.key for problem in found}
         found += [problem for problem in [*problems, *_listener_problems(settings, props)] if problem.key not in bad]
@@ -116,7 +116,7 @@ class WorkerConfig:
 
     def for_plugins(self) -> dict[str, Any]:
         """The settings that plugins may read."""
-        of_clusters = {name: self.values.get(name) for name in ("group.id", *STORAGE)}
+        of_clusters = {name: self.values.get(name) for name in ("group.id", *OF_WORKERS)}
         return {**{name: self[name] for name in _FOR_PLUGINS}, **of_clusters, OWN_FILES: own_files(self.originals)}
 
     def with_prefix(self, prefix: str) -> dict[str, str]:
@@ -216,6 +216,11 @@ def _listener_problems(settings: Settings, props: Mapping[str, str]) -> list[Pro
         message = 'Listener protocol must be either "http" or "https".'
         problems.append(Problem("rest.advertised.listener", scheme, message, "Set it to http, or remove it."))
     return list(dict.fromkeys(problems))  # both may read the same TLS settings
+
+
+def _cluster_problems(settings: Settings, props: Mapping[str, str]) -> list[Problem]:
+    topics = {name: settings[name].judge(props).value for name in OF_WORKERS}
+    return [*_signature_problems(settings, props), *history.problems(topics)]
 
 
 def _signature_problems(settings: Settings, props: Mapping[str, str]) -> list[Problem]:

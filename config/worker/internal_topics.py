@@ -21,7 +21,9 @@ from headrace.config.values import Type, read
 from headrace.config.worker.trusted import REMEDY, is_trusted
 
 STORAGE: Final = ("config.storage.topic", "offset.storage.topic", "status.storage.topic")
-"""The worker's settings with the names of its topics."""
+"""The worker's settings with the names of the topics that it needs."""
+OF_WORKERS: Final = (*STORAGE, "config.history.topic")
+"""The worker's settings with the names of all its topics."""
 BROKERS_OWN: Final = frozenset(
     {"__consumer_offsets", "__transaction_state", "__share_group_state", "__cluster_metadata"}
 )
@@ -46,7 +48,7 @@ class InternalTopics:
         """The topics that a worker with these parsed settings closes to a connector; none if it is trusted."""
         if is_trusted(connector, settings):
             return cls()
-        return cls(BROKERS_OWN.union(filter(None, (settings.get(name) for name in STORAGE))), of_mirrors=True)
+        return cls(BROKERS_OWN.union(filter(None, (settings.get(name) for name in OF_WORKERS))), of_mirrors=True)
 
     def __contains__(self, topic: str) -> bool:
         if topic in self.names:

@@ -21,6 +21,7 @@ from headrace.config.validators import (
 from headrace.config.values import invalid, read, shown
 from headrace.config.worker.allowed_hosts import ALLOWED_HOSTS, hosts_problem
 from headrace.config.worker.audit import AUDIT, AUDIT_FILE
+from headrace.config.worker.history import HISTORY
 from headrace.config.worker.java_host import JAVA_HOST
 from headrace.config.worker.login_settings import LOGIN, PRINCIPAL_SECRET
 from headrace.config.worker.rights import RIGHTS_FILE
@@ -444,6 +445,15 @@ OURS: Final = RESTART + Settings(
         Range(1000),
     ),
     _set(
+        "preview.timeout.ms",
+        Type.LONG,
+        15_000,
+        _LOW,
+        "How long a preview may take. One that takes longer is given up, and its answer names the stage that took the "
+        "time.",
+        Range(1000),
+    ),
+    _set(
         "sink.max.record.bytes",
         Type.INT,
         8 << 20,
@@ -506,6 +516,7 @@ OURS_OF_CLUSTERS: Final = (
         "Without it the key in the config topic suffices, which all can have who may read that topic.",
         Check(_not_empty, "a text that is not empty"),
     ),
+    *HISTORY,
 )
 """Headrace's own settings of a cluster's worker."""
 

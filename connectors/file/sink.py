@@ -5,14 +5,15 @@ from __future__ import annotations
 import os
 import uuid
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
+import pyarrow as pa
 from pyspark.sql import Column
 
 from headrace.config.settings import Importance, Setting, Settings, Type
 from headrace.connectors.file.staging import StagedLines, StagingFolder
-from headrace.connectors.file.writer import Appender, LineWriter, StandardOutputWriter, keep
+from headrace.connectors.file.writer import Appender, LineWriter, StandardOutputWriter, keep, shown
 from headrace.plugins.contracts import (
     ArrowWriter,
     Connector,
@@ -21,7 +22,7 @@ from headrace.plugins.contracts import (
     TaskContext,
     TopicPartition,
 )
-from headrace.plugins.extensions import PartitionedSink, StagingSink
+from headrace.plugins.extensions import Effect, PartitionedSink, PreviewedSink, StagingSink
 from headrace.plugins.java_text import value_text
 from headrace.plugins.path_bounds import allowed_paths
 from headrace.plugins.records import Records
@@ -38,7 +39,7 @@ SETTINGS: Final = Settings(
 )
 
 
-class FileStreamSinkTask(SinkTask, PartitionedSink, StagingSink):
+class FileStreamSinkTask(SinkTask, PartitionedSink, StagingSink, PreviewedSink):
     """Appends to one file, or to standard output; several tasks may append to the same one, line by line."""
 
     place = Place.WORKER_HOST
@@ -65,6 +66,21 @@ class FileStreamSinkTask(SinkTask, PartitionedSink, StagingSink):
         if self._stage is not None:
             self._stage.sweep()
         keep(self._kept_as, self._appender)
+
+    def start_preview(self, config: Mapping[str, str], context: TaskContext) -> None:
+        """Look for the file. Errors: as `start`."""
+        name: str | None = SETTINGS.parse(config)["file"]
+        self._previewed = Appender(os.path.abspath(name), allowed_paths(context.worker)) if name else None
+        self._is_new = self._previewed is not None and not self._previewed.is_there()
+
+    def preview(self, batches: Sequence[pa.RecordBatch]) -> Iterator[Effect]:
+        """Yield the file, if it is new, and each line."""
+        target = "standard output" if self._previewed is None else self._previewed.path
+        if self._is_new:
+            yield Effect("create", target)
+        lines = (line for rows in batches for line in shown(rows.column("line")).to_pylist())
+        for row, line in enumerate(lines):
+            yield Effect("append", target, {"line": line}, row)
 
     @staticmethod
     def columns(records: Records) -> list[Column]:

@@ -30,7 +30,7 @@ from headrace.plugins.contracts import (
     Split,
     TaskContext,
 )
-from headrace.plugins.extensions import PacedSource, SourceProgress
+from headrace.plugins.extensions import PacedSource, PreviewedSource, SourceProgress
 from headrace.plugins.path_bounds import allowed_paths, check_allowed
 from headrace.plugins.records import Records, source_records
 from headrace.plugins.schema import STRING
@@ -62,7 +62,7 @@ SETTINGS: Final = Settings(
 )
 
 
-class FileStreamSourceTask(SourceTask, PacedSource, SourceProgress):
+class FileStreamSourceTask(SourceTask, PacedSource, SourceProgress, PreviewedSource):
     """Reads one file, or standard input, from its stored offset on."""
 
     place = Place.WORKER_HOST
@@ -90,6 +90,12 @@ class FileStreamSourceTask(SourceTask, PacedSource, SourceProgress):
         path = os.path.abspath(self._name)
         check_allowed(path, allowed)
         self._file = FollowedFile(path, allowed, FileWatch(path, context.wake))
+
+    def start_preview(self, config: Mapping[str, str], context: TaskContext) -> None:
+        """As `start`, for a file: a read of standard input takes its lines."""
+        if not SETTINGS.parse(config)["file"]:
+            raise NotImplementedError("A read of standard input takes its lines from the connector")
+        self.start(config, context)
 
     def topics(self) -> Sequence[str]:
         """The one topic."""

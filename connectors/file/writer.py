@@ -24,7 +24,7 @@ import pyarrow.compute as pc
 
 from headrace.connectors.file.errors import FileError
 from headrace.plugins.contracts import RetriableError
-from headrace.plugins.path_bounds import open_allowed
+from headrace.plugins.path_bounds import check_allowed, open_allowed
 
 _PASSING: Final = (errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EAGAIN, errno.EINTR, errno.EMFILE, errno.ENFILE)
 _NO_LOCKS: Final = (errno.ENOTSUP, errno.ENOLCK, errno.EINVAL, errno.ENOSYS)
@@ -51,6 +51,19 @@ class Appender:
             self.close()
         if self._descriptor is None:
             self._descriptor = self._open()
+
+    def is_there(self) -> bool:
+        """Return True if the file exists. Opens and creates nothing.
+
+        Errors: as `open`, for a file or directory in which this user cannot write.
+        """
+        check_allowed(self.path, self._allowed)
+        there = os.path.exists(self.path)
+        needed = self.path if there else os.path.dirname(self.path)
+        if not os.access(needed, os.W_OK):
+            cause = errno.EACCES if os.path.exists(needed) else errno.ENOENT
+            raise self._error("Couldn't find or create", OSError(cause, os.strerror(cause)))
+        return there
 
     def append(self, *pieces: Any) -> None:
         """Appends these bytes as a whole or not at all, and never in the middle of a line.
@@ -215,6 +228,11 @@ def joined(lines: pa.Array) -> memoryview:
     """The values with a line end between each two; null as `null`."""
     if len(lines) == 1 and not lines.null_count:  # as most batches of a trickle: a sixteenth of the time
         return memoryview(lines[0].as_buffer())
-    texts = pc.fill_null(lines.cast(pa.string()), "null")
+    texts = shown(lines)
     whole = pa.ListArray.from_arrays(pa.array([0, len(texts)], pa.int32()), texts)
     return memoryview(pc.binary_join(whole, "\n")[0].as_buffer())
+
+
+def shown(lines: pa.Array) -> pa.Array:
+    """Return the values as they stand in the file; null as `null`."""
+    return pc.fill_null(lines.cast(pa.string()), "null")

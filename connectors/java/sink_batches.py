@@ -22,6 +22,7 @@ from pyspark.sql import functions as F
 
 from headrace.connectors.java.schema_texts import described
 from headrace.plugins.numbered_schemas import numbered_columns
+from headrace.plugins.record_api.unpacking import each_record
 from headrace.plugins.records import Records
 from headrace.plugins.schema import Schema
 
@@ -42,6 +43,26 @@ class NumberedSchemas:
         keys = numbered_columns("key", records.keys, self.sides["key"], records.key)
         values = numbered_columns("value", records.values, self.sides["value"], records.value)
         return [*own, keys[0], values[0], *keys[1:], *values[1:]]
+
+    def records(self, rows: pa.RecordBatch) -> Iterator[dict[str, Any]]:
+        """Yield each row as the record that Java gets, with its schemas described as in the host's messages."""
+        keys, values = self.sides["key"], self.sides["value"]
+        of_keys, of_values = (rows.column(f"{side}_schema").to_pylist() for side in self.sides)
+        for record, key, value in zip(each_record(rows, keys, values), of_keys, of_values, strict=True):
+            if isinstance(record, str):
+                yield {"error": record}
+                continue
+            yield {
+                "topic": record.topic,
+                "partition": record.partition,
+                "offset": record.offset,
+                "timestamp": record.timestamp,
+                "key": record.key,
+                "key_schema": None if key is None else described(keys[key]),
+                "value": record.value,
+                "value_schema": None if value is None else described(values[value]),
+                "headers": record.headers,
+            }
 
     @contextlib.contextmanager
     def told_with(self, rows: pa.RecordBatch) -> Iterator[Mapping[str, Any]]:

@@ -18,7 +18,7 @@ from __future__ import annotations
 import contextlib
 import logging
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, ClassVar, Final
 
 import pyarrow as pa
@@ -32,7 +32,7 @@ from headrace.connectors.java.sink_batches import NumberedSchemas, bytes_of
 from headrace.connectors.java.stage import headers_of, told_stage
 from headrace.plugins.contracts import ArrowWriter, Place, SinkTask, TaskContext, TopicPartition
 from headrace.plugins.errors import RecordFailure, RecordsFailed, RetriableError
-from headrace.plugins.extensions import PartitionedSink
+from headrace.plugins.extensions import Effect, PartitionedSink, PreviewedSink
 from headrace.plugins.records import Records
 from headrace.plugins.sink_requests import RequestingSink, SinkRequests
 from headrace.plugins.stopping import StopToken
@@ -48,7 +48,7 @@ STOP_S: Final = 5.5
 _IDLE_MS: Final = 60_000
 
 
-class JavaSinkTask(SinkTask, PartitionedSink, RequestingSink):
+class JavaSinkTask(SinkTask, PartitionedSink, RequestingSink, PreviewedSink):
     """Base of the classes that `plugin.sink_connector` makes."""
 
     plugin: ClassVar[Mapping[str, Any]]
@@ -86,6 +86,24 @@ class JavaSinkTask(SinkTask, PartitionedSink, RequestingSink):
             headers=headers_of(context.java_stage),
             idle_ms=int(context.worker.get("offset.flush.interval.ms", _IDLE_MS)),
         )
+
+    def start_preview(self, config: Mapping[str, str], context: TaskContext) -> None:
+        """Call nothing of the plugin, whose `start` may write."""
+        self._context = context
+
+    def preview(self, batches: Sequence[pa.RecordBatch]) -> Iterator[Effect]:
+        """Yield the records of `put`."""
+        records = (record for rows in batches for record in self.schemas.records(rows))
+        for row, record in enumerate(records):
+            yield Effect("put", self.plugin["class"], record, row)
+
+    def preview_notes(self) -> Sequence[str]:
+        """Return what remains the plugin's secret."""
+        name = self.plugin["class"].rpartition(".")[2]
+        notes = [f"Only the Java plugin {name} knows what it writes of these records."]
+        if self._context.java_stage:
+            notes.append("They are shown before the transforms and converters that run in Java.")
+        return notes
 
     def open(self, partitions: Sequence[TopicPartition]) -> Mapping[TopicPartition, int]:
         """Open the partitions in the plugin; return the offsets that it asks for.

@@ -6,7 +6,8 @@ records; the fields of a key that is a struct are its key properties.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, Final, NamedTuple
 
@@ -31,7 +32,7 @@ from headrace.plugins.contracts import (
     TopicPartition,
 )
 from headrace.plugins.errors import DataError
-from headrace.plugins.extensions import PartitionedSink
+from headrace.plugins.extensions import Effect, PartitionedSink, PreviewedSink
 from headrace.plugins.numbered_schemas import numbered_columns, own_columns_only
 from headrace.plugins.record_api.unpacking import values_of
 from headrace.plugins.records import Records
@@ -53,7 +54,7 @@ class Streamed(NamedTuple):
     value: Any
 
 
-class SingerSinkTask(SinkTask, PartitionedSink, RequestingSink):
+class SingerSinkTask(SinkTask, PartitionedSink, RequestingSink, PreviewedSink):
     """Feeds one target."""
 
     place = Place.WORKER_PROCESS
@@ -73,6 +74,25 @@ class SingerSinkTask(SinkTask, PartitionedSink, RequestingSink):
         self._interrupted_by = context.interrupted_by
         self.schemas: list[Schema | None] = []
         self._types: dict[tuple[int | None, int | None], dict[str, Any]] = {}
+
+    def start_preview(self, config: Mapping[str, str], context: TaskContext) -> None:
+        """As `start`: no target runs before the first message is sent."""
+        self.start(config, context)
+
+    def preview(self, batches: Sequence[pa.RecordBatch]) -> Iterator[Effect]:
+        """Yield the messages that a target that has just begun would be sent."""
+        failures, first = list[RecordFailure](), 0
+        for rows in batches:
+            for number, stream, lines in self.messages(rows, failures, first):
+                for line in lines.splitlines():
+                    message = json.loads(line)
+                    yield Effect(message["type"], stream, {"message": message}, number)
+            first += rows.num_rows
+        _raise(failures)
+
+    def preview_notes(self) -> Sequence[str]:
+        """Return that the target decides what becomes of the messages."""
+        return (f"Only {self._executable.name} knows what it stores of these messages; a STATE follows each batch.",)
 
     def columns(self, records: Records) -> list[Column]:
         """Return all of a record that a message carries; columns of schemas bear their numbers in `schemas`."""
@@ -140,8 +160,36 @@ class SingerSinkTask(SinkTask, PartitionedSink, RequestingSink):
 
     # -- messages ------------------------------------------------------------------------------------------------------
 
-    def message_of(self, record: Streamed) -> bytes:
+    def messages(
+        self, rows: pa.RecordBatch, failures: list[RecordFailure], first: int = 0
+    ) -> Iterator[tuple[int, str, bytes]]:
+        """Yield the number of each record, from `first` on, its stream and its messages; add failures to the list.
+
+        Errors: RecordsFailed if a record cannot be read.
+        """
+        for number, record in enumerate(self._records(rows), first):
+            if record.value is None and self.ignores_nulls:
+                continue
+            try:
+                yield number, record.stream, self._message_of(record)
+            except DataError as error:
+                failures.append(RecordFailure(number, f"The record cannot be given to the target: {error}"))
+
+    def _records(self, rows: pa.RecordBatch) -> Iterable[Streamed]:
+        try:
+            keys, values = (values_of(rows, side, self.schemas) for side in ("key", "value"))
+        except (ValueError, OverflowError) as error:  # Arrow's moments that Python does not have
+            raise RecordsFailed(f"A record of the batch cannot be read: {error}") from error
+        names = ("topic", "timestamp", "key_schema", "value_schema")
+        topics, times, of_keys, of_values = (rows.column(name).to_pylist() for name in names)
+        return map(Streamed, topics, times, of_keys, keys, of_values, values)
+
+    def _message_of(self, record: Streamed) -> bytes:
         """Return the RECORD, after a SCHEMA if the stream has another one than before. Errors: DataError."""
+        if record.value is None:
+            raise DataError(
+                "it has no value, which Singer cannot express; behavior.on.null.values=ignore passes it over"
+            )
         schema = self._type_of(record)
         keys = record.key if schema["key_properties"] else {}
         message = {"type": "RECORD", "stream": record.stream, "record": {**keys, **record.value}}
@@ -183,21 +231,13 @@ class _Writer:
     def write(self, rows: pa.RecordBatch) -> None:
         """Send these rows. Errors: RecordsFailed, with rows of this call; SingerError."""
         failures, stream, lines = list[RecordFailure](), "", bytearray()
-        for number, record in enumerate(self._records(rows)):
-            if record.value is None and self._task.ignores_nulls:
-                continue
-            try:
-                line = _message_of(self._task, record)
-            except DataError as error:
-                failures.append(RecordFailure(number, f"The record cannot be given to the target: {error}"))
-                continue
-            if record.stream != stream:
+        for _, of_record, message in self._task.messages(rows, failures):
+            if of_record != stream:
                 self._send(stream, lines)
-                stream, lines = record.stream, bytearray()
-            lines += line
+                stream, lines = of_record, bytearray()
+            lines += message
         self._send(stream, lines)
-        if failures:
-            raise RecordsFailed(f"{len(failures)} records failed, the first: {failures[0].message}", failures)
+        _raise(failures)
 
     def finish(self) -> bytes:
         """Send the STATE that covers them. Errors: SingerError."""
@@ -213,21 +253,10 @@ class _Writer:
             self._has_sent = True
             self._task.send(stream, bytes(lines))
 
-    def _records(self, rows: pa.RecordBatch) -> Iterable[Streamed]:
-        try:
-            keys, values = (values_of(rows, side, self._task.schemas) for side in ("key", "value"))
-        except (ValueError, OverflowError) as error:  # Arrow's moments that Python does not have
-            raise RecordsFailed(f"A record of the batch cannot be read: {error}") from error
-        names = ("topic", "timestamp", "key_schema", "value_schema")
-        topics, times, of_keys, of_values = (rows.column(name).to_pylist() for name in names)
-        return map(Streamed, topics, times, of_keys, keys, of_values, values)
 
-
-def _message_of(task: SingerSinkTask, record: Streamed) -> bytes:
-    """Errors: DataError."""
-    if record.value is None:
-        raise DataError("it has no value, which Singer cannot express; behavior.on.null.values=ignore passes it over")
-    return task.message_of(record)
+def _raise(failures: Sequence[RecordFailure]) -> None:
+    if failures:
+        raise RecordsFailed(f"{len(failures)} records failed, the first: {failures[0].message}", failures)
 
 
 class SingerSinkConnector(Connector):

@@ -33,7 +33,7 @@ from headrace.converters.avro.settings import AVRO_SETTINGS, avro_options, metad
 from headrace.converters.long_decimals import or_too_long
 from headrace.converters.registry.client import CHANGE_NAMES, SchemaRegistry
 from headrace.plugins.contracts import Converter, DataError, Decoded, Encoded, RetriableError
-from headrace.plugins.extensions import TopicEncoding
+from headrace.plugins.extensions import RegisteredSchema, TopicEncoding
 from headrace.plugins.interop.avro.carrier import AvroEncoding, Carriers
 from headrace.plugins.interop.avro.from_connect import avro_tree
 from headrace.plugins.interop.avro.parsing import branches, kind_of, parsed
@@ -70,6 +70,7 @@ class AvroConverter(Converter, QuickDecoding, TopicEncoding):
 
     settings: ClassVar[Settings] = AVRO_SETTINGS
     version: ClassVar[str] = CONNECT_VERSION
+    only_asks: bool | None = False
 
     def configure(self, config: Mapping[str, str], is_key: bool) -> None:
         """Reads the settings; sends no request to the registry. Errors: ConfigError."""
@@ -79,7 +80,8 @@ class AvroConverter(Converter, QuickDecoding, TopicEncoding):
         self._strategy = strategy(self._values, self._side)
         self._metadata = metadata(self._values)
         refuse_unserved(config)
-        self._registry = SchemaRegistry(config, standing_alone, self.worker)
+        self._registry = SchemaRegistry(config, standing_alone, self.worker, bool(self.only_asks))
+        self._asked: dict[tuple[Schema | None, str], RegisteredSchema] = {}
         self.most_schemas = self._values["schemas.cache.config"]
         self._readers: dict[bytes, tuple[AvroReader, str]] = {}
         self._targets: dict[tuple[Schema | None, str], _Target] = {}
@@ -179,6 +181,10 @@ class AvroConverter(Converter, QuickDecoding, TopicEncoding):
         if (schema, topic) not in self._targets:
             self._targets[schema, topic] = self._target(topic, schema)
 
+    def registered(self, topic: str, schema: Schema | None) -> RegisteredSchema | None:
+        """The schema that the topic's records are written with, and the registry's answer."""
+        return self._asked.get((schema, topic))
+
     def refresh(self) -> bool:
         """Repeats refused look-ups after half a minute, those of a latest version after `latest.cache.ttl.sec`."""
         changed = False
@@ -203,7 +209,11 @@ class AvroConverter(Converter, QuickDecoding, TopicEncoding):
             tree = avro_tree(schema, self._options)
             text = schema_text(tree)
             failed = f"Failed to serialize Avro data from topic {topic} : "
-            number, registered = self._registered(self._subject(topic, tree), tree, text)
+            subject = self._subject(topic, tree)
+            self._asked[schema, topic] = RegisteredSchema(subject, text, None)
+            number, registered = self._registered(subject, tree, text)
+            known = number if self._registry.is_registered(number) else None
+            self._asked[schema, topic] = RegisteredSchema(subject, registered or text, known)
             if (schema, registered or text) not in self._encodings:
                 target = tree if registered is None else parsed(registered)
                 self._encodings[schema, registered or text] = encoding(schema, target, self._options)
@@ -212,6 +222,8 @@ class AvroConverter(Converter, QuickDecoding, TopicEncoding):
         except NameNotAllowed as error:
             return _Target(refusal=f"{error} ({CHANGE_NAMES})", until_s=math.inf)
         except Exception as error:
+            if (schema, topic) in self._asked:
+                self._asked[schema, topic] = replace(self._asked[schema, topic], refusal=reason_of(error))
             return _Target(refusal=failed + reason_of(error), until_s=time.monotonic() + _REFUSED_S)
         ttl_s = self._values["latest.cache.ttl.sec"] if self._follows_latest else -1
         until_s = math.inf if ttl_s < 0 else time.monotonic() + ttl_s

@@ -50,6 +50,7 @@ log = logging.getLogger(__name__)
 
 _CHECK_S: Final = 2.0
 _NO_ID: Final = 0
+_LAST_ID: Final = 2**32 - 1
 _DEEPEST_REFERENCE: Final = 64
 _NAMESPACE: Final = re.compile(r'"namespace":"([^"]+)"')
 _PATH: Final = re.compile(r"/fields/\d+(?:/[a-z]+(?:/\d+)?)*")
@@ -69,13 +70,22 @@ class SchemaRegistry:
     """
 
     def __init__(
-        self, config: Mapping[str, str], inline: Inline, worker: Mapping[str, Any] = MappingProxyType({})
+        self,
+        config: Mapping[str, str],
+        inline: Inline,
+        worker: Mapping[str, Any] = MappingProxyType({}),
+        only_asks: bool = False,
     ) -> None:
-        """`worker`: the worker's settings; their `connector.allowed.hosts` limits the hosts of requests."""
+        """`worker`: the worker's settings; their `connector.allowed.hosts` limits the hosts of requests.
+
+        `only_asks`: `register` asks if the registry would take the schema, and registers nothing.
+        """
         values = CLIENT_SETTINGS.parse(config)
         self._inline = inline
         self._http = RegistryHttp(config, values, AllowedHosts.of(worker))
         most, ttl = values["max.schemas.per.subject"], values["latest.cache.ttl.sec"]
+        self._only_asks = only_asks
+        self._stand_ins: dict[str, int] = {}
         self._of_subject: dict[str, _Cache[Any]] = {}
         self._most_of_subject: int = most
         self._by_id: _Cache[str] = _Cache(10 * most)
@@ -108,6 +118,8 @@ class SchemaRegistry:
 
         Errors: RegistryError 409 for an incompatible schema, naming the field; 422 for an invalid one.
         """
+        if self._only_asks:
+            return self._cached(subject, ("ask", text, normalize), lambda: self._would_be(subject, text, normalize))
 
         def send() -> int:
             path = f"/subjects/{_segment(subject)}/versions?normalize={_java(normalize)}"
@@ -117,6 +129,34 @@ class SchemaRegistry:
                 raise _explained(error, text) from error
 
         return self._cached(subject, ("register", text, normalize), send)
+
+    def _would_be(self, subject: str, text: str, normalize: bool) -> int:
+        """The schema's id, or a number in its place if the registry does not have it and would take it.
+
+        Errors: as `register`.
+        """
+        try:
+            return self.lookup(subject, text, normalize)[0]
+        except RegistryError as error:
+            if error.status != 404:
+                raise
+        path = f"/compatibility/subjects/{_segment(subject)}/versions/latest?verbose=true&normalize={_java(normalize)}"
+        try:
+            answer = self._http.post(path, self._body(text))
+        except RegistryError as error:
+            if error.status != 404:
+                raise _explained(error, text) from error
+        else:
+            if not self._member(answer, "is_compatible", bool):
+                why = "; ".join(map(str, answer.get("messages") or ())) or "the registry does not say why"
+                raise _explained(RegistryError(f"Schema being registered is incompatible: {why}", 409, 409), text)
+        number = self._stand_ins.setdefault(text, _LAST_ID - len(self._stand_ins))
+        self._by_id.put(("", number), text)
+        return number
+
+    def is_registered(self, schema_id: int) -> bool:
+        """False for a number that `register` gave in place of the id of a schema that the registry does not have."""
+        return schema_id not in self._stand_ins.values()
 
     def lookup(self, subject: str, text: str, normalize: bool = False) -> tuple[int, int]:
         """The id and version of exactly this schema under the subject.

@@ -31,7 +31,7 @@ from headrace.plugins.contracts import (
     TaskContext,
 )
 from headrace.plugins.errors import RetriableError
-from headrace.plugins.extensions import PacedSource, SourceProgress
+from headrace.plugins.extensions import PacedSource, PreviewedSource, SourceProgress
 from headrace.plugins.record_api.packing import json_text
 from headrace.plugins.record_api.polling import END_S, LoopThread, Poller, Polling
 from headrace.plugins.record_api.rows import OFFSET, Row, Rows
@@ -74,6 +74,9 @@ class RecordSource(WithSettings, Connector):
     """The pause after a `poll` that brought nothing new; `wake` ends it."""
     retriable: ClassVar[tuple[type[Exception], ...]] = (OSError,)
     """Errors after which the outside system may be there again."""
+
+    only_reads: ClassVar[bool] = False
+    """True if `open` and `poll` change nothing outside: a preview may then call them, with a `close` at the end."""
 
     stopping: StopToken
     """Set once the task has to end; wait by `self.stopping.wait(seconds)`."""
@@ -133,7 +136,7 @@ class RecordSource(WithSettings, Connector):
         return True
 
 
-class RecordSourceTask(SourceTask, PacedSource, SourceProgress):
+class RecordSourceTask(SourceTask, PacedSource, SourceProgress, PreviewedSource):
     """Moves what an author's `poll` yields."""
 
     author: ClassVar[type[RecordSource]]
@@ -172,6 +175,16 @@ class RecordSourceTask(SourceTask, PacedSource, SourceProgress):
             self._call(plugin.open)
         except Exception as problem:
             self._raise(problem, "open")
+
+    def start_preview(self, config: Mapping[str, str], context: TaskContext) -> None:
+        """As `start`, with all partitions, if the author says that `poll` only reads."""
+        if not self.author.only_reads:
+            name = self.author.__name__
+            raise NotImplementedError(f"{name} does not say that its poll changes nothing outside (only_reads = True)")
+        asked = self.author()
+        asked.take(config)
+        texts = ",".join(asked._partition_text(one) for one in asked.partitions())
+        self.start({**config, _PARTITIONS: f"[{texts}]"}, context)
 
     def topics(self) -> Sequence[str]:
         """Return the setting `topic`, if there is one."""

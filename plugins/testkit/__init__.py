@@ -31,6 +31,7 @@ continues from what is stored.
 | `SourceContract`, `SinkContract` | every connector, over Arrow batches or over records |
 | `RecordSinkContract` | a RecordSink, in place of `SinkContract`: also tombstones, headers, several schemas |
 | `SourceFaultsContract`, `SinkFaultsContract` | those whose rig has an `outside` that fails on command |
+| `PreviewedSinkContract` | a sink that says what it would write |
 | `SinkFencingContract` | a sink that writes each record once |
 | `SourceOnSparkContract`, `SinkOnSparkContract` | `records` and `columns`; they need the fixture `spark` |
 | `TransformContract`, `PredicateContract`, `ConverterContract` | expressions; they need the fixture `spark` |
@@ -40,6 +41,7 @@ continues from what is stored.
 from headrace.plugins.testkit.converter_contract import ConverterContract
 from headrace.plugins.testkit.driving import EQUAL, HOSTILE, LARGE, PLAIN, SMALL, start_tasks
 from headrace.plugins.testkit.outside import Failure, HttpOutside, Outside, Request
+from headrace.plugins.testkit.preview_contract import PreviewedSinkContract
 from headrace.plugins.testkit.promises import broken, holds, same
 from headrace.plugins.testkit.provider_contract import ConfigProviderContract
 from headrace.plugins.testkit.sink_contract import (
@@ -72,6 +74,7 @@ __all__ = [
     "HttpOutside",
     "Outside",
     "PredicateContract",
+    "PreviewedSinkContract",
     "RecordSinkContract",
     "Request",
     "SinkContract",

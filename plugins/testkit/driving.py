@@ -9,6 +9,7 @@ from typing import Any, Final, NamedTuple, TypeVar
 
 from headrace.plugins.contracts import Connector, InterruptedBy, Limit, SourceOffset, SourcePartition, TaskContext
 from headrace.plugins.errors import RetriableError
+from headrace.plugins.extensions import PreviewedSink
 from headrace.plugins.stopping import StopToken
 from headrace.plugins.testkit.promises import broken, holds, same
 
@@ -64,21 +65,33 @@ class _Ignoring:
 
 
 def start_tasks(
-    connector: Connector, config: Mapping[str, str], worker: Mapping[str, Any], most: int = 1
+    connector: Connector, config: Mapping[str, str], worker: Mapping[str, Any], most: int = 1, is_preview: bool = False
 ) -> list[Started]:
-    """Start the connector, and all tasks that it makes of at most so many, as the worker does."""
+    """Start the connector, and all tasks that it makes of at most so many, as the worker does.
+
+    `is_preview`: as for a preview.
+    """
     connector.worker = worker
     same(connector.validate(config), [], "the rig's config is valid")
     connector.start(config, _Ignoring())
     try:
-        return [_started(connector, number, one, worker) for number, one in enumerate(connector.task_configs(most))]
+        configs = connector.task_configs(most)
+        return [_started(connector, number, one, worker, is_preview) for number, one in enumerate(configs)]
     finally:
         connector.stop()
 
 
-def _started(connector: Connector, number: int, config: Mapping[str, str], worker: Mapping[str, Any]) -> Started:
+def _started(
+    connector: Connector, number: int, config: Mapping[str, str], worker: Mapping[str, Any], is_preview: bool
+) -> Started:
     task, stopping = connector.task(), StopToken()
-    task.start(config, TaskContext("under-test", number, stopping, worker, interrupted_by=_interrupting(stopping)))
+    context = TaskContext("under-test", number, stopping, worker, interrupted_by=_interrupting(stopping))
+    if not is_preview:
+        task.start(config, context)
+    elif isinstance(task, PreviewedSink):
+        task.start_preview(config, context)
+    else:
+        broken("the sink says what it would write", f"{type(task).__qualname__} inherits no PreviewedSink")
     return Started(task, stopping)
 
 

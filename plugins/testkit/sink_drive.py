@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from headrace.plugins.contracts import ArrowWriter, Connector, Place, SinkTask, TopicPartition
 from headrace.plugins.errors import RecordsFailed
-from headrace.plugins.extensions import PartitionedSink, extension
+from headrace.plugins.extensions import Effect, PartitionedSink, PreviewedSink, extension
 from headrace.plugins.numbered_schemas import numbers_among
 from headrace.plugins.record_api.record import Record
 from headrace.plugins.record_api.schemas import schema_of
@@ -51,6 +51,14 @@ class SinkRig(ABC):
     def contents(self) -> list[Any]:
         """Return the values in the outside system, in its order; asked there, not in the plugin."""
 
+    def state(self) -> Any:
+        """Return all outside that a preview must leave as it is; by default `contents`."""
+        return self.contents()
+
+    def previewed(self, effects: Sequence[Effect]) -> list[Any]:
+        """Return the values that these effects would write, as `contents`; for `PreviewedSinkContract`."""
+        raise NotImplementedError(f"{type(self).__name__} has no method previewed(effects)")
+
     def record(self, value: Any, number: int) -> Record:
         """Return the record of this value, a text, for a RecordSink; `number` is its offset.
 
@@ -67,13 +75,14 @@ class SinkRig(ABC):
 class SinkDrive:
     """Drives a sink's task as the worker does."""
 
-    def __init__(self, rig: SinkRig) -> None:
+    def __init__(self, rig: SinkRig, is_preview: bool = False) -> None:
         self.rig = rig
         self.position = 0
         """The offset that Kafka would have committed."""
         self.mixes_schemas = False
         """For a RecordSink: True gives every other record a schema of its own."""
         self._attempts = 0
+        self._is_preview = is_preview
         self._running = self._started()
 
     @property
@@ -168,11 +177,17 @@ class SinkDrive:
         self.task.commit([answer])
         return bad | late
 
+    def preview(self, values: Sequence[Any]) -> list[Effect]:
+        """Return what the task of a preview says of these values. Errors: those of the task."""
+        assert isinstance(self.task, PreviewedSink)
+        return list(self.task.preview([self.rows(values)]))
+
     def _started(self) -> Started:
-        started = start_tasks(self.rig.connector(), self.rig.config(), self.rig.worker)
+        started = start_tasks(self.rig.connector(), self.rig.config(), self.rig.worker, is_preview=self._is_preview)
         holds(len(started) == 1, "with tasks.max=1 there is one task", f"it made {len(started)}")
         holds(isinstance(started[0].task, SinkTask), "a sink's task is a SinkTask")
-        extension(started[0].task, PartitionedSink).open([TopicPartition(TOPIC, 0)])
+        if not self._is_preview:
+            extension(started[0].task, PartitionedSink).open([TopicPartition(TOPIC, 0)])
         return started[0]
 
 

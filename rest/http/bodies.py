@@ -15,6 +15,7 @@ from pydantic_core import to_json
 from typing_extensions import TypedDict  # Python 3.11's own is not pydantic's
 
 from headrace.worker.model import ConnectorInfo, ConnectorState, Offset, PluginInfo, State, Status, TaskId, TaskInfo
+from headrace.worker.preview.model import Preview
 from headrace.worker.tasks.metrics import Stuck
 
 Config = dict[str, str | None]
@@ -30,7 +31,9 @@ class Body(BaseModel):
 
 
 def json_answer(
-    body: Body | Sequence[Body | str] | Mapping[str, Any], status: int = 200, headers: Mapping[str, str] | None = None
+    body: Body | Sequence[Body | str] | Mapping[str, Any] | Preview,
+    status: int = 200,
+    headers: Mapping[str, str] | None = None,
 ) -> Response:
     """An answer with this body."""
     return Response(to_json(body, by_alias=True, inf_nan_mode="null"), status, headers, "application/json")
@@ -240,6 +243,31 @@ class WantedOffsets(ConnectorOffsets):
     """Offsets to set."""
 
     offsets: Annotated[list[PartitionOffset], Field(min_length=1)]
+
+
+class Difference(Body):
+    """A value before and after a change; null if there was none."""
+
+    before: Any
+    after: Any
+
+
+class RecordedChange(Body):
+    """A change of a connector, with who asked for it."""
+
+    revision: int
+    at: str
+    by: str | None
+    origin: str = Field(alias="from")
+    change: Annotated[str, Field(json_schema_extra={"enum": ["config", "state", "offsets", "delete"]})]
+    state: Annotated[str | None, Field(json_schema_extra={"enum": ["RUNNING", "PAUSED", "STOPPED", None]})]
+    differences: dict[str, Difference]
+
+
+class WantedRevision(Body):
+    """The revision whose config a connector is to have again."""
+
+    revision: int
 
 
 class Message(Body):

@@ -8,6 +8,7 @@ from fastapi import Query
 from pydantic import BeforeValidator, TypeAdapter
 
 from headrace.rest.http.bodies import ErrorMessage
+from headrace.worker.preview.model import MOST_RECORDS
 
 Responses = dict[int | str, dict[str, Any]]
 
@@ -33,6 +34,14 @@ Time = Annotated[
     str,
     Query(description="An instant in ISO 8601, in UTC unless it says otherwise.", examples=["2026-11-28T17:00:00Z"]),
 ]
+Records = Annotated[
+    str, Query(description=f"The most records: 1 to {MOST_RECORDS}.", json_schema_extra={"type": "integer"})
+]
+From = Annotated[
+    str,
+    Query(alias="from", description="`stored`, `earliest`; for a sink also `latest`, an offset or a time (ISO 8601)."),
+]
+Diff = Annotated[Flag, Query(description="Whether each record has its differences from the config that runs.")]
 Scope = Annotated[str, Query(description="`worker`, this one alone, or `cluster`.")]
 
 

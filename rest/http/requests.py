@@ -7,7 +7,7 @@ import math
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime
-from typing import Annotated, Any, NoReturn, TypeVar
+from typing import Annotated, Any, NamedTuple, NoReturn, TypeVar
 from urllib.parse import unquote
 
 from fastapi import Depends, Request
@@ -152,6 +152,30 @@ async def _config(request: Request) -> Config:
 
 ConfigBody = Annotated[Config, Depends(_config)]
 """The body, a connector's config."""
+
+
+class ToPreview(NamedTuple):
+    """A config, or changes of one, and the records that take the place of a source's."""
+
+    config: Config
+    sample: list[dict[str, Any]] | None
+
+
+async def _preview(request: Request) -> ToPreview:
+    return await _read(request, _preview_in)
+
+
+def _preview_in(raw: bytes) -> ToPreview:
+    members = _object_in(raw)
+    if not isinstance(members.get("sample"), list):  # a setting may have the name, but is no array
+        return ToPreview(config_of(members), None)
+    del members["sample"]
+    sample = _parsed(raw)["sample"]
+    return ToPreview(config_of(members), [_object_of(one, f"sample[{number}]") for number, one in enumerate(sample)])
+
+
+PreviewBody = Annotated[ToPreview, Depends(_preview)]
+"""The body, a config or changes of one; beside its settings it may have `sample`, an array of records."""
 
 
 async def _offsets(request: Request) -> list[Offset]:

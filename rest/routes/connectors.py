@@ -56,8 +56,8 @@ router = APIRouter(
     dependencies=[Depends(speaks_json), Depends(knows_connectors)],
 )
 
-_INFO = documented.answers("The connector as it is configured.", ConfiguredConnector)
-_CREATED = documented.answers("The connector, just created.", ConfiguredConnector, 201)
+INFO = documented.answers("The connector as it is configured.", ConfiguredConnector)
+CREATED = documented.answers("The connector, just created.", ConfiguredConnector, 201)
 _MESSAGE = documented.answers("The outcome.", Message)
 _LISTED = documented.answers("All names, or the members of each.", list[str] | dict[str, ExpandedConnector])
 
@@ -90,7 +90,7 @@ def _expanded(name: str, expand: list[str], herder: Herder, view: ViewFilter) ->
     "",
     dependencies=[needs(Right.EDIT, Of.ANY)],
     status_code=201,
-    responses=_CREATED,
+    responses=CREATED,
     openapi_extra=documented.takes(NewConnector),
 )
 def create(request: Request, body: JsonObject, herder: HerderOf, view: ViewFilterOf, change: ChangeOf) -> Response:
@@ -110,7 +110,7 @@ def create(request: Request, body: JsonObject, herder: HerderOf, view: ViewFilte
     return _created(request, info, view)
 
 
-@router.get("/{name:segment}", dependencies=[needs(Right.VIEW)], responses=_INFO)
+@router.get("/{name:segment}", dependencies=[needs(Right.VIEW)], responses=INFO)
 def connector(name: str, herder: HerderOf, view: ViewFilterOf) -> Response:
     return json_answer(view.connector(herder.connector_info(name)))
 
@@ -135,7 +135,7 @@ def config(name: str, herder: HerderOf, masking: MaskingOf) -> Response:
 @router.put(
     "/{name:segment}/config",
     dependencies=[needs(Right.EDIT)],
-    responses=_INFO | _CREATED,
+    responses=INFO | CREATED,
     openapi_extra=documented.takes(Config),
 )
 def put_config(
@@ -143,14 +143,13 @@ def put_config(
 ) -> Response:
     meant = view.masking.meant(request, name, _named(body, name))
     change.configures(name, meant)
-    created, info = herder.configure(name, meant)
-    return _created(request, info, view) if created else _configured(info, view)
+    return configured(request, *herder.configure(name, meant), view)
 
 
 @router.patch(
     "/{name:segment}/config",
     dependencies=[needs(Right.EDIT)],
-    responses=_INFO,
+    responses=INFO,
     openapi_extra=documented.takes(Config),
 )
 def patch_config(
@@ -349,6 +348,11 @@ def _initial(text: str | None) -> TargetState:
         return TargetState.STARTED if text is None else INITIAL_STATES[text.upper()]
     except KeyError:
         raise BadRequest(f"initial_state {text!r} is none of {', '.join(INITIAL_STATES)}.") from None
+
+
+def configured(request: Request, created: bool, info: ConnectorInfo, view: ViewFilter) -> Response:
+    """The answer to a request that set a connector's config."""
+    return _created(request, info, view) if created else _configured(info, view)
 
 
 def _created(request: Request, info: ConnectorInfo, view: ViewFilter) -> Response:

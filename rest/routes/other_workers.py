@@ -52,8 +52,8 @@ class OtherWorkers:
 
     def _gathered(self, client: RestClient, urls: Sequence[str]) -> Gathered:
         """Ask these workers at once. Errors: ConnectError if they could not be told who asks."""
-        target = forwarded_target(self.request, "false")
-        headers = who_asks(self.request, target)
+        target = forwarded_target(self.request, self.request.scope["path"], "false")
+        headers = who_asks(self.request, "GET", target)
         answers: dict[str, Any] = {}
         skipped: dict[str, str] = {}
 

@@ -31,6 +31,7 @@ from fastapi import Depends, Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from headrace.config.worker.audit import AUDIT, AUDIT_FILE, private
+from headrace.rest.http.differences import differences
 from headrace.rest.http.layers import SAFE_METHODS
 from headrace.rest.http.masking import Masking, MaskingOf
 from headrace.rest.http.requests import HerderOf
@@ -38,7 +39,7 @@ from headrace.rest.security.principal import is_forwarded, principal_of
 from headrace.worker.errors import ConnectError, NotFound
 from headrace.worker.herder.api import Herder
 from headrace.worker.logging.logs import AUDIT_LOGGER, inert
-from headrace.worker.logging.redaction import VARIABLE, Redaction, hide_in_line, secrets_of
+from headrace.worker.logging.redaction import hide_in_line
 from headrace.worker.model import Config
 
 _log = logging.getLogger(__name__)
@@ -178,21 +179,15 @@ ChangeOf = Annotated[AuditedChange, Depends(_change)]
 
 def difference(before: Config, after: Config, masking: Masking) -> dict[str, Any]:
     """The added, removed and changed keys with their values; secrets are hidden, variables shown."""
-    given = [{key: value for key, value in config.items() if value is not None} for config in (before, after)]
-    masked = [masking.masked(config) for config in given]
-    redaction = Redaction.of({**given[0], **given[1]}, {**masked[0], **masked[1]}, secrets_of(given[0], masked[0]))
-
-    def shown(which: int, key: str) -> str | None:
-        value = given[which].get(key)
-        if value is None or VARIABLE.fullmatch(value):
-            return value
-        return _shortened(redaction.hide(masked[which][key] or ""))
-
-    changed = [key for key in after if key in before and before[key] != after[key]]
+    differing = differences(before, after, masking)
+    shown = {key: [None if one is None else _shortened(one) for one in pair] for key, pair in differing.items()}
     found = {
-        "added": _bounded([key for key in after if key not in before], lambda key: shown(1, key)),
-        "removed": _bounded([key for key in before if key not in after], lambda key: shown(0, key)),
-        "changed": _bounded(changed, lambda key: {"from": shown(0, key), "to": shown(1, key)}),
+        "added": _bounded([key for key, (was, _) in shown.items() if was is None], lambda key: shown[key][1]),
+        "removed": _bounded([key for key, (_, now) in shown.items() if now is None], lambda key: shown[key][0]),
+        "changed": _bounded(
+            [key for key, pair in shown.items() if None not in pair],
+            lambda key: {"from": shown[key][0], "to": shown[key][1]},
+        ),
     }
     return {name: values for name, values in found.items() if values}
 

@@ -1,4 +1,4 @@
-"""The principal of a forwarded request, signed with the key that the workers of a cluster share.
+"""The principal and the address of a forwarded request, signed with the key that the workers of a cluster share.
 
 `Authorization` is forwarded unchanged, and checked again. A certificate cannot be forwarded: the next worker sees that
 of the forwarding worker. So a worker states the principal, and signs it with method, path, query and time. The key is
@@ -27,10 +27,13 @@ from headrace.config.worker.login_settings import PRINCIPAL_SECRET
 from headrace.rest.security.principal import ANONYMOUS, Principal, principal_of
 from headrace.rest.security.refusals import Unchecked
 from headrace.worker.errors import ConnectError
+from headrace.worker.requester import requester
 from headrace.worker.storage.signing import HEAD_HEADER, SIGNATURE_HEADER, SessionKey
 
 PRINCIPAL_HEADER: Final = "X-Headrace-Principal"
 _SIGNATURE: Final = "X-Headrace-Principal-Signature"
+_ADDRESS: Final = "X-Headrace-Address"
+_ADDRESS_SIGNATURE: Final = "X-Headrace-Address-Signature"
 _ALGORITHM: Final = "HmacSHA256"
 _FRESH_MS: Final = 60_000
 _LONGEST: Final = 64 << 10
@@ -49,14 +52,14 @@ def bound(find: FindKey, secret: Password | None) -> FindKey:
     return find_bound
 
 
-def forwarded_target(request: Request, forward: str) -> str:
+def forwarded_target(request: Request, path: str, forward: str) -> str:
     """The path and query of a request as it goes to another worker; `forward`: counts the hops (`forwarding.py`)."""
     given = request.scope["query_string"].decode("latin-1").split("&")
     kept = [part for part in given if part and part.partition("=")[0] != "forward"]
-    return f"{request.scope['path']}?{'&'.join([*kept, f'forward={forward}'])}"
+    return f"{path}?{'&'.join([*kept, f'forward={forward}'])}"
 
 
-def who_asks(request: Request, target: str) -> dict[str, str]:
+def who_asks(request: Request, method: str, target: str) -> dict[str, str]:
     """The headers that identify the requester to another worker.
 
     Errors: ConnectError if only a signature can do so, and there is no key to sign with yet.
@@ -64,9 +67,11 @@ def who_asks(request: Request, target: str) -> dict[str, str]:
     headers = {"Authorization": value} if (value := request.headers.get("authorization")) else {}
     principal = principal_of(request.scope)
     find_key: FindKey = request.app.state.find_key
-    if principal == ANONYMOUS or (headers and find_key() is None):
+    if (who := requester()) is not None and (key := find_key()) is not None:
+        headers |= address_headers(who.origin, method, target, key)
+    if principal == ANONYMOUS or ("Authorization" in headers and find_key() is None):
         return headers
-    return headers | headers_for(principal, request.method, target, key_to_sign(find_key))
+    return headers | headers_for(principal, method, target, key_to_sign(find_key))
 
 
 def headers_for(principal: Principal, method: str, target: str, key: SessionKey) -> dict[str, str]:
@@ -74,6 +79,26 @@ def headers_for(principal: Principal, method: str, target: str, key: SessionKey)
     value = {"name": principal.name, "groups": sorted(principal.groups), "at": _now_ms()}
     said = base64.b64encode(json.dumps(value).encode()).decode()
     return {PRINCIPAL_HEADER: said, _SIGNATURE: _signature(method, target, said, key)}
+
+
+def address_headers(address: str, method: str, target: str, key: SessionKey) -> dict[str, str]:
+    """Headers that state the address of the first client to the next worker; for the history only, not for rights."""
+    said = base64.b64encode(address.encode()).decode()
+    return {
+        _ADDRESS: said,
+        _ADDRESS_SIGNATURE: key.sign(_of_address(method, target, said), _ALGORITHM)[SIGNATURE_HEADER],
+    }
+
+
+def forwarded_address(scope: Scope, find: FindKey) -> str | None:
+    """The address stated by the forwarding worker; None without a statement that a worker signed."""
+    headers, key = Headers(scope=scope), find()
+    said, signature = headers.get(_ADDRESS), headers.get(_ADDRESS_SIGNATURE)
+    if said is None or signature is None or key is None or len(said) > _LONGEST:
+        return None
+    if not key.signed(_of_address(scope["method"], _target(scope), said), _bytes(signature), _ALGORITHM):
+        return None
+    return base64.b64decode(said).decode()
 
 
 def key_to_sign(find: FindKey) -> SessionKey:
@@ -135,6 +160,10 @@ def _signature(method: str, target: str, said: str, key: SessionKey) -> str:
 def _bound(method: str, target: str, said: str) -> bytes:
     # No body of an internal request begins like this, so neither signature can pass for the other.
     return "\n".join(("headrace principal", method, target, said)).encode("latin-1", errors="replace")
+
+
+def _of_address(method: str, target: str, said: str) -> bytes:
+    return "\n".join(("headrace address", method, target, said)).encode("latin-1", errors="replace")
 
 
 def _bytes(signature: str) -> bytes:

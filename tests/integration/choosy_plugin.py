@@ -16,6 +16,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyspark.sql import Column
 
 from headrace.config.settings import Setting, Settings, Type
@@ -32,6 +33,12 @@ from headrace.plugins.contracts import (
     TaskContext,
 )
 from headrace.plugins.records import Records
+
+
+def shout(batch: pa.RecordBatch, settings: Mapping[str, str]) -> pa.RecordBatch:
+    """For `headrace.transforms.Python`: the field `line` in capitals."""
+    at = batch.schema.get_field_index("line")
+    return batch.set_column(at, "line", pc.utf8_upper(batch["line"]))
 
 
 class ChoosyWriter:

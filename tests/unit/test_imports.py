@@ -41,10 +41,23 @@ _OF_WORKER: Mapping[str, set[str]] = {
     "pipeline": {"", "logging", "machine", "kafka", "engine", "deadletters"},
     "hosting": {"", "logging", "machine", "kafka", "storage"},
     "tasks": {"", "logging", "kafka", "engine", "storage", "deadletters", "pipeline", "hosting"},
-    "herder": {"", "logging", "kafka", "group", "storage", "deadletters", "hosting", "tasks"},
+    "preview": {"", "logging", "kafka", "engine", "storage", "deadletters", "pipeline", "hosting", "tasks"},
+    "herder": {"", "logging", "kafka", "group", "storage", "deadletters", "hosting", "tasks", "preview"},
     "cli": {"", "logging", "machine", "kafka", "embedded", "deadletters", "herder"},
     "testing": {"", "machine", "embedded", "engine"},
-    "process": {"", "logging", "machine", "kafka", "engine", "group", "storage", "hosting", "tasks", "herder"},
+    "process": {
+        "",
+        "logging",
+        "machine",
+        "kafka",
+        "engine",
+        "group",
+        "storage",
+        "hosting",
+        "tasks",
+        "preview",
+        "herder",
+    },
 }
 ROOMS: Mapping[str, Mapping[str, set[str]]] = {
     "config": {

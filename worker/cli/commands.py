@@ -125,6 +125,55 @@ def doctor(
 
 
 @app.command()
+def preview(
+    file: Annotated[Path, typer.Argument(help="A connector's file: properties, or JSON.")],
+    records: Annotated[int, typer.Option(min=1, max=100, help="The most records.")] = 20,
+    begin: Annotated[
+        str,
+        typer.Option(
+            "--from", help="stored (its stored offsets) or earliest; for a sink also latest, an offset, or a time."
+        ),
+    ] = "stored",
+    diff: Annotated[
+        bool, typer.Option("--diff", help="Show what changes against the connector of this name that runs.")
+    ] = False,
+    sample: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help='A source\'s records: JSON lines such as {"key": 1, "value": {"a": 2}}.'),
+    ] = None,
+    rest: Annotated[str, typer.Option(metavar="URL", help="The worker that previews it.")] = "http://127.0.0.1:8083",
+    as_json: Annotated[bool, typer.Option("--json", help="The answer as one JSON object on stdout.")] = False,
+    cacert: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="PEM certificates to trust where --rest is https.")
+    ] = None,
+) -> None:
+    """Show what a connector would do to real records, stage by stage, and change nothing.
+
+    A running worker reads them with its own logins. Exit code 1 when a record would fail its task.
+    """
+    import json
+
+    from rich.console import Console
+
+    from headrace.config.problems import ConfigError
+    from headrace.config.properties import read_connector
+    from headrace.worker.cli import preview as asking
+
+    try:
+        options = asking.Options(rest, records, begin, diff, sample, cacert)
+        found = asking.ask(read_connector(file), options)
+    except ConfigError as error:
+        fail(2, str(error))
+    except asking.PreviewFailed as error:
+        fail(error.code, str(error))
+    if as_json:
+        typer.echo(json.dumps(found, ensure_ascii=False))
+    else:
+        asking.show(found, Console(soft_wrap=False))
+    raise typer.Exit(1 if asking.failed(found) else 0)
+
+
+@app.command()
 def quickstart(
     file: Annotated[Path | None, typer.Argument(help="File to follow.  [default: the broker's own log]")] = None,
     once: Annotated[bool, typer.Option("--once", help="End when every complete line has arrived.")] = False,

@@ -81,4 +81,9 @@ def shown(data: bytes | None) -> str:
     except UnicodeDecodeError:
         text = f"0x{data.hex()}"
     cut = text if len(text) <= _LONGEST else f"{text[:_LONGEST]}… ({len(text) - _LONGEST} more characters)"
-    return "".join(char if char.isprintable() else repr(char)[1:-1] for char in cut)
+    return printable(cut)
+
+
+def printable(text: str) -> str:
+    """Return the text without characters that a terminal takes for commands."""
+    return "".join(char if char.isprintable() else repr(char)[1:-1] for char in text)

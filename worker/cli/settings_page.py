@@ -49,8 +49,8 @@ def _of_workers() -> Iterator[str]:
     yield from _section("Every worker", [one for one in connects if one.name in STANDALONE and one.name in DISTRIBUTED])
     yield from _section("Standalone workers", [one for one in connects if one.name not in DISTRIBUTED])
     yield from _section("Workers of a cluster", [one for one in connects if one.name not in STANDALONE])
-    of_clusters = " and ".join(f"`{one.name}`" for one in OURS_OF_CLUSTERS)
-    text = f"{of_clusters} are for workers of a cluster, the others are for every worker."
+    *first, last = (f"`{one.name}`" for one in OURS_OF_CLUSTERS)
+    text = f"{', '.join(first)} and {last} are for workers of a cluster, the others are for every worker."
     yield from _section("Headrace's own settings of workers", own, text)
     yield from _section("Settings of Kafka's clients", clients, _CLIENTS)
     text = "In the file of `connect-mirror-maker`, beside those of workers, connectors and clients:"

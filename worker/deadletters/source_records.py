@@ -65,15 +65,24 @@ class KeptRecords:
         return [("key", self.keys), ("value", self.values)]
 
     def _shown(self, side: str, schemas: Sequence[Schema | None], columns: Sequence[str]) -> Column:
-        shown = F.lit(None).cast("binary")
-        for number, schema in enumerate(schemas):
-            value = F.col(f"{_KEPT}{side}_{number}")
-            plain = F.to_json(F.struct(value.alias(side))).cast("binary")
-            text = F.coalesce(self.envelope.encode(value, schema).value, plain)
-            shown = F.when(F.col(f"{_KEPT}{side}_schema") == number, text).otherwise(shown)
+        shown = shown_side(self.envelope, side, schemas, _KEPT)
         if side == "value" and _KEPT + AS_READ in columns:
             shown = F.coalesce(F.col(_KEPT + AS_READ).cast("binary"), shown)
         return shown
+
+
+def shown_side(envelope: Converter, side: str, schemas: Sequence[Schema | None], prefix: str = "") -> Column:
+    """Each record's key or value as JSON with its schema, or as plain JSON if the envelope cannot show it.
+
+    `prefix`: of the columns of the records' frame.
+    """
+    shown = F.lit(None).cast("binary")
+    for number, schema in enumerate(schemas):
+        value = F.col(f"{prefix}{side}_{number}")
+        plain = F.to_json(F.struct(value.alias(side))).cast("binary")
+        text = F.coalesce(envelope.encode(value, schema).value, plain)
+        shown = F.when(F.col(f"{prefix}{side}_schema") == number, text).otherwise(shown)
+    return shown
 
 
 def unkept(records: Records) -> Records:

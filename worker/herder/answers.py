@@ -1,16 +1,19 @@
-"""A herder's answers that both modes share: the cluster's id, states, and the topics that connectors used."""
+"""A herder's part that both modes share: the cluster's id, states, used topics, offsets and the history."""
 
 from __future__ import annotations
 
 import threading
 from abc import abstractmethod
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, ClassVar
 
-from headrace.worker.errors import NotFound, Starting
+from headrace.config.worker.history import HISTORY_TOPIC
+from headrace.worker.errors import Forbidden, NotFound, Starting
 from headrace.worker.herder.api import Herder
 from headrace.worker.herder.services import HerderServices
 from headrace.worker.hosting.definition import ConnectorDefinition
-from headrace.worker.model import Config, ConnectorState, Status, TaskId
+from headrace.worker.model import Config, ConnectorState, Offset, Status, TaskId
+from headrace.worker.storage.history import Revision
 
 if TYPE_CHECKING:  # it needs Kafka's client
     from headrace.worker.herder.dead_letters import ConnectorLetters
@@ -23,12 +26,14 @@ class StatusAnswers(Herder):
     """The step of the start after which all connectors are known; named in an error."""
 
     def __init__(self, services: HerderServices) -> None:
-        super().__init__(services.plugins)
+        super().__init__(services.plugins, services.previews)
         self._knowing = threading.Event()
         self.statuses = services.statuses
         self._kafka_cluster = services.cluster
         self._topics = services.topics
         self._dead_letters = services.dead_letters
+        self._offset_changes = services.offset_changes
+        self._history = services.history
 
     @abstractmethod
     def kind_of(self, name: str) -> str:
@@ -64,6 +69,24 @@ class StatusAnswers(Herder):
         if status is None:
             raise NotFound(f"No status found for task {task}")
         return status
+
+    def revisions(self, name: str) -> Sequence[Revision]:
+        if self._history is None:
+            raise Forbidden(f"No history of connectors is kept; name a topic for it in {HISTORY_TOPIC} of all workers.")
+        found = self._history.revisions(name)
+        if not found:
+            raise NotFound(f"The history has no change of connector {name}")
+        return found
+
+    def alter_offsets(self, name: str, offsets: Sequence[Offset]) -> str:
+        return self._offset_changes.alter(self._changeable(name), offsets, self._history)
+
+    def reset_offsets(self, name: str) -> str:
+        return self._offset_changes.reset(self._changeable(name), self._history)
+
+    @abstractmethod
+    def _changeable(self, name: str) -> ConnectorDefinition:
+        """Return the connector, whose offsets may be changed now. Errors: ConnectError if they may not."""
 
     def topics(self, name: str) -> list[str]:
         return self._topics.topics(name)

@@ -23,6 +23,8 @@ from headrace.worker.model import (
     TaskId,
     TaskInfo,
 )
+from headrace.worker.preview.model import Previews
+from headrace.worker.storage.history import Revision
 from headrace.worker.storage.signing import SessionKey
 
 if TYPE_CHECKING:  # it needs Kafka's client
@@ -32,8 +34,9 @@ if TYPE_CHECKING:  # it needs Kafka's client
 class Herder(ABC):
     """Keeps connectors and tasks as they were configured."""
 
-    def __init__(self, plugins: PluginCatalog) -> None:
+    def __init__(self, plugins: PluginCatalog, previews: Previews) -> None:
         self.plugins = plugins
+        self.previews = previews
 
     @abstractmethod
     def check_known(self) -> None:
@@ -145,6 +148,13 @@ class Herder(ABC):
     @abstractmethod
     def reset_offsets(self, name: str) -> str:
         """Reset all offsets of a STOPPED connector; returns the message for the requester."""
+
+    @abstractmethod
+    def revisions(self, name: str) -> Sequence[Revision]:
+        """List the recorded changes of a connector, the oldest first; also of one that was deleted.
+
+        Errors: Forbidden if no history is kept; NotFound.
+        """
 
     @abstractmethod
     def put_task_configs(self, name: str, configs: Sequence[Config], request: Signed) -> None:

@@ -42,6 +42,7 @@ from headrace.worker.model import (
     TaskId,
     TaskInfo,
 )
+from headrace.worker.requester import as_asked
 from headrace.worker.storage.cluster_config import ClusterConfig
 from headrace.worker.storage.config_topic import ConfigTopic
 from headrace.worker.storage.signing import SessionKey, verify
@@ -78,7 +79,6 @@ class DistributedHerder(StatusAnswers):
         self._membership = membership
         self._fencing = fencing
         self._other_workers = other_workers
-        self._offset_changes = services.offset_changes
         self._verifying = settings["inter.worker.verification.algorithms"]
         self._loop = HerderLoop("DistributedHerder")
         self._gate = RebalanceGate(self._loop)
@@ -252,12 +252,6 @@ class DistributedHerder(StatusAnswers):
         self._led(f"fencing the former tasks of connector {name}", is_source)
         self._fence(name)
 
-    def alter_offsets(self, name: str, offsets: Sequence[Offset]) -> str:
-        return self._offset_changes.alter(self._without_zombies(name), offsets)
-
-    def reset_offsets(self, name: str) -> str:
-        return self._offset_changes.reset(self._without_zombies(name))
-
     def dead_letters_to_change(self, name: str) -> ConnectorLetters:
         return self._led(f"changing the dead letters of connector {name}", lambda: self.dead_letters(name))
 
@@ -326,7 +320,7 @@ class DistributedHerder(StatusAnswers):
                 raise Elsewhere(self._membership.leader_url)
             return write()
 
-        return self._gate.ask(doing, decide)
+        return self._gate.ask(doing, as_asked(decide))
 
     def _check_owned(self, who: str | TaskId, mine: Collection[str | TaskId]) -> None:
         if who in mine:
@@ -344,7 +338,7 @@ class DistributedHerder(StatusAnswers):
 
         return self._led(f"changing the offsets of connector {name}", stopped)
 
-    def _without_zombies(self, name: str) -> ConnectorDefinition:
+    def _changeable(self, name: str) -> ConnectorDefinition:
         """Return `_stopped(name)` after fencing a source's former tasks. Errors: as `_stopped`; ConnectError."""
         connector = self._stopped(name)
         if self._fencing is not None and connector.kind == "source":

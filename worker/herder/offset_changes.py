@@ -19,6 +19,7 @@ from headrace.worker.errors import BadRequest, ConnectError, TimedOut
 from headrace.worker.hosting.definition import ConnectorDefinition
 from headrace.worker.kafka.consumer_groups import SinkGroup
 from headrace.worker.model import Offset
+from headrace.worker.storage.history import ConnectorHistory, moves_of
 from headrace.worker.storage.offset_file import SourceOffsets
 
 TOPIC: Final = "kafka_topic"
@@ -61,7 +62,7 @@ class OffsetChanges:
     def shown(self, connector: ConnectorDefinition) -> Sequence[Offset]:
         """Return the offset of each partition, without members hidden from operators."""
         if connector.kind == "sink":
-            return [_sink_offset(at, to) for at, to in self._sink_group(connector).offsets().items()]
+            return _sink_offsets(self._sink_group(connector).offsets())
         self._refresh()
         return [(partition, visible(offset)) for partition, offset in self._sources.of(_name(connector))]
 
@@ -80,27 +81,32 @@ class OffsetChanges:
         """Return the offset of a source's partition as this worker knows it; does not wait."""
         return self._sources.get(connector, partition)
 
-    def alter(self, connector: ConnectorDefinition, offsets: Sequence[Offset]) -> str:
+    def alter(
+        self, connector: ConnectorDefinition, offsets: Sequence[Offset], history: ConnectorHistory | None = None
+    ) -> str:
         """Set offsets of a STOPPED connector, None resets a partition; returns the message for the requester.
 
-        Errors: BadRequest for wrong offsets; ConnectError.
+        `history` records it. Errors: BadRequest for wrong offsets; ConnectError.
         """
         if connector.kind == "sink":
-            return self._alter_sink(connector, offsets)
+            return self._alter_sink(connector, offsets, history)
         wanted = [_source_offset(partition, offset) for partition, offset in offsets]
         complete = checked(connector, wanted)
         self._refresh()
-        self._store(connector, wanted)
+        self._store(connector, wanted, history)
         return _message("altered", complete)
 
-    def reset(self, connector: ConnectorDefinition) -> str:
-        """Reset all offsets of a STOPPED connector; returns the message for the requester. Errors: ConnectError."""
+    def reset(self, connector: ConnectorDefinition, history: ConnectorHistory | None = None) -> str:
+        """Reset all offsets of a STOPPED connector; returns the message for the requester.
+
+        `history` records it. Errors: ConnectError.
+        """
         if connector.kind == "sink":
-            return self._reset_sink(connector)
+            return self._reset_sink(connector, history)
         self._refresh()
         known: list[Offset] = [(partition, None) for partition in self._sources.partitions(_name(connector))]
         complete = checked(connector, known, reset=True)
-        self._store(connector, known)
+        self._store(connector, known, history)
         return _message("reset", complete)
 
     def _sink_group(self, connector: ConnectorDefinition) -> ConsumerGroup:
@@ -110,21 +116,30 @@ class OffsetChanges:
         except ConfigError as error:
             raise BadRequest(connector.redaction().hide(str(error))) from error
 
-    def _alter_sink(self, connector: ConnectorDefinition, offsets: Sequence[Offset]) -> str:
+    def _alter_sink(
+        self, connector: ConnectorDefinition, offsets: Sequence[Offset], history: ConnectorHistory | None
+    ) -> str:
         wanted = dict(_parsed(partition, offset) for partition, offset in offsets)
-        complete = checked(connector, [_sink_offset(at, to) for at, to in wanted.items()])
-        self._sink_group(connector).alter(wanted)
+        complete = checked(connector, _sink_offsets(wanted))
+        group = self._sink_group(connector)
+        before = {} if history is None else group.offsets()
+        group.alter(wanted)
+        _record(history, connector, [_sink_offset(at, before.get(at)) for at in wanted], _sink_offsets(wanted))
         return _message("altered", complete)
 
-    def _reset_sink(self, connector: ConnectorDefinition) -> str:
+    def _reset_sink(self, connector: ConnectorDefinition, history: ConnectorHistory | None) -> str:
         group = self._sink_group(connector)
         known = group.offsets("Failed to list offsets prior to resetting offsets for sink connector")
         complete = checked(connector, [_sink_offset(at, None) for at in known], reset=True)
         group.delete()
+        _record(history, connector, _sink_offsets(known), [])
         return _message("reset", complete)
 
-    def _store(self, connector: ConnectorDefinition, wanted: Sequence[Offset]) -> None:
+    def _store(
+        self, connector: ConnectorDefinition, wanted: Sequence[Offset], history: ConnectorHistory | None
+    ) -> None:
         name = _name(connector)
+        before = [(partition, self._sources.get(name, partition)) for partition, _ in wanted]
         for partition, offset in wanted:
             self._sources.set(name, partition, offset)
         try:
@@ -136,12 +151,28 @@ class OffsetChanges:
                 f"The offsets of connector {name} could not be stored in time, some of them may be; the worker's log "
                 "says why. Ask again"
             )
+        _record(history, connector, before, wanted)
 
     def _refresh(self) -> None:
         try:
             self._sources.refresh()
         except RetriableError as error:
             raise TimedOut(f"{error}. Ask again") from error
+
+
+def _record(
+    history: ConnectorHistory | None,
+    connector: ConnectorDefinition,
+    before: Sequence[Offset],
+    after: Sequence[Offset],
+) -> None:
+    """Have the history record the offsets that differ."""
+    if history is not None and (moves := moves_of(_shown(before), _shown(after))):
+        history.moved(_name(connector), moves)
+
+
+def _shown(offsets: Sequence[Offset]) -> list[Offset]:
+    return [(partition, visible(offset)) for partition, offset in offsets if offset is not None]
 
 
 def checked(connector: ConnectorDefinition, offsets: Sequence[Offset], reset: bool = False) -> bool:
@@ -202,6 +233,10 @@ def _check_members(given: Any) -> None:
 
 def _sink_offset(at: TopicPartition, to: int | None) -> Offset:
     return {TOPIC: at.topic, PARTITION: at.partition}, None if to is None else {OFFSET: to}
+
+
+def _sink_offsets(offsets: Mapping[TopicPartition, int | None]) -> list[Offset]:
+    return [_sink_offset(at, to) for at, to in offsets.items()]
 
 
 def _parsed(partition: Any, offset: Any) -> tuple[TopicPartition, int | None]:

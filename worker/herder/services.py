@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any, Protocol
 from headrace.worker.herder.topic_tracking import TopicTracking
 from headrace.worker.hosting.measures import StartupCounter
 from headrace.worker.hosting.ports import PluginCatalog, Tasks
+from headrace.worker.preview.model import Previews
+from headrace.worker.storage.history import ConnectorHistory
 from headrace.worker.storage.statuses import StatusStore
 
 if TYPE_CHECKING:  # they need Kafka's client
@@ -43,3 +45,6 @@ class HerderServices:
     connector_starts: StartupCounter
     """Counts the starts of connectors, for the metrics."""
     dead_letters: DeadLetters
+    previews: Previews
+    history: ConnectorHistory | None = None
+    """The changes of connectors; None if they are not recorded."""

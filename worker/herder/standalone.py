@@ -35,6 +35,8 @@ from headrace.worker.model import (
     TaskId,
     TaskInfo,
 )
+from headrace.worker.requester import as_asked
+from headrace.worker.storage.history import MemoryHistory, Snapshot
 
 if TYPE_CHECKING:  # it needs Kafka's client
     from headrace.worker.herder.dead_letters import ConnectorLetters
@@ -50,9 +52,9 @@ class StandaloneHerder(StatusAnswers):
     not_yet = "create the connectors that its command names"
 
     def __init__(self, services: HerderServices) -> None:
-        super().__init__(services)
+        self._recorded = MemoryHistory()
+        super().__init__(replace(services, history=self._recorded))
         worker_id, statuses = services.worker_id, services.statuses
-        self._offset_changes = services.offset_changes
         self._loop = HerderLoop("StandaloneHerder")
         self._tasks = LocalTasks(worker_id, services.tasks, statuses, TaskRestarts(services.settings, self._loop))
         self._connectors: Mapping[str, ConnectorDefinition] = {}
@@ -137,12 +139,6 @@ class StandaloneHerder(StatusAnswers):
     def restart_task(self, task: TaskId) -> None:
         self._decided(f"restarting task {task}", lambda: self._restart_task(task))
 
-    def alter_offsets(self, name: str, offsets: Sequence[Offset]) -> str:
-        return self._offset_changes.alter(self._stopped(name), offsets)
-
-    def reset_offsets(self, name: str) -> str:
-        return self._offset_changes.reset(self._stopped(name))
-
     def dead_letters_to_change(self, name: str) -> ConnectorLetters:
         return self.dead_letters(name)
 
@@ -169,9 +165,14 @@ class StandaloneHerder(StatusAnswers):
         def begin() -> Future[T]:
             if self._drained:
                 raise Conflict("The worker is drained and changes nothing any more; restart it")
-            return decide()
+            try:
+                return decide()
+            finally:
+                self._recorded.look(
+                    {one: Snapshot(known.config, known.target) for one, known in self._connectors.items()}
+                )
 
-        return self._loop.wait(self._loop.begin(doing, begin))
+        return self._loop.wait(self._loop.begin(doing, as_asked(begin)))
 
     def _configured(self, name: str) -> ConnectorDefinition:
         try:
@@ -184,7 +185,7 @@ class StandaloneHerder(StatusAnswers):
             raise NotFound(text + name)
         return self._connectors[name]
 
-    def _stopped(self, name: str) -> ConnectorDefinition:
+    def _changeable(self, name: str) -> ConnectorDefinition:
         """Return the connector, which must be STOPPED. Errors: NotFound; BadRequest."""
 
         def stopped() -> ConnectorDefinition:

@@ -16,6 +16,7 @@ from headrace.config.connector import clients
 from headrace.config.kafka.client_config import ClientConfig
 from headrace.config.problems import ConfigError, Problem
 from headrace.config.worker.config import WorkerConfig
+from headrace.config.worker.history import HISTORY_REPLICATION, HISTORY_TOPIC
 from headrace.plugins.backoff import Backoff
 from headrace.plugins.errors import StoppedError
 from headrace.plugins.interop.kafka.admin_clients import admin_client
@@ -74,6 +75,25 @@ class TopicSettings:
             clients.internal_producer(worker, client),
             clients.internal_admin(worker),
             one_partition=kind == "config",
+        )
+
+    @classmethod
+    def of_history(cls, worker: WorkerConfig) -> TopicSettings:
+        """Read the settings of a distributed worker's history topic.
+
+        Errors: ConfigError if its clients' settings cannot be served.
+        """
+        return cls(
+            worker[HISTORY_TOPIC],
+            HISTORY_TOPIC,
+            "the history of connectors",
+            1,
+            worker[HISTORY_REPLICATION],
+            {},
+            clients.internal_consumer(worker, "history"),
+            clients.internal_producer(worker, "history"),
+            clients.internal_admin(worker),
+            one_partition=True,
         )
 
 

@@ -44,6 +44,7 @@ _CONTROL: Final = spark.StructType(
         spark.StructField("_drop", spark.BooleanType()),
     ]
 )
+_ORIGIN: Final = ("_topic", "_partition", "_offset")
 _CARRIED: Final = "carried "
 """Prefix of a source's columns that do not cross."""
 
@@ -143,9 +144,7 @@ class SourceStage:
     def run(self, rows: pa.RecordBatch, shape: str, partition: SourcePartition | None) -> tuple[pa.RecordBatch, str]:
         """Return rows after the stage, and their shape's name. Errors: those of the stage and of the program."""
         begun = self._programs.of(shape).run(rows, self._scope.bounds)
-        carried, _ = self._carried[shape]
-        skipped = pc.or_(begun[f"{_CARRIED}drop"].fill_null(False), begun[f"{_CARRIED}error"].is_valid())
-        made, rows = _crossed(self._java, begun, carried.names, skipped, partition or {})
+        made, rows = crossed(self._java, begun, self._carried[shape][0], partition or {})
         return rows, f"{shape} {made}"
 
     def row_type(self, name: str) -> spark.StructType:
@@ -157,17 +156,7 @@ class SourceStage:
         """The records of rows of this shape, and the keeper of their state before all transforms."""
         shape, _, made = name.rpartition(" ")
         carried, kept = self._carried[shape]
-        records = self._java.records(rows, made)
-        own = {"error", "drop", *carried.names}
-        failed = F.coalesce(F.col(f"{_CARRIED}error"), F.col("error")).alias("error")
-        drop = F.coalesce(F.col("drop"), F.col(f"{_CARRIED}drop")).alias("drop")
-        back = {name: name.removeprefix(_CARRIED) for name in carried.names}
-        frame = records.frame.select(
-            *(F.col(f"`{name}`") for name in records.frame.columns if name not in own),
-            *(failed, drop),
-            *(F.col(f"`{name}`").alias(was) for name, was in back.items() if was not in own),
-        )
-        return records.with_frame(frame), kept
+        return returned(self._java, rows, made, carried), kept
 
     def _begun(self, rows: DataFrame, shape: str) -> DataFrame:
         records, kept = records_of(self._task, rows, shape), self._kept
@@ -176,14 +165,46 @@ class SourceStage:
         else:
             kept, records = kept.keep(records)
         records = self._before.apply(records)
-        sides = (("key", len(records.keys)), ("value", len(records.values)))
-        cross = {f"{side}_{number}" for side, count in sides for number in ("schema", *range(count))}
-        cross |= {"topic", "partition", "timestamp", "headers"}
-        carried = [F.col(f"`{name}`").alias(f"{_CARRIED}{name}") for name in records.frame.columns if name not in cross]
-        nowhere = {"_partition": F.lit(None).cast("int"), "_offset": F.lit(None).cast("long")}
-        frame = records.frame.withColumns({"_topic": F.col("topic"), **nowhere})
-        self._carried[shape] = records.frame.select(*carried).schema, kept
-        return frame.select(*self._java.columns(records), *carried)
+        frame, carried = crossing(self._java, records.with_frame(records.frame.withColumns(_origin())))
+        self._carried[shape] = carried, kept
+        return frame
+
+
+def crossing(java: RunningStage, records: Records) -> tuple[DataFrame, spark.StructType]:
+    """The columns that cross, beside renamed ones of those that do not; and the type of the latter."""
+    sides = (("key", len(records.keys)), ("value", len(records.values)))
+    cross = {f"{side}_{number}" for side, count in sides for number in ("schema", *range(count))}
+    cross |= {"topic", "partition", "timestamp", "headers", *_ORIGIN}
+    carried = [F.col(f"`{name}`").alias(f"{_CARRIED}{name}") for name in records.frame.columns if name not in cross]
+    return records.frame.select(*java.columns(records), *carried), records.frame.select(*carried).schema
+
+
+def returned(java: RunningStage, rows: DataFrame, shape: str, carried: spark.StructType) -> Records:
+    """The records of rows that `crossed` made in this shape, with all columns that did not cross."""
+    records = java.records(rows, shape)
+    own = {"error", "drop", *carried.names}
+    failed = F.coalesce(F.col(f"{_CARRIED}error"), F.col("error")).alias("error")
+    drop = F.coalesce(F.col("drop"), F.col(f"{_CARRIED}drop")).alias("drop")
+    back = {name: name.removeprefix(_CARRIED) for name in carried.names}
+    frame = records.frame.select(
+        *(F.col(f"`{name}`") for name in records.frame.columns if name not in own),
+        *(failed, drop),
+        *(F.col(f"`{name}`").alias(was) for name, was in back.items() if was not in own),
+    )
+    return records.with_frame(frame)
+
+
+def crossed(
+    java: RunningStage, rows: pa.RecordBatch, carried: spark.StructType, source: SourcePartition | None
+) -> tuple[str, pa.RecordBatch]:
+    """Run rows of `crossing` through the stage; those that failed or were filtered before do not cross."""
+    skipped = pc.or_(rows[f"{_CARRIED}drop"].fill_null(False), rows[f"{_CARRIED}error"].is_valid())
+    return _crossed(java, rows, carried.names, skipped, source)
+
+
+def _origin() -> dict[str, Column]:
+    """The columns of a source's rows for their origin in Kafka, which they do not have."""
+    return {"_topic": F.col("topic"), "_partition": F.lit(None).cast("int"), "_offset": F.lit(None).cast("long")}
 
 
 def _crossed(

@@ -25,7 +25,10 @@ _FRAMEWORK = ("type", "predicate", "negate", "plugin.version")
 
 
 @dataclass(frozen=True)
-class _Step:
+class Step:
+    """One transform with its predicate."""
+
+    alias: str
     transform: Transform
     class_name: str
     predicate: Predicate | None
@@ -33,13 +36,16 @@ class _Step:
     key: Hashable | None
     """All that its expressions depend on; None if that is not settled."""
 
-    def apply(self, records: Records) -> Records:
+    def apply(self, records: Records, told: str | None = None) -> Records:
+        """Apply the transform; `told` names a new column: true for the records that the predicate let pass."""
         applies = None
         if isinstance(self.predicate, RecordPredicate):
             records = self.predicate.asked(replace(records, by=self.class_name))
         if self.predicate is not None:
             holds = F.coalesce(self.predicate.test(records), F.lit(False))
             applies = ~holds if self.negate else holds
+        if told is not None:
+            records = records.with_frame(records.frame.withColumn(told, F.lit(True) if applies is None else applies))
         done = self.transform.apply(replace(records, applies=applies, by=self.class_name))
         if isinstance(self.predicate, RecordPredicate):
             done = done.with_frame(done.frame.drop(MATCHES))
@@ -50,7 +56,7 @@ class _Step:
 class Transforms:
     """Changes records between their source or sink and the converters."""
 
-    steps: tuple[_Step, ...] = ()
+    steps: tuple[Step, ...] = ()
     header_bytes: Callable[[Column, Schema | None], Decoded] | None = None
     headers_read: Callable[[Records], Records] = lambda records: records
     """Marks a sink's records whose headers their converter cannot read; runs before the transforms."""
@@ -93,7 +99,7 @@ class Transforms:
             negate = read(f"transforms.{alias}.negate", Type.BOOLEAN, own.get("negate", "false"))
             test = None if predicate is None else predicates[predicate][0]
             key = together(key_of(made), class_name, () if test is None else key_of(test), negate)
-            steps.append(_Step(made, class_name, test, negate, key))
+            steps.append(Step(alias, made, class_name, test, negate, key))
         return cls(tuple(steps), header_bytes)
 
     @property

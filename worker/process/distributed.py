@@ -30,9 +30,11 @@ from headrace.worker.hosting.measures import StartupCounter
 from headrace.worker.kafka.cluster import KafkaCluster
 from headrace.worker.kafka.consumer_groups import members
 from headrace.worker.model import TargetState
+from headrace.worker.preview.previews import WorkerPreviews
 from headrace.worker.process.runtime import Address, Runtime
 from headrace.worker.process.worker import Worker
 from headrace.worker.storage.config_topic import ConfigTopic
+from headrace.worker.storage.history_topic import HistoryTopic
 from headrace.worker.storage.offset_topic import OffsetTopic
 from headrace.worker.storage.status_topic import KafkaStatusStore
 from headrace.worker.tasks.worker_tasks import ExactlyOnce, WorkerTasks
@@ -58,7 +60,8 @@ class DistributedWorker(Worker):
         labels: Mapping[str, str] = MappingProxyType({}),
     ) -> None:
         """`client` posts to other workers, None if they do not listen; `labels` are those of its metrics."""
-        self._config_topic = ConfigTopic(config)
+        self._history = HistoryTopic.of(config, address.worker_id)
+        self._config_topic = ConfigTopic(config, self._history)
         self._offset_topic = OffsetTopic(config)
         membership = Membership.of(config, address.url, self._config_topic.snapshot)
         self._statuses = KafkaStatusStore(config, membership)
@@ -92,6 +95,8 @@ class DistributedWorker(Worker):
             OffsetChanges(config, self._offset_topic),
             starts,
             DeadLetters(config, runtime.plugins),
+            WorkerPreviews(config, runtime.plugins, plugins, runtime.preview_engine, self._offset_topic),
+            self._history,
         )
         self._distributed = DistributedHerder(
             services,
@@ -123,6 +128,8 @@ class DistributedWorker(Worker):
         self._read_topics()
         if runtime.stopping.is_set():
             return
+        if self._history is not None:
+            self._history.begin(self._config_topic.refresh(_TOPICS_SECONDS))
         self._distributed.know()
         cluster = self._config_topic.snapshot()
         found = obstacles(cluster.connectors, cluster.fencing_counts, self.config, runtime.plugins)
@@ -151,9 +158,10 @@ class DistributedWorker(Worker):
 
     def _read_topics(self) -> None:
         """Read the cluster's topics to their ends, unless the worker has to stop. Errors: ConfigError, ConnectError."""
-        topics = (self._offset_topic, self._statuses, self._config_topic)
-        with ThreadPoolExecutor(len(topics), "internal-topics") as pool:
-            reading = [pool.submit(topic.start, _TOPICS_SECONDS) for topic in topics]
+        starts = [self._offset_topic.start, self._statuses.start, self._config_topic.start]
+        starts += [] if self._history is None else [self._history.start]
+        with ThreadPoolExecutor(len(starts), "internal-topics") as pool:
+            reading = [pool.submit(start, _TOPICS_SECONDS) for start in starts]
             while (waited := wait(reading, _LOOK_UP_SECONDS, FIRST_EXCEPTION)).not_done:
                 if self.runtime.stopping.is_set() or any(one.exception() for one in waited.done):
                     self._stop_topics()
@@ -164,6 +172,8 @@ class DistributedWorker(Worker):
 
     def _stop_topics(self) -> None:
         self._config_topic.stop()
+        if self._history is not None:
+            self._history.stop()
         self._statuses.stop()
         self._offset_topic.stop()
 

@@ -133,6 +133,7 @@ class Process:
                 ("the work", self._work.stop),
                 ("the scheduler", lambda: runtime.scheduler.shutdown(wait=False)),
                 ("Spark's expressions", runtime.engine.stop),
+                ("those of previews", runtime.preview_engine.projections.stop),
                 ("Spark", runtime.spark.stop),
                 ("the REST server", self._server.stop),
             ]

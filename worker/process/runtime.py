@@ -23,6 +23,8 @@ from headrace.worker.tasks.poll_interval import PollInterval
 
 BATCH_BYTES: Final = 64 << 20
 """Bytes of batches that the process holds at once, over all its tasks."""
+PREVIEW_BYTES: Final = 16 << 20
+"""Bytes of batches of previews, beside those of tasks."""
 JOBS: Final = 2
 """Spark jobs at once on the worker's own cores; more wait their turn."""
 JOBS_ON_CLUSTER: Final = 16
@@ -52,6 +54,7 @@ class Runtime:
         self.spark = spark
         jobs = Quota(JOBS if self.spark.is_local else JOBS_ON_CLUSTER)
         self.engine = Engine(ProjectionPool(self.spark), jobs, Quota(BATCH_BYTES))
+        self.preview_engine = Engine(ProjectionPool(self.spark, 1), Quota(1), Quota(PREVIEW_BYTES))
         self.poll_interval = PollInterval()
         self.scheduler = BackgroundScheduler(timezone="UTC")
         self.metrics = ProcessMetrics(

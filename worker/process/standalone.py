@@ -19,8 +19,10 @@ from headrace.worker.herder.topic_tracking import TopicTracking
 from headrace.worker.hosting.measures import StartupCounter
 from headrace.worker.kafka.cluster import KafkaCluster
 from headrace.worker.model import INITIAL_STATES
+from headrace.worker.preview.previews import WorkerPreviews
 from headrace.worker.process.runtime import Address, Runtime
 from headrace.worker.process.worker import FailedStart, Worker
+from headrace.worker.requester import Requester, asked_by
 from headrace.worker.storage.offset_file import OffsetFile
 from headrace.worker.storage.statuses import MemoryStatusStore
 from headrace.worker.storage.worker_identity import WorkerIdentity
@@ -48,18 +50,20 @@ class StandaloneWorker(Worker):
             topics.used,
             self._identity.name,
         )
+        plugins = InstalledPlugins(runtime.plugins, config)
         self._standalone = StandaloneHerder(
             HerderServices(
                 address.worker_id,
                 config.values,
                 cluster,
-                InstalledPlugins(runtime.plugins, config),
+                plugins,
                 tasks,
                 statuses,
                 topics,
                 OffsetChanges(config, offsets),
                 starts,
                 DeadLetters(config, runtime.plugins),
+                WorkerPreviews(config, runtime.plugins, plugins, runtime.preview_engine, offsets),
             )
         )
         metrics = WorkerMetrics(
@@ -86,7 +90,8 @@ class StandaloneWorker(Worker):
     def _create(self, connector: ConnectorFile) -> None:
         target = INITIAL_STATES[connector.initial_state or "RUNNING"]
         try:
-            self._standalone.create(connector.name, connector.config, target)
+            with asked_by(Requester(None, "the worker's command line")):
+                self._standalone.create(connector.name, connector.config, target)
         except ConnectError as error:
             raise FailedStart(f"Failed to create connector for {connector.path}: {error}") from error
         log.info("Created connector %s", connector.name)

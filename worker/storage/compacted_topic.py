@@ -2,7 +2,7 @@
 
     topic = CompactedTopic(TopicSettings.of(worker, "config"), on_record)
     topic.start(timeout_s=60)                 # on_record was called with everything in it
-    topic.send(b"connector-c", b"{}")         # -> Future[None], done once all replicas have it
+    topic.send(b"connector-c", b"{}")         # -> Future[int], its offset once all replicas have it
     topic.send_all([(key, value), …], timeout_s=30)
     topic.read_to_end(timeout_s=3)            # on_record was called with everything that is in it now
     topic.stop()
@@ -76,6 +76,7 @@ class TopicRecord(NamedTuple):
     """None for a tombstone."""
     partition: int
     offset: int
+    timestamp_ms: int = 0
 
 
 class CompactedTopic:
@@ -95,7 +96,7 @@ class CompactedTopic:
         self._sending = threading.Lock()
         self._producer: Producer | None = None
         self._heard: threading.Thread | None = None
-        self._pending: set[Future[None]] = set()
+        self._pending: set[Future[int]] = set()
 
     @property
     def topic(self) -> str:
@@ -133,35 +134,34 @@ class CompactedTopic:
             continue
         self._wait_until_read(budget)
 
-    def send(self, key: bytes, value: bytes | None) -> Future[None]:
-        """Send a record; the future is done once all replicas have it. Waits only while the buffer is full.
+    def send(self, key: bytes, value: bytes | None) -> Future[int]:
+        """Send a record; the future has its offset once all replicas have it. Waits only while the buffer is full.
 
         Errors of the future: RetriableError; ConnectError.
         """
-        future = Future[None]()
+        future = Future[int]()
         future.set_running_or_notify_cancel()  # a sent record cannot be cancelled
         with self._sending:
             self._pending.add(future)
         try:
             self._produce(key, value, future)
         except KafkaException as raised:
-            self._settle(future, raised.args[0])
+            self._settle(future, raised.args[0], None)
         except RetriableError as error:
             self._forget(future)
             future.set_exception(error)
         return future
 
-    def send_all(self, records: Iterable[tuple[bytes, bytes | None]], timeout_s: float) -> None:
+    def send_all(self, records: Iterable[tuple[bytes, bytes | None]], timeout_s: float) -> list[int]:
         """Send records and wait until all replicas have them; within a partition they keep this order.
 
-        Errors: TimedOut (some may still arrive); ConnectError; StoppedError.
+        Returns their offsets. Errors: TimedOut (some may still arrive); ConnectError; StoppedError.
         """
         budget = self._budget(timeout_s, "writing")
-        for future in [self.send(key, value) for key, value in records]:
-            try:
-                budget.result(future)
-            except RetriableError as error:
-                raise ConnectError(str(error)) from error
+        try:
+            return [budget.result(future) for future in [self.send(key, value) for key, value in records]]
+        except RetriableError as error:
+            raise ConnectError(str(error)) from error
 
     def withdraw(self) -> None:
         """Drop what was sent and has not arrived, which else would follow once the brokers answer; its futures fail."""
@@ -225,7 +225,7 @@ class CompactedTopic:
                 self._say(error)
                 return
         elif partition is not None and offset is not None:
-            record = TopicRecord(message.key(), message.value(), partition, offset)
+            record = TopicRecord(message.key(), message.value(), partition, offset, message.timestamp()[1])
             try:
                 self._on_record(record)
             except Exception:
@@ -243,12 +243,16 @@ class CompactedTopic:
             self._said = time.monotonic()
             log.warning("Topic %s cannot be read at the moment: %s", self.topic, self._trouble)
 
-    def _produce(self, key: bytes, value: bytes | None, future: Future[None]) -> None:
+    def _produce(self, key: bytes, value: bytes | None, future: Future[int]) -> None:
         producer = self._made_producer()
         until = time.monotonic() + self.settings.producer["max.block.ms"] / 1000
+
+        def arrived(error: KafkaError | None, sent: Message) -> None:
+            self._settle(future, error, sent)
+
         while not self._stopping.is_set():
             try:
-                producer.produce(self.topic, value, key, on_delivery=lambda error, _: self._settle(future, error))
+                producer.produce(self.topic, value, key, on_delivery=arrived)
                 return
             except BufferError:
                 if time.monotonic() >= until:
@@ -275,10 +279,11 @@ class CompactedTopic:
             producer.poll(_LOOK_UP_S)
         producer.flush(1.0)  # calls back for purged records
 
-    def _settle(self, future: Future[None], error: KafkaError | None) -> None:
+    def _settle(self, future: Future[int], error: KafkaError | None, sent: Message | None) -> None:
         self._forget(future)
         if error is None:
-            future.set_result(None)
+            offset = None if sent is None else sent.offset()
+            future.set_result(-1 if offset is None else offset)
         elif error.code() == KafkaError.MSG_SIZE_TOO_LARGE:
             future.set_exception(too_large(self.topic))
         elif error.code() in RETRIABLE:
@@ -287,7 +292,7 @@ class CompactedTopic:
             why = said(error, "Write", [self.topic])
             future.set_exception(ConnectError(f"topic {self.topic}: {why}"))
 
-    def _forget(self, future: Future[None]) -> None:
+    def _forget(self, future: Future[int]) -> None:
         with self._sending:
             self._pending.discard(future)
 

@@ -27,8 +27,10 @@ from headrace.plugins.errors import StoppedError
 from headrace.plugins.interop.java.jackson import java_json
 from headrace.worker.errors import BadRequest, Conflict, ConnectError, NotFound, TooLarge
 from headrace.worker.model import Config, TargetState
+from headrace.worker.requester import requester
 from headrace.worker.storage.cluster_config import ClusterConfig, Event
 from headrace.worker.storage.compacted_topic import CompactedTopic, TopicRecord, TopicSettings
+from headrace.worker.storage.history_topic import HistoryTopic, connector_in
 from headrace.worker.storage.leader_writer import LeaderWriter, NotWritten
 from headrace.worker.storage.signing import SessionKey
 
@@ -41,8 +43,9 @@ _CLAIM_SECONDS: Final = 5.0
 class ConfigTopic:
     """The cluster's configuration as read by this worker. Any thread may call it; the topic's own must not wait."""
 
-    def __init__(self, worker: WorkerConfig) -> None:
-        """Errors: ConfigError if the clients' settings cannot be served."""
+    def __init__(self, worker: WorkerConfig, history: HistoryTopic | None = None) -> None:
+        """`history`: records the changes. Errors: ConfigError if the clients' settings cannot be served."""
+        self._history = history
         settings = TopicSettings.of(worker, "config")
         self._topic = CompactedTopic(settings, self._take)
         self._leader: LeaderWriter | None = None
@@ -186,7 +189,7 @@ class ConfigTopic:
 
         Errors: ConnectError with the text `failed` and its cause; those of requests (NotFound and the like) unchanged.
         """
-        write = _Write(self._topic, failed, self._leader if leads else None)
+        write = _Write(self._topic, failed, self._leader if leads else None, self._history)
         lock = self._writing if leads else nullcontext()
         try:
             with lock:
@@ -198,6 +201,8 @@ class ConfigTopic:
 
     def _take(self, record: TopicRecord) -> None:
         self._state, event = self._state.fold(record)
+        if self._history is not None and (name := connector_in(record.key)) is not None:
+            self._history.saw(name, self._state, record)
         # Requests made before this worker's start are not for it.
         if event is not None and self._started and self._follower is not None:
             self._follower(event, self._state.offset)
@@ -206,8 +211,11 @@ class ConfigTopic:
 class _Write:
     """One write, with its remaining time and the text of its failure."""
 
-    def __init__(self, topic: CompactedTopic, failed: str, leader: LeaderWriter | None) -> None:
+    def __init__(
+        self, topic: CompactedTopic, failed: str, leader: LeaderWriter | None, history: HistoryTopic | None
+    ) -> None:
         self.failed = failed
+        self._history = history
         self._topic = topic
         self._leader = leader
         self._until = time.monotonic() + WRITE_SECONDS
@@ -215,7 +223,11 @@ class _Write:
     def send(self, *records: tuple[str, Any]) -> None:
         """Send records; waits until all replicas have them. Errors: as `send_all` of the topic or of `LeaderWriter`."""
         encoded = [(key.encode(), None if value is None else java_json(value).encode()) for key, value in records]
-        (self._leader or self._topic).send_all(encoded, self._left)
+        offsets = (self._leader or self._topic).send_all(encoded, self._left)
+        who = requester()
+        if self._history is not None and who is not None:
+            made = [offset for offset, (key, _) in zip(offsets, encoded, strict=False) if connector_in(key)]
+            self._history.made(made, who)
 
     def refresh(self) -> None:
         self._topic.read_to_end(self._left)

@@ -13,7 +13,7 @@ import time
 from collections.abc import Iterable
 from typing import Final
 
-from confluent_kafka import KafkaError, KafkaException, Producer
+from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
 from headrace.config.kafka.client_config import ClientConfig
 from headrace.worker.errors import ConnectError
@@ -45,15 +45,25 @@ class LeaderWriter:
             self._leads = True
             self._claimed(time.monotonic() + timeout_s)
 
-    def send_all(self, records: Iterable[tuple[bytes, bytes | None]], timeout_s: float) -> None:
-        """Write records in one transaction, and wait until it is committed. Errors: NotWritten; TooLarge."""
+    def send_all(self, records: Iterable[tuple[bytes, bytes | None]], timeout_s: float) -> list[int]:
+        """Write records in one transaction, and wait until it is committed; returns their offsets.
+
+        Errors: NotWritten; TooLarge.
+        """
         until = time.monotonic() + timeout_s
+        offsets: list[int] = []
+
+        def arrived(error: KafkaError | None, sent: Message) -> None:
+            if error is None and (offset := sent.offset()) is not None:
+                offsets.append(offset)
+
         with self._lock:
             producer = self._claimed(until)
             try:
                 producer.begin_transaction()
                 for key, value in records:
-                    producer.produce(self._topic, value, key)
+                    producer.produce(self._topic, value, key, on_delivery=arrived)
+                producer.flush(max(0.1, until - time.monotonic()))  # calls `arrived`
                 producer.commit_transaction(max(0.1, until - time.monotonic()))
             except (KafkaException, BufferError) as error:
                 self._producer = None
@@ -61,6 +71,7 @@ class LeaderWriter:
                 if isinstance(told, KafkaError) and told.code() == KafkaError.MSG_SIZE_TOO_LARGE:
                     raise too_large(self._topic) from error
                 raise _not_written(error) from error
+        return offsets
 
     def give_up(self) -> None:
         """Stop writing: another worker leads."""

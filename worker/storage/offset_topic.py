@@ -66,7 +66,7 @@ class _Change:
     """Number of the earliest `set` that it includes."""
     unread: set[bytes] = field(default_factory=set)
     """Keys under which it was sent but not read yet."""
-    answers: Sequence[Future[None]] = ()
+    answers: Sequence[Future[int]] = ()
     """Futures of the sent records; empty before."""
 
 

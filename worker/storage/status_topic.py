@@ -171,7 +171,7 @@ class KafkaStatusStore(StatusStore):
             future = self._topic.send(sent.key.encode(), sent.value)
         future.add_done_callback(lambda answered: self._answered(sent, answered))
 
-    def _answered(self, sent: _PendingRecord, future: Future[None]) -> None:
+    def _answered(self, sent: _PendingRecord, future: Future[int]) -> None:
         error = future.exception()
         with self._changed:
             if self._under_way.get(sent.key) is not sent:

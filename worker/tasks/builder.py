@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import logging
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Any, Final
 
 from confluent_kafka.admin import NewTopic
 
 from headrace.config.connector import clients
-from headrace.config.connector.config import ConverterConfig, converter_config
 from headrace.config.connector.error_handling import RETRY_TOPIC, ErrorHandling
 from headrace.config.connector.topic_creation import TopicCreation
 from headrace.config.kafka.client_config import ClientConfig
@@ -20,13 +18,12 @@ from headrace.config.problems import ConfigError, Problem
 from headrace.config.settings import Type
 from headrace.config.values import read
 from headrace.config.worker.allowed_files import check_files
-from headrace.config.worker.allowed_hosts import ALLOWED_HOSTS, EVERYWHERE, HostUnknown, check_hosts
+from headrace.config.worker.allowed_hosts import HostUnknown, check_hosts
 from headrace.config.worker.config import WorkerConfig
 from headrace.config.worker.internal_topics import InternalTopics
-from headrace.plugins.contracts import Converter, HeaderConverter, Place, SinkTask, SourceTask
+from headrace.plugins.contracts import Place, SinkTask, SourceTask
 from headrace.plugins.errors import RetriableError, StoppedError
 from headrace.plugins.extensions import BufferingSink, SourceProgress, extension
-from headrace.plugins.interop.conversion.decode import ConverterBinding, with_headers_read
 from headrace.plugins.interop.discovery import Plugins
 from headrace.worker.deadletters.reporting import Reporting
 from headrace.worker.deadletters.retry_topic import RetryTopic
@@ -37,10 +34,10 @@ from headrace.worker.kafka.source_topics import SourceTopics
 from headrace.worker.kafka.topic_creation import ensure_task_topic
 from headrace.worker.kafka.transactions import Transactions
 from headrace.worker.kafka.writer import CLIENT_BYTES
+from headrace.worker.pipeline.chain import Chain
 from headrace.worker.pipeline.decoding import Decoding
 from headrace.worker.pipeline.encoding import SourceEncoding
-from headrace.worker.pipeline.expression_keys import key_of, together
-from headrace.worker.pipeline.java_stage import RunningStage, SinkStage, SourceStage, running_stage
+from headrace.worker.pipeline.java_stage import SinkStage, SourceStage
 from headrace.worker.pipeline.placement import SourcePlacement
 from headrace.worker.pipeline.scope import TaskScope
 from headrace.worker.pipeline.sink import SinkPipeline
@@ -49,7 +46,6 @@ from headrace.worker.pipeline.source import SourcePipeline
 from headrace.worker.pipeline.source_expressions import SourceExpressions
 from headrace.worker.pipeline.source_producer import ProducerSettings, SourceProducer, producer_config
 from headrace.worker.pipeline.split_transforms import SplitTransforms
-from headrace.worker.pipeline.transforms import Transforms
 from headrace.worker.tasks.host import TaskHost
 
 log = logging.getLogger(__name__)
@@ -58,10 +54,7 @@ _TOPIC_REMEDY: Final = (
     "Create the topic, or set errors.deadletterqueue.topic.replication.factor to what the brokers have and let the "
     "task create topics"
 )
-_BYTES: Final = "org.apache.kafka.connect.converters.ByteArrayConverter"
-"""Takes the place of a Java converter on Spark: bytes cross."""
 _CHECKPOINTS: Final = "org.apache.kafka.connect.mirror.MirrorCheckpointTask"
-_ENVELOPE: Final = "org.apache.kafka.connect.json.JsonConverter"
 
 
 @dataclass(frozen=True)
@@ -140,12 +133,12 @@ class PipelineBuilder:
         """Build the pipeline of this started source task. Errors: ConfigError, and those of plugins."""
         scope = self._scope()
         self.engine.say_if_bound(scope.about, self._place(task))
-        before = KeptRecords(self._envelope()) if self.handling.dead_letters else None
+        before = KeptRecords(self._chain.envelope()) if self.handling.dead_letters else None
         java_stage: SourceStage | None = None
-        if (java := self._java_stage(is_source=True)) is not None:
-            java_stage = SourceStage(scope, task, java, self._transforms(self.split.before), before)
-        key, value = self._conversion("key"), self._conversion("value")
-        transforms = self._transforms(self.split.on_spark if java_stage is None else self.split.after)
+        if (java := self._chain.java_stage(is_source=True)) is not None:
+            java_stage = SourceStage(scope, task, java, self._chain.transforms(self.split.before), before)
+        key, value = self._chain.conversion("key"), self._chain.conversion("value")
+        transforms = self._chain.transforms(self.split.on_spark if java_stage is None else self.split.after)
         return SourcePipeline.of(
             scope,
             task,
@@ -165,10 +158,10 @@ class PipelineBuilder:
         self.engine.say_if_bound(scope.about, self._place(task))
         to: Projection = task
         java_stage: SinkStage | None = None
-        if (java := self._java_stage(is_source=False)) is not None:
-            java_stage, to = SinkStage(scope, task, java, self._transforms(self.split.after)), java
-        key, value = self._conversion("key"), self._conversion("value")
-        transforms = self._transforms(self.split.on_spark if java_stage is None else self.split.before)
+        if (java := self._chain.java_stage(is_source=False)) is not None:
+            java_stage, to = SinkStage(scope, task, java, self._chain.transforms(self.split.after)), java
+        key, value = self._chain.conversion("key"), self._chain.conversion("value")
+        transforms = self._chain.transforms(self.split.on_spark if java_stage is None else self.split.before)
         consumer = clients.sink_consumer(self.worker, self.connector, self.host.id.task)
         # Decided: with a login by tokens records are read inline only, because the URLs from which Kafka's Java client
         # may fetch tokens are properties of a JVM, also of executors, which start before any connector; loses: reading
@@ -208,6 +201,12 @@ class PipelineBuilder:
         with contextlib.suppress(RetriableError, StoppedError):
             self.create_topics()
 
+    @property
+    def _chain(self) -> Chain:
+        host = self.host
+        closes = host.resources.on_close, host.at_end.on_close
+        return Chain(self.worker, self.plugins, self.connector, host.context, self.split, *closes)
+
     def _scope(self) -> TaskScope:
         task, host = self.host.id, self.host
         reporting = Reporting(task.connector, task.task, self.handling, self.letters_producer, host.redaction)
@@ -220,26 +219,6 @@ class PipelineBuilder:
         named = [f"transforms.{one} ({self.connector.get(f'transforms.{one}.type', '')})" for one in aliases]
         return " or ".join([*named, "its converters"])
 
-    def _envelope(self) -> Converter:
-        """Make a converter that shows values with their schemas."""
-        converter: Converter = self.plugins.find("converter", _ENVELOPE).load()()
-        converter.configure({"converter.type": "value", "schemas.enable": "true"}, False)
-        return converter
-
-    def _conversion(self, side: str) -> ConverterBinding:
-        named = converter_config(side, self.connector, self.worker.originals)
-        if side in self.split.java_stage.converters:
-            named = ConverterConfig(_BYTES, {})
-        found = self.plugins.find("converter", named.class_name)
-        converter: Converter = found.load()()
-        converter.worker = self._settings_for(f"{side}.converter")
-        converter.configure(named.props, side == "key")
-        self.host.resources.on_close(converter.close)
-        converter.check()
-        constant = converter.constant_identity
-        known = () if constant is None else ((constant, converter.resolve(constant, "")),)
-        return ConverterBinding(converter, found.class_name, known)
-
     def check_reach(self) -> None:
         """Check that the worker allows all hosts and files in the configs. Errors: ConfigError, RetriableError."""
         configs = {**self.connector, **self.host.config}
@@ -249,11 +228,6 @@ class PipelineBuilder:
         except HostUnknown as error:
             raise RetriableError(str(error)) from error
 
-    def _settings_for(self, converter: str) -> Mapping[str, Any]:
-        """The worker's settings for a converter; one from the worker's properties may reach every host."""
-        settings = self.host.context.worker
-        return settings if self.connector.get(converter) is not None else {**settings, ALLOWED_HOSTS: EVERYWHERE}
-
     @property
     def _closed(self) -> InternalTopics:
         closed = InternalTopics.closed_to(self.host.id.connector, self.worker.values)
@@ -261,28 +235,3 @@ class PipelineBuilder:
 
     def _place(self, task: SourceTask | SinkTask) -> Place:
         return Place.WORKER_PROCESS if self.split.comes_back else task.place
-
-    def _java_stage(self, is_source: bool) -> RunningStage | None:
-        """Start the Java stage of a connector that runs in the worker; None if there is none."""
-        if not self.split.comes_back:
-            return None
-        made = running_stage()
-        self.host.at_end.on_close(made.stop)
-        made.start(self.split.java_stage, self.host.context, is_source)
-        self.host.resources.on_close(made.end_waits)
-        return made
-
-    def _transforms(self, aliases: Collection[str]) -> Transforms:
-        """Make those of these transforms that run on Spark."""
-        named = converter_config("header", self.connector, self.worker.originals)
-        found = self.plugins.find("header_converter", named.class_name)
-        if found.from_jar or (self.split.java_stage.converters and not self.split.comes_back):
-            return Transforms()  # all run in Java, which reads and writes headers, too
-        converter: HeaderConverter = found.load()()
-        converter.configure(named.props, False)
-        self.host.resources.on_close(converter.close)
-        converter.check()
-        settings = {"python.transforms.allowed": self.worker["python.transforms.allowed"]}
-        made = Transforms.of(self.connector, self.plugins, converter.encode, settings, aliases)
-        read = partial(with_headers_read, converter=converter, class_name=found.class_name)
-        return replace(made, headers_read=read, headers_key=together(key_of(converter), found.class_name))

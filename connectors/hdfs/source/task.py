@@ -37,7 +37,7 @@ from headrace.plugins.contracts import (
     Split,
     TaskContext,
 )
-from headrace.plugins.extensions import RowsOfSeveralTypes, SourceProgress
+from headrace.plugins.extensions import PreviewedSource, RowsOfSeveralTypes, SourceProgress
 from headrace.plugins.interop.java.json_members import member
 from headrace.plugins.records import Records, error, source_records
 from headrace.plugins.schema import Schema
@@ -59,7 +59,7 @@ class _Chosen:
     found: Inspected
 
 
-class FileSourceTask(SourceTask, RowsOfSeveralTypes, SourceProgress):
+class FileSourceTask(SourceTask, RowsOfSeveralTypes, SourceProgress, PreviewedSource):
     """Reads files below a path, each once."""
 
     offset_type = OFFSET_TYPE
@@ -78,6 +78,10 @@ class FileSourceTask(SourceTask, RowsOfSeveralTypes, SourceProgress):
         self._idle_until = 0.0
         self._shapes: list[tuple[str, FileFormat, Schema | None]] = []
         self._chosen: list[_Chosen] = []
+
+    def start_preview(self, config: Mapping[str, str], context: TaskContext) -> None:
+        """As `start`: files are only read."""
+        self.start(config, context)
 
     def topics(self) -> Sequence[str]:
         """The topics of the files planned so far; before that the configured one, if any."""

@@ -7,7 +7,8 @@ A further database is a subclass of `Dialect` in the entry point group `headrace
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from datetime import UTC, tzinfo
 from types import MappingProxyType
@@ -61,6 +62,8 @@ class Dialect(ABC):
     is_file: ClassVar[bool] = False
     """True if a database is a file on the worker's machine."""
     upserts: ClassVar[bool] = True
+    read_only: ClassVar[str] = "SET TRANSACTION READ ONLY"
+    """The first statement of a transaction that is to refuse to write."""
     clock: ClassVar[str]
     """A query for the database's time. Units: microseconds since the epoch."""
     jdbc_class: ClassVar[str]
@@ -158,6 +161,17 @@ class Dialect(ABC):
 
         Errors: sqlalchemy.exc.DBAPIError, or the driver's own, if the database refuses the query.
         """
+
+    def new_columns(
+        self, connect: Callable[[], AbstractContextManager[Connection]], specified: Sequence[tuple[str, str]]
+    ) -> tuple[DatabaseColumn, ...]:
+        """The columns of a new table, by their names and types (`column_type`), as `describe` would describe them.
+
+        Without what else a table says of a column, such as defaults. Errors: as `columns_of`.
+        """
+        values = ", ".join(f"CAST(NULL AS {kind}) AS {self.quoted(name)}" for name, kind in specified)
+        with connect() as connection:
+            return self.columns_of(connection, f"SELECT {values}") if values else ()
 
     def now_micros(self, connection: Connection) -> int:
         """The database's time. Units: microseconds since the epoch."""

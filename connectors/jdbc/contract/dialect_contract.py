@@ -73,6 +73,19 @@ class DialectContract:
         names = [f"c{number}" for number in range(len(types))]
         same([one.name for one in found], names, "`columns_of` names the columns of a query")
 
+    def test_the_columns_of_a_new_table_are_known_before_it_is_made(
+        self, dialect: Dialect, sql_engine: Engine, connection: Connection
+    ) -> None:
+        specified = [(f"c{number}", dialect.column_type(schema)) for number, schema in enumerate(SCHEMAS)]
+        told = dialect.new_columns(sql_engine.connect, specified)
+        table = dialect.table_id(dialect.quoted("made"))
+        columns = ", ".join(f"{dialect.quoted(name)} {kind}" for name, kind in specified)
+        run(connection, f"CREATE TABLE {dialect.quoted('made')} ({columns})").close()
+        found = dialect.describe(connection, [table])[table].columns
+        promise = "`new_columns` tells what `describe` tells once the table is there"
+        facts = ("name", "kind", "zoned", "exact", "scale")
+        same(*([[getattr(one, fact) for fact in facts] for one in columns] for columns in (told, found)), promise)
+
     def test_a_text_as_a_constant_is_that_text(self, dialect: Dialect, connection: Connection) -> None:
         for text in HOSTILE:
             try:

@@ -69,6 +69,7 @@ class Database:
         allowed: tuple[str, ...] = (),
         hosts: AllowedHosts = ALL_NAMES,
         *,
+        reads_only: bool = False,
         login_seconds: int = _LOGIN_SECONDS,
         stopping: StopToken | None = None,
         interrupted_by: InterruptedBy = uninterrupted,
@@ -78,6 +79,8 @@ class Database:
         `allowed`: the worker's `file.allowed.paths`. Links may change, so each connection checks the files.
 
         `hosts`: the allowed ones. Each connection resolves and judges them first; the driver resolves again.
+
+        `reads_only`: each transaction refuses to write.
 
         `stopping`: ends every wait for the database.
 
@@ -92,6 +95,7 @@ class Database:
         self._creates = creates
         self._allowed = allowed
         self._hosts = hosts
+        self._reads_only = reads_only
         self._login_seconds = login_seconds
         self._stopping = stopping or StopToken()
         self._interrupted_by = interrupted_by
@@ -104,6 +108,7 @@ class Database:
         worker: Mapping[str, Any],
         *,
         creates: bool = True,
+        reads_only: bool = False,
         login_seconds: int = _LOGIN_SECONDS,
         stopping: StopToken | None = None,
         interrupted_by: InterruptedBy = uninterrupted,
@@ -138,6 +143,7 @@ class Database:
             creates,
             allowed,
             AllowedHosts.of(worker),
+            reads_only=reads_only,
             login_seconds=login_seconds,
             stopping=stopping,
             interrupted_by=interrupted_by,
@@ -163,6 +169,9 @@ class Database:
             event.listen(self._engine, "do_connect", lambda *_: self.check_hosts())
             event.listen(self._engine, "connect", self._check_opened, insert=True)
             self.dialect.prepare(self._engine)
+            if self._reads_only:
+                # Not for the session: behind a pool of sessions the next client would get it.
+                event.listen(self._engine, "begin", lambda begun: begun.exec_driver_sql(self.dialect.read_only))
         return self._engine
 
     def source_sql(self) -> SourceSql:

@@ -32,6 +32,10 @@ class RowKind:
 
     target: Target
     layout: RowLayout
+    table: str
+    """The name of the table, by the settings."""
+    members: tuple[str, ...] = ()
+    """The sorted names of the members of values without schema."""
 
 
 @dataclass
@@ -85,7 +89,7 @@ class ChunkParts:
             layout = self._layouts[rows["layout"][int(first)].as_py()]
             shape = rows["shape"][int(first)].as_py() if layout.members else None
             members = tuple(shape.split(SEPARATOR)) if shape else ()
-            found[int(number)] = RowKind(self._tables.target(name, layout, members), layout)
+            found[int(number)] = RowKind(self._tables.target(name, layout, members), layout, name, members)
         return found
 
     def _in_order(self, rows: pa.RecordBatch, kinds: list[RowKind]) -> Iterator[tuple[RowKind, pa.RecordBatch]]:

@@ -147,7 +147,7 @@ class Tables:
         if layout.operation is not Operation.WRITE:
             return None
         statement = self._creation(table, layout)
-        failed, found = self._run(statement), self._described(table)
+        failed, found = self._create(table, layout, statement), self._described(table)
         if found is None:
             unfound = f"Table {table} was made, but is not to be found by this name: {statement}"
             raise TableError(f"{failed or unfound}{remedy}")
@@ -191,7 +191,7 @@ class Tables:
                     f"Cannot ALTER TABLE {table.id} to add missing field {cell.name}, as the field is not optional and "
                     f"does not have a default value; run: {self._addition(table, [cell]).replace(' NOT NULL', ' NULL')}"
                 )
-        return "; ".join(failed for statement in statements if (failed := self._run(statement)))
+        return self._change(table, lacking, narrow, statements)
 
     def _additions(self, table: Table, lacking: Sequence[Cell]) -> list[str]:
         if self._sql.adds_one_by_one:
@@ -224,6 +224,20 @@ class Tables:
             )
             for column, kind in narrow
         ]
+
+    def _create(self, table: TableId, layout: RowLayout, statement: str) -> str:
+        """Creates a table of these cells by the statement; returns its error, or an empty text."""
+        return self._run(statement)
+
+    def _change(
+        self,
+        table: Table,
+        lacking: Sequence[Cell],
+        narrow: Sequence[tuple[DatabaseColumn, str]],
+        statements: Sequence[str],
+    ) -> str:
+        """Adds and widens these columns by the statements; returns their errors, or an empty text."""
+        return "; ".join(failed for statement in statements if (failed := self._run(statement)))
 
     def _run(self, statement: str) -> str:
         """Runs the statement; returns its error, or an empty text."""

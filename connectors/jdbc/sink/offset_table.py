@@ -20,7 +20,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Collection, Mapping
 from types import MappingProxyType
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import sqlalchemy as sa
 from sqlalchemy import Connection
@@ -88,7 +88,7 @@ class OffsetTable:
         """Creates the table if it is missing. Errors: DatabaseAway; DatabaseError with the statement to run."""
         if self.exists():
             return
-        statement = str(CreateTable(self._table).compile(self._database.engine)).strip()
+        statement = self.creation
         log.info("%s: %s", self._database.access, statement)
         try:
             with self._database.begin() as connection:
@@ -97,6 +97,11 @@ class OffsetTable:
             if not self.exists():
                 remedy = f"Let an administrator run: {statement}; or set offsets.table empty: at least once"
                 raise DatabaseError(f"{error}. {remedy}") from error
+
+    @property
+    def creation(self) -> str:
+        """The statement that creates the table."""
+        return str(CreateTable(self._table).compile(self._database.engine)).strip()
 
     def exists(self) -> bool:
         """True if the table exists. Errors: DatabaseAway, DatabaseError."""
@@ -184,7 +189,20 @@ class OffsetTable:
         """The stored rows of these partitions, locked until the transaction ends."""
         return {one: Fence(row.epoch, row.offset) for one, row in self._locked(connection, partitions).items()}
 
+    def stored(self, partitions: Collection[TopicPartition]) -> dict[TopicPartition, int]:
+        """The offsets of the last written records of these partitions. Errors: DatabaseAway, DatabaseError."""
+        with self._database.connect() as connection:
+            rows = self._rows(connection, self._query(partitions))
+        return {partition: row.offset for partition, row in rows.items() if row.offset is not None}
+
     def _locked(self, connection: Connection, partitions: Collection[TopicPartition]) -> dict[TopicPartition, _Row]:
+        return self._rows(connection, self._query(partitions).with_for_update())
+
+    @staticmethod
+    def _rows(connection: Connection, query: sa.Select[Any]) -> dict[TopicPartition, _Row]:
+        return {TopicPartition(topic, number): _Row(*stored) for topic, number, *stored in connection.execute(query)}
+
+    def _query(self, partitions: Collection[TopicPartition]) -> sa.Select[Any]:
         table = self._table
         of_topic: dict[str, list[int]] = {}
         for partition in sorted(partitions):
@@ -197,11 +215,10 @@ class OffsetTable:
             sa.select(table.c.topic, table.c.kafka_partition, table.c.epoch, table.c.kafka_offset, table.c.topic_id)
             .where(table.c.connector == self._connector, sa.or_(sa.false(), *places))
             .order_by(table.c.topic, table.c.kafka_partition)
-            .with_for_update()
         )
         for dialect in ("mysql", "mariadb"):  # which walk a small table as a whole otherwise
             query = query.with_hint(table, "FORCE INDEX (PRIMARY)", dialect)
-        return {TopicPartition(topic, number): _Row(*stored) for topic, number, *stored in connection.execute(query)}
+        return query
 
     def store(self, connection: Connection, offsets: Mapping[TopicPartition, int]) -> None:
         """Stores these offsets as written, within the transaction."""

@@ -5,8 +5,9 @@ from __future__ import annotations
 import contextlib
 import logging
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
+import pyarrow as pa
 from pyspark.sql import Column
 
 from headrace.connectors.jdbc.contract.sink_options import InsertMode
@@ -14,16 +15,20 @@ from headrace.connectors.jdbc.database.connection import Database, DatabaseError
 from headrace.connectors.jdbc.sink import settings as sink_settings
 from headrace.connectors.jdbc.sink.columns import SinkColumns
 from headrace.connectors.jdbc.sink.offset_table import Fence
+from headrace.connectors.jdbc.sink.preview import SinkPreview
 from headrace.connectors.jdbc.sink.transactions import Sink
 from headrace.connectors.jdbc.sink.writer import SinkWriter, offsets_of
 from headrace.plugins.contracts import ArrowWriter, Place, SinkTask, TaskContext, TopicPartition
-from headrace.plugins.extensions import PartitionedSink
+from headrace.plugins.extensions import Effect, PartitionedSink, PreviewedSink
 from headrace.plugins.records import Records
 
 log = logging.getLogger(__name__)
 
+_PREVIEW_LOGIN_S = 10
+"""Somebody waits for a preview."""
 
-class JdbcSinkTask(SinkTask, PartitionedSink):
+
+class JdbcSinkTask(SinkTask, PartitionedSink, PreviewedSink):
     """Writes records into tables; with `offsets.table` each has its effect exactly once."""
 
     def __init__(self) -> None:
@@ -46,6 +51,30 @@ class JdbcSinkTask(SinkTask, PartitionedSink):
         if database.dialect.is_file:
             self.place = Place.WORKER_HOST
         self._stay_where_rows_repeat()
+
+    def start_preview(self, config: Mapping[str, str], context: TaskContext) -> None:
+        """Prepares to ask the database, in transactions that only read. Errors: as `start`."""
+        options = sink_settings.options(config)
+        database = Database.of(
+            {**config, "connection.attempts": "1"},
+            context.worker,
+            creates=False,
+            reads_only=True,
+            login_seconds=_PREVIEW_LOGIN_S,
+            stopping=context.stopping,
+            interrupted_by=context.interrupted_by,
+        )
+        self._closing.callback(database.close)
+        self._columns = SinkColumns(options, database.dialect.sink_sql(options).form)
+        self._preview = SinkPreview(database, options, self._columns.layouts)
+
+    def preview(self, batches: Sequence[pa.RecordBatch]) -> Iterator[Effect]:
+        """Yields DDL and statements. Errors: RecordsFailed, DatabaseAway, DatabaseError."""
+        return self._preview.effects(batches)
+
+    def preview_notes(self) -> Sequence[str]:
+        """What the statements do not show."""
+        return self._preview.notes
 
     def open(self, partitions: Sequence[TopicPartition]) -> Mapping[TopicPartition, int]:
         """Fences the former owners of these partitions off; returns the positions in the offsets table.

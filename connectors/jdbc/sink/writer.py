@@ -12,6 +12,7 @@ would do both one after the other. Loses: one partition is one stream, however m
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -100,11 +101,7 @@ class SinkWriter:
 
     def _taken(self) -> pa.RecordBatch | None:
         pending, self._pending, self._size = self._pending, [], (0, 0)
-        batches = [rows for rows in pending if len(rows)]
-        if any(rows.schema != batches[0].schema for rows in batches):  # from several expressions
-            tables = [pa.Table.from_batches([rows]) for rows in batches]
-            return pa.concat_tables(tables, promote_options="default").combine_chunks().to_batches()[0]
-        return pa.concat_batches(batches) if batches else None
+        return together(pending)
 
     def _write_aside(self) -> None:
         """Starts writing a chunk while the next one is collected."""
@@ -145,3 +142,12 @@ class SinkWriter:
 def offsets_of(part: bytes) -> dict[TopicPartition, Fence]:
     """The last offsets that a writer has stored, with their epochs, from the result of its `finish`."""
     return {TopicPartition(topic, number): Fence(epoch, offset) for topic, number, epoch, offset in json.loads(part)}
+
+
+def together(batches: Sequence[pa.RecordBatch]) -> pa.RecordBatch | None:
+    """The rows of all batches as one; None if there are none."""
+    batches = [rows for rows in batches if len(rows)]
+    if any(rows.schema != batches[0].schema for rows in batches):  # from several expressions
+        tables = [pa.Table.from_batches([rows]) for rows in batches]
+        return pa.concat_tables(tables, promote_options="default").combine_chunks().to_batches()[0]
+    return pa.concat_batches(batches) if batches else None

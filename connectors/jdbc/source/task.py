@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import replace
 from typing import Any
 
@@ -27,7 +27,7 @@ from headrace.connectors.jdbc.source.planning import SMALL_ROWS, Planning
 from headrace.connectors.jdbc.source.reading import JdbcReader, SplitQuery
 from headrace.connectors.jdbc.source.records import records_of
 from headrace.connectors.jdbc.source.splits import split_query
-from headrace.connectors.jdbc.source.table_filter import FILTERS
+from headrace.connectors.jdbc.source.table_filter import FILTERS, discover
 from headrace.connectors.jdbc.source.tables import SourceError, SourceTable, listed
 from headrace.connectors.jdbc.source.windows import Mode
 from headrace.plugins.arrow_types import arrow_schema_of
@@ -43,7 +43,7 @@ from headrace.plugins.contracts import (
     Split,
     TaskContext,
 )
-from headrace.plugins.extensions import RowsOfSeveralTypes, SourceProgress
+from headrace.plugins.extensions import PreviewedSource, RowsOfSeveralTypes, SourceProgress
 from headrace.plugins.records import Records
 
 
@@ -82,8 +82,10 @@ class BulkReads:
 log = logging.getLogger(__name__)
 
 
-class JdbcSourceTask(SourceTask, RowsOfSeveralTypes, SourceProgress):
+class JdbcSourceTask(SourceTask, RowsOfSeveralTypes, SourceProgress, PreviewedSource):
     """Reads the new rows of tables, or of a query's result."""
+
+    _reads_only = False
 
     def start(self, config: Mapping[str, str], context: TaskContext) -> None:
         """Prepares to plan; checks that every table has the columns of the mode.
@@ -119,6 +121,19 @@ class JdbcSourceTask(SourceTask, RowsOfSeveralTypes, SourceProgress):
         self._planning = Planning(values, self._database.dialect, self._database.source_sql(), tables, query)
         with self._database.connect() as connection:
             self._planning.describe(connection, tables)
+
+    def start_preview(self, config: Mapping[str, str], context: TaskContext) -> None:
+        """As `start`, with all tables that pass the filters. Transactions cannot write."""
+        values = source_settings.parse(config)
+        self._reads_only = True
+        if not (values["query"] or values["query.masked"].value):
+            wanted = source_settings.table_filter(values)
+            with closing(Database.of(config, context.worker, creates=False, stopping=context.stopping)) as database:
+                with database.connect() as connection:
+                    tables = discover(connection, database.dialect, wanted)
+                name_of = database.dialect.name_of
+            config = {**config, "tables": ",".join(map(name_of, tables)), "tables.fetched": "true"}
+        self.start(config, context)
 
     def topics(self) -> Sequence[str]:
         """One topic for each table."""
@@ -202,12 +217,13 @@ class JdbcSourceTask(SourceTask, RowsOfSeveralTypes, SourceProgress):
         """The JVM's access. All connections, Python's too, begin with the same statements and isolation level."""
         dialect, sql = self._database.dialect, self._database.source_sql()
         driver = dialect.jvm(self._database.access)
+        session = (*sql.session, *(sql.read_only if self._reads_only else ()))
         isolation = () if level == "DEFAULT" else sql.isolation(level)
-        event.listen(self._database.engine, "connect", _saying((*isolation, *sql.session)))
+        event.listen(self._database.engine, "connect", _saying((*isolation, *session)))
         url, about = sql.spark_url(driver.url), str(self._database.access)
         hosts = tuple(host.name for host in self._database.access.url.hosts)
         allowed = AllowedHosts.of(self._context.worker)
-        return JvmAccess(driver, url, sql.session, isolation, about, self._database.hides, hosts, allowed)
+        return JvmAccess(driver, url, session, isolation, about, self._database.hides, hosts, allowed)
 
     def _reading(self, split: Split, rows: int) -> SplitQuery:
         table, layout = self._planning.layouts[split.shape]

@@ -27,17 +27,20 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from headrace.config.kafka.client_config import ClientConfig
+from headrace.config.worker.internal_topics import InternalTopics
 from headrace.connectors.mirror.clients import MirrorClients
 from headrace.connectors.mirror.copy.fetching import PartitionFetch
 from headrace.connectors.mirror.copy.link import shown
 from headrace.connectors.mirror.metrics import PartitionMetrics, lag
 from headrace.connectors.mirror.policy import policy_of
 from headrace.connectors.mirror.settings import SOURCE
+from headrace.connectors.mirror.source.cluster import ClusterAdmin, Topic
 from headrace.connectors.mirror.source.offset_syncs import OffsetSyncWriter
 from headrace.connectors.mirror.source.partitions import MirroredPartition, rest
 from headrace.connectors.mirror.source.positions import SourcePositions, tell_of_gap, with_topic_id
 from headrace.connectors.mirror.source.profile import fetch_limits, tuned
 from headrace.connectors.mirror.source.reader import CopyRoute, MirrorReader, Opened
+from headrace.connectors.mirror.source.selection import TopicSelection
 from headrace.plugins.arrow_types import arrow_type_of
 from headrace.plugins.contracts import (
     Deliveries,
@@ -53,7 +56,7 @@ from headrace.plugins.contracts import (
     TopicPartition,
 )
 from headrace.plugins.errors import RetriableError
-from headrace.plugins.extensions import Measured, PacedSource, SourceProgress
+from headrace.plugins.extensions import Measured, PacedSource, PreviewedSource, SourceProgress
 from headrace.plugins.records import ERROR, HEADERS, Records
 from headrace.plugins.samples import Sample
 from headrace.plugins.schema import OPTIONAL_BYTES
@@ -65,7 +68,7 @@ _WAIT_S: Final = 0.5
 """The longest wait of a plan for news."""
 
 
-class MirrorSourceTask(SourceTask, PacedSource, SourceProgress, Measured):
+class MirrorSourceTask(SourceTask, PacedSource, SourceProgress, PreviewedSource, Measured):
     """Copies the partitions that its connector assigned to it."""
 
     row_type = pa.schema(
@@ -137,6 +140,25 @@ class MirrorSourceTask(SourceTask, PacedSource, SourceProgress, Measured):
             producer = self._clients.target_producer("offset-syncs-target-producer")
         topic = topic_for(settings["target.cluster.alias"] if at_source else self._alias)
         return OffsetSyncWriter(producer, topic, settings["offset.lag.max"])
+
+    def start_preview(self, config: Mapping[str, str], context: TaskContext) -> None:
+        """As `start`, with all partitions of the topics that the config chooses, and without offset syncs."""
+        values, clients = SOURCE.parse(config), MirrorClients(config)
+        admin = clients.source_admin("replication-source-admin")
+        source = ClusterAdmin(
+            values["source.cluster.alias"], admin, values["admin.timeout.ms"] / 1000, context.stopping
+        )
+        closed = InternalTopics.closed_to(config.get("name", ""), context.worker)
+        _, _, names = source.listed()
+        seen = source.topics(TopicSelection(config, closed).chosen(names))
+        assigned = [
+            str(TopicPartition(name, number))
+            for name, topic in sorted(seen.items())
+            if isinstance(topic, Topic)
+            for number in range(topic.partitions)
+        ]
+        without = {"emit.offset-syncs.enabled": "false", ASSIGNED: ",".join(assigned)}
+        self.start({**config, **without}, context)
 
     def topics(self) -> Sequence[str]:
         """The topics of the last plan."""

@@ -19,7 +19,8 @@ from headrace.connectors.file import FileStreamSinkConnector, writer
 from headrace.connectors.file.errors import FileError
 from headrace.connectors.file.writer import LineWriter, joined
 from headrace.plugins.contracts import Connector, Place, RetriableError
-from headrace.plugins.testkit import SinkContract, SinkDrive, SinkRig
+from headrace.plugins.extensions import Effect
+from headrace.plugins.testkit import PreviewedSinkContract, SinkContract, SinkDrive, SinkRig
 from tests.open_files import open_below
 
 APACHE = "org.apache.kafka.connect.file.FileStreamSinkConnector"
@@ -39,6 +40,13 @@ class FileRig(SinkRig):
     def rows(self, values: Sequence[str]) -> pa.RecordBatch:
         return pa.record_batch([pa.array(values, pa.string())], names=["line"])
 
+    def state(self) -> Any:
+        return {one.name: one.read_bytes() for one in self.path.parent.iterdir()}
+
+    def previewed(self, effects: Sequence[Effect]) -> list[str]:
+        assert {effect.target for effect in effects} == {str(self.path)}
+        return [effect.detail["line"] for effect in effects if effect.action == "append"]
+
     def contents(self) -> list[str]:
         text = self.path.read_bytes().decode()
         assert text == "" or text.endswith("\n")
@@ -57,7 +65,7 @@ def drive(rig: FileRig) -> Any:
     drive.task.stop()
 
 
-class TestFileSink(SinkContract):
+class TestFileSink(SinkContract, PreviewedSinkContract):
     @pytest.fixture
     def rig(self, tmp_path: Path) -> SinkRig:
         return FileRig(tmp_path / "out.txt")

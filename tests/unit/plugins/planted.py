@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import httpx
 
-from headrace.plugins import Record, RecordsFailed, RecordSink, RecordSource, RetriableError, Setting
+from headrace.plugins import Effect, Record, RecordsFailed, RecordSink, RecordSource, RetriableError, Setting
 from headrace.plugins.contracts import Connector
 from headrace.plugins.testkit import HttpOutside, Request, SinkRig, SourceRig
 
@@ -169,6 +170,35 @@ class Orders(RecordSink):
         self.http.close()
 
 
+class Tells(Orders):
+    def would_write(self, records: Sequence[Record]) -> Any:
+        return [Effect("POST", self.config["url"], {"text": one.value}, row) for row, one in enumerate(records)]
+
+
+class WritesInItsPreview(Tells):
+    def would_write(self, records: Sequence[Record]) -> Any:
+        self.open()
+        self.put(records)
+        self.flush()
+        self.close()
+        return super().would_write(records)
+
+
+class TellsWhatItDoesNotWrite(Tells):
+    def would_write(self, records: Sequence[Record]) -> Any:
+        return [replace(one, detail={"text": one.detail["text"].strip()}) for one in super().would_write(records)]
+
+
+class TellsOfSomeOnly(Tells):
+    def would_write(self, records: Sequence[Record]) -> Any:
+        return super().would_write(records)[: PAGE // 100]
+
+
+class NamesNoRecord(Tells):
+    def would_write(self, records: Sequence[Record]) -> Any:
+        return [replace(one, row=None) for one in super().would_write(records)]
+
+
 class LosesTheFlush(Orders):
     def flush(self) -> None:
         pass
@@ -269,3 +299,6 @@ class SinkShop(SinkRig):
 
     def contents(self) -> list[Any]:
         return [row["text"] for row in self.outside.rows]
+
+    def previewed(self, effects: Sequence[Effect]) -> list[Any]:
+        return [effect.detail["text"] for effect in effects]

@@ -15,6 +15,7 @@ from headrace.config.providers import ConfigProvider, FileConfigProvider, Provid
 from headrace.plugins import Record
 from headrace.plugins.testkit import (
     ConfigProviderContract,
+    PreviewedSinkContract,
     RecordSinkContract,
     SinkDrive,
     SinkFaultsContract,
@@ -41,6 +42,14 @@ class TestOrders(RecordSinkContract, SinkFaultsContract):
     @pytest.fixture
     def rig(self) -> Iterator[SinkRig]:
         rig = SinkShop()
+        yield rig
+        rig.outside.close()
+
+
+class TestTells(PreviewedSinkContract):
+    @pytest.fixture
+    def rig(self) -> Iterator[SinkRig]:
+        rig = SinkShop(planted.Tells)
         yield rig
         rig.outside.close()
 
@@ -156,6 +165,26 @@ def test_a_bug_of_a_sink_is_found(bug: type[Orders], check: str, more: dict[str,
     contract = RecordSinkContract if hasattr(RecordSinkContract, check) else SinkFaultsContract
     assert broken_promise(contract, check, SinkShop(), SinkDrive, **more) is None
     found = broken_promise(contract, check, SinkShop(bug), SinkDrive, **more)
+    assert found is not None, "the kit does not find it"
+    assert promise in found
+
+
+@pytest.mark.parametrize(
+    ("bug", "check", "promise"),
+    [
+        (planted.WritesInItsPreview, "test_a_preview_changes_nothing", "a preview changes nothing outside"),
+        (
+            planted.TellsWhatItDoesNotWrite,
+            "test_a_preview_tells_hostile_values_as_they_are",
+            "a preview tells hostile values as they are then written",
+        ),
+        (planted.TellsOfSomeOnly, "test_a_preview_tells_what_is_then_written", "a preview tells what is then written"),
+        (planted.NamesNoRecord, "test_effects_name_their_records", "each record that is written has an effect"),
+    ],
+)
+def test_a_bug_of_a_preview_is_found(bug: type[Orders], check: str, promise: str) -> None:
+    assert broken_promise(PreviewedSinkContract, check, SinkShop(planted.Tells), SinkDrive) is None
+    found = broken_promise(PreviewedSinkContract, check, SinkShop(bug), SinkDrive)
     assert found is not None, "the kit does not find it"
     assert promise in found
 

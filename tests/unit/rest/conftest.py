@@ -7,6 +7,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from types import SimpleNamespace
+from unittest.mock import Mock
 
 import httpx
 import pytest
@@ -104,6 +105,7 @@ class Worker:
                 OffsetChanges(config, offsets),
                 starts,
                 DeadLetters(config, discovery.Plugins.discover()),
+                Mock(),
             )
         )
         self.herder.know()

@@ -52,6 +52,20 @@ class KnownPlugins:
         return [{"name": "pin", "type": "PASSWORD"}, {"name": "secret.count", "type": "INT"}]
 
 
+class ScriptedPreviews:
+    """Previews as the script says."""
+
+    def __init__(self, asked: list[tuple[Any, ...]], script: Mapping[str, Any]) -> None:
+        self._asked, self._script = asked, script
+
+    def preview(self, *arguments: Any) -> Any:
+        self._asked.append(("preview", *arguments))
+        answer = self._script.get("preview")
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+
 def scripted(answers: Mapping[str, Any] | None = None) -> Any:
     """A herder that answers each method by what stands under its name: a value, an error to raise or a function.
 
@@ -73,7 +87,7 @@ def scripted(answers: Mapping[str, Any] | None = None) -> Any:
 
     members: dict[str, Any] = {name: method(name) for name in Herder.__abstractmethods__}
     members["cluster_id"] = property(lambda _: script.get("cluster_id"))
-    herder = type("Scripted", (Herder,), members)(KnownPlugins())
+    herder = type("Scripted", (Herder,), members)(KnownPlugins(), ScriptedPreviews(asked, script))
     herder.asked = asked
     herder.script = script
     return herder

@@ -273,6 +273,7 @@ def test_every_route_is_in_the_document_with_what_it_takes_and_answers() -> None
         "PUT /connectors/{name}/config",
         "PATCH /connectors/{name}/config",
         "PATCH /connectors/{name}/offsets",
+        "POST /connectors/{name}/rollback",
         "POST /connectors/{name}/tasks",
         "PUT /connector-plugins/{plugin}/config/validate",
         "POST /connectors/{name}/dead-letters/replay",

@@ -15,7 +15,18 @@ from fastapi import APIRouter, FastAPI
 
 from headrace.rest import mirror
 from headrace.rest.app import app, assembled
-from headrace.rest.routes import admin, connectors, dead_letters, documents, logs, metrics, plugins, series, worker
+from headrace.rest.routes import (
+    admin,
+    connectors,
+    dead_letters,
+    documents,
+    history,
+    logs,
+    metrics,
+    plugins,
+    series,
+    worker,
+)
 from headrace.rest.security.access import Needs, Of
 from headrace.worker.errors import Elsewhere
 from headrace.worker.herder.flows import Flows
@@ -86,6 +97,7 @@ ALL_ROUTES: Final = list(
         dead_letters.router,
         logs.router,
         series.router,
+        history.router,
         plugins.router,
         metrics.router,
         documents.router,
@@ -114,6 +126,7 @@ BODIES: Final[Mapping[str, Any]] = {
     "PUT /admin/loggers/{name}": {"level": "INFO"},
     "POST /connectors/{name}/tasks": [],
     "POST /connectors/{name}/dead-letters/replay": {},
+    "POST /connectors/{name}/rollback": {"revision": 1},
 }
 
 
@@ -142,7 +155,8 @@ def test_each_request_is_answered_to_who_has_its_right_only(
 
 
 @pytest.mark.parametrize(
-    "path", ["/config", "/status", "/series", "/tasks", "/topics", "", "/offsets", "/tasks/0/status"]
+    "path",
+    ["/config", "/status", "/series", "/tasks", "/topics", "", "/offsets", "/tasks/0/status", "/history"],
 )
 def test_whether_a_connector_exists_is_not_told(workers: Callable[..., Worker], one_right_each: str, path: str) -> None:
     running = workers()

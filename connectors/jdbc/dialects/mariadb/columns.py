@@ -80,6 +80,16 @@ def columns_of(connection: Connection, query: str) -> tuple[DatabaseColumn, ...]
     return tuple(_of_result(field) for field in fields)
 
 
+def column_of(name: str, kind: str) -> DatabaseColumn:
+    """The column of this name and type, as a CREATE TABLE has it."""
+    data_type, _, sizes = kind.lower().partition("(")
+    first, *rest = (int(number) for number in sizes.rstrip(")").split(",")) if sizes else (None,)
+    column = _column(name, data_type, kind.lower(), "unsigned" in sizes, first)
+    if column.kind is Kind.DECIMAL:
+        return replace(column, precision=first, scale=rest[0] if rest else 0)
+    return replace(column, precision=first or 0) if column.kind in (Kind.TIME, Kind.TIMESTAMP) else column
+
+
 def _expanding(query: str) -> sqlalchemy.TextClause:
     return sqlalchemy.text(query).bindparams(
         sqlalchemy.bindparam("catalogs", expanding=True), sqlalchemy.bindparam("tables", expanding=True)

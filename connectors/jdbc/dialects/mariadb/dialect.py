@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import socket
 import ssl
-from collections.abc import Mapping, Sequence
-from contextlib import closing, suppress
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, closing, suppress
 from dataclasses import replace
 from datetime import UTC, tzinfo
 from typing import Any, Final
@@ -23,7 +23,7 @@ from headrace.connectors.jdbc.contract.sink_options import SinkOptions
 from headrace.connectors.jdbc.contract.sink_rows import FRACTION
 from headrace.connectors.jdbc.contract.tables import Table, TableId, TableType
 from headrace.connectors.jdbc.contract.url import DatabaseAccess
-from headrace.connectors.jdbc.dialects.mariadb.columns import columns_of, describe
+from headrace.connectors.jdbc.dialects.mariadb.columns import column_of, columns_of, describe
 from headrace.connectors.jdbc.dialects.mariadb.parameters import OBEYED, OBEYED_BY_JVM, ZeroDates, sets_zone
 from headrace.connectors.jdbc.dialects.mariadb.sink_sql import MariadbSinkSql
 from headrace.connectors.jdbc.dialects.mariadb.source_sql import MariadbSourceSql
@@ -58,6 +58,7 @@ class MariadbDialect(Dialect):
     default_port = 3306
     quotes = ("`", "`")
     has_catalogs = True
+    read_only = "START TRANSACTION READ ONLY"
     clock = "SELECT TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))"
     jdbc_class = "org.mariadb.jdbc.Driver"
     python_module = "pymysql"
@@ -119,6 +120,12 @@ class MariadbDialect(Dialect):
     def columns_of(self, connection: Connection, query: str) -> tuple[DatabaseColumn, ...]:
         """Reads the description of an empty result, in which UUIDs, enums and their like are texts."""
         return columns_of(connection, query)
+
+    def new_columns(
+        self, connect: Callable[[], AbstractContextManager[Connection]], specified: Sequence[tuple[str, str]]
+    ) -> tuple[DatabaseColumn, ...]:
+        """Reads the types' names: no cast makes most of them."""
+        return tuple(column_of(name, kind) for name, kind in specified)
 
     def server_zone(self, connection: Connection) -> str | None:
         """The initial `time_zone` of sessions."""

@@ -11,6 +11,7 @@ import re
 import sqlite3
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from datetime import UTC, tzinfo
 from typing import Any, Final
 
@@ -85,6 +86,7 @@ class SqliteDialect(Dialect):
     is_file = True
     subprotocols = ("sqlite",)
     quotes = ("`", "`")
+    read_only = "PRAGMA query_only = ON"
     clock = (
         "SELECT CAST(strftime('%s', 'now') AS INTEGER) * 1000000"
         " + CAST(substr(strftime('%f', 'now'), 4) AS INTEGER) * 1000"
@@ -127,6 +129,12 @@ class SqliteDialect(Dialect):
         finally:
             plain.exec_driver_sql(f"DROP VIEW {view}")
         return tuple(_column(name, declared) for name, declared in rows)
+
+    def new_columns(
+        self, connect: Callable[[], AbstractContextManager[Connection]], specified: Sequence[tuple[str, str]]
+    ) -> tuple[DatabaseColumn, ...]:
+        """Reads the declared types, as for columns that exist."""
+        return tuple(_column(name, declared) for name, declared in specified)
 
     def column_type(self, schema: Schema, key: bool = False) -> str:
         """The type of a new column for this schema, as Confluent's connector chooses it.

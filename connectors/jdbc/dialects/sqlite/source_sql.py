@@ -24,6 +24,7 @@ class SqliteSourceSql(SourceSql):
     """SQLite."""
 
     one_writer = True
+    read_only = ("PRAGMA query_only = ON",)
     keeps_scale = False
     no_time = "neither a text as SQLite's functions write it nor a number"
     integer_type = "INTEGER"

@@ -139,7 +139,7 @@ def test_a_failure_of_no_record_is_an_error_of_its_own(row: Any) -> None:
         raise RecordsFailed({row: "bad"})
 
     task, _ = started(failing(put))
-    with pytest.raises(ValueError, match="was given 3 records, and says that number"):
+    with pytest.raises(ValueError, match="was given 3 records, and names number"):
         task.writer("a").write(rows(task, ["1", "2", "3"]))
 
 

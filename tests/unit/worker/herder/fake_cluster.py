@@ -10,6 +10,7 @@ import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
+from unittest.mock import Mock
 
 from headrace.worker.group.leading import LeaderAssignment
 from headrace.worker.group.membership import Assigned, Lost
@@ -180,6 +181,7 @@ class FakeWorker:
             FakeOffsets(),  # type: ignore[arg-type]
             StartupCounter(),
             FakeLetters(),  # type: ignore[arg-type]
+            Mock(),
         )
         self.herder = DistributedHerder(
             services,

@@ -15,6 +15,7 @@ from headrace.worker.errors import BadRequest, ConnectError, TimedOut
 from headrace.worker.herder.offset_changes import OffsetChanges
 from headrace.worker.hosting.definition import ConnectorDefinition
 from headrace.worker.model import TargetState
+from headrace.worker.storage.history import MemoryHistory
 from headrace.worker.storage.offset_file import OffsetFile, SourceOffsets
 from headrace.worker.storage.offset_topic import OffsetTopic
 from tests.unit.worker.storage.fake_topic import CONFIG, FakeLog
@@ -54,7 +55,7 @@ class FakeGroup:
         return FakeGroup.committed
 
     def offsets_at(self, at_ms: int) -> dict[TopicPartition, int]:
-        return {at: at_ms for at in FakeGroup.committed}
+        return dict.fromkeys(FakeGroup.committed, at_ms)
 
     def alter(self, offsets: Mapping[TopicPartition, int | None]) -> None:
         FakeGroup.altered.append(dict(offsets))
@@ -313,3 +314,26 @@ def test_what_is_no_offset_of_a_sink_is_refused(sinks: OffsetChanges, partition:
         sinks.alter(SINK, [(at(), {"kafka_offset": 3}), (partition, offset)])
     assert raised.value.message == text
     assert (FakeGroup.altered, Scripted.asked) == ([], [])
+
+
+def test_the_history_is_told_what_moved_and_nothing_of_a_refused_change(
+    sources: SourceOffsets, sinks: OffsetChanges
+) -> None:
+    history = MemoryHistory()
+    sources.set("c", A, {"position": 34, "_generation": 2})
+    sources.set("c", B, {"position": 5})
+    changed = changes(sources)
+    changed.alter(SOURCE, [(A, {"position": 1}), (B, {"position": 5})], history)
+    changed.reset(SOURCE, history)
+    FakeGroup.committed = {TopicPartition("t", 0): 7}
+    sinks.alter(SINK, [({TOPIC: "t", PARTITION: "0"}, {OFFSET: "3"}), ({TOPIC: "t", PARTITION: 1}, None)], history)
+    sinks.reset(SINK, history)
+    Scripted.answer = False
+    refused(lambda: sinks.reset(SINK, history))
+    at_first = {TOPIC: "t", PARTITION: 0}
+    assert [list(one.moves) for one in history.revisions("c")] == [
+        [(A, {"position": 34}, {"position": 1})],
+        [(A, {"position": 1}, None), (B, {"position": 5}, None)],
+        [(at_first, {OFFSET: 7}, {OFFSET: 3})],
+        [(at_first, {OFFSET: 7}, None)],
+    ]

@@ -8,6 +8,7 @@ import threading
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any, ClassVar
+from unittest.mock import Mock
 
 import pytest
 
@@ -156,13 +157,13 @@ class FakeOffsets:
     def shown(self, connector: ConnectorDefinition) -> list[tuple[dict[str, Any], dict[str, Any]]]:
         return [({"p": connector.raw["name"]}, {"o": 1})]
 
-    def alter(self, connector: ConnectorDefinition, offsets: Any) -> str:
+    def alter(self, connector: ConnectorDefinition, offsets: Any, history: Any = None) -> str:
         self.asked.append((connector.raw["name"], offsets))
         return "altered"
 
     def stored(self, connector: str, partition: Any) -> None: ...
 
-    def reset(self, connector: ConnectorDefinition) -> str:
+    def reset(self, connector: ConnectorDefinition, history: Any = None) -> str:
         self.asked.append((connector.raw["name"], None))
         return "reset"
 
@@ -194,6 +195,7 @@ def standalone_services(tasks: FakeTasks, **settings: bool) -> HerderServices:
         FakeOffsets(),  # type: ignore[arg-type]
         StartupCounter(),
         FakeLetters(),  # type: ignore[arg-type]
+        Mock(),
     )
 
 

@@ -20,8 +20,12 @@ CONFIG = WorkerConfig.distributed(
         "offset.storage.topic": "offsets",
         "offset.flush.timeout.ms": "200",
         "status.storage.topic": "statuses",
+        "config.history.topic": "history",
     }
 )
+
+NOW_MS = 1_800_000_000_000
+"""The timestamp of the first record."""
 
 
 class FakeLog:
@@ -34,7 +38,7 @@ class FakeLog:
         self.topics: list[FakeTopic] = []
         self.errors: list[Exception] = []
         """What the next sends fail with, one each."""
-        self.held: list[tuple[bytes, bytes | None, Future[None]]] | None = None
+        self.held: list[tuple[bytes, bytes | None, Future[int]]] | None = None
         """While it is a list, what is sent waits there."""
 
     def open(self, _settings: TopicSettings, on_record: Callable[[TopicRecord], None]) -> FakeTopic:
@@ -42,20 +46,21 @@ class FakeLog:
         self.topics.append(FakeTopic(self, on_record))
         return self.topics[-1]
 
-    def put(self, key: str | bytes, value: str | bytes | None) -> None:
-        """Some other worker's record."""
+    def put(self, key: str | bytes, value: str | bytes | None) -> int:
+        """Some other worker's record; returns its offset."""
         made = [None if text is None else text if isinstance(text, bytes) else text.encode() for text in (key, value)]
         with self.lock:
-            self.records.append(TopicRecord(made[0], made[1], 0, len(self.records)))
+            offset = len(self.records)
+            self.records.append(TopicRecord(made[0], made[1], 0, offset, NOW_MS + offset))
             for topic in self.topics:
                 topic.follow()
+            return offset
 
     def arrive(self) -> None:
         """What was held back has arrived."""
         held, self.held = self.held or [], None
         for key, value, future in held:
-            self.put(key, value)
-            future.set_result(None)
+            future.set_result(self.put(key, value))
 
     def pairs(self) -> list[tuple[str, str | None]]:
         """Keys and values so far."""
@@ -88,22 +93,20 @@ class FakeTopic:
             self.follow()
             self.lags = lags
 
-    def send(self, key: bytes, value: bytes | None) -> Future[None]:
-        future: Future[None] = Future()
+    def send(self, key: bytes, value: bytes | None) -> Future[int]:
+        future: Future[int] = Future()
         if self.log.errors:
             future.set_exception(self.log.errors.pop(0))
         elif self.log.held is not None:
             self.log.held.append((key, value, future))
         else:
-            self.log.put(key, value)
-            future.set_result(None)
+            future.set_result(self.log.put(key, value))
         return future
 
-    def send_all(self, records: list[tuple[bytes, bytes | None]], timeout_s: float) -> None:
+    def send_all(self, records: list[tuple[bytes, bytes | None]], timeout_s: float) -> list[int]:
         with self.log.lock:
             sent = [self.send(key, value) for key, value in records]
-        for one in sent:
-            one.result(timeout_s)
+        return [one.result(timeout_s) for one in sent]
 
     def withdraw(self) -> None:
         held, self.log.held = self.log.held or [], None

@@ -11,13 +11,18 @@ from headrace.config.problems import ConfigError
 from headrace.config.worker import allowed_hosts
 from headrace.config.worker.allowed_hosts import ALLOWED_HOSTS, AllowedHosts
 from headrace.plugins.errors import RetriableError
-from headrace.worker.tasks import builder as module
+from headrace.worker.pipeline import chain
 from headrace.worker.tasks.builder import PipelineBuilder
 from headrace.worker.tasks.host import OpenResources
 
 
 def builder(connector: dict[str, str], task: dict[str, str], *patterns: str) -> PipelineBuilder:
-    host: Any = SimpleNamespace(config=task, context=SimpleNamespace(worker={ALLOWED_HOSTS: patterns}))
+    host: Any = SimpleNamespace(
+        config=task,
+        context=SimpleNamespace(worker={ALLOWED_HOSTS: patterns}),
+        resources=OpenResources(),
+        at_end=OpenResources(),
+    )
     unused: Any = None
     return PipelineBuilder(unused, unused, unused, connector, host, unused, {}, unused)
 
@@ -37,7 +42,7 @@ def test_hosts_of_connector_and_task_are_checked(monkeypatch: pytest.MonkeyPatch
 def test_a_converter_of_the_workers_own_properties_may_reach_every_host() -> None:
     made = builder({"value.converter": "x"}, {}, "127.0.0.1")
     for side, host, allows in (("value", "10.0.0.1", False), ("key", "10.0.0.1", True), ("key", "169.254.0.1", True)):
-        hosts = AllowedHosts.of(made._settings_for(f"{side}.converter"))
+        hosts = AllowedHosts.of(made._chain._settings_for(f"{side}.converter"))
         assert (hosts.problem("k", host) is None) is allows
 
 
@@ -54,11 +59,11 @@ def test_the_waits_of_a_java_stage_end_as_soon_as_its_task_has_to(monkeypatch: p
         def stop(self) -> None:
             done.append("stop")
 
-    monkeypatch.setattr(module, "running_stage", Stage)
+    monkeypatch.setattr(chain, "running_stage", Stage)
     host: Any = SimpleNamespace(context=None, resources=OpenResources(), at_end=OpenResources())
     split: Any = SimpleNamespace(comes_back=True, java_stage=None)
     unused: Any = None
-    PipelineBuilder(unused, unused, unused, {}, host, unused, {}, split)._java_stage(is_source=False)
+    PipelineBuilder(unused, unused, unused, {}, host, unused, {}, split)._chain.java_stage(is_source=False)
     host.resources.close()
     assert done == ["start", "end_waits"]
     host.at_end.close()

@@ -1,0 +1,145 @@
+"""What a sink's config does to some of Kafka's records: decoded, transformed, and what its plugin would write."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from headrace.plugins.contracts import SinkTask, TaskContext
+from headrace.plugins.errors import RecordsFailed
+from headrace.plugins.extensions import Effect, PreviewedSink
+from headrace.plugins.interop.conversion.decode import ConverterBinding, to_records
+from headrace.plugins.interop.conversion.kafka_rows import KAFKA_ROW
+from headrace.plugins.records import Records
+from headrace.worker.pipeline.chain import Chain
+from headrace.worker.pipeline.scope import asking_converters
+from headrace.worker.pipeline.transforms import Transforms
+from headrace.worker.preview.flow import Flow, Rows, Way
+from headrace.worker.preview.model import EffectShown, Preview, PreviewedRecord, Stage
+from headrace.worker.preview.shown import headers_of, plain, text_of
+
+_ROUNDS: Final = 8
+"""The most rounds in which new schemas are met."""
+_PUT: Final = "TASK_PUT"
+_ORIGIN: Final = ("topic", "partition", "offset")
+_NOTHING: Final = "There are no records from there on; from=latest shows the last ones, from=earliest the first."
+
+
+@dataclass(frozen=True)
+class SinkPreview:
+    """Previews one sink."""
+
+    flow: Flow
+    chain: Chain
+    task: SinkTask
+    config: Mapping[str, str]
+    """The connector's, as its task would get it."""
+    context: TaskContext
+
+    def of(self, fetched: pa.RecordBatch) -> Preview:
+        """Take these records through the chain, and ask the plugin."""
+        ways = [_fetched(row) for row in fetched.to_pylist()]
+        if not ways:
+            return Preview("sink", [], notes=[_NOTHING])
+        split, java = self.chain.split, self.chain.java_stage(is_source=False)
+        before = self.chain.transforms(split.on_spark if java is None else split.before)
+        rows = self._decoded(fetched, ways, before)
+        rows = self.flow.transformed(rows, ways, before)
+        if java is not None:
+            rows = self.flow.through_java(rows, ways, java, java_name(self.chain), is_source=False)
+            rows = self.flow.transformed(rows, ways, self.chain.transforms(split.after))
+        return self._written(rows, ways)
+
+    def _decoded(self, fetched: pa.RecordBatch, ways: list[Way], transforms: Transforms) -> Rows:
+        """Decode the records, with all schemas that they name."""
+        sides = {side: self.chain.conversion(side) for side in ("key", "value")}
+        given = Rows(fetched, KAFKA_ROW)
+        for _ in range(_ROUNDS):
+
+            def build(frame: DataFrame, sides: Mapping[str, ConverterBinding] = dict(sides)) -> Records:
+                records = transforms.headers_read(to_records(frame, sides["key"], sides["value"]))
+                return records.with_frame(records.frame.withColumns({f"_{n}": F.col(n) for n in _ORIGIN}))
+
+            rows, shown = self.flow.run("the converters", given, build)
+            if not (met := _unknown(rows.batch)):
+                break
+            with self.flow.progress.at("the converters' look-up of schemas"), asking_converters():
+                for side, identities in met.items():
+                    sides[side] = sides[side].learned(identities)
+        self.flow.note("converted", "", ways, rows, shown)
+        return rows
+
+    def _written(self, rows: Rows, ways: list[Way]) -> Preview:
+        task = self.task
+        if not isinstance(task, PreviewedSink):
+            note = f"{type(task).__name__} does not say what it would write (PreviewedSink)."
+            return Preview("sink", [way.told() for way in ways], notes=[note])
+        try:
+            with self.flow.progress.at("the sink's preview"):
+                task.start_preview(self.config, self.context)
+            effects = self._effects(task, rows, ways)
+            return Preview("sink", [way.told() for way in ways], effects, list(task.preview_notes()))
+        finally:
+            task.stop()
+
+    def _effects(self, task: PreviewedSink, rows: Rows, ways: list[Way]) -> list[EffectShown]:
+        """Add the effects of single records to these; returns the others."""
+
+        def build(frame: DataFrame) -> DataFrame:
+            return frame.select(*self.task.columns(rows.records(frame)))
+
+        with self.flow.progress.at("the sink's columns"):
+            columns = self.flow.scope.program(rows.type, build).run(rows.batch, self.flow.scope.bounds)
+        alive = [number for number, way in enumerate(ways) if way.goes_on]
+        effects: list[EffectShown] = []
+        try:
+            with self.flow.progress.at("the sink's preview"):
+                for effect in task.preview([columns.take(pa.array(alive, pa.int64()))]):
+                    (effects if effect.row is None else ways[alive[effect.row]].effects).append(_shown(effect))
+        except RecordsFailed as error:
+            failed = {one.row: one for one in error.failures}
+            for number in failed or range(len(alive)):
+                one = failed.get(number)
+                stage = (one.stage if one else None) or _PUT
+                by = (one.class_name if one else None) or type(task).__qualname__
+                ways[alive[number]].error = self.flow.failure(stage, by, one.message if one else str(error))
+        return effects
+
+
+def java_name(chain: Chain) -> str:
+    """The transforms and converters in Java, as a stage's name."""
+    stage = chain.split.java_stage
+    return ", ".join([*(step.transform.plugin.class_name for step in stage.steps), *sorted(stage.converters)])
+
+
+def _fetched(row: Mapping[str, Any]) -> Way:
+    stage = Stage(
+        "fetched",
+        topic=row["topic"],
+        partition=row["partition"],
+        timestamp=row["timestamp"],
+        key=text_of(row["key"]),
+        value=text_of(row["value"]),
+        headers=headers_of(row["headers"]),
+    )
+    return Way(PreviewedRecord(row["topic"], row["partition"], row["offset"], row["timestamp"]), [stage])
+
+
+def _unknown(rows: pa.RecordBatch) -> dict[str, set[tuple[bytes, str]]]:
+    """The identities of schemas that are not known yet, by side, with the topic that they were met in."""
+    met: dict[str, set[tuple[bytes, str]]] = {}
+    for side in ("key", "value"):
+        marked = rows.filter(pc.is_valid(rows[f"unknown_{side}"])).select([f"unknown_{side}", "topic"])
+        if found := {(row[f"unknown_{side}"], row["topic"]) for row in marked.to_pylist()}:
+            met[side] = found
+    return met
+
+
+def _shown(effect: Effect) -> EffectShown:
+    return EffectShown(effect.action, effect.target, plain(effect.detail))
