@@ -6,6 +6,8 @@ loses: a copy. A double NaN always has Java's canonical bits, as in Java; a floa
 
 from __future__ import annotations
 
+import json
+import struct
 from abc import abstractmethod
 from typing import ClassVar
 
@@ -16,7 +18,7 @@ from pyspark.sql.avro.functions import from_avro, to_avro
 from headrace import CONNECT_VERSION
 from headrace.config.settings import Settings
 from headrace.converters.settings import CONVERTER_TYPE
-from headrace.plugins.contracts import Converter, Decoded
+from headrace.plugins.contracts import Converter, DataError, Decoded
 from headrace.plugins.interop.java.class_names import class_of, class_of_json
 from headrace.plugins.schema import Schema, SchemaType, logical, spark_type
 
@@ -30,6 +32,8 @@ class _OneSize(Converter):
     type: ClassVar[SchemaType]
     called: ClassVar[str]
     """The type's name in error messages."""
+    packed: ClassVar[struct.Struct]
+    """The bytes of a value."""
 
     def identify(self, data: Column) -> Column:
         return F.lit(self.constant_identity)
@@ -40,6 +44,12 @@ class _OneSize(Converter):
     def decode(self, data: Column, identity: bytes, schema: Schema | None) -> Decoded:
         """The value, or the error for bytes without one."""
         return Decoded(self.read(data), self.unreadable(data))
+
+    def shown(self, data: bytes) -> str:
+        """The value in JSON; NaN and infinities as Python has them."""
+        if len(data) != self.packed.size:
+            raise DataError(f"Failed to deserialize {self.called}: ")
+        return json.dumps(self.packed.unpack(data)[0])
 
     @abstractmethod
     def unreadable(self, data: Column) -> Column:
@@ -55,6 +65,12 @@ class BooleanConverter(_OneSize):
 
     type = SchemaType.BOOLEAN
     called = "boolean"
+    packed = struct.Struct("?")
+
+    def shown(self, data: bytes) -> str:
+        if data not in (b"\x00", b"\x01"):
+            raise DataError(f"Failed to deserialize {self.called}: ")
+        return super().shown(data)
 
     def unreadable(self, data: Column) -> Column:
         """The message for all data but the one byte 0 or 1; null for these and for null."""
@@ -124,6 +140,7 @@ class ShortConverter(_Integer):
 
     type = SchemaType.INT16
     called = "short"
+    packed = struct.Struct(">h")
     size = 2
 
 
@@ -132,6 +149,7 @@ class IntegerConverter(_Integer):
 
     type = SchemaType.INT32
     called = "integer"
+    packed = struct.Struct(">i")
     size = 4
 
 
@@ -140,6 +158,7 @@ class LongConverter(_Integer):
 
     type = SchemaType.INT64
     called = "long"
+    packed = struct.Struct(">q")
     size = 8
 
 
@@ -162,6 +181,7 @@ class FloatConverter(_Floating):
 
     type = SchemaType.FLOAT32
     called = "float"
+    packed = struct.Struct(">f")
     size = 4
 
 
@@ -170,6 +190,7 @@ class DoubleConverter(_Floating):
 
     type = SchemaType.FLOAT64
     called = "double"
+    packed = struct.Struct(">d")
     size = 8
 
 

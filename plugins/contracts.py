@@ -599,7 +599,7 @@ class Converter(HeaderConverter):
     def shown(self, data: bytes) -> str | None:
         """Return one record's bytes as a readable text, without Spark; None: the bytes are the text.
 
-        Called by `headrace dlq`. Errors: DataError if they hold no value; RetriableError.
+        Called for REST, `headrace dlq` and `headrace topic`. Errors: DataError if they hold no value; RetriableError.
         """
         return None
 

@@ -46,15 +46,15 @@ from headrace.worker.herder.metrics import WorkerMetrics
 if TYPE_CHECKING:
     from headrace.worker.herder.rest_client import RestClient
 
-_ROUTERS: Final = (
+ROUTERS: Final = (
     worker.router,
     connectors.router,
+    history.router,
     dead_letters.router,
     logs.router,
     series.router,
-    previews.router,
-    history.router,
     plugins.router,
+    previews.router,
     metrics_routes.router,
     documents.router,
 )
@@ -75,7 +75,7 @@ def app(
     """
     shared = settings.get("admin.listeners") is None
     console = _CONSOLE if settings.get(CONSOLE.name, CONSOLE.default) else ()
-    routers = (*_ROUTERS, *([admin.router] if shared else []), *console, *auth_layer.added.routers)
+    routers = (*ROUTERS, *([admin.router] if shared else []), *console, *auth_layer.added.routers)
     return _app(herder, metrics, settings, routers, client, auth_layer)
 
 

@@ -53,7 +53,7 @@ class OtherWorkers:
     def _gathered(self, client: RestClient, urls: Sequence[str]) -> Gathered:
         """Ask these workers at once. Errors: ConnectError if they could not be told who asks."""
         target = forwarded_target(self.request, self.request.scope["path"], "false")
-        headers = who_asks(self.request, "GET", target)
+        headers = who_asks(self.request, self.request.method, target)
         answers: dict[str, Any] = {}
         skipped: dict[str, str] = {}
 

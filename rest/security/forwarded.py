@@ -53,7 +53,7 @@ def bound(find: FindKey, secret: Password | None) -> FindKey:
 
 
 def forwarded_target(request: Request, path: str, forward: str) -> str:
-    """The path and query of a request as it goes to another worker; `forward`: counts the hops (`forwarding.py`)."""
+    """The path with the request's query, for another worker; `forward`: counts the hops (`forwarding.py`)."""
     given = request.scope["query_string"].decode("latin-1").split("&")
     kept = [part for part in given if part and part.partition("=")[0] != "forward"]
     return f"{path}?{'&'.join([*kept, f'forward={forward}'])}"

@@ -189,7 +189,7 @@ class Server:
 
     @property
     def _environment(self) -> dict[str, str]:
-        """This process's, with temporary files in the server's folder: a MariaDB that starts deletes another's in /tmp."""
+        """This process's, with a folder of its own for temporary files: a MariaDB that starts deletes another's."""
         return {**os.environ, "TMPDIR": str(self.folder)}
 
     def _run(self, *command: str) -> None:

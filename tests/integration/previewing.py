@@ -11,6 +11,7 @@ import httpx
 from confluent_kafka import ConsumerGroupTopicPartitions
 from confluent_kafka.admin import AdminClient
 
+from headrace.worker.preview.shown import text_of
 from tests.integration import partitions
 from tests.integration.worker_process import WorkerProcess, eventually
 
@@ -48,7 +49,7 @@ class Surroundings:
             subjects = [
                 (name, httpx.get(f"{self.registry}/subjects/{name}/versions", timeout=60).json()) for name in names
             ]
-        stored = self.worker.offset_file.read_text() if self.worker.offset_file.exists() else ""
+        stored = self.worker.offset_file.readtext_of() if self.worker.offset_file.exists() else ""
         return {
             "ends": ends,
             "groups": offsets,
@@ -144,9 +145,9 @@ class Previewing:
 def _told(message: Any) -> dict[str, Any]:
     """A record in Kafka as a preview shows it."""
     return {
-        "key": _text(message.key()),
-        "value": _text(message.value()),
-        "headers": [{"key": key, "value": _text(value)} for key, value in message.headers() or ()],
+        "key": text_of(message.key()),
+        "value": text_of(message.value()),
+        "headers": [{"key": key, "value": text_of(value)} for key, value in message.headers() or ()],
     }
 
 
@@ -167,12 +168,3 @@ class AnyId(str):
         return isinstance(other, str) and (self[:4], self[12:]) == (other[:4], other[12:])
 
     __hash__ = str.__hash__
-
-
-def _text(data: bytes | None) -> str | None:
-    if data is None:
-        return None
-    try:
-        return data.decode()
-    except UnicodeDecodeError:
-        return f"0x{data.hex()}"

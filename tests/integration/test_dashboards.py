@@ -1,4 +1,4 @@
-"""The series that Strimzi's two dashboards of Kafka Connect read, on a worker of a cluster with a source and a sink."""
+"""The series that Strimzi's two dashboards of Kafka Connect and ours read, on a worker with a source and a sink."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from tests.integration.cluster_worker import ClusterWorker, new_cluster, wait_balanced
+from tests.integration.test_monitoring import names_read
 from tests.integration.worker_process import SINK, SOURCE, Topic, eventually, lines_of
 
 pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.long]
@@ -68,6 +69,9 @@ OF_THE_METRICS_REPORTER = [
 ]
 """All but kafka_producer_producer_node_metrics_incoming_byte: producers' answers by node, shown as consumers' bytes."""
 
+STUCK = "kafka_connect_connector_task_unhealthy"
+"""It is there only while a task is stuck (`tests/unit/worker/herder/test_metrics.py`)."""
+
 Series = dict[str, dict[tuple[tuple[str, str], ...], float]]
 
 
@@ -93,6 +97,7 @@ def test_a_worker_has_every_series_of_the_dashboards(broker: str, tmp_path: Path
         found = scraped(worker)
         missing = [name for name in (*OF_THE_JMX_EXPORTER, *OF_THE_METRICS_REPORTER) if name not in found]
         assert missing == []
+        assert names_read() - {STUCK} - found.keys() == set()
         assert found["jvm_memory_used_bytes"][("area", "heap"),] > 1e6
         assert found["jvm_threads_current"][()] > 10
         assert set(found["process_cpu_seconds_total"]) == {(), (("process", "spark"),)}

@@ -75,6 +75,8 @@ def test_a_cluster_moves_records_and_survives_the_loss_of_a_worker(
     eventually(lambda: lines_of(sink) == [b"one", b"two"], 60)
     assert topic.values() == [envelope("one"), envelope("two")]
     assert sorted(second.get("/connectors")) == ["snk", "src"]
+    for worker in workers:
+        eventually(lambda w=worker: _plotted(w) == (["snk", "src"], {}), 60)
 
     second.kill_family()
     with source.open("a") as file:
@@ -118,6 +120,12 @@ def test_a_cluster_moves_records_and_survives_the_loss_of_a_worker(
     for name in wrong:
         assert second.http.delete(f"/connectors/{name}").status_code == 204
     eventually(lambda: second.get("/connectors") == [], 60)
+
+
+def _plotted(worker: ClusterWorker) -> tuple[list[str], dict[str, str]]:
+    """The connectors of which the worker has figures, of all workers, and the workers that did not answer it."""
+    found = worker.get("/series")
+    return sorted(found["connectors"]), found["skipped"]
 
 
 def _failed(worker: ClusterWorker) -> list[str]:

@@ -13,12 +13,14 @@ from typing import Annotated
 
 import typer
 
+from headrace.worker.cli import deploy
 from headrace.worker.cli.dlq import dlq
 from headrace.worker.cli.exits import fail
 from headrace.worker.cli.plugin_commands import WithPlugins
 from headrace.worker.cli.plugins import plugins
 from headrace.worker.cli.registry import registry
 from headrace.worker.cli.secure import secure
+from headrace.worker.cli.topic import topic
 
 app = typer.Typer(
     cls=WithPlugins,
@@ -34,6 +36,8 @@ app.add_typer(dlq, name="dlq")
 app.add_typer(plugins, name="plugins")
 app.add_typer(registry, name="registry")
 app.add_typer(secure, name="secure")
+deploy.add_to(app)
+app.add_typer(topic, name="topic")
 
 Port = Annotated[int | None, typer.Option(min=1, max=65535, help="Loopback port of the broker.  [default: 9092]")]
 DataDir = Annotated[

@@ -17,10 +17,10 @@ from headrace.config.values import Type, read
 from headrace.plugins.interop.discovery import Plugins
 from headrace.worker.cli.dlq_topic import DlqError, Found
 from headrace.worker.deadletters.letter_pages import LetterPages, ShownLetter
-from headrace.worker.deadletters.letter_topic import KafkaSilent
 from headrace.worker.deadletters.replay import NoTarget, Replay, ReplayStopped, Wanted
 from headrace.worker.errors import ConnectError, NotFound
 from headrace.worker.kafka.record_text import RecordText
+from headrace.worker.kafka.topic_reading import KafkaSilent
 
 _SHOWN: Final = 120
 """The most characters of a table's cell."""

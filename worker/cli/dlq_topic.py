@@ -13,7 +13,8 @@ import httpx
 
 from headrace.config.kafka.client_config import ClientConfig
 from headrace.config.properties import read_properties
-from headrace.worker.deadletters.letter_topic import TIMEOUT_S, Clients, LetterTopic, group_of
+from headrace.worker.deadletters.letter_topic import Clients, LetterTopic, group_of
+from headrace.worker.kafka.topic_reading import TIMEOUT_S
 
 TOPIC_KEY: Final = "errors.deadletterqueue.topic.name"
 

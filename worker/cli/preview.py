@@ -16,7 +16,7 @@ from rich.table import Table
 from rich.text import Text
 
 from headrace.config.properties import ConnectorFile
-from headrace.worker.cli.record_view import printable
+from headrace.worker.kafka.record_text import printable
 
 _TIMEOUT_S: Final = 300.0
 """Longer than a worker lets a preview take."""

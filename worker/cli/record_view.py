@@ -8,6 +8,8 @@ from typing import Any, Final
 
 from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaException, TopicPartition
 
+from headrace.worker.kafka.record_text import printable, text_of
+
 _LONGEST: Final = 2_000
 _TOPICS_S: Final = 2.0
 
@@ -76,14 +78,4 @@ def shown(data: bytes | None) -> str:
     """Show bytes as text if possible, else in hex; without characters that a terminal takes for commands."""
     if data is None:
         return "null"
-    try:
-        text = data.decode()
-    except UnicodeDecodeError:
-        text = f"0x{data.hex()}"
-    cut = text if len(text) <= _LONGEST else f"{text[:_LONGEST]}… ({len(text) - _LONGEST} more characters)"
-    return printable(cut)
-
-
-def printable(text: str) -> str:
-    """Return the text without characters that a terminal takes for commands."""
-    return "".join(char if char.isprintable() else repr(char)[1:-1] for char in text)
+    return printable(text_of(data, _LONGEST) or "")

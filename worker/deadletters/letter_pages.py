@@ -10,7 +10,7 @@ from typing import Any, Final
 from confluent_kafka import KafkaError, KafkaException
 
 from headrace.worker.deadletters.letter import Cause, Letter
-from headrace.worker.deadletters.letter_topic import LetterReading, LetterTopic
+from headrace.worker.deadletters.letter_topic import LetterTopic
 from headrace.worker.deadletters.replayed import Replayed, replayed
 from headrace.worker.errors import TimedOut
 from headrace.worker.kafka.record_text import RecordText, cut, text_of
@@ -106,8 +106,7 @@ class LetterPages:
         ends = self.topic.ends(consumer)
         done = _replayed(self.topic, consumer, ends)
         begin = {number: max(low, high - most) for number, (low, high) in ends.items()}
-        reading = LetterReading(
-            self.topic,
+        reading = self.topic.reading(
             consumer,
             begin,
             {number: high for number, (_, high) in ends.items()},
@@ -177,7 +176,7 @@ class _Backward:
         """
         self._span = min(_MOST_BACK, self._span * _BACK or limit)
         begin = {number: max(self._low[number], end - self._span) for number, end in self.begin.items()}
-        reading = LetterReading(self._topic, self._consumer, begin, self.begin, self._until)
+        reading = self._topic.reading(self._consumer, begin, self.begin, self._until)
         found: dict[int, list[ShownLetter]] = {number: [] for number in begin}
         for letter in reading:
             self._bytes += letter.size

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from confluent_kafka import TopicPartition
 
-from headrace.worker.deadletters.letter_topic import LetterReading, LetterTopic
+from headrace.worker.deadletters.letter_topic import LetterTopic
 from headrace.worker.errors import BadRequest, Conflict
 
 ONLY_BEFORE: Final = (
@@ -44,7 +44,7 @@ def remove(topic: LetterTopic, consumer: Any, upto: Mapping[int, int] | None) ->
     low = {number: first for number, (first, _) in ends.items()}
     end = {number: high if upto is None else upto.get(number, -1) + 1 for number, (_, high) in ends.items()}
     end = {number: max(low[number], min(to, ends[number][1])) for number, to in end.items()}
-    reading = LetterReading(topic, consumer, low, end, time.monotonic() + _LONGEST_S)
+    reading = topic.reading(consumer, low, end, time.monotonic() + _LONGEST_S)
     for letter in reading:
         if not topic.has(letter):
             raise Conflict(f"{letter} is connector {letter.told['connector.name']}'s, and {ONLY_BEFORE}")

@@ -21,7 +21,7 @@ from typing import Any, Final
 from confluent_kafka import KafkaException, TopicPartition
 
 from headrace.worker.deadletters.letter import Letter, Place
-from headrace.worker.deadletters.letter_topic import LetterReading, LetterTopic
+from headrace.worker.deadletters.letter_topic import LetterTopic
 from headrace.worker.deadletters.replayed import Range, Replayed, replayed
 from headrace.worker.errors import BadRequest, Conflict, ConnectError, NotFound
 
@@ -108,9 +108,7 @@ class Replay:
             yield from self._at(consumer, wanted.places, ends)
             return
         begin = {number: done[number].next for number in ends}
-        reading = LetterReading(
-            self.topic, consumer, begin, {number: high for number, (_, high) in ends.items()}, until
-        )
+        reading = self.topic.reading(consumer, begin, {number: high for number, (_, high) in ends.items()}, until)
         yield from reading
         self.is_over = reading.is_over
 
@@ -118,7 +116,7 @@ class Replay:
         for place in sorted(set(places)):
             low, high = ends.get(place.partition, (0, 0))
             at, after = {place.partition: place.offset}, {place.partition: place.offset + 1}
-            found = list(LetterReading(self.topic, consumer, at, after)) if low <= place.offset < high else []
+            found = list(self.topic.reading(consumer, at, after)) if low <= place.offset < high else []
             if not found or not self.topic.has(found[0]):
                 raise NotFound(
                     f"{self.topic.name}-{place.partition} has no dead letter of {self.topic.connector} at offset "

@@ -41,6 +41,11 @@ def cut(text: str, longest: int | None = LONGEST) -> str:
     return text if left <= 0 else f"{text[:longest]}… ({left} more characters)"
 
 
+def printable(text: str) -> str:
+    """Escape what a terminal takes for commands, line ends too."""
+    return "".join(char if char.isprintable() else repr(char)[1:-1] for char in text)
+
+
 class RecordText:
     """Shows keys or values, by a converter if there is one; what that cannot read is shown as it is."""
 
@@ -88,16 +93,22 @@ class RecordText:
 
     def __call__(self, data: bytes | None) -> str | None:
         """Show the bytes; None for null."""
-        shown = None
-        if data is not None and self._converter is not None and len(data) <= _MOST_DECODED and not self._away:
-            try:
-                shown = self._converter.shown(data)
-            except DataError:
-                pass  # this may be why it is a dead letter
-            except RetriableError as error:
-                self._away = True  # each further record would wait as long
-                log.warning("Bytes are shown as they are: %s", error)
+        shown = None if data is None or len(data) > _MOST_DECODED else self.converted(data)
         return self.plain(data) if shown is None else cut(shown, self.longest)
+
+    def converted(self, data: bytes) -> str | None:
+        """Show the bytes by the converter; None if it cannot read them."""
+        if self._converter is None or self._away:
+            return None
+        try:
+            found = self._converter.shown(data)
+        except DataError:  # this may be why it is a dead letter
+            return None
+        except RetriableError as error:
+            self._away = True  # each further record would wait as long
+            log.warning("Bytes are shown as they are: %s", error)
+            return None
+        return text_of(data, None) if found is None else found
 
     def plain(self, data: bytes | None) -> str | None:
         """Show the bytes without the converter; None for null."""

@@ -4,23 +4,27 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Mapping, Sequence
 from decimal import Decimal
 from typing import Any, Final
 
 from headrace.worker.preview.model import Header
 
+_CONTROL: Final = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f]")
 _LONGEST: Final = 100_000
 """Characters of a text; a preview holds a hundred records, and its answer is read by people."""
 
 
 def text_of(data: bytes | None) -> str | None:
-    """Bytes as the text that they are, else in hex."""
+    """Bytes as the text that they are, else in hex; a text with control characters, as Avro may seem to be, is none."""
     if data is None:
         return None
     try:
         text = data.decode()
     except UnicodeDecodeError:
+        text = ""
+    if (data and not text) or _CONTROL.search(text):
         text = f"0x{data.hex()}"
     return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}… ({len(text) - _LONGEST} more characters)"
 

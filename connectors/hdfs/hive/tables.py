@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 from urllib.parse import unquote
@@ -24,6 +24,7 @@ from headrace.connectors.hdfs.stores.settings import HadoopSettings
 from headrace.connectors.hdfs.stores.store import Store
 from headrace.plugins.backoff import Backoff
 from headrace.plugins.errors import RetriableError
+from headrace.plugins.extensions import Effect
 from headrace.plugins.samples import Sample
 from headrace.plugins.schema import Schema
 
@@ -101,6 +102,39 @@ class HiveTables:
                 self._thread.start()
             self._changed.notify_all()
 
+    def preview(self, topic: str, schemas: Sequence[Schema | None], partitions: Iterable[str]) -> Iterator[Effect]:
+        """Yield what the metastore would be told of files of these schemas, in these directories of the topic.
+
+        Errors: MetastoreError, RetriableError.
+        """
+        carried = [schema for schema in dict.fromkeys(schemas) if schema is not None and why_no_table(schema) is None]
+        if not carried:
+            return
+        name, folder = self._settings.table_of(topic), self._folder_of(topic)
+        shown, place = f"{self._settings.database}.{name}", self._location(folder)
+        self._metastore.open()
+        try:
+            table = self._metastore.table(name)
+            made = self._wanted(name, table, carried)
+            if table is None or made != table.definition:
+                detail = {
+                    "columns": {column.name: column.type for column in made.columns},
+                    "parameters": dict(made.parameters),
+                    "serde": made.storage.serde,
+                    "partitioned by": list(self._fields),
+                    "location": place,
+                }
+                yield Effect("create table" if table is None else "alter table", shown, detail)
+            there = self._metastore.partitions(name) if table is not None and self._fields else ()
+            heard = {values_of(one, self._fields) for one in there}
+            for directory in dict.fromkeys(partitions):
+                values = values_of(directory, self._fields)
+                if values is not None and values not in heard:
+                    partition = {"values": list(values), "location": f"{place}/{directory}"}
+                    yield Effect("add partition", shown, partition)
+        finally:
+            self._metastore.close()
+
     def samples(self) -> Iterable[Sample]:
         """Yield the amount of news for the metastore."""
         with self._changed:
@@ -171,8 +205,16 @@ class HiveTables:
 
     def _define(self, name: str, schemas: Sequence[Schema], folder: str) -> None:
         """Create the table, or change it so that it holds values of all these schemas."""
-        first, *others = (definition(schema, self._form, self._fields) for schema in schemas)
         table = self._metastore.table(name)
+        made = self._wanted(name, table, schemas)
+        if table is None:
+            self._metastore.create(name, HiveTable(made, self._fields, self._location(folder)))
+        elif made != table.definition:
+            self._metastore.alter(name, made)
+
+    def _wanted(self, name: str, table: HiveTable | None, schemas: Sequence[Schema]) -> Definition:
+        """Return the table that holds values of all these schemas. Errors: as `_check`."""
+        first, *others = (definition(schema, self._form, self._fields) for schema in schemas)
         if table is None:
             made = first
         else:
@@ -180,10 +222,7 @@ class HiveTables:
             made, others = table.definition, [first, *others]
         for wanted in others:
             made = evolved(made, wanted) or made
-        if table is None:
-            self._metastore.create(name, HiveTable(made, self._fields, self._location(folder)))
-        elif made != table.definition:
-            self._metastore.alter(name, made)
+        return made
 
     def _check(self, name: str, table: HiveTable, wanted: Definition) -> None:
         """Refuse a table that is another's. Errors: MetastoreError."""

@@ -106,6 +106,14 @@ class CommitMarker:
         """The next offset to commit; None if Kafka's counts."""
         return None if self.at is None else self.at.offset
 
+    def seen(self) -> int | None:
+        """The next offset to commit as the store has it, whoever owns the partition; None: Kafka's or files' names.
+
+        Changes nothing. Errors: RetriableError, StoreError.
+        """
+        found, _ = self._look()
+        return None if found is None else found.offset
+
     def staging(self, attempt: str) -> str:
         """The folder in which an attempt stages its files, under their final paths."""
         return f"{self.folder}/{attempt}"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from enum import StrEnum
 from typing import Any, NamedTuple
 from uuid import uuid4
 
@@ -32,6 +33,17 @@ class OpenFile:
     layout: int
 
 
+class EndedBy(StrEnum):
+    """The cause that ended files; of time, size and the like by the settings that bound them."""
+
+    COUNT = "flush.size"
+    SIZE = "rotate.bytes"
+    TIME = "rotate.interval.ms"
+    CLOCK = "the clock"
+    DIRECTORY = "another directory"
+    SCHEMA = "another schema"
+
+
 @dataclass(frozen=True)
 class ClosedFile:
     """A whole file on the local disk."""
@@ -43,6 +55,10 @@ class ClosedFile:
     directory: str
     layout: int
     """The number of its schema; -1: the schema of the files before this process began."""
+    offsets: tuple[int, int]
+    """The first and the last."""
+    ended_by: EndedBy | None
+    """None: it is still open, and closed only to be looked at."""
 
 
 class RefusedRecord(NamedTuple):
@@ -98,7 +114,7 @@ class PartitionFiles:
         schema = self.spec.layouts[layout]
         try:
             if self._is_new or decide(self._schema, schema, self.spec.compatibility) is SchemaAction.ROTATE:
-                self.end()
+                self.end(EndedBy.SCHEMA)
                 self._schema, self._is_new, self._layout = schema, False, layout
             values = rows[f"value_{layout}"]
             if schema is not None and self._schema is not None and schema != self._schema:
@@ -128,29 +144,36 @@ class PartitionFiles:
             first = None if times is None else int(times[0])
             rotation = self._rotation = self.spec.rules.begin(rows["offset"][0].as_py(), first, now)
         room, ends = self.spec.rules.room(rotation, times)
+        ended_by = EndedBy.TIME if ends else None
         if settings.on_partition_change and times is not None:
-            room, ends = self._same_directory(rows["directory"], room, ends)
+            room, ended_by = self._same_directory(rows["directory"], room, ended_by)
         some = rows.slice(0, room)
         if len(some):
             self._write(some)
             rotation.count += len(some)
         is_large = settings.rotate_bytes is not None and self._largest() >= settings.rotate_bytes
-        if rotation.count >= settings.flush_size or is_large or (ends and len(some) < len(rows)):
-            self.end()
+        if rotation.count >= settings.flush_size:
+            self.end(EndedBy.COUNT)
+        elif is_large:
+            self.end(EndedBy.SIZE)
+        elif ended_by is not None and len(some) < len(rows):
+            self.end(ended_by)
         return len(some)
 
-    def _same_directory(self, directories: pa.Array, room: int, ends: bool) -> tuple[int, bool]:
+    def _same_directory(self, directories: pa.Array, room: int, ended_by: EndedBy | None) -> tuple[int, EndedBy | None]:
         """Reduce the room to the rows of one directory."""
         current = self._directory if self._files else directories[0].as_py()
         other = pc.index(pc.equal(directories, current), False).as_py()
         self._directory = current
-        return (other, True) if 0 <= other < room else (room, ends)
+        return (other, EndedBy.DIRECTORY) if 0 <= other < room else (room, ended_by)
 
     def _write(self, rows: pa.RecordBatch) -> None:
         for topic, directory, some in _by_file(rows):
-            file = self._file(topic, directory, some["offset"][0].as_py())
-            file.writer.write(some["value"])
-            file.last = some["offset"][-1].as_py()
+            self._append(self._file(topic, directory, some["offset"][0].as_py()), some)
+
+    def _append(self, file: OpenFile, rows: pa.RecordBatch) -> None:
+        file.writer.write(rows["value"])
+        file.last = rows["offset"][-1].as_py()
 
     def _file(self, topic: str, directory: Any, first: int) -> OpenFile:
         found = self._files.get((topic, directory))
@@ -181,17 +204,20 @@ class PartitionFiles:
     def end_if_due(self, now: int) -> None:
         """End the open files if they are due."""
         if self._rotation is not None and self._rotation.ends_at is not None and now >= self._rotation.ends_at:
-            self.end()
+            self.end(EndedBy.CLOCK)
 
-    def end(self) -> None:
-        """End and close the open files. Errors: OSError."""
+    def end(self, by: EndedBy | None) -> None:
+        """End and close the open files; `by` as in `ClosedFile.ended_by`. Errors: OSError."""
         if self._rotation is None:
             return
         last = max(file.last for file in self._files.values())
         for file in self._files.values():
             file.writer.close()
             path = self.spec.names.file(file.topic, file.directory, self.of, file.first, file.last)
-            self.closed.append(ClosedFile(file.writer.local, path, file.topic, file.directory, file.layout))
+            offsets = file.first, file.last
+            self.closed.append(
+                ClosedFile(file.writer.local, path, file.topic, file.directory, file.layout, offsets, by)
+            )
         self.done = (self._rotation.first if self.done is None else self.done[0]), last
         self._files, self._rotation = {}, None
 

@@ -12,12 +12,13 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from uuid import uuid4
 
+import pyarrow as pa
 from pyspark.sql import Column
 
 from headrace.connectors.hdfs.formats.choice import format_of
 from headrace.connectors.hdfs.hive.tables import HiveTables
 from headrace.connectors.hdfs.partitioners.partitioner import partitioner_of
-from headrace.connectors.hdfs.settings import sink_settings, store_values
+from headrace.connectors.hdfs.settings import SinkSettings, sink_settings, store_values
 from headrace.connectors.hdfs.sink.columns import SinkColumns
 from headrace.connectors.hdfs.sink.commit_marker import CommitMarker
 from headrace.connectors.hdfs.sink.compaction import Compaction
@@ -25,20 +26,21 @@ from headrace.connectors.hdfs.sink.merge_parts import MergedParts, merge_parts
 from headrace.connectors.hdfs.sink.names import Names
 from headrace.connectors.hdfs.sink.newest_schemas import NewestSchemas
 from headrace.connectors.hdfs.sink.parallel_uploads import each
+from headrace.connectors.hdfs.sink.preview import FilePreview
 from headrace.connectors.hdfs.sink.rotation import Rules
 from headrace.connectors.hdfs.sink.spec import FileSpec
 from headrace.connectors.hdfs.sink.writer import Files, FilesWriter, WrittenPart, keep, parts_of
 from headrace.connectors.hdfs.stores.by_url import store_of
 from headrace.connectors.hdfs.stores.settings import StoreSettings
 from headrace.plugins.contracts import ArrowWriter, SinkTask, TaskContext, TopicPartition
-from headrace.plugins.extensions import BufferingSink, Measured, PartitionedSink
+from headrace.plugins.extensions import BufferingSink, Effect, Measured, PartitionedSink, PreviewedSink
 from headrace.plugins.records import Records
 from headrace.plugins.samples import Sample
 
 log = logging.getLogger(__name__)
 
 
-class FileSinkTask(SinkTask, BufferingSink, PartitionedSink, Measured):
+class FileSinkTask(SinkTask, BufferingSink, PartitionedSink, PreviewedSink, Measured):
     """Writes the records of its partitions to files, each offset in one of them."""
 
     _hive: HiveTables | None = None
@@ -46,6 +48,32 @@ class FileSinkTask(SinkTask, BufferingSink, PartitionedSink, Measured):
 
     def start(self, config: Mapping[str, str], context: TaskContext) -> None:
         """Prepare for partitions without reaching for the store. Errors: ConfigError."""
+        settings = self._specify(config, context)
+        self._files = Files(self._spec)
+        self._name = f"{context.connector}-{context.task}-{uuid4().hex}"
+        keep(self._name, self._files)
+        self._markers: dict[TopicPartition, CommitMarker] = {}
+        if settings.compact is not None:
+            self._compaction = Compaction(self._spec, settings.compact)
+        self._schemas, self._mine = NewestSchemas(self._spec), set[TopicPartition]()
+        self._jobs_in_vain = self._found_gaps = False
+        self._tried = set[tuple[TopicPartition, int]]()
+        """The last beginnings of jobs that were to end files by their count."""
+
+    def start_preview(self, config: Mapping[str, str], context: TaskContext) -> None:
+        """Prepare to read the store. Errors: ConfigError."""
+        self._specify(config, context)
+        self._preview = FilePreview(self._spec, self._hive)
+
+    def preview(self, batches: Sequence[pa.RecordBatch]) -> Iterator[Effect]:
+        """Yield the files with their rows, and Hive's tables. Errors: as a writer's, and of the store."""
+        return self._preview.effects(batches)
+
+    def preview_notes(self) -> Sequence[str]:
+        """Return what the files do not show."""
+        return self._preview.notes
+
+    def _specify(self, config: Mapping[str, str], context: TaskContext) -> SinkSettings:
         settings, values = sink_settings(config), store_values(config)
         store = store_of(StoreSettings.of(values, context.worker))
         form, partitioner = format_of(settings.format), partitioner_of(config)
@@ -60,21 +88,13 @@ class FileSinkTask(SinkTask, BufferingSink, PartitionedSink, Measured):
             tolerates=config.get("errors.tolerance", "none").lower() == "all",
             ignores_nulls=settings.ignores_nulls,
         )
-        self._columns, self._files = SinkColumns(self._spec), Files(self._spec)
-        self._name = f"{context.connector}-{context.task}-{uuid4().hex}"
-        keep(self._name, self._files)
-        self._markers: dict[TopicPartition, CommitMarker] = {}
+        self._columns = SinkColumns(self._spec)
         if settings.hive is not None:
             reached, folder = StoreSettings.of(values, context.worker), self._spec.names.topic_folder
             self._hive = HiveTables(
                 settings.hive, reached.hadoop, store, folder, form, partitioner.fields, reached.hosts
             )
-        if settings.compact is not None:
-            self._compaction = Compaction(self._spec, settings.compact)
-        self._schemas, self._mine = NewestSchemas(self._spec), set[TopicPartition]()
-        self._jobs_in_vain = self._found_gaps = False
-        self._tried = set[tuple[TopicPartition, int]]()
-        """The last beginnings of jobs that were to end files by their count."""
+        return settings
 
     def open(self, partitions: Sequence[TopicPartition]) -> Mapping[TopicPartition, int]:
         """Take the partitions over; return the ends of their files. Former owners commit nothing from now on.
@@ -184,10 +204,11 @@ class FileSinkTask(SinkTask, BufferingSink, PartitionedSink, Measured):
         """Throw away the open files, and close the store."""
         if hasattr(self, "_files"):
             self._files.drop()
-            if self._compaction is not None:
-                self._compaction.close()
-            if self._hive is not None:
-                self._hive.close()
+        if self._compaction is not None:
+            self._compaction.close()
+        if self._hive is not None:
+            self._hive.close()
+        if hasattr(self, "_store"):
             self._store.close()
 
     def samples(self) -> Iterable[Sample]:

@@ -55,7 +55,7 @@ class Files:
         """Take good rows; return those that cannot be written. Errors: RetriableError of the local disk; DataError."""
         refused = {}
         with local_disk():
-            for partition, some in _by_partition(rows):
+            for partition, some in by_partition(rows):
                 files = self._of(partition, begins.get(partition, Begin(None)))
                 if found := files.add(some):
                     refused[partition] = found
@@ -299,7 +299,8 @@ def _before_first(rows: pa.RecordBatch, bad: pa.Array) -> pa.Array:
     return pa.array(good)
 
 
-def _by_partition(rows: pa.RecordBatch) -> Iterator[tuple[TopicPartition, pa.RecordBatch]]:
+def by_partition(rows: pa.RecordBatch) -> Iterator[tuple[TopicPartition, pa.RecordBatch]]:
+    """Yield each partition's rows."""
     places = pa.table({"topic": rows["origin_topic"], "partition": rows["origin_partition"]})
     found = places.group_by(["topic", "partition"]).aggregate([]).to_pylist()
     for one in found:

@@ -19,6 +19,7 @@ from typing import Any, Final
 import pytest
 from sqlalchemy import Connection, CursorResult, Engine
 
+from headrace.connectors.jdbc.contract.columns import DatabaseColumn
 from headrace.connectors.jdbc.contract.dialect import Dialect
 from headrace.connectors.jdbc.contract.tables import TableId
 from headrace.plugins.schema import DATE, DECIMAL, STRING, TIMESTAMP, Schema, SchemaType
@@ -83,8 +84,7 @@ class DialectContract:
         run(connection, f"CREATE TABLE {dialect.quoted('made')} ({columns})").close()
         found = dialect.describe(connection, [table])[table].columns
         promise = "`new_columns` tells what `describe` tells once the table is there"
-        facts = ("name", "kind", "zoned", "exact", "scale")
-        same(*([[getattr(one, fact) for fact in facts] for one in columns] for columns in (told, found)), promise)
+        same([_facts(one) for one in told], [_facts(one) for one in found], promise)
 
     def test_a_text_as_a_constant_is_that_text(self, dialect: Dialect, connection: Connection) -> None:
         for text in HOSTILE:
@@ -104,3 +104,8 @@ class DialectContract:
 def run(connection: Connection, statement: str) -> CursorResult[Any]:
     """Run a statement as it is: nothing in it is a parameter."""
     return connection.execution_options(no_parameters=True).exec_driver_sql(statement)
+
+
+def _facts(one: DatabaseColumn) -> tuple[Any, ...]:
+    """What the statements of a sink depend on."""
+    return one.name, one.kind, one.zoned, one.exact, one.scale

@@ -7,7 +7,6 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from types import SimpleNamespace
-from unittest.mock import Mock
 
 import httpx
 import pytest
@@ -27,7 +26,8 @@ from headrace.worker.herder.standalone import StandaloneHerder
 from headrace.worker.herder.topic_tracking import TopicTracking
 from headrace.worker.hosting.measures import StartupCounter
 from headrace.worker.hosting.ports import Report
-from headrace.worker.model import State, TaskId
+from headrace.worker.model import Config, State, TaskId
+from headrace.worker.preview.model import Preview, Wanted
 from headrace.worker.storage.offset_file import OffsetFile
 from headrace.worker.storage.statuses import MemoryStatusStore
 from headrace.worker.tasks.metrics import TasksMetrics
@@ -81,6 +81,13 @@ SETTINGS = {
 }
 
 
+class NoRecords:
+    """Previews of sources that have nothing."""
+
+    def preview(self, config: Config, wanted: Wanted, before: Config | None = None) -> Preview:
+        return Preview("source", [])
+
+
 class Worker:
     """A running worker without engine."""
 
@@ -104,8 +111,8 @@ class Worker:
                 TopicTracking(statuses, config.values),
                 OffsetChanges(config, offsets),
                 starts,
+                NoRecords(),
                 DeadLetters(config, discovery.Plugins.discover()),
-                Mock(),
             )
         )
         self.herder.know()

@@ -276,6 +276,8 @@ def test_every_route_is_in_the_document_with_what_it_takes_and_answers() -> None
         "POST /connectors/{name}/rollback",
         "POST /connectors/{name}/tasks",
         "PUT /connector-plugins/{plugin}/config/validate",
+        "PUT /connector-plugins/{plugin}/config/preview",
+        "POST /connectors/{name}/preview",
         "POST /connectors/{name}/dead-letters/replay",
         "PUT /admin/loggers/{name}",
     }

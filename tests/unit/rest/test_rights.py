@@ -14,19 +14,8 @@ import pytest
 from fastapi import APIRouter, FastAPI
 
 from headrace.rest import mirror
-from headrace.rest.app import app, assembled
-from headrace.rest.routes import (
-    admin,
-    connectors,
-    dead_letters,
-    documents,
-    history,
-    logs,
-    metrics,
-    plugins,
-    series,
-    worker,
-)
+from headrace.rest.app import ROUTERS, app, assembled
+from headrace.rest.routes import admin
 from headrace.rest.security.access import Needs, Of
 from headrace.worker.errors import Elsewhere
 from headrace.worker.herder.flows import Flows
@@ -90,20 +79,7 @@ def routes_of(*routers: APIRouter) -> Iterator[tuple[str, Needs | None]]:
                 yield f"{method} {path}", Needs.declared_by(route)
 
 
-ALL_ROUTES: Final = list(
-    routes_of(
-        worker.router,
-        connectors.router,
-        dead_letters.router,
-        logs.router,
-        series.router,
-        history.router,
-        plugins.router,
-        metrics.router,
-        documents.router,
-        admin.router,
-    )
-)
+ALL_ROUTES: Final = list(routes_of(*ROUTERS, admin.router))
 
 
 def test_every_route_declares_the_right_that_the_page_says() -> None:
@@ -123,10 +99,12 @@ BODIES: Final[Mapping[str, Any]] = {
     "PATCH /connectors/{name}/config": {"batch.size": "7"},
     "PATCH /connectors/{name}/offsets": {"offsets": [{"partition": {"filename": "in.txt"}, "offset": None}]},
     "PUT /connector-plugins/{plugin}/config/validate": {**FILE, "name": "c"},
+    "PUT /connector-plugins/{plugin}/config/preview": {**FILE, "name": "c"},
+    "POST /connectors/{name}/preview": {},
     "PUT /admin/loggers/{name}": {"level": "INFO"},
     "POST /connectors/{name}/tasks": [],
-    "POST /connectors/{name}/dead-letters/replay": {},
     "POST /connectors/{name}/rollback": {"revision": 1},
+    "POST /connectors/{name}/dead-letters/replay": {},
 }
 
 
@@ -155,8 +133,7 @@ def test_each_request_is_answered_to_who_has_its_right_only(
 
 
 @pytest.mark.parametrize(
-    "path",
-    ["/config", "/status", "/series", "/tasks", "/topics", "", "/offsets", "/tasks/0/status", "/history"],
+    "path", ["/config", "/status", "/series", "/tasks", "/topics", "", "/offsets", "/tasks/0/status", "/history"]
 )
 def test_whether_a_connector_exists_is_not_told(workers: Callable[..., Worker], one_right_each: str, path: str) -> None:
     running = workers()

@@ -21,6 +21,7 @@ from headrace.worker.cli.dlq_commands import replay, show
 from headrace.worker.cli.dlq_topic import DlqError, Found, config_of
 from headrace.worker.deadletters import letter_topic
 from headrace.worker.deadletters.letter_topic import Clients, LetterTopic
+from headrace.worker.kafka import topic_reading
 from tests.certificates import Authority
 from tests.unit.converters.registry.scripted_registry import scripted
 
@@ -174,7 +175,7 @@ def test_values_are_shown_as_they_are(
 @pytest.mark.parametrize("letter", [Letter(0, error=KafkaError(KafkaError._TRANSPORT, "away", False, True)), None])
 def test_kafka_that_gives_nothing_is_said_in_time(monkeypatch: pytest.MonkeyPatch, letter: Any) -> None:
     _, dead = mine(monkeypatch, letter)
-    monkeypatch.setattr(letter_topic, "TIMEOUT_S", 0.0)
+    monkeypatch.setattr(topic_reading, "TIMEOUT_S", 0.0)
     for run_it in (lambda: run(dead), lambda: show(dead, 5, as_json=False)):
         with pytest.raises(DlqError, match="gives no records of dlq"):
             run_it()
@@ -184,7 +185,7 @@ def test_kafka_that_gives_nothing_is_said_in_time(monkeypatch: pytest.MonkeyPatc
 def test_what_kafkas_client_refuses_has_a_reason_and_an_exit_code(command: str) -> None:
     words = ["dlq", command, "c", "--topic", "t", "--bootstrap-server", "no.such.host.invalid:1"]
     monkeypatch = pytest.MonkeyPatch()
-    monkeypatch.setattr(letter_topic, "TIMEOUT_S", 0.2)
+    monkeypatch.setattr(topic_reading, "TIMEOUT_S", 0.2)
     try:
         result = CliRunner().invoke(commands.app, words)
     finally:

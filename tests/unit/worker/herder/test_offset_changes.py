@@ -12,7 +12,7 @@ from headrace.config.settings import Setting, Settings, Type
 from headrace.config.variables import Variables
 from headrace.plugins.contracts import RetriableError, TopicPartition
 from headrace.worker.errors import BadRequest, ConnectError, TimedOut
-from headrace.worker.herder.offset_changes import OffsetChanges
+from headrace.worker.herder.offset_changes import OFFSET, PARTITION, TOPIC, OffsetChanges
 from headrace.worker.hosting.definition import ConnectorDefinition
 from headrace.worker.model import TargetState
 from headrace.worker.storage.history import MemoryHistory
