@@ -32,6 +32,7 @@ FILE: Final = {"connector.class": SOURCE, "file": "f", "topic": "t"}
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
+    expect.set_options(timeout=WITHIN_MS)
     with chromium() as running:
         yield running
 
@@ -83,15 +84,14 @@ def test_a_connector_is_made_broken_and_mended_and_its_dead_letter_replayed(
     expect(page.get_by_role("heading", level=1)).to_have_text("New FileStreamSinkConnector")
     press(page, "Check")
     expect(page.locator("#outcome")).to_contain_text("in it")
-    page.get_by_label("Name").fill(name)
+    page.locator("#name").fill(name)
     change(page, "topics", name)
     change(page, "file", str(out))
     change(page, "errors.tolerance", "all")
     change(page, "errors.deadletterqueue.topic.name", f"{name}-dlq")
     change(page, "errors.deadletterqueue.topic.replication.factor", "1")
     change(page, "errors.deadletterqueue.context.headers.enable", "true")
-    press(page, "Preview")
-    expect(page.locator("#result")).to_contain_text("line 0")
+    _preview(page, "Preview", "line 0")
     assert not faults(page)
     shot(page, IMAGES, "preview")
     assert not out.exists()
@@ -115,8 +115,7 @@ def test_a_connector_is_made_broken_and_mended_and_its_dead_letter_replayed(
     # It is mended: the values are text.
     page.get_by_role("link", name="Config").click()
     change(page, "value.converter", STRING)
-    press(page, "Preview what changes")
-    expect(page.locator("#result")).to_contain_text(STRING)
+    _preview(page, "Preview what changes", STRING)
     assert not faults(page)
     press(page, "Save")
     expect(page.locator("#tasks")).to_contain_text("RUNNING")
@@ -148,6 +147,20 @@ def test_a_connector_is_made_broken_and_mended_and_its_dead_letter_replayed(
     _move_offsets(page, out)
     assert said == []
     page.context.close()
+
+
+def _preview(page: Page, button: str, text: str) -> None:
+    """The preview has this text, once Spark is ready for it."""
+    result = page.locator("#result")
+
+    def is_there() -> bool:
+        with page.expect_response(lambda answer: answer.request.method == "POST"):
+            press(page, button)
+        expect(page.locator("form.config:not([aria-busy])")).to_be_attached()
+        return "There is none" not in result.inner_text()
+
+    eventually(is_there, WITHIN_S, result.inner_text)
+    expect(result).to_contain_text(text)
 
 
 def _move_offsets(page: Page, out: Path) -> None:
@@ -220,7 +233,7 @@ def test_a_page_that_stays_open_is_brought_up_to_date(browser: Browser, workers:
     page.goto("/console/connectors/c")
     expect(page.locator("#now")).to_contain_text("RUNNING")
     running.client.put("/connectors/c/pause")
-    expect(page.locator("#now")).to_contain_text("PAUSED", timeout=WITHIN_MS)
+    expect(page.locator("#now")).to_contain_text("PAUSED")
     page.context.close()
 
 
