@@ -119,7 +119,8 @@ class SourceProgress:
     def committed(self, reached: Sequence[PartitionResult]) -> None:
         """Receive offsets that are now stored; called in the order of batches, before a later plan or the end.
 
-        Results have no `acknowledged` rows here: `delivered` had them.
+        A RetriableError has the worker pause; it does not call again for the same offsets. Results have no
+        `acknowledged` rows here: `delivered` had them.
         """
 
 

@@ -148,7 +148,9 @@ class PluginEntry:
     def _broken(self, why: str, remedy: str | None = None) -> BrokenPluginError:
         message = f"The {self.kind} plugin {self.class_name} ({self.location}) cannot be loaded: {why}."
         if remedy is None:
-            remedy = f"Mend or remove {self.entry_point.value}; a compiled module cannot be loaded from a wheel or zip."
+            remedy = f"Mend or remove {self.entry_point.value}."
+            if Path(self.location).suffix in (".whl", ".zip"):
+                remedy = f"{remedy[:-1]}; a compiled module cannot be loaded from a wheel or zip."
         return BrokenPluginError(Problem(self.class_name, self.entry_point.value, message, remedy))
 
     @cached_property

@@ -15,77 +15,15 @@ import pyarrow as pa
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 
-from headrace.plugins.contracts import ArrowWriter, Connector, ConnectorContext, Place, SinkTask, StopToken, TaskContext
+from headrace.plugins.contracts import ArrowWriter, Place, SinkTask, TaskContext
 from headrace.plugins.errors import RecordFailure, RecordsFailed, RetriableError, StoppedError
 from headrace.plugins.extensions import Effect, PreviewedSink
 from headrace.plugins.numbered_schemas import numbered_columns, own_columns_only
+from headrace.plugins.record_api.connector import RecordConnector
 from headrace.plugins.record_api.record import Record
-from headrace.plugins.record_api.settings import WithSettings
 from headrace.plugins.record_api.unpacking import each_record
 from headrace.plugins.records import Records
 from headrace.plugins.schema import Schema
-
-
-class RecordSink(WithSettings, Connector):
-    """A sink whose `put` writes records.
-
-        class Alerts(RecordSink):
-            settings = [Setting("url")]
-
-            def put(self, records):
-                for record in records:
-                    httpx.post(self.config["url"], json=record.value).raise_for_status()
-
-    Records that cannot be written are named by `RecordsFailed({index: reason})`; all others of that call count as
-    written. An error of `retriable`'s types has the whole batch come again, with back-off; any other fails the task. A
-    record's value has Python's types: a dict for a struct, a datetime for a Timestamp, None for a tombstone; what is
-    without schema is as `json.loads` makes it.
-    """
-
-    most_records: ClassVar[int] = 10_000
-    """The most records that `put` is given at once."""
-    retriable: ClassVar[tuple[type[Exception], ...]] = (OSError,)
-    """Errors after which the outside system may be there again."""
-
-    stopping: StopToken
-    """Set once the task has to end; wait by `self.stopping.wait(seconds)`."""
-
-    def __init_subclass__(cls, **arguments: Any) -> None:
-        super().__init_subclass__(**arguments)
-        cls.task_class = f"{cls.__module__}.{cls.__name__}"
-        cls.task = type(f"{cls.__name__}Task", (RecordSinkTask,), {"author": cls})
-
-    @abstractmethod
-    def put(self, records: Sequence[Record]) -> Any:
-        """Write these records, in order of each partition; may be `async`. They may have been given before."""
-
-    def open(self) -> Any:
-        """Connect, before the first `put` of a task; may be `async`."""
-
-    def would_write(self, records: Sequence[Record]) -> Any:
-        """Return, or yield, an `Effect` for each thing that `put` would do with these records; may be `async`.
-
-        For previews: it must change nothing outside; `open` and `close` are not called. `Effect.row` is a record's
-        index; records are refused as in `put`. By default the records, as `put` gets them.
-        """
-        return [Effect("put", type(self).__name__, _parts(record), row) for row, record in enumerate(records)]
-
-    def flush(self) -> Any:
-        """Make durable all that was `put` since the last call; its offsets are committed after it. May be `async`."""
-
-    def close(self) -> Any:
-        """Close what `open` opened; may be `async`."""
-
-    # -- the contract's side -------------------------------------------------------------------------------------------
-
-    def start(self, config: Mapping[str, str], context: ConnectorContext) -> None:
-        """Check the config. Errors: ConfigError with all problems."""
-        self.take(config)
-        self.given = dict(config)
-
-    def check_offsets(self, config: Mapping[str, str], offsets: Mapping[str, Any]) -> bool:
-        """True: Kafka's offsets are all it has."""
-        return True
 
 
 class RecordSinkTask(SinkTask, PreviewedSink):
@@ -216,6 +154,51 @@ class RecordSinkTask(SinkTask, PreviewedSink):
         finally:
             if self._runner is not None:
                 self._runner.close()
+
+
+class RecordSink(RecordConnector):
+    """A sink whose `put` writes records.
+
+        class Alerts(RecordSink):
+            settings = [Setting("url")]
+
+            def put(self, records):
+                for record in records:
+                    httpx.post(self.config["url"], json=record.value).raise_for_status()
+
+    Records that cannot be written are named by `RecordsFailed({index: reason})`; all others of that call count as
+    written. An error of `retriable`'s types has the whole batch come again, with back-off; any other fails the task. A
+    record's value has Python's types: a dict for a struct, a datetime for a Timestamp, None for a tombstone; what is
+    without schema is as `json.loads` makes it.
+    """
+
+    most_records: ClassVar[int] = 10_000
+    """The most records that `put` is given at once."""
+    task: ClassVar[type] = RecordSinkTask
+
+    @abstractmethod
+    def put(self, records: Sequence[Record]) -> Any:
+        """Write these records, in order of each partition; may be `async`. They may have been given before."""
+
+    def would_write(self, records: Sequence[Record]) -> Any:
+        """Return, or yield, an `Effect` for each thing that `put` would do with these records; may be `async`.
+
+        For previews: it must change nothing outside; `open` and `close` are not called. `Effect.row` is a record's
+        index; records are refused as in `put`. By default the records, as `put` gets them.
+        """
+        return [Effect("put", type(self).__name__, _parts(record), row) for row, record in enumerate(records)]
+
+    def flush(self) -> Any:
+        """Make durable all that was `put` since the last call; its offsets are committed after it. May be `async`."""
+
+    def close(self) -> Any:
+        """Close what `open` opened; may be `async`."""
+
+    # -- the contract's side -------------------------------------------------------------------------------------------
+
+    def check_offsets(self, config: Mapping[str, str], offsets: Mapping[str, Any]) -> bool:
+        """True: Kafka's offsets are all it has."""
+        return True
 
 
 class _Writer:

@@ -75,9 +75,9 @@ class SinkRig(ABC):
 class SinkDrive:
     """Drives a sink's task as the worker does."""
 
-    def __init__(self, rig: SinkRig, is_preview: bool = False) -> None:
+    def __init__(self, rig: SinkRig, position: int = 0, *, is_preview: bool = False) -> None:
         self.rig = rig
-        self.position = 0
+        self.position = position
         """The offset that Kafka would have committed."""
         self.mixes_schemas = False
         """For a RecordSink: True gives every other record a schema of its own."""

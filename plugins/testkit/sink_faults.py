@@ -61,17 +61,19 @@ def _each_request(rig: SinkRig, failure: Failure | None) -> Iterator[tuple[int, 
     """
     kind = "dropped connection" if failure is None else f"{failure} failure"
     wanted: list[str] = []
+    position = 0  # goes on, for a sink may know records by their offsets
     for number in range(100):
         values, failed = [f"{number}.{row}" for row in range(8)], rig.outside.failed
         if failure is None:
             rig.outside.drop_connection(after=number)
         else:
             rig.outside.fail_next(failure, after=number)
-        errors, drive = started(partial(SinkDrive, rig))
+        errors, drive = started(partial(SinkDrive, rig, position))
         errors += drive.survive(values)
         has_failed = rig.outside.failed > failed
         rig.outside.heal()
         drive.end()
+        position = drive.position
         wanted += values
         same(list(dict.fromkeys(rig.contents())), wanted, f"nothing is lost over a {kind} in request {number}")
         if not has_failed:

@@ -17,7 +17,7 @@ from headrace.plugins.contracts import ArrowReader, Connector, Limit, Place, Pla
 from headrace.plugins.extensions import SourceProgress, extension
 from headrace.plugins.offsets import PartitionResult, SourceOffset
 from headrace.plugins.record_api.record import Record
-from headrace.plugins.record_api.source import RecordSourceTask
+from headrace.plugins.record_api.source_task import RecordSourceTask
 from headrace.plugins.stopping import StopToken
 from headrace.plugins.testkit.driving import HOSTILE, LARGE, SMALL, Started, start_tasks, survived
 from headrace.plugins.testkit.frames import read
@@ -39,6 +39,8 @@ class SourceRig(ABC):
     """False if it cannot tell how large rows are before they are read: plans then keep to their limit of rows only."""
     replays_equal: bool = True
     """True if a split yields the same rows when it is read again; never so for a RecordSource."""
+    forgets: bool = False
+    """True if it forgets what a RecordSource's `stored` acknowledged, as a queue does."""
     quiet_s: float = 2.0
     """For a RecordSource whose `poll` blocks: after so long without a record there is nothing new."""
     outside: Outside
@@ -141,7 +143,12 @@ class SourceDrive:
 
     def store(self, rows: Sequence[SourceRow]) -> None:
         """Store the offsets of these rows."""
-        self._store([_reached(partition, offset) for partition, offset in _last(rows).items()])
+        self._store(_ends(rows))
+
+    def acknowledge(self, rows: Sequence[SourceRow]) -> None:
+        """Store the offsets of these rows, and tell the task."""
+        self.store(rows)
+        self.progress.committed(_ends(rows))
 
     def deliver(self, plan: Plan, rows: Sequence[SourceRow]) -> None:
         """End a batch all of whose rows arrived: tell the task, and store the offsets."""
@@ -241,6 +248,11 @@ class _Polls:
 def _last(rows: Sequence[SourceRow]) -> dict[str, Any]:
     """The last offset of each partition."""
     return {row.partition: row.offset for row in rows}
+
+
+def _ends(rows: Sequence[SourceRow]) -> list[PartitionResult]:
+    """The places of the last rows."""
+    return [_reached(partition, offset) for partition, offset in _last(rows).items()]
 
 
 def _reached(partition: str, offset: SourceOffset) -> PartitionResult:

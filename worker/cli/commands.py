@@ -39,10 +39,10 @@ app.add_typer(secure, name="secure")
 deploy.add_to(app)
 app.add_typer(topic, name="topic")
 
-Port = Annotated[int | None, typer.Option(min=1, max=65535, help="Loopback port of the broker.  [default: 9092]")]
+Port = Annotated[int | None, typer.Option(min=1, max=65535, help="Loopback port of the broker.", show_default="9092")]
 DataDir = Annotated[
     Path | None,
-    typer.Option(help="Folder that keeps the broker's data.  [default: headrace/kafka in the state folder]"),
+    typer.Option(help="Folder that keeps the broker's data.", show_default="headrace/kafka in the state folder"),
 ]
 
 Base = Annotated[
@@ -179,7 +179,7 @@ def preview(
 
 @app.command()
 def quickstart(
-    file: Annotated[Path | None, typer.Argument(help="File to follow.  [default: the broker's own log]")] = None,
+    file: Annotated[Path | None, typer.Argument(help="File to follow.", show_default="the broker's own log")] = None,
     once: Annotated[bool, typer.Option("--once", help="End when every complete line has arrived.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="The summary as one JSON object on stdout.")] = False,
     keep: Annotated[Path | None, typer.Option(metavar="DIR", help="Keep all data in this new folder.")] = None,
@@ -221,7 +221,7 @@ def run(
     ] = None,
     input_file: Annotated[
         Path | None,
-        typer.Option("--input", metavar="FILE", help="JSON lines for a sink.  [default: standard input]"),
+        typer.Option("--input", metavar="FILE", help="JSON lines for a sink.", show_default="standard input"),
     ] = None,
     with_keys: Annotated[
         bool, typer.Option("--keys", help='A line for a sink is {"key": …, "value": …, "headers": {…}}.')

@@ -205,7 +205,8 @@ class PluginRun:
             return False
         if self._shown < there or done < there:
             return False
-        self._tell(f"{done} records are written")
+        left_out = " or left out as bad" if self._config.get("errors.tolerance") == "all" else ""
+        self._tell(f"{done} records are written{left_out}")
         return True
 
     def _tell_log(self) -> None:

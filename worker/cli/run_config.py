@@ -48,8 +48,8 @@ def connector_in(plugin: Path, wanted: str | None) -> PluginEntry:
     if told:
         raise WrongUse("\n".join(told))
     if not connectors:
-        others = ", ".join(f"the {one.kind} {one.class_name}" for one in found) or "no plugin"
-        raise WrongUse(f"{plugin} has no source and no sink: it has {others}")
+        others = ", ".join(f"the {one.kind} {one.class_name}" for one in found)
+        raise WrongUse(f"{plugin} has no source and no sink" + (f": it has {others}" if others else ""))
     names = ", ".join(sorted(one.class_name for one in connectors))
     raise WrongUse(f"{plugin} has {names}: say which, as in --config connector.class={connectors[0].class_name}")
 
@@ -82,5 +82,5 @@ def check(plugin: Path, config: dict[str, str]) -> None:
         raise WrongUse(str(error)) from error
     if problems:
         first = {problem.key: problem for problem in reversed(problems)}
-        lines = [f"  {one.key}: {one.message} {one.remedy}".rstrip() for one in reversed(first.values())]
+        lines = [f"  {one.key}: {one.message.rstrip('.')}. {one.remedy}".rstrip() for one in reversed(first.values())]
         raise WrongUse("\n".join([f"the config of {config['connector.class']} is wrong:", *lines]))

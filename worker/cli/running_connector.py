@@ -19,7 +19,10 @@ _PAUSE_S: Final = 0.1
 _NOT_YET: Final = (409, 503)
 """Answers of a worker that still starts."""
 
-_QUIET: Final = re.compile(r"\[[^\]]*\] (TRACE|DEBUG|INFO) ")
+_QUIET: Final = re.compile(
+    r"\[[^\]]*\] ((TRACE|DEBUG|INFO) |WARN .*\(headrace\.(rest\.\S+|config\.worker\.allowed_hosts):\d+\)$)"
+)
+"""What an author does not look for: how the worker fares, that it still starts, and warnings to operators."""
 
 
 class RunningConnector:
@@ -29,7 +32,7 @@ class RunningConnector:
         self._worker, self._client, self._config = worker, client, config
         self._path = f"/connectors/{quote(config['name'], safe='')}"
         self.failure: str | None = None
-        """Why it does not run."""
+        """Why it does not run, in a line; the log has the trace."""
 
     def create(self) -> None:
         """Create the connector once the worker answers; a refusal is its `failure`. Errors: PipeFailed."""
@@ -52,7 +55,7 @@ class RunningConnector:
         if answer is None or answer.is_error:
             return False
         status = answer.json()
-        self.failure = failure_in(status)
+        self.failure = _first_line(failure_in(status))
         states = [part["state"] for part in (status["connector"], *status["tasks"])]
         return bool(status["tasks"]) and set(states) == {"RUNNING"}
 
@@ -61,6 +64,10 @@ class RunningConnector:
             return self._client.request(method, path, json=body)
         except httpx.HTTPError:
             return None
+
+
+def _first_line(text: str | None) -> str | None:
+    return None if text is None else text.partition("\n")[0]
 
 
 class LogLines:

@@ -108,18 +108,18 @@ class SourceTaskRunner(Task):
         failures, idle_s = 0, FIRST_S
         while not self._host.stop.is_set():
             self._commit_if_due()
-            self._confirm()
-            self._pipeline.listen()
-            if self.is_paused:
-                self._commit()
-                self._set(State.PAUSED)
-                self.wait(1.0)
-                continue
-            self._set(State.RUNNING)
-            if not self._host.membership_ok():
-                self.wait(0.2)
-                continue
             try:
+                self._confirm()
+                self._pipeline.listen()
+                if self.is_paused:
+                    self._commit()
+                    self._set(State.PAUSED)
+                    self.wait(1.0)
+                    continue
+                self._set(State.RUNNING)
+                if not self._host.membership_ok():
+                    self.wait(0.2)
+                    continue
                 self._pipeline.warm_up()
                 with self.metrics.attempt():
                     batch = self._batch()

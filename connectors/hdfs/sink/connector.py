@@ -41,11 +41,7 @@ class HdfsSinkConnector(Connector):
             log.warning("These settings have no effect here: %s", ", ".join(names))
         for text in warnings(config):
             log.warning("%s.", text)
-        self._config = dict(config)
-
-    def task_configs(self, max_tasks: int) -> list[dict[str, str]]:
-        """The connector's config for each task."""
-        return [dict(self._config) for _ in range(max_tasks)]
+        self.given = dict(config)
 
     def check_offsets(self, config: Mapping[str, str], offsets: Mapping[str, Any]) -> bool:
         """Accept all; set the offsets in the store, too. Errors: RetriableError, StoreError."""

@@ -35,11 +35,7 @@ class HdfsSourceConnector(Connector):
     def start(self, config: Mapping[str, str], context: ConnectorContext) -> None:
         """Checks the config. Errors: ConfigError with all problems."""
         source_settings.source_settings(config)
-        self._config = dict(config)
-
-    def task_configs(self, max_tasks: int) -> list[dict[str, str]]:
-        """One config, the connector's."""
-        return [dict(self._config)]
+        self.given = dict(config)
 
     def check_offsets(self, config: Mapping[str, str], offsets: Mapping[str, Any]) -> bool:
         """Accepts offsets that are forgotten: their files are read again. Errors: ValueError for other changes."""

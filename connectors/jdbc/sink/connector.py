@@ -41,11 +41,7 @@ class JdbcSinkConnector(Connector):
     def start(self, config: Mapping[str, str], context: ConnectorContext) -> None:
         """Checks the config. Errors: ConfigError with all problems."""
         sink_settings.options(config)
-        self._config = dict(config)
-
-    def task_configs(self, max_tasks: int) -> list[dict[str, str]]:
-        """The connector's config for each task."""
-        return [dict(self._config) for _ in range(max_tasks)]
+        self.given = dict(config)
 
     def check_offsets(self, config: Mapping[str, str], offsets: Mapping[str, Any]) -> bool:
         """Accepts all; stores the offsets in the database if it keeps them. Errors: DatabaseAway, DatabaseError."""

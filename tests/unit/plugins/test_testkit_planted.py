@@ -28,12 +28,21 @@ from headrace.plugins.testkit import (
 )
 from tests.unit.plugins import planted
 from tests.unit.plugins.planted import Orders, Prices, SinkShop, SourceShop
+from tests.unit.plugins.planted_queue import AcknowledgesAll, AcknowledgesWhatIsOnItsWay, Jobs, QueueRig
 
 
 class TestPrices(SourceContract, SourceFaultsContract):
     @pytest.fixture
     def rig(self) -> Iterator[SourceRig]:
         rig = SourceShop()
+        yield rig
+        rig.outside.close()
+
+
+class TestJobs(SourceContract, SourceFaultsContract):
+    @pytest.fixture
+    def rig(self) -> Iterator[SourceRig]:
+        rig = QueueRig()
         yield rig
         rig.outside.close()
 
@@ -106,6 +115,25 @@ def test_a_bug_of_a_source_is_found(bug: type[Prices], check: str, promise: str)
     contract = SourceContract if hasattr(SourceContract, check) else SourceFaultsContract
     assert broken_promise(contract, check, SourceShop(), SourceDrive) is None
     found = broken_promise(contract, check, SourceShop(bug), SourceDrive)
+    assert found is not None, "the kit does not find it"
+    assert promise in found
+
+
+@pytest.mark.parametrize(
+    ("bug", "check", "more", "promise"),
+    [
+        (
+            AcknowledgesWhatIsOnItsWay,
+            "test_a_crash_between_any_two_steps_loses_nothing",
+            {"step": "read", "batches": 0},
+            "nothing is lost in a crash",
+        ),
+        (AcknowledgesAll, "test_no_row_up_to_a_stored_offset_is_needed_again", {}, "an offset stands for its row"),
+    ],
+)
+def test_a_bug_of_a_source_of_a_queue_is_found(bug: type[Jobs], check: str, more: dict[str, Any], promise: str) -> None:
+    assert broken_promise(SourceContract, check, QueueRig(), SourceDrive, **more) is None
+    found = broken_promise(SourceContract, check, QueueRig(bug), SourceDrive, **more)
     assert found is not None, "the kit does not find it"
     assert promise in found
 

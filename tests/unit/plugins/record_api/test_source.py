@@ -16,7 +16,7 @@ import pytest
 from headrace.config.problems import ConfigError
 from headrace.plugins import DataError, Record, RecordSource, RetriableError, Setting
 from headrace.plugins.contracts import Limit, PartitionResult, Plan, Stop, StopToken, TaskContext
-from headrace.plugins.record_api.source import RecordSourceTask
+from headrace.plugins.record_api.source_task import RecordSourceTask
 
 WITHIN_S = 60
 LIMIT = Limit(20_000, 2 << 20)
@@ -471,6 +471,63 @@ def test_a_source_without_end_is_held_up(drive: Any) -> None:
         assert time.monotonic() < deadline
         threading.Event().wait(0.1)
     assert len(yielded) < 400
+
+
+def told(members: Mapping[str, Any] | None = None, errors: Sequence[Exception] = ()) -> tuple[Any, list[Any]]:
+    """A source of five numbers that notes what `stored` is told, and fails in it with these errors first."""
+    calls: list[Any] = []
+    failing = iter(errors)
+
+    def stored(self: Any, *arguments: Any) -> None:
+        calls.append(arguments)
+        if (error := next(failing, None)) is not None:
+            raise error
+
+    return type("Told", (Numbers,), {"stored": stored, **(members or {})}), calls
+
+
+def reached(**offset: Any) -> list[PartitionResult]:
+    return [PartitionResult(source_partition={}, source_offset={"json": json.dumps(offset)})]
+
+
+def test_stored_is_told_offsets_that_are_stored(drive: Any) -> None:
+    source, calls = told()
+    one = drive(source)
+    one.run_until(10)
+    assert calls == []
+    one.task.committed(reached(n=4))
+    one.task.committed(reached(n=10))
+    assert calls == [({"n": 4},), ({"n": 10},)]
+
+
+def test_stored_is_told_the_partition_if_there_are_several(drive: Any) -> None:
+    source, calls = told({"partitions": lambda self: [{}], "poll": lambda self, after, partition: ()})
+    drive(source).task.committed(reached(n=4))
+    assert calls == [({"n": 4}, {})]
+
+
+def test_stored_is_called_again_after_a_retriable_error_before_more_is_planned(drive: Any) -> None:
+    source, calls = told(errors=[OSError("away"), OSError("away"), ValueError("no such message")])
+    one = drive(source)
+    with pytest.raises(RetriableError, match=r"Told.stored failed: OSError: away"):
+        one.task.committed(reached(n=4))
+    with pytest.raises(RetriableError, match="away"):
+        one.plan()
+    with pytest.raises(ValueError, match="no such message"):
+        one.plan()
+    assert one.run_until(10) == list(range(1, 11))
+    assert calls == [({"n": 4},)] * 4
+
+
+def test_stored_may_be_async(drive: Any) -> None:
+    calls: list[Any] = []
+
+    async def stored(self: Any, offset: Any) -> None:
+        calls.append(offset)
+
+    one = drive(type("Told", (Numbers,), {"stored": stored}))
+    one.task.committed(reached(n=4))
+    assert calls == [{"n": 4}]
 
 
 class Async(RecordSource):

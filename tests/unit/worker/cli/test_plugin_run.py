@@ -86,7 +86,7 @@ def test_the_connector_is_the_only_one_or_the_one_that_is_named(tmp_path: Path) 
     [
         (None, {}, "does not exist"),
         ("x =", {}, "cannot be listed: invalid syntax"),
-        ("x = 1", {}, "has no source and no sink: it has no plugin"),
+        ("x = 1", {}, "has no source and no sink"),
         (SOURCE.format("In"), {}, "topic: Missing required configuration"),
         (SOURCE.format("In"), {"config": ("topic=t",), "input": Path("/x")}, "--input /x is no file"),
         (SOURCE.format("In"), {"config": ("topic=t",), "with_keys": True}, "--input and --keys are for sinks"),
@@ -199,7 +199,7 @@ def test_a_worker_that_starts_is_asked_again() -> None:
 
 
 def test_the_state_of_a_connector_is_that_of_all_its_parts() -> None:
-    running, failed = {"state": "RUNNING", "id": 0}, {"state": "FAILED", "id": 0, "trace": "no disk"}
+    running, failed = {"state": "RUNNING", "id": 0}, {"state": "FAILED", "id": 0, "trace": "no disk\nTraceback …"}
 
     def status(*tasks: dict[str, Any]) -> httpx.Response:
         return httpx.Response(200, json={"name": "a b", "connector": running, "tasks": tasks})
@@ -232,7 +232,9 @@ def test_of_the_log_warnings_errors_and_what_a_plugin_prints_are_shown(tmp_path:
     log = LogLines(file)
     assert list(log.new()) == []
     file.write_text(
-        "[2026-01-01 00:00:00,000] INFO starts (x:1)\nprinted\n[2026-01-01 00:00:00,000] WARN odd (x:1)\nhal"
+        "[2026-01-01 00:00:00,000] INFO starts (x:1)\nprinted\n"
+        "[2026-01-01 00:00:00,000] WARN still starting (headrace.rest.http.errors:43)\n"
+        "[2026-01-01 00:00:00,000] WARN [a|worker] open (headrace.config.worker.allowed_hosts:203)\n[2026-01-01 00:00:00,000] WARN odd (x:1)\nhal"
     )
     assert list(log.new()) == ["printed", "[2026-01-01 00:00:00,000] WARN odd (x:1)"]
     with open(file, "a") as more:

@@ -42,6 +42,8 @@ class FakePlugin(PacedSource, SourceProgress):
 
     def __init__(self) -> None:
         self.stopped = False
+        self.told = 0
+        self.fails_at: Collection[int] = ()
 
     def start(self, config: Mapping[str, str], context: Any) -> None:
         self.context = context
@@ -49,7 +51,10 @@ class FakePlugin(PacedSource, SourceProgress):
     def partitions(self) -> Sequence[Mapping[str, Any]]:
         return [PARTITION]
 
-    def committed(self, reached: Collection[PartitionResult]) -> None: ...
+    def committed(self, reached: Collection[PartitionResult]) -> None:
+        self.told += 1
+        if self.told in self.fails_at:
+            raise RetriableError("the queue is away")
 
     def stop(self) -> None:
         self.stopped = True
@@ -191,6 +196,22 @@ def test_it_says_on_debug_what_a_batch_was_and_when_it_recovered(caplog: pytest.
     assert re.search(
         r"A batch in the worker in \d+ ms: \{'filename': 'a'\} up to \{'position': 1\}: 1 written", caplog.text
     )
+
+
+def test_a_plugin_that_cannot_acknowledge_yet_is_tried_again(caplog: pytest.LogCaptureFixture) -> None:
+    rig = Rig(FakeLog())
+    rig.plugin.fails_at = (1,)
+    rig.task.start()
+    until(lambda: rig.pipeline.rows == 0)
+    rig.store.flush()
+    until(lambda: "will be tried again: the queue is away" in caplog.text)
+    rig.pipeline.rows = 1
+    until(lambda: rig.pipeline.rows == 0)
+    rig.store.flush()
+    until(lambda: rig.plugin.told == 2)
+    rig.task.ask_to_stop()
+    assert rig.task.join(SECONDS)
+    assert State.FAILED not in rig.states
 
 
 def test_what_it_could_not_store_at_its_end_is_not_stored_later() -> None:
