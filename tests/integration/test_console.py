@@ -1,4 +1,4 @@
-"""The console in a real browser: a whole story on a real worker, login and rights, attacks, its speed.
+"""The console in a real browser: a whole story on a real worker, login and rights, attacks.
 
 `HEADRACE_CONSOLE_IMAGES=docs/images` has the story keep the pictures of the documentation there.
 """
@@ -8,7 +8,6 @@ from __future__ import annotations
 import os
 import re
 import threading
-import time
 from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -313,31 +312,6 @@ def test_a_foreign_page_changes_nothing_with_the_login_of_a_browser(
     finally:
         foreign.shutdown()
         foreign.server_close()
-
-
-def test_the_overview_of_many_connectors_is_quick_and_small(browser: Browser, workers: Callable[..., Worker]) -> None:
-    running = workers()
-    for number in range(500):
-        running.client.put(f"/connectors/many-{number}/config", json=FILE)
-
-    def seconds() -> float:
-        began = time.monotonic()
-        assert running.client.get("/console/overview").status_code == 200
-        return time.monotonic() - began
-
-    assert min(seconds() for _ in range(10)) < 0.3
-    page = opened(browser, running.url)
-    sizes: list[int] = []
-    page.on("response", lambda answer: sizes.append(len(answer.body())))
-    page.goto("/console/overview")
-    expect(page.locator("caption")).to_contain_text("500")
-    assert sum(sizes) < 200_000
-    page.get_by_role("link", name="Next").click()
-    expect(page.locator(".pages")).to_contain_text("101 to 200 of 500")
-    page.get_by_label("Name has").fill("many-499")
-    press(page, "Find")
-    expect(page.locator("tbody tr")).to_have_count(1)
-    page.context.close()
 
 
 @pytest.mark.kafka

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Final
@@ -16,6 +17,7 @@ from headrace.rest.console import connectors, pages
 from headrace.rest.console.forms import changes, config_in, form_of, restored
 from headrace.rest.console.plots import plot
 from headrace.rest.console.troubles import next_start, of_connectors
+from headrace.worker.model import ConnectorState, Health, State, Status
 from tests.unit.rest.conftest import Worker
 from tests.unit.rest.scripted import Named, scripted, serving
 from tests.unit.rest.test_rights import rights_file
@@ -281,6 +283,29 @@ def test_a_user_sees_and_may_do_what_rest_lets_him(workers: Callable[..., Worker
         assert send("operator", "connectors/c/pause") == 303
     for name in ("c", "other"):
         running.client.delete(f"/connectors/{name}")
+
+
+def test_the_overview_of_many_connectors_is_quick_and_small() -> None:
+    def state(name: str) -> ConnectorState:
+        own = Status(State.RUNNING, "here:8083")
+        return ConnectorState(name, own, {0: own, 1: own}, "sink")
+
+    names = [f"connector-{number:03}" for number in range(500)]
+    script = {"connectors": names, "connector_state": state, "health": Health("healthy", ""), "kafka_away_seconds": 0}
+    with serving(scripted({**script, "other_workers": []})) as client:
+
+        def seconds() -> float:
+            began = time.monotonic()
+            answer = client.get("/console/overview")
+            assert (answer.status_code, len(answer.content) < 100_000) == (200, True)
+            return time.monotonic() - began
+
+        assert min(seconds() for _ in range(10)) < 0.3  # of a busy machine the quickest
+        second = client.get("/console/overview?first=100").text
+        assert "101 to 200 of 500" in second
+        assert "connector-100" in second
+        found = client.get("/console/overview?find=connector-49&state=RUNNING").text
+        assert found.count('scope="row"') == 10
 
 
 def test_it_can_be_switched_off() -> None:
