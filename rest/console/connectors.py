@@ -223,7 +223,7 @@ async def _history(name: str, console: Console, status: int = 200, problem: str 
 @router.post("/{name:segment}/history")
 async def roll_back(name: str, console: ConsoleOf) -> Response:
     sent = await console.form()
-    answer = await console.endpoints.of(name, "/rollback", "POST", {"revision": _number(sent, "revision")})
+    answer = await console.endpoints.of(name, "/rollback", "POST", {"revision": _field(sent, "revision")})
     if not answer.ok:
         return await _history(name, console, answer.status, answer.message)
     return see(page_of(name), "rolled-back")
@@ -287,10 +287,3 @@ async def act(name: str, action: str, console: ConsoleOf) -> Response:
 
 def _field(sent: Sequence[tuple[str, str]], name: str) -> str:
     return next((value for field, value in sent if field == name), "")
-
-
-def _number(sent: Sequence[tuple[str, str]], name: str) -> int:
-    text = _field(sent, name)
-    if not text.isdecimal():
-        raise BadRequest(f"{name} must be a number.")
-    return int(text)

@@ -50,7 +50,7 @@ class Answer:
         return "" if self.ok else str(self.get("message") or f"HTTP {self.status}")
 
     def get(self, member: str, default: Any = None) -> Any:
-        """A member of the answer's object; the default if it has none, or if it failed."""
+        """A member of the answer's object, also of an error's; the default if it has none."""
         return self.body.get(member, default) if isinstance(self.body, dict) else default
 
 

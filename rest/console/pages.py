@@ -38,7 +38,7 @@ async def overview(console: ConsoleOf, find: str = "", state: str = "", first: s
         return await console.refused(listed)
     statuses = {name: one["status"] for name, one in (listed.body if listed.ok else {}).items()}
     connectors, tasks = troubles.by_state(statuses)
-    begin = int(first) if first.isdecimal() else 0
+    begin = int(first[:9]) if first.isdecimal() else 0
     found = [one for one in sorted(statuses.items()) if _matches(*one, find, state)]
     return await console.page(
         "overview.html",
@@ -52,6 +52,7 @@ async def overview(console: ConsoleOf, find: str = "", state: str = "", first: s
         find=find,
         state=state,
         series=series,
+        health=health,
         workers=troubles.workers(statuses, [_here(console), *others]),
         leader=console.leader,
     )

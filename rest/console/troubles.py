@@ -15,6 +15,9 @@ _AGAIN: Final = ("Attempt ", "No attempt follows")
 """Beginnings of the sentence about the next start, which ends a failed task's trace."""
 
 
+_TOLD: Final = "FAILED here"
+
+
 @dataclass(frozen=True)
 class Trouble:
     """Something that is wrong."""
@@ -31,8 +34,10 @@ def of_worker(health: Answer) -> Iterator[Trouble]:
         yield Trouble(text, "Look at the log lines of the connector; restart the task.", task["connector"])
     if health.get("status") == "starting":
         yield Trouble(health.get("message", ""), "Wait: this worker has to read its cluster's connectors first.")
-    elif not health.ok and "FAILED here" not in (message := str(health.get("message", ""))):
-        yield Trouble(f"This worker is not well: {message}", "Look at its log, and at the brokers.")
+        return
+    for one in [] if health.ok else str(health.get("message", "")).split("; "):
+        if one and not one.startswith(_TOLD):  # of those that failed the statuses tell more
+            yield Trouble(f"This worker is not well: {one}.", "Look at its log, and at the brokers.")
 
 
 def of_connectors(statuses: Mapping[str, Any]) -> Iterator[Trouble]:

@@ -128,6 +128,7 @@ def test_a_connector_is_made_broken_and_mended_and_its_dead_letter_replayed(
     page.get_by_role("link", name="Config").click()
     change(page, "file", f"{tmp_path}/none/out.txt")
     press(page, "Save")
+    expect(page.locator("#tasks")).to_be_visible()
     worker.wait_states(name, "FAILED", within_s=WITHIN_S)
     page.goto("/console/overview")
     expect(page.locator("#troubles")).to_contain_text(f"{tmp_path}/none")
