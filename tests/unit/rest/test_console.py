@@ -6,7 +6,7 @@ import re
 import time
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 from urllib.parse import quote
 
 import httpx
@@ -14,6 +14,7 @@ import pytest
 from fastapi.routing import APIRoute
 
 from headrace.rest.console import connectors, pages
+from headrace.rest.console.endpoints import Answer, Endpoints
 from headrace.rest.console.forms import changes, config_in, form_of, restored
 from headrace.rest.console.plots import plot
 from headrace.rest.console.troubles import next_start, of_connectors
@@ -163,6 +164,127 @@ def test_nothing_that_somebody_named_is_markup(files: httpx.Client) -> None:
     assert "<script>" not in answer.text
     assert "<img" not in answer.text
     assert EVIL.partition("(")[0].replace("<", "&lt;").replace(">", "&gt;") in files.get("/console/overview").text
+
+
+_LETTER: Final = {
+    "topic": "dlq",
+    "partition": 0,
+    "offset": 7,
+    "timestamp": 1,
+    "task": 0,
+    "stage": EVIL,
+    "class": EVIL,
+    "exception": EVIL,
+    "message": EVIL,
+    "cause": "c1",
+    "replayed": True,
+    "key": EVIL,
+    "value": EVIL,
+    "origin": {"topic": EVIL, "partition": 0, "offset": 3, "source_partition": None, "source_offset": None},
+    "headers": [{"key": EVIL, "value": EVIL}],
+}
+_CAUSE: Final = {"cause": EVIL, "stage": EVIL, "exception": EVIL, "message": EVIL, "count": 3, "waiting": 2}
+_STAGE: Final = {
+    "stage": "transform",
+    "name": EVIL,
+    "applied": False,
+    "topic": EVIL,
+    "key": EVIL,
+    "value": {EVIL: [EVIL]},
+}
+_RECORD: Final = {
+    "topic": EVIL,
+    "partition": 0,
+    "offset": 1,
+    "stages": [_STAGE],
+    "filtered": EVIL,
+    "effects": [{"action": EVIL, "target": EVIL, "detail": {EVIL: EVIL}}],
+    "error": {"stage": EVIL, "class_name": EVIL, "message": EVIL, "outcome": "dead letter"},
+    "differences": [{"path": EVIL, "before": EVIL, "after": None}],
+}
+_SERIES: Final = {name: [1.0, None, 3.0] for name in ("records_per_s", "bytes_per_s", "lag_records", "lag_s", "errors")}
+_REVISION: Final = {
+    "at": EVIL,
+    "by": EVIL,
+    "from": EVIL,
+    "change": "config",
+    "differences": {EVIL: {"before": EVIL, "after": None}},
+}
+ANSWERS: Final[Mapping[str, Any]] = {
+    "/logs": {"lines": [{"worker": EVIL, "at": 1, "level": "ERROR", "text": EVIL}], "skipped": {EVIL: EVIL}},
+    "/dead-letters": {"records": [_LETTER], "before": "0:7", "with_data": True},
+    "/dead-letters/causes": {"looked_at": 3, "is_all": False, "causes": [_CAUSE]},
+    "/history": [{"revision": 2, **_REVISION}, {"revision": 1, **_REVISION}],
+    "/lint": {"findings": [{"rule": "r", "severity": "warning", "setting": EVIL, "message": EVIL, "advice": EVIL}]},
+    "/preview": {"kind": "sink", "records": [_RECORD], "effects": _RECORD["effects"], "notes": [EVIL]},
+    "/series": {
+        "step_s": 10,
+        "until": 1,
+        "series": _SERIES,
+        "skipped": {EVIL: EVIL},
+        "connectors": {"c": {"lag_s": 1.0}},
+    },
+}
+"""What endpoints answer, with markup in everything that comes from outside."""
+
+
+@pytest.fixture
+def answering(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, str, Any]]:
+    """These endpoints answer like that; the rest of each path, and what was sent."""
+    asked: list[tuple[str, str, Any]] = []
+    real = Endpoints.ask
+
+    async def ask(self: Endpoints, method: str, path: str, body: Any = None, **query: Any) -> Answer:
+        for what in sorted(ANSWERS, key=len, reverse=True):
+            if path.endswith(what):
+                asked.append((method, what, body or query))
+                return Answer(200, ANSWERS[what])
+        if (method != "GET" and path.endswith(("/replay", "/rollback"))) or method == "DELETE":
+            asked.append((method, path, body or query))
+            return Answer(200, {"more": False})
+        return await real(self, method, path, body, **query)
+
+    monkeypatch.setattr(Endpoints, "ask", ask)
+    return asked
+
+
+@pytest.mark.parametrize(
+    ("path", "shown"),
+    [
+        ("overview", ["3/s", "is not among these"]),
+        ("connectors/c", ["Records: 3/s now, at most 3/s"]),
+        ("connectors/c/config", ["Lint", "warning"]),
+        ("connectors/c/log", ["ERROR", "is not among these"]),
+        ("connectors/c/history", ["Roll back to revision 1"]),
+        ("connectors/c/dead-letters", ["Replay these", "Replay this one", "replayed", "before=0%3A7"]),
+    ],
+)
+def test_what_endpoints_answer_is_shown_as_text(
+    files: httpx.Client, answering: list[tuple[str, str, Any]], path: str, shown: list[str]
+) -> None:
+    text = files.get(f"/console/{path}").text
+    assert [one for one in shown if one not in text] == []
+    assert not re.search(r'<script>|<img|alert\("x"\)', text)
+    assert answering
+
+
+def test_forms_ask_for_what_they_say(files: httpx.Client, answering: list[tuple[str, str, Any]]) -> None:
+    letters, deleted = "/console/connectors/c/dead-letters", ("DELETE", "/dead-letters", {"upto": "all"})
+    sent = [
+        (letters, {"do": "replay", "record": "0:7"}, "/replay", {"records": [{"partition": "0", "offset": "7"}]}),
+        (letters, {"do": "replay", "cause": "c1"}, "/replay", {"cause": "c1"}),
+        ("/console/connectors/c/history", {"revision": "1"}, "/rollback", {"revision": "1"}),
+    ]
+    for path, form, endpoint, body in sent:
+        assert post(files, path, **form).status_code == 303
+        assert (answering[-1][1].endswith(endpoint), answering[-1][2]) == (True, body)
+    assert post(files, letters, do="delete").status_code == 303
+    assert answering[-1] == deleted
+    fields = {"c.topic": "t2", "c.file": "f", "c.tasks.max": "1"}
+    text = post(files, "/console/connectors/c/config", **fields, do="preview").text
+    assert ("POST", "/preview", {"topic": "t2"}) in answering
+    assert "passed by: its predicate does not hold" in text
+    assert not re.search(r"<script>|<img", text)
 
 
 @pytest.mark.parametrize("masks", ["true", "false"])
