@@ -11,8 +11,10 @@ from starlette.types import ASGIApp
 
 from headrace import CONNECT_VERSION
 from headrace.config.worker.login_settings import PRINCIPAL_SECRET
-from headrace.config.worker.settings import BODY_BOUND, KAFKA_AWAY, header_rules
+from headrace.config.worker.settings import BODY_BOUND, CONSOLE, KAFKA_AWAY, header_rules
 from headrace.rest import forwarding
+from headrace.rest.console import connectors as console_connectors
+from headrace.rest.console import pages as console_pages
 from headrace.rest.http import errors
 from headrace.rest.http.guard import Guard, own_hosts
 from headrace.rest.http.layers import AccessLog, AddedHeaders, RawPaths
@@ -58,6 +60,7 @@ ROUTERS: Final = (
     metrics_routes.router,
     documents.router,
 )
+_CONSOLE: Final = (console_pages.router, console_connectors.router)
 
 
 def app(
@@ -73,7 +76,8 @@ def app(
     `admin.listeners` is set, which gives it its own listeners or, if empty, switches it off.
     """
     shared = settings.get("admin.listeners") is None
-    routers = (*ROUTERS, *([admin.router] if shared else []), *auth_layer.added.routers)
+    console = _CONSOLE if settings.get(CONSOLE.name, CONSOLE.default) else ()
+    routers = (*ROUTERS, *([admin.router] if shared else []), *console, *auth_layer.added.routers)
     return _app(herder, metrics, settings, routers, client, auth_layer)
 
 
@@ -106,6 +110,9 @@ def _app(
     api.state.herder = herder
     api.state.metrics = metrics
     api.state.kafka_away_s = settings.get(KAFKA_AWAY.name, KAFKA_AWAY.default) / 1000
+    api.state.internal_topics = {
+        what: topic for what in ("config", "offset", "status") if (topic := settings.get(f"{what}.storage.topic"))
+    }
     api.state.masking = Masking(herder, bool(settings.get("rest.mask.secrets")))
     return assembled(api, routers, settings, client, auth_layer, lambda: herder.session_key)
 
@@ -131,8 +138,12 @@ def assembled(
     api.state.client = client
     if client is not None:
         forwarding.install(api, client)
+    audit = AuditLog.of(settings)
+    endpoints: ASGIApp = RawPaths(api)
+    # The console's calls are audited as any client's.
+    api.state.endpoints = endpoints if audit is None else AuditLayer(endpoints, audit)
     around: ASGIApp = BoundedBodies(
-        RawPaths(api),
+        endpoints,
         settings.get(BODY_BOUND.name, BODY_BOUND.default),
         all_bodies=auth_layer.bodies,
         is_known=lambda scope: not is_internal(scope) or is_from_worker(scope, find_key),
@@ -151,7 +162,7 @@ def assembled(
             allow_credentials=True,
         )
     around = Guard(around, own_hosts(settings), origins)
-    if (audit := AuditLog.of(settings)) is not None:
+    if audit is not None:
         around = AuditLayer(around, audit)
     if rules := header_rules(settings.get("response.http.headers.config") or ""):
         around = AddedHeaders(around, rules)

@@ -31,6 +31,7 @@ TOGETHER: Final = {
     "tests/integration/test_java_sources.py": "worker with Java plugins",
     "tests/integration/test_java_sinks.py": "worker with Java plugins",
     "tests/integration/test_java_transforms.py": "worker with Java plugins",
+    "tests/integration/test_console.py": "shared servers",
     "tests/faults/test_hdfs_failover.py": "shared servers",
     "tests/faults/test_kafka_semantics.py": "shared servers",
     "tests/faults/test_task_failures.py": "shared servers",

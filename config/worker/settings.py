@@ -280,6 +280,14 @@ KAFKA_AWAY: Final = _set(
     Range(0),
 )
 
+CONSOLE: Final = _set(
+    "rest.console.enabled",
+    Type.BOOLEAN,
+    True,
+    _LOW,
+    "Whether the worker has pages for people at /console, under the login and the rights of its REST API.",
+)
+
 TASKS_BOUND: Final = _set(
     "tasks.max.limit",
     Type.INT,
@@ -305,6 +313,7 @@ OURS: Final = RESTART + Settings(
         ListOf(),
     ),
     BODY_BOUND,
+    CONSOLE,
     KAFKA_AWAY,
     TASKS_BOUND,
     _set(

@@ -30,6 +30,10 @@ Minutes = Annotated[str, Query(description="The number of last minutes, from 1 t
 Expand = Annotated[
     list[str], Query(default_factory=list, description="`status`, `info` or both: the members of each connector.")
 ]
+Time = Annotated[
+    str,
+    Query(description="An instant in ISO 8601, in UTC unless it says otherwise.", examples=["2026-11-28T17:00:00Z"]),
+]
 Records = Annotated[
     str, Query(description=f"The most records: 1 to {MOST_RECORDS}.", json_schema_extra={"type": "integer"})
 ]

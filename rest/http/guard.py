@@ -111,20 +111,21 @@ class Guard:
         return False
 
     def _is_foreign(self, headers: Headers, host: str) -> bool:
-        origin, site = headers.get("origin"), headers.get("sec-fetch-site")
-        if {"*", origin} & self._origins:
-            return False
-        if site is not None:  # right even if a proxy has changed the host
-            return site.strip().lower() not in _OWN_PAGES
-        if origin is None:
-            return False
-        page = urlsplit(origin)
-        port = _PORTS.get(page.scheme, "")
-        # No page can send X-Forwarded-Host to another origin that does not allow it in a preflight.
-        own = (host, *headers.get("x-forwarded-host", "").split(","))
-        return page.netloc.lower().removesuffix(port) not in {
-            one.strip().lower().removesuffix(port) for one in own if one
-        }
+        return not {"*", headers.get("origin")} & self._origins and is_foreign(headers, host)
+
+
+def is_foreign(headers: Headers, host: str) -> bool:
+    """True if a page of another origin asked for this request to a host."""
+    origin, site = headers.get("origin"), headers.get("sec-fetch-site")
+    if site is not None:  # right even if a proxy has changed the host
+        return site.strip().lower() not in _OWN_PAGES
+    if origin is None:
+        return False
+    page = urlsplit(origin)
+    port = _PORTS.get(page.scheme, "")
+    # No page can send X-Forwarded-Host to another origin that does not allow it in a preflight.
+    own = (host, *headers.get("x-forwarded-host", "").split(","))
+    return page.netloc.lower().removesuffix(port) not in {one.strip().lower().removesuffix(port) for one in own if one}
 
 
 def own_hosts(settings: Mapping[str, Any]) -> set[str]:

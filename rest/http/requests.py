@@ -6,6 +6,7 @@ import json
 import math
 from collections.abc import Callable
 from dataclasses import replace
+from datetime import UTC, datetime
 from typing import Annotated, Any, NamedTuple, NoReturn, TypeVar
 from urllib.parse import unquote
 
@@ -229,6 +230,21 @@ def task_configs_of(request: Signed) -> list[Config]:
     if not isinstance(value, list):
         raise BadRequest(f"The request body must be an array of task configs, not {_json_type(value)}.")
     return [config_of(item, f"Task config {number}") for number, item in enumerate(value)]
+
+
+def ms_of(instant: str) -> int:
+    """Reads an instant since 1970 in ISO 8601, in UTC unless it says otherwise. Units: milliseconds of the epoch.
+
+    Errors: BadRequest.
+    """
+    try:
+        found = datetime.fromisoformat(instant)
+        ms = round((found if found.tzinfo else found.replace(tzinfo=UTC)).timestamp() * 1000)
+    except (ValueError, OverflowError):
+        ms = -1
+    if ms < 0:  # Kafka takes negative ones for names of offsets
+        raise BadRequest(f"{instant[:40]!r} is no instant in ISO 8601, such as 2026-11-28T17:00:00Z.")
+    return ms
 
 
 def own_url(request: Request) -> str:

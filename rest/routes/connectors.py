@@ -33,6 +33,7 @@ from headrace.rest.http.requests import (
     SignedRequest,
     config_of,
     knows_connectors,
+    ms_of,
     own_url,
     speaks_json,
     task_configs_of,
@@ -307,6 +308,15 @@ def reset_topics(name: str, herder: HerderOf) -> Response:
 )
 def offsets(name: str, herder: HerderOf) -> Response:
     return json_answer(ConnectorOffsets.of(herder.offsets(name)))
+
+
+@router.get(
+    "/{name:segment}/offsets/at",
+    dependencies=[needs(Right.OFFSETS)],
+    responses=documented.answers("The offsets of a sink's partitions at a time.", ConnectorOffsets),
+)
+def offsets_at(name: str, herder: HerderOf, time: documented.Time = "") -> Response:
+    return json_answer(ConnectorOffsets.of(herder.offsets_at(name, ms_of(time))))
 
 
 @router.patch(

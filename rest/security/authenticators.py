@@ -70,14 +70,14 @@ class Authenticators:
             raise WrongLogin("the header Authorization is of no kind that is served")
         return None
 
-    @property
-    def challenge(self) -> str | None:
-        """The `WWW-Authenticate` header of a 401; None: no header.
+    def challenge(self, to_person: bool) -> str | None:
+        """The `WWW-Authenticate` header of a 401; None: no header. `to_person`: to who opens a page of the console.
 
-        Decided: nothing for Basic, as in Apache's, because browsers would ask for a password and then send it with
-        every request that a page makes; loses: clients that send a password only when asked.
+        Decided: Basic is named to persons only, because a browser that asked for a password sends it with every request
+        that a page makes below the folder of the asked path; loses: clients that send a password only when asked.
         """
-        return None if self.tokens is None else "Bearer"
+        basic = 'Basic realm="Headrace", charset="UTF-8"' if to_person and self.passwords is not None else ""
+        return ", ".join(filter(None, (basic, "" if self.tokens is None else "Bearer"))) or None
 
     def stop(self) -> None:
         """Ends the threads."""

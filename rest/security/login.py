@@ -38,6 +38,10 @@ from headrace.rest.security.refusals import NO_ACCESS, Unchecked, WrongLogin
 
 log = logging.getLogger(__name__)
 
+PAGES: Final = "/console"
+"""The root of the pages for persons. It needs no login, because it only leads to a page below; browsers send a password
+to the folder of the path that asked for it, which shall be this one, not all of the worker."""
+
 _INTERNAL: Final = {
     # Also below a MirrorMaker flow.
     "POST": re.compile(r"(?:/[^/]+/[^/]+)?/connectors/[^/]+/tasks"),
@@ -99,12 +103,13 @@ class LoginLayer:
         return found
 
     def _is_open(self, scope: Scope) -> bool:
-        return scope["method"] in SAFE_METHODS and _path(scope) in self._authenticators.open_paths
+        return scope["method"] in SAFE_METHODS and _path(scope) in {*self._authenticators.open_paths, PAGES}
 
     async def _refuse(
         self, status: int, message: str, headers: dict[str, str], scope: Scope, receive: Receive, send: Send
     ) -> None:
-        if status == 401 and (challenge := self._authenticators.challenge) is not None:
+        to_person = _path(scope).startswith(f"{PAGES}/")
+        if status == 401 and (challenge := self._authenticators.challenge(to_person)) is not None:
             headers["WWW-Authenticate"] = challenge
         if scope["method"] not in SAFE_METHODS:
             headers["Connection"] = "close"  # its body is not read

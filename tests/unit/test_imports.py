@@ -122,7 +122,13 @@ ROOMS: Mapping[str, Mapping[str, set[str]]] = {
         "verify": {"", "source"},
     },
     "worker": _OF_WORKER,
-    "rest": {"http": set(), "security": {"http"}, "routes": {"http", "security"}, "": {"http", "security", "routes"}},
+    "rest": {
+        "http": set(),
+        "security": {"http"},
+        "routes": {"http", "security"},
+        "console": {"http", "security"},
+        "": {"http", "security", "routes", "console"},
+    },
 }
 """Each room's inner rooms ("" is the room itself), from the lowest floor up, and which of these they may import besides
 themselves."""

@@ -143,6 +143,13 @@ class Herder(ABC):
         """Return the offset of each of the connector's partitions."""
 
     @abstractmethod
+    def offsets_at(self, name: str, at_ms: int) -> Sequence[Offset]:
+        """Return, for each partition that a sink has an offset of, the offset of the first record since an instant.
+
+        Errors: BadRequest for a source, whose offsets know no time.
+        """
+
+    @abstractmethod
     def alter_offsets(self, name: str, offsets: Sequence[Offset]) -> str:
         """Set offsets of a STOPPED connector, None resets a partition; returns the message for the requester."""
 

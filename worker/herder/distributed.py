@@ -157,6 +157,9 @@ class DistributedHerder(StatusAnswers):
     def offsets(self, name: str) -> Sequence[Offset]:
         return self._offset_changes.shown(self.definition(name))
 
+    def offsets_at(self, name: str, at_ms: int) -> Sequence[Offset]:
+        return self._offset_changes.at(self.definition(name), at_ms)
+
     def definition(self, name: str) -> ConnectorDefinition:
         cluster = self._cluster
         self._config_of(cluster, name)

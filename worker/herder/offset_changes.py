@@ -37,6 +37,9 @@ class ConsumerGroup(Protocol):
     def offsets(self, failure: str = ...) -> Mapping[TopicPartition, int]:
         """Return each partition's committed offset."""
 
+    def offsets_at(self, at_ms: int) -> Mapping[TopicPartition, int]:
+        """Return the offset of the first record since an instant, for each partition with a committed offset."""
+
     def alter(self, offsets: Mapping[TopicPartition, int | None]) -> None:
         """Set the group's offsets; None removes a partition's."""
 
@@ -62,6 +65,17 @@ class OffsetChanges:
             return _sink_offsets(self._sink_group(connector).offsets())
         self._refresh()
         return [(partition, visible(offset)) for partition, offset in self._sources.of(_name(connector))]
+
+    def at(self, connector: ConnectorDefinition, at_ms: int) -> Sequence[Offset]:
+        """Return the offset of the first record since an instant, for each partition that a sink has an offset of.
+
+        Errors: BadRequest for a source; ConnectError.
+        """
+        if connector.kind != "sink":
+            raise BadRequest(
+                f"Connector {_name(connector)} is a source, and its offsets know no time; give the offsets themselves"
+            )
+        return [_sink_offset(at, to) for at, to in self._sink_group(connector).offsets_at(at_ms).items()]
 
     def stored(self, connector: str, partition: SourcePartition) -> SourceOffset | None:
         """Return the offset of a source's partition as this worker knows it; does not wait."""

@@ -86,6 +86,9 @@ class StandaloneHerder(StatusAnswers):
     def offsets(self, name: str) -> Sequence[Offset]:
         return self._offset_changes.shown(self._configured(name))
 
+    def offsets_at(self, name: str, at_ms: int) -> Sequence[Offset]:
+        return self._offset_changes.at(self._configured(name), at_ms)
+
     def definition(self, name: str) -> ConnectorDefinition:
         return self._configured(name)
 

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any, Final, NamedTuple
 
 from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka import TopicPartition as KafkaPartition
-from confluent_kafka.admin import AdminClient
+from confluent_kafka.admin import AdminClient, OffsetSpec
 
 from headrace.config.connector import clients
 from headrace.config.worker.config import WorkerConfig
 from headrace.plugins.errors import RetriableError
+from headrace.plugins.interop.kafka.admin_clients import admin_client
 from headrace.plugins.interop.kafka.group_offsets import Answer, GroupOffset, kept_client, without_errors
 from headrace.plugins.offsets import TopicPartition
 from headrace.worker.errors import ConnectError
@@ -42,7 +43,8 @@ class SinkGroup:
 
     def __init__(self, config: WorkerConfig, connector: Mapping[str, str]) -> None:
         self._connector = connector["name"]
-        self._offsets = kept_client(clients.admin(config, connector).librdkafka())
+        self._admin = clients.admin(config, connector).librdkafka()
+        self._offsets = kept_client(self._admin)
         self.id: str = clients.sink_consumer(config, connector, 0)["group.id"]
 
     def offsets(self, failure: str = "Failed to retrieve consumer group offsets for connector") -> dict[Any, int]:
@@ -56,6 +58,28 @@ class SinkGroup:
         except KafkaException as error:
             raise ConnectError(f"{failure} {self._connector}: {error.args[0].str()}") from error
         return {TopicPartition(one.topic, one.partition): one.offset for one in found if one.offset >= 0}
+
+    def offsets_at(self, at_ms: int) -> dict[Any, int]:
+        """Return, for each partition with a committed offset, the offset of the first record since an instant.
+
+        It is the partition's end if there is no such record. Shape: as `offsets`. Errors: ConnectError.
+        """
+        partitions = self.offsets()
+        found = self._listed(partitions, OffsetSpec.for_timestamp(at_ms))
+        none = [at for at, offset in found.items() if offset < 0]
+        latest: Any = OffsetSpec  # its methods have no types
+        return found | self._listed(none, latest.latest())
+
+    def _listed(self, partitions: Iterable[TopicPartition], spec: OffsetSpec) -> dict[Any, int]:
+        asked = {KafkaPartition(at.topic, at.partition): spec for at in partitions}
+        if not asked:
+            return {}
+        try:
+            answers = admin_client(self._admin).list_offsets(asked, request_timeout=_TIMEOUT_S)
+            return {TopicPartition(at.topic, at.partition): one.result().offset for at, one in answers.items()}
+        except KafkaException as error:
+            failure = f"Failed to list the offsets of the topics of connector {self._connector}"
+            raise ConnectError(f"{failure}: {error.args[0].str()}") from error
 
     def alter(self, offsets: Mapping[TopicPartition, int | None]) -> None:
         """Set the group's offsets; None removes a partition's. Errors: ConnectError; some may be altered by then."""

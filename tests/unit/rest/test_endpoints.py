@@ -71,6 +71,28 @@ def test_offsets_are_altered_and_reset() -> None:
     assert herder.asked == [("alter_offsets", "a/b", pairs), ("reset_offsets", "c")]
 
 
+@pytest.mark.parametrize(
+    ("time", "ms"),
+    [
+        ("2026-11-28T17:00:00Z", 1_795_885_200_000),
+        ("2026-11-28T17:00", 1_795_885_200_000),
+        ("2026-11-28T18:00:00.250%2B01:00", 1_795_885_200_250),
+    ],
+)
+def test_offsets_at_a_time_are_told(time: str, ms: int) -> None:
+    herder = scripted({"offsets_at": [({"kafka_topic": "t", "kafka_partition": 0}, {"kafka_offset": 7})]})
+    with serving(herder) as client:
+        answer = client.get(f"/connectors/c/offsets/at?time={time}")
+    assert answer.json()["offsets"][0]["offset"] == {"kafka_offset": 7}
+    assert herder.asked == [("offsets_at", "c", ms)]
+
+
+@pytest.mark.parametrize("query", ["", "?time=", "?time=now", "?time=2026-13-01", "?time=0001-01-01T00:00%2B14:00"])
+def test_a_time_that_is_none_is_refused(query: str) -> None:
+    with serving(scripted()) as client:
+        assert "ISO 8601" in refused(client.get(f"/connectors/c/offsets/at{query}"), 400)
+
+
 @pytest.mark.parametrize("body", [{}, {"offsets": None}, {"offsets": []}])
 def test_offsets_need_to_be_given(body: Any) -> None:
     with serving(scripted()) as client:

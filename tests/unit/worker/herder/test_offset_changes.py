@@ -54,6 +54,9 @@ class FakeGroup:
     def offsets(self, failure: str = "") -> dict[TopicPartition, int]:
         return FakeGroup.committed
 
+    def offsets_at(self, at_ms: int) -> dict[TopicPartition, int]:
+        return dict.fromkeys(FakeGroup.committed, at_ms)
+
     def alter(self, offsets: Mapping[TopicPartition, int | None]) -> None:
         FakeGroup.altered.append(dict(offsets))
 
@@ -249,6 +252,12 @@ def test_a_store_that_does_not_answer_is_told(monkeypatch: pytest.MonkeyPatch) -
 
 def at(topic: Any = "t", partition: Any = 0) -> dict[str, Any]:
     return {"kafka_topic": topic, "kafka_partition": partition}
+
+
+def test_a_sink_s_offsets_at_a_time_are_told_and_a_source_s_are_not(sinks: OffsetChanges) -> None:
+    FakeGroup.committed = {TopicPartition("t", 1): 5}
+    assert list(sinks.at(SINK, 77)) == [({"kafka_topic": "t", "kafka_partition": 1}, {"kafka_offset": 77})]
+    assert "its offsets know no time" in refused(lambda: sinks.at(SOURCE, 77)).message
 
 
 def test_a_sink_is_shown_altered_and_reset(sinks: OffsetChanges) -> None:

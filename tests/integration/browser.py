@@ -1,0 +1,75 @@
+"""A real Chromium, Debian's, driven by Playwright."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Final
+
+from axe_playwright_python.sync_playwright import Axe
+from playwright.sync_api import Browser, Page, sync_playwright
+
+from tests.integration.debian_packages import installed
+
+WITHIN_MS: Final = 120_000
+"""How long a page may take for what it is to show, on a busy machine."""
+_GRAVE: Final = ("serious", "critical")
+
+
+@contextmanager
+def chromium() -> Iterator[Browser]:
+    """A browser without windows."""
+    path = installed(["chromium"], ["chromium"])
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=path, args=["--no-sandbox", "--disable-dev-shm-usage"])
+        try:
+            yield browser
+        finally:
+            browser.close()
+
+
+def opened(browser: Browser, url: str, **context: Any) -> Page:
+    """A page of a new profile below this URL."""
+    made = browser.new_context(base_url=url, **context)
+    made.set_default_timeout(WITHIN_MS)
+    return made.new_page()
+
+
+def complaints(page: Page) -> list[str]:
+    """What the browser says about this page from now on: broken policies, errors of scripts, dialogs."""
+    found: list[str] = []
+    page.on("pageerror", lambda error: found.append(str(error)))
+    page.on("console", lambda line: found.append(line.text) if line.type == "error" else None)
+
+    def dismiss(dialog: Any) -> None:
+        found.append(dialog.message)
+        dialog.dismiss()
+
+    page.on("dialog", dismiss)
+    return found
+
+
+def faults(page: Page, widths: Sequence[int] = (1280, 360)) -> list[str]:
+    """What axe-core finds serious on the page, light and dark, wide and on a phone; and what is wider than a phone."""
+    found = []
+    for width in widths:
+        page.set_viewport_size({"width": width, "height": 900})
+        for scheme in ("light", "dark"):
+            page.emulate_media(color_scheme=scheme)
+            for one in Axe().run(page).response["violations"]:
+                if one["impact"] in _GRAVE:
+                    nodes = [node["html"][:200] for node in one["nodes"][:3]]
+                    found.append(f"{page.url}, {scheme}, {width}: {one['id']}: {nodes}")
+        if page.evaluate("document.documentElement.scrollWidth") > width:
+            found.append(f"{page.url} is wider than {width}")
+    page.set_viewport_size({"width": widths[0], "height": 900})
+    return found
+
+
+def shot(page: Page, folder: str | None, name: str) -> None:
+    """Keeps a picture of the page, if a folder for pictures is named."""
+    if folder:
+        page.set_viewport_size({"width": 1000, "height": 700})
+        page.emulate_media(color_scheme="light")
+        page.screenshot(path=Path(folder, f"console-{name}.png"))
