@@ -46,8 +46,8 @@ class RecordSource(RecordConnector):
     def poll(self, *arguments: Any, **named: Any) -> Any:
         """Yield the records after an offset: `poll(after)`, or `poll(after, partition)` beside a `partitions`.
 
-        `after` is the offset of the last record that was yielded, None at first. May be a generator, return a list, or be
-        either as `async def`; may block.
+        `after` is the offset of the last record that was yielded, None at first. May be a generator, return a list, or
+        be either as `async def`; may block.
         """
 
     def partitions(self) -> Sequence[SourcePartition]:
@@ -55,7 +55,7 @@ class RecordSource(RecordConnector):
         return [{}]
 
     def stored(self, *arguments: Any) -> Any:
-        """Acknowledge what came up to this offset: `stored(offset)`, or `stored(offset, partition)` beside `partitions`.
+        """Acknowledge all up to this offset: `stored(offset)`, or `stored(offset, partition)` beside `partitions`.
 
         Called once all records up to it are in Kafka and it is stored, which is each `offset.flush.interval.ms`, beside
         a `poll` that runs. After an error of `retriable`'s types it is called again. May be `async`.

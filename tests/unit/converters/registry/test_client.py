@@ -106,9 +106,12 @@ def test_a_client_that_only_asks_registers_nothing() -> None:
 def test_a_client_that_only_asks_tells_what_would_be_refused() -> None:
     unknown = (404, {"error_code": 40403, "message": "Schema not found"})
     refused = (200, {"is_compatible": False, "messages": ["the field a has no default"]})
-    with scripted(unknown, refused) as played, closing(only_asking(played.url)) as registry:
-        with pytest.raises(RegistryError, match="the field a has no default"):
-            registry.register("s", INT)
+    with (
+        scripted(unknown, refused) as played,
+        closing(only_asking(played.url)) as registry,
+        pytest.raises(RegistryError, match="the field a has no default"),
+    ):
+        registry.register("s", INT)
 
 
 def test_the_cache_of_a_subject_is_bounded() -> None:
