@@ -288,6 +288,7 @@ def test_what_cannot_be_read_is_shown_by_a_sample(previewing: Previewing) -> Non
     hoisted = answer["records"][0]["stages"][1]
     assert hoisted["value"] == {"line": 7}
     assert hoisted["value_schema"]["fields"] == [{**schema, "field": "line"}]
+    assert "another type" in previewing.refused({**config, "sample": [{"value": 1, "partition": "x"}]})
     assert "and others are not" in previewing.refused({**config, "sample": [{"value": 1}, *enveloped]})
 
 

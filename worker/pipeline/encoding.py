@@ -59,13 +59,13 @@ class SourceEncoding:
         if self._expressions.java_stage is not None:
             rows, shape = self._expressions.java_stage.run(rows, shape, partition)
         encoded = self._programs.of(shape).run(rows, self._scope.bounds)
-        while unknown := _unknown_topics(encoded):
+        while unknown := unknown_topics(encoded):
             with asking_converters():
                 learn_topics(unknown, self._records[shape], self._expressions.key, self._expressions.value)
             self._programs.drop(shape)
             self._plans.pop(shape, None)
             encoded = self._programs.of(shape).run(rows, self._scope.bounds)
-            if again := unknown & _unknown_topics(encoded):
+            if again := unknown & unknown_topics(encoded):
                 raise ValueError(f"a converter was told of {sorted(again)} and still does not know what to write")
         return encoded
 
@@ -149,7 +149,8 @@ class _Bearing:
         return self.program.run(self.whole.rows(batch), bounds)
 
 
-def _unknown_topics(encoded: pa.RecordBatch) -> set[str]:
+def unknown_topics(encoded: pa.RecordBatch) -> set[str]:
+    """The marks of what a converter has to learn before these rows can be encoded."""
     if UNKNOWN_TOPIC not in encoded.schema.names or encoded[UNKNOWN_TOPIC].null_count == len(encoded):
         return set()
     return set(pc.unique(encoded[UNKNOWN_TOPIC].drop_null()).to_pylist())

@@ -63,7 +63,7 @@ class Fetching:
     def begins(
         self, begin: str, count: int, partitions: Partitions, stored: Callable[[], Mapping[Any, int]]
     ) -> dict[tuple[str, int], int]:
-        """Where to begin in each partition, by `Wanted.begin`. Errors: BadRequest."""
+        """The first offset to read of each partition, by `Wanted.begin`. Errors: BadRequest."""
         if begin == "earliest":
             return {place: low for place, (low, _) in partitions.items()}
         if begin == "latest":

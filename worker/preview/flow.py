@@ -200,7 +200,7 @@ def _unknown(rows: pa.RecordBatch) -> dict[str, set[tuple[bytes, str]]]:
 
 
 def outcome_of(handling: ErrorHandling) -> Outcome:
-    """What becomes of a record that fails."""
+    """The fate of a record that fails."""
     if not handling.tolerate:
         return "failed task"
     return "dead letter" if handling.dead_letters else "skipped"

@@ -40,8 +40,8 @@ class Side:
     schema: str
     id: int | None
     """The id in the registry; None if the schema is not registered there."""
-    takes: bool | None
-    """True if the registry has the schema or would take it; None if it cannot be asked."""
+    takes: bool
+    """True if the registry has the schema or would take it."""
     why: str = ""
     """The registry's reason to refuse the schema."""
 
@@ -79,7 +79,7 @@ class Failure:
     class_name: str
     message: str
     outcome: Outcome
-    """What `errors.*` makes of it."""
+    """The record's fate by `errors.*`."""
 
 
 @dataclass(frozen=True)
@@ -124,7 +124,7 @@ class PreviewedRecord:
 
 @dataclass(frozen=True)
 class Preview:
-    """What a config would do to some records."""
+    """The way of some records through a config."""
 
     kind: Kind
     records: Sequence[PreviewedRecord]

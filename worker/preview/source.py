@@ -16,7 +16,7 @@ from headrace.plugins.contracts import Converter, Limit, Plan, SourceTask, TaskC
 from headrace.plugins.errors import DataError, RetriableError
 from headrace.plugins.extensions import FrameReader, PreviewedSource, TopicEncoding
 from headrace.plugins.interop.conversion.decode import ConverterBinding
-from headrace.plugins.interop.conversion.encode import UNKNOWN_TOPIC, learn_topics, to_bytes
+from headrace.plugins.interop.conversion.encode import learn_topics, to_bytes
 from headrace.plugins.interop.conversion.kafka_rows import KAFKA_ROW
 from headrace.plugins.offsets import SourceOffset, SourcePartition
 from headrace.plugins.records import Records
@@ -24,6 +24,7 @@ from headrace.plugins.source_rows import DeclaredRows, numbered_type, records_of
 from headrace.worker.deadletters.source_records import unkept
 from headrace.worker.errors import BadRequest
 from headrace.worker.pipeline.chain import Chain
+from headrace.worker.pipeline.encoding import unknown_topics
 from headrace.worker.pipeline.executors import with_split
 from headrace.worker.pipeline.scope import asking_converters
 from headrace.worker.preview.flow import Flow, Rows, Way
@@ -159,7 +160,10 @@ class SourcePreview:
         """Take given records through the chain; `envelope`: a JsonConverter for their form. Errors: BadRequest."""
         side = ConverterBinding(envelope, "sample", _known(envelope))
         ways = [Way(PreviewedRecord()) for _ in sample]
-        rows = pa.RecordBatch.from_pylist([_sampled(one) for one in sample], schema=arrow_schema_of(KAFKA_ROW))
+        topic = self.chain.connector.get("topic")
+        if topic is None and not all(one.get("topic") for one in sample):
+            raise BadRequest("A sample's record names its topic: the config has no setting topic that could.")
+        rows = _batch([_sampled({"topic": topic, **one}) for one in sample])
         sides = {"key": side, "value": side}
         return self._through([(*self.flow.decoded(Rows(rows, KAFKA_ROW), sides, lambda records: records), ways)])
 
@@ -241,14 +245,17 @@ class Conversion:
             made.append(rows.records(frame))
             return to_bytes(made[-1], self.key, self.value)
 
+        learned: set[str] = set()
         while True:
             with self.flow.progress.at("the converters"):
                 encoded = self.flow.scope.program(rows.type, build).run(rows.batch, self.flow.scope.bounds)
-            marks = encoded[UNKNOWN_TOPIC].drop_null().to_pylist() if UNKNOWN_TOPIC in encoded.schema.names else []
-            if not marks:
+            if not (marks := unknown_topics(encoded)):
                 return encoded
+            if again := marks & learned:
+                raise ValueError(f"a converter was told of {sorted(again)} and still does not know what to write")
             with self.flow.progress.at("the converters' look-up of schemas"), asking_converters():
-                learn_topics(set(marks), made[-1], self.key, self.value)
+                learn_topics(marks, made[-1], self.key, self.value)
+            learned |= marks
 
 
 def envelope_of(sample: Sequence[Mapping[str, Any]]) -> bool:
@@ -270,9 +277,21 @@ def _known(converter: Converter) -> tuple[tuple[bytes, Any], ...]:
     return () if constant is None else ((constant, converter.resolve(constant, "")),)
 
 
+def _batch(sampled: list[dict[str, Any]]) -> pa.RecordBatch:
+    try:
+        return pa.RecordBatch.from_pylist(sampled, schema=arrow_schema_of(KAFKA_ROW))
+    except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError) as error:
+        raise BadRequest(
+            f"A record of the sample has a topic, partition or timestamp of another type: {error}"
+        ) from error
+
+
 def _sampled(one: Mapping[str, Any]) -> dict[str, Any]:
     sides = {side: None if one.get(side) is None else json.dumps(one[side]).encode() for side in ("key", "value")}
-    headers = [{"key": name, "value": _header(value)} for name, value in (one.get("headers") or {}).items()]
+    given = one.get("headers") or {}
+    if not isinstance(given, Mapping):
+        raise BadRequest("The headers of a sample's record are an object: names and their values.")
+    headers = [{"key": name, "value": _header(value)} for name, value in given.items()]
     at = {name: one.get(name) for name in ("topic", "partition", "timestamp")}
     return {**at, "offset": 0, "headers": headers or None, **sides}
 
