@@ -172,7 +172,7 @@ def of_mirrors(broker: str) -> list[dict[str, str]]:
     ]
 
 
-SOME = ("filtered", "python", "avro-keys", "keyed", "incrementing", "query", "parquet", "headers")
+SOME = ("filtered", "python", "avro-keys", "query", "parquet", "headers")
 
 
 @pytest.mark.parametrize("which", ["some", pytest.param("others", marks=pytest.mark.long)])
@@ -245,7 +245,7 @@ def test_a_sinks_records_are_shown_stage_by_stage(previewing: Previewing, broker
     assert other["stages"][1]["value"] == {"a": 2.5}
     for tolerance, outcome in ((topic.name + "-dlq", "dead letter"), ("", "skipped")):
         tolerant = {"errors.tolerance": "all", "errors.deadletterqueue.topic.name": tolerance}
-        again = previewing.preview({**config, **tolerant})
+        again = previewing.preview({**sink(topic, tmp_path), **tolerant})
         assert again["records"][1]["error"]["outcome"] == outcome
 
 
