@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, Page, sync_playwright
@@ -14,6 +14,8 @@ from tests.integration.debian_packages import installed
 
 WITHIN_MS: Final = 120_000
 """How long a page may take for what it is to show, on a busy machine."""
+_LOOKS: Final[Mapping[int, Sequence[Literal["light", "dark"]]]] = {360: ("light",), 1280: ("light", "dark")}
+"""The widths and colours that pages are looked at in."""
 _GRAVE: Final = ("serious", "critical")
 
 
@@ -50,12 +52,12 @@ def complaints(page: Page) -> list[str]:
     return found
 
 
-def faults(page: Page, widths: Sequence[int] = (1280, 360)) -> list[str]:
+def faults(page: Page) -> list[str]:
     """What axe-core finds serious on the page, light and dark, wide and on a phone; and what is wider than a phone."""
     found = []
-    for width in widths:
+    for width, schemes in _LOOKS.items():
         page.set_viewport_size({"width": width, "height": 900})
-        for scheme in ("light", "dark"):
+        for scheme in schemes:
             page.emulate_media(color_scheme=scheme)
             for one in Axe().run(page).response["violations"]:
                 if one["impact"] in _GRAVE:
@@ -63,7 +65,7 @@ def faults(page: Page, widths: Sequence[int] = (1280, 360)) -> list[str]:
                     found.append(f"{page.url}, {scheme}, {width}: {one['id']}: {nodes}")
         if page.evaluate("document.documentElement.scrollWidth") > width:
             found.append(f"{page.url} is wider than {width}")
-    page.set_viewport_size({"width": widths[0], "height": 900})
+    page.set_viewport_size({"width": max(_LOOKS), "height": 900})
     return found
 
 

@@ -206,7 +206,7 @@ def test_each_page_is_fit_for_everybody_and_runs_nothing_that_somebody_named(
         answer = page.goto(f"/console/{path}")
         assert answer is not None
         assert answer.status == 200, path
-        assert not faults(page, (1280, 360))
+        assert not faults(page)
     assert said == []
     page.context.close()
 
