@@ -93,7 +93,7 @@ def test_a_connector_is_made_broken_and_mended_and_its_dead_letter_replayed(
     change(page, "errors.deadletterqueue.context.headers.enable", "true")
     _preview(page, "Preview", "line 0")
     assert not faults(page)
-    shot(page, IMAGES, "preview")
+    shot(page, IMAGES, "preview", worker.folder)
     assert not out.exists()
     press(page, "Create")
     expect(page.locator("#tasks")).to_contain_text("RUNNING")
@@ -110,7 +110,7 @@ def test_a_connector_is_made_broken_and_mended_and_its_dead_letter_replayed(
     expect(record).to_contain_text("{no json")
     expect(record.get_by_text("VALUE_CONVERTER")).to_be_visible()
     assert not faults(page)
-    shot(page, IMAGES, "dead-letters")
+    shot(page, IMAGES, "dead-letters", worker.folder)
 
     # It is mended: the values are text.
     page.get_by_role("link", name="Config").click()
@@ -134,13 +134,13 @@ def test_a_connector_is_made_broken_and_mended_and_its_dead_letter_replayed(
     page.goto("/console/overview")
     expect(page.locator("#troubles")).to_contain_text(f"none/{out.name}")
     assert not faults(page)
-    shot(page, IMAGES, "overview")
+    shot(page, IMAGES, "overview", worker.folder)
     page.locator("#troubles").get_by_role("link", name=name).click()
     page.get_by_role("link", name="Config").click()
     change(page, "file", out.name)
     press(page, "Save")
     expect(page.locator("#tasks")).to_contain_text("RUNNING")
-    shot(page, IMAGES, "connector")
+    shot(page, IMAGES, "connector", worker.folder)
 
     page.get_by_role("link", name="Log").click()
     expect(page.locator("#lines")).to_contain_text(name)
