@@ -25,6 +25,8 @@ from headrace.worker.kafka.topic_reading import TIMEOUT_S, KafkaSilent, TopicRea
 _LAST: Final = 10
 _MEMORY: Final = 32 << 20
 _POLL_S: Final = 0.5
+_HARMLESS: Final = (KafkaError._PARTITION_EOF, KafkaError.GROUP_AUTHORIZATION_FAILED)
+"""Errors of a consumer that needs no group."""
 
 
 @dataclass(frozen=True)
@@ -158,7 +160,7 @@ def _follow(consumer: Any, topic: str, begin: Mapping[int, int], shown: RecordLi
             error = message.error()
             if error is None:
                 shown.show(message)
-            elif error.code() != KafkaError._PARTITION_EOF and not error.retriable():
+            elif error.code() not in _HARMLESS and not error.retriable():
                 raise KafkaException(error)
     except KeyboardInterrupt:
         return

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Mapping
+from operator import methodcaller
 from typing import Any, Final
 
 from confluent_kafka import KafkaError, KafkaException, TopicPartition
@@ -13,6 +14,9 @@ from headrace.worker.errors import ConnectError, NotFound
 TIMEOUT_S: Final = 15.0
 """The longest silence of Kafka."""
 _NOTHING: Final = KafkaError(KafkaError._TIMED_OUT, "no broker says why", False, True)
+
+
+_headers: Final = methodcaller("headers")
 
 
 class KafkaSilent(ConnectError):
@@ -35,10 +39,14 @@ def ends_of(consumer: Any, topic: str) -> dict[int, tuple[int, int]]:
 
 
 def headers_of(message: Any) -> list[tuple[str, bytes | None]] | None:
-    """The message's headers; None if the name of one is not UTF-8, which confluent-kafka cannot read."""
+    """The message's headers; None if the name of one is not UTF-8.
+
+    confluent-kafka (2.16) then returns a list with a null pointer in it and an error set. Python sees the error if C
+    code calls the method; called from Python, 3.11 and newer may skip that check, and the process ends.
+    """
     try:
-        return message.headers() or []
-    except (SystemError, UnicodeDecodeError):
+        return _headers(message) or []
+    except SystemError:
         return None
 
 
@@ -82,8 +90,8 @@ class TopicReading:
                 silent_at = time.monotonic() + TIMEOUT_S
             elif error.code() == KafkaError._PARTITION_EOF:
                 self._close(message.partition())
-            elif not error.retriable():
-                raise KafkaException(error)
+            elif not error.retriable() and error.code() != KafkaError.GROUP_AUTHORIZATION_FAILED:
+                raise KafkaException(error)  # the client looks for its group, which nothing here needs
             elif time.monotonic() >= silent_at:
                 raise KafkaSilent(f"Kafka gives no records of {self._topic} for {TIMEOUT_S:.0f} s: {error.str()}")
 
