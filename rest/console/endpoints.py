@@ -107,11 +107,11 @@ class Endpoints:
         return await self.ask("PUT", f"{_plugin_path(config)}/config/lint", config)
 
     async def preview_of_new(self, config: Mapping[str, str | None]) -> Answer:
-        """What a connector with this config would do to its first records."""
+        """A preview of the first records of a connector with this config."""
         return await self.ask("PUT", f"{_plugin_path(config)}/config/preview", config, records=_PREVIEWED)
 
     async def preview(self, connector: str, changed: Mapping[str, str | None]) -> Answer:
-        """What the connector would do to its next records with these changes, beside what it does now."""
+        """A preview of the connector's next records with these changes, beside those of its present config."""
         return await self.of(connector, "/preview", "POST", changed, records=_PREVIEWED, diff="true")
 
     async def logs(self, connector: str) -> Answer:

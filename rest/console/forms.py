@@ -73,7 +73,7 @@ class Form:
     others: str
     """The settings that nothing declares, as lines of a properties file."""
     errors: Sequence[str]
-    """What is wrong with settings that have no field."""
+    """Faults of settings that have no field."""
     error_count: int
 
 

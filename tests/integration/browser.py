@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, Page, sync_playwright
@@ -14,6 +14,12 @@ from tests.integration.debian_packages import installed
 
 WITHIN_MS: Final = 120_000
 """How long a page may take for what it is to show, on a busy machine."""
+_LOOKS: Final[Mapping[int, Sequence[Literal["light", "dark"]]]] = {360: ("light",), 1280: ("light", "dark")}
+"""The widths and colours that pages are looked at in."""
+_RENAMED: Final = """([from, to]) => {
+    const texts = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+    while (texts.nextNode()) texts.currentNode.data = texts.currentNode.data.replaceAll(from, to);
+}"""
 _GRAVE: Final = ("serious", "critical")
 
 
@@ -37,7 +43,7 @@ def opened(browser: Browser, url: str, **context: Any) -> Page:
 
 
 def complaints(page: Page) -> list[str]:
-    """What the browser says about this page from now on: broken policies, errors of scripts, dialogs."""
+    """The browser's complaints about this page from now on: broken policies, errors of scripts, dialogs."""
     found: list[str] = []
     page.on("pageerror", lambda error: found.append(str(error)))
     page.on("console", lambda line: found.append(line.text) if line.type == "error" else None)
@@ -50,12 +56,12 @@ def complaints(page: Page) -> list[str]:
     return found
 
 
-def faults(page: Page, widths: Sequence[int] = (1280, 360)) -> list[str]:
-    """What axe-core finds serious on the page, light and dark, wide and on a phone; and what is wider than a phone."""
+def faults(page: Page) -> list[str]:
+    """The serious faults that axe-core finds, light and dark, wide and on a phone; and a page wider than its window."""
     found = []
-    for width in widths:
+    for width, schemes in _LOOKS.items():
         page.set_viewport_size({"width": width, "height": 900})
-        for scheme in ("light", "dark"):
+        for scheme in schemes:
             page.emulate_media(color_scheme=scheme)
             for one in Axe().run(page).response["violations"]:
                 if one["impact"] in _GRAVE:
@@ -63,13 +69,14 @@ def faults(page: Page, widths: Sequence[int] = (1280, 360)) -> list[str]:
                     found.append(f"{page.url}, {scheme}, {width}: {one['id']}: {nodes}")
         if page.evaluate("document.documentElement.scrollWidth") > width:
             found.append(f"{page.url} is wider than {width}")
-    page.set_viewport_size({"width": widths[0], "height": 900})
+    page.set_viewport_size({"width": max(_LOOKS), "height": 900})
     return found
 
 
-def shot(page: Page, folder: str | None, name: str) -> None:
-    """Keeps a picture of the page, if a folder for pictures is named."""
+def shot(page: Page, folder: str | None, name: str, place: Path) -> None:
+    """Keeps a picture of the page, if a folder for pictures is named; the place of this run is `/srv` on it."""
     if folder:
         page.set_viewport_size({"width": 1000, "height": 700})
         page.emulate_media(color_scheme="light")
+        page.evaluate(_RENAMED, [str(place), "/srv"])
         page.screenshot(path=Path(folder, f"console-{name}.png"))
