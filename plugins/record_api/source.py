@@ -66,11 +66,12 @@ class RecordSource(RecordConnector):
 
     def wake(self) -> None:
         """Have `poll` called now; any thread may call."""
-        self._wake_pollers()
-
-    _wake_pollers: Any = staticmethod(lambda: None)
+        self.wake_pollers()
 
     # -- the contract's side -------------------------------------------------------------------------------------------
+
+    wake_pollers: Any = staticmethod(lambda: None)
+    """Set by its task."""
 
     @classmethod
     def overrides(cls, method: str) -> bool:
@@ -79,13 +80,17 @@ class RecordSource(RecordConnector):
 
     def task_configs(self, max_tasks: int) -> list[dict[str, str]]:
         """Return a config for each task, which names its partitions."""
-        texts = [self._partition_text(one) for one in self.partitions()]
+        texts = self.partition_texts()
         if twice := [text for text, count in Counter(texts).items() if count > 1]:
             raise ValueError(f"{type(self).__name__}.partitions gave {twice[0]} twice; each has offsets of its own")
         count = min(max_tasks, len(texts))
         return [{**self.given, PARTITIONS: f"[{','.join(texts[task::count])}]"} for task in range(count)]
 
-    def _partition_text(self, partition: Any) -> str:
+    def partition_texts(self) -> list[str]:
+        """Return its partitions as JSON. Errors: TypeError for one that is no dict."""
+        return [self._text_of(one) for one in self.partitions()]
+
+    def _text_of(self, partition: Any) -> str:
         if not isinstance(partition, Mapping):
             name = f"{type(self).__name__}.partitions"
             raise TypeError(f"{name} gave {partition!r:.60}; a partition is a dict of JSON values")

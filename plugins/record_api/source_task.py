@@ -67,7 +67,7 @@ class RecordSourceTask(SourceTask, PacedSource, SourceProgress, PreviewedSource)
         plugin = self.author()
         plugin.take(config)
         plugin.stopping = context.stopping
-        plugin._wake_pollers = self._wake
+        plugin.wake_pollers = self._wake
         self._topic: str | None = plugin.config.get("topic")
         self._rows = Rows(plugin.key_schema, plugin.value_schema, self._topic)
         self.row_type = self._rows.type
@@ -93,8 +93,7 @@ class RecordSourceTask(SourceTask, PacedSource, SourceProgress, PreviewedSource)
             raise NotImplementedError(f"{name} does not say that its poll changes nothing outside (only_reads = True)")
         asked = self.author()
         asked.take(config)
-        texts = ",".join(asked._partition_text(one) for one in asked.partitions())
-        self.start({**config, PARTITIONS: f"[{texts}]"}, context)
+        self.start({**config, PARTITIONS: f"[{','.join(asked.partition_texts())}]"}, context)
 
     def topics(self) -> Sequence[str]:
         """Return the setting `topic`, if there is one."""

@@ -4,19 +4,18 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Mapping
-from operator import methodcaller
 from typing import Any, Final
 
 from confluent_kafka import KafkaError, KafkaException, TopicPartition
 
+from headrace.plugins.errors import DataError
+from headrace.plugins.interop.conversion import kafka_rows
+from headrace.plugins.interop.conversion.kafka_rows import Headers
 from headrace.worker.errors import ConnectError, NotFound
 
 TIMEOUT_S: Final = 15.0
 """The longest silence of Kafka."""
 _NOTHING: Final = KafkaError(KafkaError._TIMED_OUT, "no broker says why", False, True)
-
-
-_headers: Final = methodcaller("headers")
 
 
 class KafkaSilent(ConnectError):
@@ -38,15 +37,11 @@ def ends_of(consumer: Any, topic: str) -> dict[int, tuple[int, int]]:
     }
 
 
-def headers_of(message: Any) -> list[tuple[str, bytes | None]] | None:
-    """The message's headers; None if the name of one is not UTF-8.
-
-    confluent-kafka (2.16) then returns a list with a null pointer in it and an error set. Python sees the error if C
-    code calls the method; called from Python, 3.11 and newer may skip that check, and the process ends.
-    """
+def headers_of(message: Any) -> Headers | None:
+    """The message's headers; None if the name of one is not UTF-8."""
     try:
-        return _headers(message) or []
-    except SystemError:
+        return kafka_rows.headers_of(message) or []
+    except DataError:
         return None
 
 

@@ -5,9 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import pyarrow as pa
+import pytest
 from confluent_kafka import TIMESTAMP_CREATE_TIME, TIMESTAMP_LOG_APPEND_TIME, TIMESTAMP_NOT_AVAILABLE, Message
 from pyspark.sql.pandas.types import to_arrow_schema
 
+from headrace.plugins.errors import DataError
 from headrace.plugins.interop.conversion.kafka_rows import KAFKA_ROW, to_arrow
 
 
@@ -72,3 +74,20 @@ def test_headers_repeat_and_may_be_null_and_missing() -> None:
         None,
         None,
     ]
+
+
+def test_a_record_whose_headers_cannot_be_read_is_named() -> None:
+    class Odd:
+        """As confluent-kafka's message with a header whose name is not UTF-8, seen from C code."""
+
+        topic, partition, offset = (lambda self: "orders"), (lambda self: 3), (lambda self: 7)
+
+        def timestamp(self) -> tuple[int, int]:
+            return TIMESTAMP_CREATE_TIME, 5
+
+        def headers(self) -> None:
+            raise SystemError("returned a result with an exception set")
+
+    odd: Any = Odd()
+    with pytest.raises(DataError, match=r"orders-3 at offset 7 .* not UTF-8.*PATCH"):
+        to_arrow([odd])
