@@ -112,8 +112,8 @@ class Worker:
                 TopicTracking(statuses, config.values),
                 OffsetChanges(config, offsets),
                 starts,
-                NoRecords(),
                 DeadLetters(config, discovery.Plugins.discover()),
+                NoRecords(),
             )
         )
         self.herder.know()
