@@ -81,7 +81,7 @@ ROOMS: Mapping[str, Mapping[str, set[str]]] = {
         "": set(),
         "catalyst": {""},
         "kafka": {""},
-        "conversion": {""},
+        "conversion": {"", "kafka"},
         "java": {"", "catalyst"},
         "json": {"", "catalyst", "java"},
         "avro": {"", "catalyst", "java"},

@@ -9,8 +9,8 @@ from typing import Any, Final
 from confluent_kafka import KafkaError, KafkaException, TopicPartition
 
 from headrace.plugins.errors import DataError
-from headrace.plugins.interop.conversion import kafka_rows
-from headrace.plugins.interop.conversion.kafka_rows import Headers
+from headrace.plugins.interop.kafka import messages
+from headrace.plugins.interop.kafka.messages import Headers
 from headrace.worker.errors import ConnectError, NotFound
 
 TIMEOUT_S: Final = 15.0
@@ -40,7 +40,7 @@ def ends_of(consumer: Any, topic: str) -> dict[int, tuple[int, int]]:
 def headers_of(message: Any) -> Headers | None:
     """The message's headers; None if the name of one is not UTF-8."""
     try:
-        return kafka_rows.headers_of(message) or []
+        return messages.headers_of(message) or []
     except DataError:
         return None
 

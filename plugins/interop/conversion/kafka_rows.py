@@ -5,30 +5,14 @@ Shape: `KAFKA_ROW`, the same columns as of a batch that a sink's job reads by Sp
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from operator import methodcaller
-from typing import Any, Final, Protocol, TypeAlias
+from collections.abc import Sequence
+from typing import Any
 
 import pyarrow as pa
 from pyspark.sql import types as spark
 
-from headrace.plugins.errors import DataError
+from headrace.plugins.interop.kafka.messages import KafkaMessage, headers_of
 from headrace.plugins.records import HEADERS
-
-Headers: TypeAlias = "list[tuple[str, bytes | None]]"
-
-
-class KafkaMessage(Protocol):
-    """A message of confluent-kafka's consumer."""
-
-    def topic(self) -> str | None: ...
-    def partition(self) -> int | None: ...
-    def offset(self) -> int | None: ...
-    def timestamp(self) -> tuple[int, int]: ...
-    def headers(self) -> Headers | None: ...
-    def key(self) -> Any: ...
-    def value(self) -> Any: ...
-
 
 KAFKA_ROW = spark.StructType(
     [
@@ -53,24 +37,6 @@ _ROW = pa.struct(
     ]
 )
 _NO_TIMESTAMP = -1
-_headers: Final[Callable[[KafkaMessage], Headers | None]] = methodcaller("headers")
-"""Calls the method from C code; see `headers_of`."""
-
-
-def headers_of(message: KafkaMessage) -> Headers | None:
-    """Return the message's headers. Errors: DataError if the name of one is not UTF-8.
-
-    confluent-kafka (2.16) then answers with a list that has a null pointer, and an error set. If C code calls the
-    method, Python sees the error; called from Python 3.11 and newer, the process may end.
-    """
-    try:
-        return _headers(message)
-    except SystemError as error:
-        at = f"{message.topic()}-{message.partition()} at offset {message.offset()}"
-        raise DataError(
-            f"The record of {at} has a header whose name is not UTF-8, which confluent-kafka cannot read. Begin after "
-            "it: stop the connector, and set the partition's offset by PATCH /connectors/NAME/offsets"
-        ) from error
 
 
 def to_arrow(messages: Sequence[KafkaMessage]) -> pa.RecordBatch:
