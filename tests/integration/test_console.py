@@ -55,7 +55,7 @@ def press(page: Page, name: str) -> None:
 
 
 def change(page: Page, setting: str, value: str) -> None:
-    """Fills the field of a setting, wherever it is folded away."""
+    """Fills the field of a setting, also of one that is folded away."""
     field = page.locator(f'[name="c.{setting}"]')
     field.evaluate(
         "one => { for (let at = one; at; at = at.parentElement) if (at.tagName === 'DETAILS') at.open = true }"

@@ -129,7 +129,7 @@ def test_a_cluster_moves_records_and_survives_the_loss_of_a_worker(
 
 
 def _plotted(worker: ClusterWorker) -> tuple[list[str], dict[str, str]]:
-    """The connectors of which the worker has figures, of all workers, and the workers that did not answer it."""
+    """The connectors with figures of all workers, and the workers that did not answer."""
     found = worker.get("/series")
     return sorted(found["connectors"]), found["skipped"]
 

@@ -176,7 +176,7 @@ def ask_everything(mixed: Mixed, about: str) -> None:
 
 
 def wait_recorded(mixed: Mixed, name: str) -> None:
-    """Each of ours has every change of the connector's config and state in its history once, whoever made it."""
+    """Each of ours has every change of the connector's config and state in its history once, also Java's."""
     expected = ["config", "state", "state", "config", "state", "delete"]
 
     def recorded() -> list[list[str]]:

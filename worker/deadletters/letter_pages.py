@@ -192,7 +192,7 @@ class _Backward:
 
 
 def _newest(found: Mapping[int, list[ShownLetter]], limit: int) -> list[ShownLetter]:
-    """Take the newest letters out of the partitions' lists, each of which begins with its newest."""
+    """Take the newest letters out of the partitions' lists, which begin with their newest."""
     taken: list[ShownLetter] = []
     while len(taken) < limit and any(found.values()):
         newest = max((letters for letters in found.values() if letters), key=lambda one: one[0].letter.timestamp or 0)

@@ -184,7 +184,7 @@ def _plain(row: _Figures) -> list[float | None]:
 
 
 def _merged(figures: npt.NDArray[np.float32]) -> _Figures:
-    """Merge the first dimension's parts, of which each may know nothing (NaN)."""
+    """Merge the first dimension's parts; each may know nothing (NaN)."""
     known = ~np.isnan(figures)
     filled = np.where(known, figures, np.float32(0))
     split = len(SUMMED)

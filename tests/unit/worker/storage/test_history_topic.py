@@ -1,4 +1,4 @@
-"""Workers that share a config topic record each change once, whoever made it and whoever died."""
+"""Workers that share a config topic record each change once, also of another worker or of one that died."""
 
 from __future__ import annotations
 
