@@ -107,7 +107,7 @@ class CommitMarker:
         return None if self.at is None else self.at.offset
 
     def seen(self) -> int | None:
-        """The next offset to commit as the store has it, whoever owns the partition; None: Kafka's or files' names.
+        """The next offset to commit as the store has it, also of another owner; None: Kafka's or files' names.
 
         Changes nothing. Errors: RetriableError, StoreError.
         """
