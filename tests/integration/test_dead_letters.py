@@ -282,7 +282,7 @@ def test_dead_letters_are_shown_and_replayed_once(worker: WorkerProcess, broker:
     assert topic.end(1) == 5
     assert "0 of again's dead letters replayed" in run("replay", name)
     missing = CliRunner().invoke(commands.app, ["dlq", "show", "none", "--rest", worker.url])
-    assert (missing.exit_code, "no connector none" in missing.output) == (2, True)
+    assert (missing.exit_code, "Connector none not found" in missing.output) == (2, True)
 
 
 def test_dead_letters_are_seen_replayed_and_deleted_over_rest(

@@ -18,7 +18,8 @@ from headrace.config.properties import ConnectorFile
 from headrace.config.values import HIDDEN
 from headrace.config.worker.audit import private
 from headrace.worker.cli.apply_plan import KEPT, Step, plan
-from headrace.worker.cli.cluster_rest import ClusterError, ClusterRest, Present
+from headrace.worker.cli.cluster_rest import ClusterRest, Present
+from headrace.worker.cli.exits import CommandFailed
 from headrace.worker.logging.redaction import VARIABLE, Redaction, secrets_of
 
 _SIGNS: Final = {"create": ("+", "green"), "update": ("~", "yellow"), "delete": ("-", "red")}
@@ -26,7 +27,7 @@ _DONE: Final = {"create": "created", "update": "updated", "delete": "deleted"}
 
 
 def steps_to(folder: Path, cluster: ClusterRest, prune: bool) -> list[Step]:
-    """List the steps from the cluster to the files. Errors: ConfigError; ClusterError."""
+    """List the steps from the cluster to the files. Errors: ConfigError; CommandFailed."""
     files = _files(folder)
     return plan(files, cluster.connectors(), prune)
 
@@ -45,7 +46,7 @@ def show(steps: Sequence[Step], cluster: ClusterRest, console: Console, verbs: M
 
 
 def wrong(steps: Sequence[Step], cluster: ClusterRest) -> list[str]:
-    """List what a validation by the worker finds in the configs. Errors: ClusterError."""
+    """List what a validation by the worker finds in the configs. Errors: CommandFailed."""
     return [
         f"{step.path}: {problem}"
         for step in steps
@@ -60,7 +61,7 @@ def carry_out(steps: Sequence[Step], cluster: ClusterRest, say: Callable[[str], 
     for step in steps:
         try:
             _take(step, cluster)
-        except ClusterError as error:
+        except CommandFailed as error:
             failed.append(f"{step.name}: {error}")
         else:
             say(f"{step.name}: {_DONE[step.action]}")
@@ -68,7 +69,7 @@ def carry_out(steps: Sequence[Step], cluster: ClusterRest, say: Callable[[str], 
 
 
 def export(folder: Path, cluster: ClusterRest, say: Callable[[str], None]) -> None:
-    """Write a file for each connector of the cluster. Errors: ClusterError; OSError."""
+    """Write a file for each connector of the cluster. Errors: CommandFailed; OSError."""
     found = cluster.connectors()
     folder.mkdir(parents=True, exist_ok=True)
     for name, present in sorted(found.items()):
@@ -89,7 +90,7 @@ def _files(folder: Path) -> list[ConnectorFile]:
     if problems := named_twice(found):
         raise ConfigError(problems)
     if not found:
-        raise ClusterError(f"{folder} has no file of a connector: .json or .properties", 2)
+        raise CommandFailed(f"{folder} has no file of a connector: .json or .properties", 2)
     return found
 
 

@@ -15,7 +15,8 @@ import typer
 
 from headrace.worker.cli import deploy
 from headrace.worker.cli.dlq import dlq
-from headrace.worker.cli.exits import fail
+from headrace.worker.cli.exits import fail, failing_with_reason
+from headrace.worker.cli.login import LOCAL, CaCert, Cert, Login, Rest, Token, User
 from headrace.worker.cli.plugin_commands import WithPlugins
 from headrace.worker.cli.plugins import plugins
 from headrace.worker.cli.registry import registry
@@ -145,11 +146,12 @@ def preview(
         Path | None,
         typer.Option(metavar="FILE", help='A source\'s records: JSON lines such as {"key": 1, "value": {"a": 2}}.'),
     ] = None,
-    rest: Annotated[str, typer.Option(metavar="URL", help="The worker that previews it.")] = "http://127.0.0.1:8083",
+    rest: Rest = LOCAL,
     as_json: Annotated[bool, typer.Option("--json", help="The answer as one JSON object on stdout.")] = False,
-    cacert: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="PEM certificates to trust where --rest is https.")
-    ] = None,
+    user: User = None,
+    token: Token = None,
+    cacert: CaCert = None,
+    cert: Cert = None,
 ) -> None:
     """Show what a connector would do to real records, stage by stage, and change nothing.
 
@@ -159,17 +161,12 @@ def preview(
 
     from rich.console import Console
 
-    from headrace.config.problems import ConfigError
     from headrace.config.properties import read_connector
     from headrace.worker.cli import preview as asking
 
-    try:
-        options = asking.Options(rest, records, begin, diff, sample, cacert)
+    options = asking.Options(Login(rest, user, token, cacert, cert), records, begin, diff, sample)
+    with failing_with_reason():
         found = asking.ask(read_connector(file), options)
-    except ConfigError as error:
-        fail(2, str(error))
-    except asking.PreviewFailed as error:
-        fail(error.code, str(error))
     if as_json:
         typer.echo(json.dumps(found, ensure_ascii=False))
     else:
@@ -192,35 +189,32 @@ def lint(
     command_config: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Properties of Kafka's clients, as in Java.")
     ] = None,
-    url: Annotated[
-        str | None, typer.Option(help="A worker that judges the connectors in place of this machine.")
+    rest: Annotated[
+        str | None, typer.Option(metavar="URL", help="A worker that judges the connectors in place of this machine.")
     ] = None,
-    cacert: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="PEM certificates to trust if --url is https.")
-    ] = None,
+    user: User = None,
+    token: Token = None,
+    cacert: CaCert = None,
+    cert: Cert = None,
     format_: Annotated[str, typer.Option("--format", metavar="text|json|sarif", help="What is printed.")] = "text",
     strict: Annotated[bool, typer.Option("--strict", help="Exit code 1 for warnings, too.")] = False,
 ) -> None:
     """Say what is wrong, useless or unsafe in configs, without a worker; exit code 2 if there are errors."""
-    from headrace.config.problems import ConfigError
     from headrace.plugins.errors import RetriableError
     from headrace.worker.cli import lint as judging
     from headrace.worker.cli.lint_report import FORMATS
-    from headrace.worker.cli.lint_url import WorkerLintError
 
     if format_ not in FORMATS:
         fail(2, f"--format {format_}: write one of {', '.join(FORMATS)}")
-    if url is not None and (worker_file is not None or bootstrap_server is not None):
-        fail(2, "--url: the worker has settings and a cluster of its own; leave out --worker and --bootstrap-server")
-    options = judging.Options(files, worker_file, bootstrap_server, command_config, url, cacert, format_, strict)
+    if rest is not None and (worker_file is not None or bootstrap_server is not None):
+        fail(2, "--rest: the worker has settings and a cluster of its own; leave out --worker and --bootstrap-server")
+    login = None if rest is None else Login(rest, user, token, cacert, cert)
+    options = judging.Options(files, worker_file, bootstrap_server, command_config, login, format_, strict)
     try:
-        raise typer.Exit(judging.run(options, typer.echo))
-    except ConfigError as error:
-        fail(2, str(error))
+        with failing_with_reason():
+            raise typer.Exit(judging.run(options, typer.echo))
     except RetriableError as error:
         fail(3, str(error))
-    except WorkerLintError as error:
-        fail(error.code, str(error))
 
 
 @app.command()
@@ -335,7 +329,7 @@ def health(base: Base = None) -> None:
 
 @app.command()
 def top(
-    rest: Annotated[str, typer.Option(metavar="URL", help="A worker; any of a cluster.")] = "http://127.0.0.1:8083",
+    rest: Rest = LOCAL,
     sort: Annotated[
         str,
         typer.Option(metavar="state|name|records|lag|errors", help="What comes first; by state, what is not well."),
@@ -343,26 +337,22 @@ def top(
     once: Annotated[bool, typer.Option("--once", help="Print the table once.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object once.")] = False,
     interval: Annotated[float, typer.Option(min=0.5, help="Seconds between two looks.")] = 2.0,
-    cacert: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="PEM certificates to trust where --rest is https.")
-    ] = None,
+    user: User = None,
+    token: Token = None,
+    cacert: CaCert = None,
+    cert: Cert = None,
 ) -> None:
     """Show a cluster's connectors with states, tasks, records a second, lag and errors; Ctrl-C ends it."""
     from headrace.worker.cli import top as table
 
     if sort not in table.SORTS:
         fail(2, f"--sort {sort}: write one of {', '.join(table.SORTS)}")
-    try:
-        watched = table.Watched(rest, cacert)
-    except OSError as error:
-        fail(2, f"--cacert {cacert}: the certificates cannot be read: {error.strerror or error}")
-    if not once and not as_json:
-        table.watch(watched, sort, interval)
-        return
-    try:
-        table.once(watched, sort, as_json)
-    except table.NotAnswered as error:
-        fail(3, f"{error}; another worker is named by --rest")
+    with failing_with_reason():
+        watched = table.Watched(Login(rest, user, token, cacert, cert))
+        if once or as_json:
+            table.once(watched, sort, as_json)
+        else:
+            table.watch(watched, sort, interval)
 
 
 def _pairs(settings: Sequence[str]) -> dict[str, str]:

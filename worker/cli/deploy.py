@@ -10,23 +10,16 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from headrace.worker.cli.exits import fail
+from headrace.worker.cli.exits import fail, failing_with_reason
+from headrace.worker.cli.login import LOCAL, CaCert, Cert, Login, Rest, Token, User
 
 if TYPE_CHECKING:
     from headrace.worker.cli.cluster_rest import ClusterRest
 
 Folder = Annotated[Path, typer.Argument(help="A folder with files of connectors, or one file.")]
-Url = Annotated[str, typer.Option(help="A worker of the cluster.")]
-User = Annotated[
-    str | None, typer.Option(metavar="NAME:PASSWORD", envvar="HEADRACE_USER", help="The login at the worker.")
-]
-Token = Annotated[str | None, typer.Option(envvar="HEADRACE_TOKEN", help="A bearer token for the worker.")]
-CaCert = Annotated[Path | None, typer.Option(metavar="FILE", help="PEM certificates to trust if --url is https.")]
-Cert = Annotated[Path | None, typer.Option(metavar="FILE", help="The client's certificate and key, in PEM.")]
 Prune = Annotated[bool, typer.Option("--prune", help="Delete the connectors that no file names.")]
 ExitCode = Annotated[bool, typer.Option("--exit-code", help="End with 1 if anything differs.")]
 
-_LOCAL: Final = "http://127.0.0.1:8083"
 _WOULD: Final = {"create": "would be created", "update": "would be updated", "delete": "would be deleted"}
 _IS: Final = {"create": "is not in the cluster", "update": "differs", "delete": "has no file"}
 
@@ -43,7 +36,7 @@ def apply(
     prune: Prune = False,
     yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
     exit_code: ExitCode = False,
-    url: Url = _LOCAL,
+    rest: Rest = LOCAL,
     user: User = None,
     token: Token = None,
     cacert: CaCert = None,
@@ -57,7 +50,7 @@ def apply(
 
     from headrace.worker.cli import apply as deploying
 
-    with _cluster(url, user, token, cacert, cert) as cluster:
+    with _cluster(Login(rest, user, token, cacert, cert)) as cluster:
         steps = deploying.steps_to(folder, cluster, prune)
         deploying.show(steps, cluster, Console(highlight=False), _WOULD)
         if wrong := deploying.wrong(steps, cluster):
@@ -75,7 +68,7 @@ def apply(
 def diff(
     folder: Folder,
     exit_code: ExitCode = False,
-    url: Url = _LOCAL,
+    rest: Rest = LOCAL,
     user: User = None,
     token: Token = None,
     cacert: CaCert = None,
@@ -86,7 +79,7 @@ def diff(
 
     from headrace.worker.cli import apply as deploying
 
-    with _cluster(url, user, token, cacert, cert) as cluster:
+    with _cluster(Login(rest, user, token, cacert, cert)) as cluster:
         steps = deploying.steps_to(folder, cluster, prune=True)
         deploying.show(steps, cluster, Console(highlight=False), _IS)
         raise typer.Exit(1 if exit_code and steps else 0)
@@ -94,7 +87,7 @@ def diff(
 
 def export(
     folder: Annotated[Path, typer.Argument(help="The folder to write to.")],
-    url: Url = _LOCAL,
+    rest: Rest = LOCAL,
     user: User = None,
     token: Token = None,
     cacert: CaCert = None,
@@ -103,23 +96,18 @@ def export(
     """Write a file for each connector of a cluster, as `headrace apply` reads them."""
     from headrace.worker.cli import apply as deploying
 
-    with _cluster(url, user, token, cacert, cert) as cluster:
+    with _cluster(Login(rest, user, token, cacert, cert)) as cluster:
         deploying.export(folder, cluster, typer.echo)
 
 
 @contextlib.contextmanager
-def _cluster(
-    url: str, user: str | None, token: str | None, cacert: Path | None, cert: Path | None
-) -> Iterator[ClusterRest]:
+def _cluster(login: Login) -> Iterator[ClusterRest]:
     """Yield the cluster; errors inside end the command with their text."""
-    from headrace.config.problems import ConfigError
-    from headrace.worker.cli.cluster_rest import ClusterError, ClusterRest, Login
+    from headrace.worker.cli.cluster_rest import ClusterRest
+    from headrace.worker.cli.worker_rest import WorkerRest
 
     try:
-        yield ClusterRest(Login(url, user, token, cacert, cert))
-    except ClusterError as error:
-        fail(error.code, str(error))
-    except ConfigError as error:
-        fail(2, str(error))
+        with failing_with_reason(), WorkerRest(login) as rest:
+            yield ClusterRest(rest)
     except OSError as error:
         fail(3, f"{error.filename}: {error.strerror}")

@@ -15,7 +15,8 @@ from rich.text import Text
 from headrace.config.connector.config import consumes
 from headrace.config.values import Type, read
 from headrace.plugins.interop.discovery import Plugins
-from headrace.worker.cli.dlq_topic import DlqError, Found
+from headrace.worker.cli.dlq_topic import Found
+from headrace.worker.cli.exits import CommandFailed
 from headrace.worker.deadletters.letter_pages import LetterPages, ShownLetter
 from headrace.worker.deadletters.replay import NoTarget, Replay, ReplayStopped, Wanted
 from headrace.worker.errors import ConnectError, NotFound
@@ -28,7 +29,7 @@ _SHOW_S: Final = 600.0
 
 
 def show(found: Found, limit: int, as_json: bool) -> int:
-    """Print the newest dead letters, oldest first; returns the exit code. Errors: DlqError."""
+    """Print the newest dead letters, oldest first; returns the exit code. Errors: CommandFailed."""
     with _reasons(), _text(found, "key") as key, _text(found, "value") as value, found.topic.opened() as consumer:
         letters = LetterPages(found.topic, key, value, _SHOW_S).page(consumer, limit).letters[::-1]
     if as_json:
@@ -41,7 +42,7 @@ def show(found: Found, limit: int, as_json: bool) -> int:
 
 
 def replay(found: Found, to: str | None, limit: int | None, dry_run: bool, say: Callable[[str], None]) -> int:
-    """Send dead letters not replayed yet to their topics, or to `to`; returns the exit code. Errors: DlqError."""
+    """Send dead letters not replayed yet to their topics, or to `to`; returns the exit code. Errors: CommandFailed."""
     made = Replay(found.topic, lambda topic: _reads(found, topic), to, dry_run)
     with _reasons(), found.topic.opened() as consumer:
         made.run(consumer, Wanted(most=limit))
@@ -65,15 +66,15 @@ def _reasons() -> Iterator[None]:
         yield
     except KafkaSilent as error:
         text = f"{error}; another is named by --bootstrap-server, a login by --command-config"
-        raise DlqError(text, 3) from error
+        raise CommandFailed(text, 3) from error
     except NotFound as error:
-        raise DlqError(str(error)) from error
+        raise CommandFailed(str(error)) from error
     except NoTarget as error:
-        raise DlqError(f"{error} with --to (and --limit 1, where it is the only one)", 2) from error
+        raise CommandFailed(f"{error} with --to (and --limit 1, where it is the only one)", 2) from error
     except ReplayStopped as error:
-        raise DlqError(f"{error}; another topic is named by --to") from error
+        raise CommandFailed(f"{error}; another topic is named by --to") from error
     except ConnectError as error:
-        raise DlqError(str(error)) from error
+        raise CommandFailed(str(error)) from error
 
 
 @contextmanager

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
@@ -21,7 +22,8 @@ from headrace.config.worker.mirror_maker import CONNECTOR_CLASSES
 from headrace.plugins.errors import RetriableError
 from headrace.plugins.interop.discovery import Plugins
 from headrace.worker.cli.lint_report import FORMATS, Located
-from headrace.worker.cli.lint_url import WorkerLint
+from headrace.worker.cli.login import Login
+from headrace.worker.cli.worker_rest import WorkerRest, plugin_path
 from headrace.worker.herder.plugins import InstalledPlugins
 from headrace.worker.logging.redaction import WORKER, secrets_of
 
@@ -36,8 +38,7 @@ class Options:
     worker_file: Path | None = None
     bootstrap: str | None = None
     command_config: Path | None = None
-    url: str | None = None
-    cacert: Path | None = None
+    login: Login | None = None
     format: str = "text"
     strict: bool = False
 
@@ -45,7 +46,7 @@ class Options:
 def run(options: Options, echo: Callable[[str], None]) -> int:
     """Print the findings; returns 2 for errors, 1 for warnings if strict, else 0.
 
-    Errors: ConfigError for files that the options name; RetriableError; WorkerLintError.
+    Errors: ConfigError for files that the options name; RetriableError; CommandFailed.
     """
     found = list(findings(options))
     echo(FORMATS[options.format](found))
@@ -60,27 +61,29 @@ def findings(options: Options) -> Iterator[Located]:
     found = [(read_file(path), is_found) for path, is_found in files_in(options.paths)]
     for file, _ in found:
         WORKER.learn(secrets_of(file.given))
-    judge = _judge(options, [file for file, _ in found])
-    before: list[ConfigFile] = []
-    for file, is_found in found:
-        view = FileView(file, before, is_found)
-        of_file = [finding for rule in FILE_RULES for finding in rule.findings(view)]
-        for one in in_order([*of_file, *judge(file)]):
-            yield Located(file.path, file.lines.get(one.setting or ""), file.name, _hidden(one))
-        before.append(file)
+    with nullcontext() if options.login is None else WorkerRest(options.login) as rest:
+        judge = _judge(options, [file for file, _ in found], rest)
+        before: list[ConfigFile] = []
+        for file, is_found in found:
+            view = FileView(file, before, is_found)
+            of_file = [finding for rule in FILE_RULES for finding in rule.findings(view)]
+            for one in in_order([*of_file, *judge(file)]):
+                yield Located(file.path, file.lines.get(one.setting or ""), file.name, _hidden(one))
+            before.append(file)
 
 
-def _judge(options: Options, files: Sequence[ConfigFile]) -> Callable[[ConfigFile], Sequence[Finding]]:
+def _judge(
+    options: Options, files: Sequence[ConfigFile], rest: WorkerRest | None
+) -> Callable[[ConfigFile], Sequence[Finding]]:
     """Return the function that judges the content of a file."""
     worker = None if options.worker_file is None else _worker_config(options.worker_file)
     plugins = Plugins.discover() if worker is None else Plugins.of_worker(worker.values)
     installed = InstalledPlugins(plugins, worker)
     around = replace(_around(options), others={one.name: one.config for one in _connectors(files)})
-    remote = None if options.url is None else WorkerLint(options.url, options.cacert)
 
     def of_connector(config: Mapping[str, str | None]) -> Sequence[Finding]:
-        if remote is not None and config.get("connector.class"):
-            return remote(config)
+        if rest is not None and config.get("connector.class"):
+            return _asked(rest, config)
         return installed.lint(config, around)
 
     def judge(file: ConfigFile) -> Sequence[Finding]:
@@ -94,6 +97,16 @@ def _judge(options: Options, files: Sequence[ConfigFile]) -> Callable[[ConfigFil
         return ()
 
     return judge
+
+
+def _asked(rest: WorkerRest, config: Mapping[str, str | None]) -> Sequence[Finding]:
+    """Return what the worker finds, by its plugins, settings, connectors and cluster. Errors: CommandFailed."""
+    said = rest.asked("PUT", f"{plugin_path(config)}/lint", dict(config))
+    with rest.understood():
+        return [
+            Finding(one["rule"], Severity(one["severity"]), one.get("setting"), one["message"], one["advice"])
+            for one in said["findings"]
+        ]
 
 
 def _keys(plugins: Plugins) -> set[str]:

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import json
-import ssl
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
-from urllib.parse import quote
 
-import httpx
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
 from headrace.config.properties import ConnectorFile
+from headrace.worker.cli.exits import CommandFailed
+from headrace.worker.cli.login import Login
+from headrace.worker.cli.worker_rest import Refused, WorkerRest, plugin_path
 from headrace.worker.kafka.record_text import printable
 
 _TIMEOUT_S: Final = 300.0
@@ -23,66 +23,47 @@ _TIMEOUT_S: Final = 300.0
 _LONGEST: Final = 400
 
 
-class PreviewFailed(Exception):
-    """The command cannot be done; `code` is its exit code."""
-
-    def __init__(self, message: str, code: int = 1) -> None:
-        super().__init__(message)
-        self.code = code
-
-
 @dataclass(frozen=True)
 class Options:
     """The options of the command."""
 
-    rest: str
+    login: Login
     records: int
     begin: str
     diff: bool
     sample: Path | None
-    cacert: Path | None
 
 
 def ask(connector: ConnectorFile, options: Options) -> dict[str, Any]:
-    """Get the preview from the worker. Errors: PreviewFailed."""
+    """Get the preview from the worker. Errors: CommandFailed."""
     config: dict[str, Any] = {"name": connector.name, **connector.config}
     if options.sample is not None:
         config["sample"] = list(_lines(options.sample))
-    path = f"/connector-plugins/{quote(connector.config.get('connector.class', ''), safe='')}/config/preview"
     query = {"records": str(options.records), "from": options.begin, "diff": str(options.diff).lower()}
-    try:
-        trusted = True if options.cacert is None else ssl.create_default_context(cafile=options.cacert)
-        answer = httpx.put(
-            f"{options.rest.rstrip('/')}{path}", json=config, params=query, timeout=_TIMEOUT_S, verify=trusted
-        )
-    except OSError as error:
-        raise PreviewFailed(f"--cacert {options.cacert}: it cannot be read: {error.strerror or error}", 2) from error
-    except (httpx.HTTPError, httpx.InvalidURL) as error:
-        raise PreviewFailed(f"no worker answers at {options.rest}: {error}; name one with --rest", 3) from error
-    try:
-        body: dict[str, Any] = answer.json()
-    except ValueError as error:
-        raise PreviewFailed(f"what answers at {options.rest} is no worker: {answer.text[:100]!r}", 3) from error
-    if answer.is_error:
-        raise PreviewFailed(str(body.get("message", body)), 2 if answer.status_code in (400, 404) else 1)
-    return body
+    with WorkerRest(options.login, _TIMEOUT_S) as rest:
+        try:
+            found = rest.asked("PUT", f"{plugin_path(connector.config)}/preview", config, query)
+        except Refused as error:
+            raise CommandFailed(str(error), 2 if error.status in (400, 404) else 1) from error
+        with rest.understood():
+            return {member: found[member] for member in ("kind", "records", "effects", "notes")}
 
 
 def _lines(path: Path) -> Iterator[dict[str, Any]]:
-    """The records of a file of JSON lines. Errors: PreviewFailed."""
+    """The records of a file of JSON lines. Errors: CommandFailed."""
     try:
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        raise PreviewFailed(f"--sample {path} cannot be read: {error}", 2) from error
+        raise CommandFailed(f"--sample {path} cannot be read: {error}", 2) from error
     for number, line in enumerate(text.splitlines(), 1):
         if not line.strip():
             continue
         try:
             record = json.loads(line)
         except ValueError as error:
-            raise PreviewFailed(f"--sample {path}, line {number} is no JSON: {error}", 2) from error
+            raise CommandFailed(f"--sample {path}, line {number} is no JSON: {error}", 2) from error
         if not isinstance(record, dict):
-            raise PreviewFailed(f'--sample {path}, line {number} is no object such as {{"key": …, "value": …}}', 2)
+            raise CommandFailed(f'--sample {path}, line {number} is no object such as {{"key": …, "value": …}}', 2)
         yield record
 
 

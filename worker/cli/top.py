@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 import json
-import ssl
 import sys
 import time
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from contextlib import closing
-from pathlib import Path
 from typing import Any, Final
 
-import httpx
 from rich.console import Console, Group
 from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
+from headrace.worker.cli.exits import CommandFailed
+from headrace.worker.cli.login import Login
+from headrace.worker.cli.worker_rest import WorkerRest
 from headrace.worker.kafka.record_text import printable
 
 _ANSWER_S: Final = 15.0
@@ -32,46 +32,24 @@ SORTS: Final = {
 """The keys of an order, by its name: what needs a look comes first."""
 
 
-class NotAnswered(Exception):
-    """The worker did not tell what was asked."""
-
-
 class Watched:
     """The connectors of one worker's cluster."""
 
-    def __init__(self, url: str, cacert: Path | None) -> None:
-        """Errors: OSError if the certificates cannot be read."""
-        trusted = True if cacert is None else ssl.create_default_context(cafile=cacert)
-        self._url = url.rstrip("/")
-        self._http = httpx.Client(timeout=_ANSWER_S, follow_redirects=True, verify=trusted)
+    def __init__(self, login: Login) -> None:
+        """Errors: CommandFailed for a login that cannot be used."""
+        self._rest = WorkerRest(login, _ANSWER_S)
 
     def rows(self, sort: str) -> tuple[list[dict[str, Any]], dict[str, str]]:
-        """Return a row for each connector, and the workers without figures with the reason. Errors: NotAnswered."""
-        found = self._asked("/connectors?expand=status")
-        series = self._asked("/series?minutes=1")
-        try:
+        """Return a row for each connector, and the workers without figures with the reason. Errors: CommandFailed."""
+        found = self._rest.asked("GET", "/connectors", query={"expand": "status"})
+        series = self._rest.asked("GET", "/series", query={"minutes": "1"})
+        with self._rest.understood():
             made = [_row(name, one["status"], series["connectors"].get(name, {})) for name, one in found.items()]
             return sorted(made, key=SORTS[sort]), dict(series["skipped"])
-        except (KeyError, TypeError, AttributeError) as error:
-            raise NotAnswered(f"what answers at {self._url} is no worker of Headrace: {error!r}") from error
 
     def close(self) -> None:
         """End the connections."""
-        self._http.close()
-
-    def _asked(self, path: str) -> Any:
-        try:
-            answer = self._http.get(f"{self._url}{path}")
-            answer.raise_for_status()
-            return answer.json()
-        except httpx.HTTPStatusError as error:
-            raise NotAnswered(
-                f"{path} is answered with {error.response.status_code}: {_said(error.response)}"
-            ) from error
-        except (httpx.HTTPError, httpx.InvalidURL) as error:
-            raise NotAnswered(f"no worker answers at {self._url}: {error}") from error
-        except ValueError as error:
-            raise NotAnswered(f"what answers at {self._url} is no worker: {error}") from error
+        self._rest.close()
 
 
 def watch(watched: Watched, sort: str, interval_s: float) -> None:
@@ -81,7 +59,7 @@ def watch(watched: Watched, sort: str, interval_s: float) -> None:
             while True:
                 try:
                     shown: Any = _table(*watched.rows(sort))
-                except NotAnswered as error:
+                except CommandFailed as error:
                     shown = Text(printable(str(error)))
                 live.update(shown, refresh=True)
                 time.sleep(interval_s)
@@ -90,7 +68,7 @@ def watch(watched: Watched, sort: str, interval_s: float) -> None:
 
 
 def once(watched: Watched, sort: str, as_json: bool) -> None:
-    """Print the connectors once. Errors: NotAnswered."""
+    """Print the connectors once. Errors: CommandFailed."""
     with closing(watched):
         rows, skipped = watched.rows(sort)
     if as_json:
@@ -132,10 +110,3 @@ def _number(value: float | None) -> str:
     if value is None:
         return "–"
     return f"{value:,.0f}" if value >= 100 or value == int(value) else f"{value:,.1f}"
-
-
-def _said(answer: httpx.Response) -> str:
-    try:
-        return str(answer.json()["message"])
-    except (ValueError, KeyError, TypeError):
-        return answer.text[:200]

@@ -28,7 +28,7 @@ class Deployment:
 
     def run(self, command: str, *options: str, answer: str = "") -> Result:
         return CliRunner().invoke(
-            app, [command, str(self.folder), "--url", self.worker.url, *options], input=answer, env={"COLUMNS": "200"}
+            app, [command, str(self.folder), "--rest", self.worker.url, *options], input=answer, env={"COLUMNS": "200"}
         )
 
     def names(self) -> list[str]:
@@ -143,7 +143,7 @@ def test_secrets_that_the_worker_hides_stay_what_they_are(workers: Callable[...,
 def test_no_worker_and_no_login_are_told(workers: Callable[..., Worker], tmp_path: Path) -> None:
     (tmp_path / "a.properties").write_text("name=a\n")
     for options, code, text in (
-        (("--url", "http://127.0.0.1:1"), 3, "no worker answers at http://127.0.0.1:1"),
+        (("--rest", "http://127.0.0.1:1"), 3, "no worker answers at http://127.0.0.1:1"),
         (("--user", "nobody"), 2, "NAME:PASSWORD"),
         (("--cacert", str(tmp_path / "absent")), 2, "cannot be read"),
     ):

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import json
-import ssl
 from collections.abc import Callable
 from dataclasses import replace
-from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-import httpx
 import pytest
 from confluent_kafka import KafkaError, KafkaException
 from typer.testing import CliRunner
@@ -19,11 +16,12 @@ from headrace.converters.registry.client import SchemaRegistry
 from headrace.plugins.interop.kafka.group_offsets import GroupOffset
 from headrace.worker.cli import commands
 from headrace.worker.cli.dlq_commands import replay, show
-from headrace.worker.cli.dlq_topic import DlqError, Found, config_of
+from headrace.worker.cli.dlq_topic import Found, config_of
+from headrace.worker.cli.exits import CommandFailed
+from headrace.worker.cli.login import Login
 from headrace.worker.deadletters import letter_topic
 from headrace.worker.deadletters.letter_topic import Clients, LetterTopic
 from headrace.worker.kafka import topic_reading
-from tests.certificates import Authority
 from tests.unit.converters.registry.scripted_registry import scripted
 
 TOLD = {"topic": "t", "partition": "0", "connector.name": "mine"}
@@ -115,7 +113,7 @@ def letters(count: int, **odd: Letter) -> list[Letter]:
 def test_what_cannot_be_sent_does_not_bring_back_what_came_before(monkeypatch: pytest.MonkeyPatch) -> None:
     topic, dead = mine(monkeypatch, *letters(5, at_3=Letter(3, told={}, value=b"3")))
     for _ in range(2):
-        with pytest.raises(DlqError, match=r"dead letter dlq-0 at offset 3 does not say where .* --to"):
+        with pytest.raises(CommandFailed, match=r"dead letter dlq-0 at offset 3 does not say where .* --to"):
             run(dead)
     assert (topic.sent, topic.committed_at) == (values(0, 1, 2), 3)
     run(dead, to="other", limit=1)
@@ -127,7 +125,7 @@ def test_what_cannot_be_sent_does_not_bring_back_what_came_before(monkeypatch: p
 def test_what_is_refused_is_not_committed(monkeypatch: pytest.MonkeyPatch, how: Exception | str) -> None:
     topic, dead = mine(monkeypatch, *letters(5))
     topic.refuse = lambda value: how if value == b"2" else None
-    with pytest.raises(DlqError, match="--to"):
+    with pytest.raises(CommandFailed, match="--to"):
         run(dead)
     assert topic.committed_at == 2
     topic.refuse = lambda _: None
@@ -180,7 +178,7 @@ def test_kafka_that_gives_nothing_is_said_in_time(monkeypatch: pytest.MonkeyPatc
     _, dead = mine(monkeypatch, letter)
     monkeypatch.setattr(topic_reading, "TIMEOUT_S", 0.0)
     for run_it in (lambda: run(dead), lambda: show(dead, 5, as_json=False)):
-        with pytest.raises(DlqError, match="gives no records of dlq"):
+        with pytest.raises(CommandFailed, match="gives no records of dlq"):
             run_it()
 
 
@@ -196,30 +194,18 @@ def test_what_kafkas_client_refuses_has_a_reason_and_an_exit_code(command: str) 
     assert (result.exit_code, "--bootstrap-server" in result.output) == (3, True), result.output
 
 
-@pytest.mark.parametrize("body", ["<html>", "[1, 2]", "3"])
-def test_what_is_no_worker_is_said(monkeypatch: pytest.MonkeyPatch, body: str) -> None:
-    monkeypatch.setattr(httpx, "get", lambda *_, **__: httpx.Response(200, text=body))
-    with pytest.raises(DlqError, match="no worker"):
-        config_of("c", "http://here")
+@pytest.mark.parametrize("body", [b"<html>", [1, 2], 3])
+def test_what_is_no_worker_is_said(body: Any) -> None:
+    with scripted((200, body)) as played, pytest.raises(CommandFailed, match=r"no worker.*; --topic names") as told:
+        config_of("c", Login(played.url))
+    assert told.value.code == 3
 
 
-def test_a_worker_with_https_is_asked_with_the_authority_given(tmp_path: Path) -> None:
-    authority = Authority()
-    (tmp_path / "ca.pem").write_text(authority.pem)
-    (tmp_path / "own.pem").write_text(authority.issue("worker").pem)
-    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
-    context.load_cert_chain(tmp_path / "own.pem")
-    with scripted((200, {"name": "c"}), context=context) as played:
-        assert config_of("c", played.url, tmp_path / "ca.pem") == {"name": "c"}
-        with pytest.raises(DlqError, match=r"no worker answers at https.*certificate verify failed"):
-            config_of("c", played.url)
-    with pytest.raises(DlqError, match="--cacert absent: the certificates cannot be read"):
-        config_of("c", played.url, Path("absent"))
-
-
-def test_an_address_that_is_none_is_said() -> None:
-    with pytest.raises(DlqError, match="no worker answers"):
-        config_of("c", "http://[nonsense")
+def test_an_unknown_connector_is_wrong_use() -> None:
+    answer = (404, {"error_code": 404, "message": "Connector c not found"})
+    with scripted(answer) as played, pytest.raises(CommandFailed, match="Connector c not found") as told:
+        config_of("c", Login(played.url))
+    assert told.value.code == 2
 
 
 def test_the_connectors_converter_says_what_bytes_mean(

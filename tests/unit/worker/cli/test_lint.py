@@ -211,20 +211,20 @@ def test_a_worker_is_asked(tmp_path: Path) -> None:
     found = [Finding("missing-topic", Severity.WARNING, "topics", "m", "a")]
     herder = scripted({"connectors": [], "lint": found})
     with serving(herder) as client:
-        asked = rules("--url", str(client.base_url), file)
+        asked = rules("--rest", str(client.base_url), file)
         herder.script["lint"] = BadRequest("it is not so")
-        refused = lint("--url", str(client.base_url), file)
+        refused = lint("--rest", str(client.base_url), file)
     assert asked == [("a.json", "refused-file", None, None), ("a.json", "missing-topic", 4, "topics")]
     assert herder.asked[-1][1] == {**SINK, "connector.class": "Known", "topics": None}
-    assert (refused.exit_code, "answers 400: it is not so" in refused.stderr) == (1, True)
+    assert (refused.exit_code, "/Known/config/lint with 400: it is not so" in refused.stderr) == (1, True)
 
 
 def test_a_worker_that_does_not_answer(tmp_path: Path) -> None:
     file = written(tmp_path, "a.json", SINK)
-    done = lint("--url", f"http://ann:{SECRET}@127.0.0.1:{held_port()}", file)
+    done = lint("--rest", f"http://ann:{SECRET}@127.0.0.1:{held_port()}", file)
     assert done.exit_code == 3
     assert "no worker answers at http://[hidden]@127.0.0.1" in done.stderr
-    assert lint("--url", "http://h", "--bootstrap-server", "b:1", file).exit_code == 2
+    assert lint("--rest", "http://h", "--bootstrap-server", "b:1", file).exit_code == 2
     assert lint("--format", "xml", file).exit_code == 2
 
 

@@ -74,16 +74,16 @@ def test_the_table_shows_names_as_they_are() -> None:
 
 
 @pytest.mark.parametrize(
-    ("answers", "said"),
+    ("answers", "code", "said"),
     [
-        (((403, {"error_code": 403, "message": "who lacks the right"}),), "403: who lacks the right"),
-        (((200, []), (200, SERIES)), "no worker of Headrace"),
-        (((200, CONNECTORS), (404, {"message": "HTTP 404 Not Found"})), "/series"),
+        (((403, {"error_code": 403, "message": "who lacks the right"}),), 1, "403: who lacks the right"),
+        (((200, []), (200, SERIES)), 3, "no worker of Headrace"),
+        (((200, CONNECTORS), (404, {"message": "HTTP 404 Not Found"})), 1, "GET /series with 404"),
     ],
 )
-def test_a_worker_that_does_not_tell_ends_it_with_the_reason(answers: Any, said: str) -> None:
+def test_a_worker_that_does_not_tell_ends_it_with_the_reason(answers: Any, code: int, said: str) -> None:
     result = run("--once", answers=answers)
-    assert (result.exit_code, said in result.output) == (3, True), result.output
+    assert (result.exit_code, said in result.output) == (code, True), result.output
 
 
 def test_wrong_options_are_said() -> None:
