@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -102,23 +103,24 @@ class TestJdbcSourceOnSpark(SourceOnSparkContract):
         return rig
 
 
-def count_in_a_preview(database: Database, statement: str) -> None:
-    """A preview of a query that would change the database fails, and nothing is counted."""
-    database.execute("CREATE SEQUENCE counted")
+def read_in_a_preview(database: Database, query: str) -> None:
+    """The rows of a query are read as a preview reads them."""
     task = JdbcSourceTask()
-    config = {**database.settings, "mode": "bulk", "query": f"{statement} AS n", "topic.prefix": "counted"}
-
-    def read() -> None:
+    config = {**database.settings, "mode": "bulk", "query": query, "topic.prefix": "previewed"}
+    try:
         task.start_preview(config, TaskContext("preview", 0, StopToken()))
         plan = task.plan([None for _ in task.partitions()], Limit(20, 1 << 20))
         assert plan is not None
         list(task.reader(plan).read(0))
-
-    try:
-        with pytest.raises(Exception, match=r"(?i)read[- ]only"):
-            read()
     finally:
         task.stop()
+
+
+def count_in_a_preview(database: Database, statement: str) -> None:
+    """A preview of a query that would change the database fails, and nothing is counted."""
+    database.execute("CREATE SEQUENCE counted")
+    with pytest.raises(Exception, match=r"(?i)read[- ]only"):
+        read_in_a_preview(database, f"{statement} AS n")
     assert database.value(statement) == 1
 
 
@@ -129,3 +131,16 @@ def test_a_preview_of_a_query_cannot_write(postgresql: Database, engine: Spark) 
 @pytest.mark.long
 def test_a_preview_of_a_query_cannot_write_to_mariadb(mariadb: Database, engine: Spark) -> None:
     count_in_a_preview(mariadb, "SELECT NEXTVAL(counted)")
+
+
+def test_a_preview_of_a_query_cannot_write_to_sqlite(sqlite: Database, engine: Spark) -> None:
+    """Its `optimize` is a function that writes, unless the index is a single segment, as after one transaction."""
+    sqlite.execute("CREATE VIRTUAL TABLE docs USING fts3(line)")
+    for _ in range(3):
+        sqlite.execute("INSERT INTO docs VALUES ('a')")
+    before = (file := Path(sqlite.url.database or "")).read_bytes()
+    sqlite.jdbc_url += "?journal_mode=WAL"
+    with pytest.raises(Exception, match=r"(?i)read[- ]?only"):
+        read_in_a_preview(sqlite, "SELECT optimize(docs) AS n FROM docs LIMIT 1")
+    read_in_a_preview(sqlite, "SELECT line FROM docs")
+    assert file.read_bytes() == before

@@ -86,8 +86,6 @@ class SourceSql:
     """True if writing transactions run one after the other, so that none commits late."""
     session: ClassVar[tuple[str, ...]] = ()
     """Statements that prepare a connection, if its driver does not."""
-    read_only: ClassVar[tuple[str, ...]] = ("SET SESSION CHARACTERISTICS AS TRANSACTION READ ONLY",)
-    """Statements after which the connection's transactions cannot write."""
     keeps_scale: ClassVar[bool] = True
     """True if no number in a column is longer than the column declares."""
     no_time: ClassVar[str] = "no date or time that can be counted"

@@ -43,23 +43,21 @@ def blocked(config: Mapping[str, str]) -> Iterator[Problem]:
         yield Problem(key, None, f"{BLOCKED_TEXT} '{name}'", "Remove it.")
 
 
-def checked_database(
-    config: Mapping[str, str], worker: Mapping[str, Any], problems: list[Problem], creates: bool = True
-) -> Database | None:
+def checked_database(config: Mapping[str, str], worker: Mapping[str, Any], problems: list[Problem]) -> Database | None:
     """The config's database if it is allowed; else adds the problem and returns None."""
     url = harmless(config.get("connection.url", ""))
     try:
-        return quick_database(config, worker, creates)
+        return quick_database(config, worker)
     except (ConfigError, ValueError) as error:
         said = error.problems[0].message if isinstance(error, ConfigError) else str(error)
         problems.append(Problem("connection.url", url, said, "Set it as jdbc:postgresql://host:port/database."))
         return None
 
 
-def quick_database(config: Mapping[str, str], worker: Mapping[str, Any], creates: bool = True) -> Database:
-    """The database, with a single short attempt to connect; `creates` as of `Database`."""
+def quick_database(config: Mapping[str, str], worker: Mapping[str, Any]) -> Database:
+    """The database, for reading only, with a single short attempt to connect."""
     once = {**config, "connection.attempts": "1"}
-    return Database.of(once, worker, creates=creates, login_seconds=_VALIDATION_SECONDS)
+    return Database.of(once, worker, creates=False, reads_only=True, login_seconds=_VALIDATION_SECONDS)
 
 
 def connection_problems(values: Mapping[str, Any], database: Database, reads: bool) -> Iterator[Problem]:

@@ -124,12 +124,12 @@ class Database:
             dialect_for(subprotocol, name)  # first: how another database's URL goes on is not known
         access = DatabaseAccess.of(config)
         dialect = dialect_for(access.url.subprotocol, name)
-        if reads_only:
-            kept = {name: value for name, value in access.properties.items() if name.lower() not in dialect.lasting}
-            access = replace(access, properties=kept)
         check_scheme(access, worker)
         if names := blocked_parameters(access):
             raise ValueError(f"{BLOCKED_TEXT} '{names[0]}'; this worker's environment forbids it by {_BLOCKED}")
+        if reads_only:
+            kept = {name: value for name, value in access.properties.items() if name.lower() not in dialect.lasting}
+            access = replace(access, properties=kept)
         allowed = allowed_paths(worker) if dialect.is_file or dialect.files_among(access.properties) else ()
         check_files(access, dialect, allowed)
         if importlib.util.find_spec(dialect.python_module) is None:

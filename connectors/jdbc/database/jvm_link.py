@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 from weakref import WeakValueDictionary
@@ -60,6 +60,8 @@ class JvmAccess:
     """Statements that each connection begins with."""
     isolation: tuple[str, ...] = ()
     """Statements before those of `session` that set the isolation level; empty: the database's own."""
+    begins: tuple[str, ...] = ()
+    """Statements that each transaction begins with."""
     about: str = ""
     """The beginning of error messages."""
     hides: bool = False
@@ -85,7 +87,7 @@ class JvmAccess:
 
         `transaction`: statements that begin it, the isolation level among them.
         """
-        statements = (*(transaction or self.isolation), *self.session)
+        statements = (*(transaction or self.isolation), *self.session, *self.begins)
         begun = {"sessionInitStatement": "; ".join(statements)} if statements else {}
         own = {"driver": self.driver.class_name, "fetchsize": str(fetch_size), "pushDownPredicate": "false"}
         given = {k: v for k, v in self.driver.plain_properties().items() if k.lower() not in _SPARKS_OWN}
@@ -119,6 +121,7 @@ class JvmLink:
         """
         try:
             tools = self._opened()
+            _execute(self._connection, self._access.begins)
             statement = self._connection.createStatement()  # a prepared one would have a parameter for each ?
             statement.setFetchSize(fetch_size)
             with self._interrupted_by(self._interrupt(statement)):
@@ -153,10 +156,7 @@ class JvmLink:
         if self._connection is None:
             self._access.check_hosts()
             connection = self._tools.connect(self._access.options(0))
-            for text in (*self._access.isolation, *self._access.session):
-                statement = connection.createStatement()
-                statement.execute(text)
-                statement.close()
+            _execute(connection, (*self._access.isolation, *self._access.session))
             connection.setAutoCommit(False)  # PostgreSQL's driver reads all rows at once otherwise
             self._connection = connection
         return self._tools
@@ -193,6 +193,13 @@ class JvmLink:
             return _FIRST_ROWS
         # In powers of two: a new size is not worth its while for every batch.
         return max(1, min(_MOST_ROWS, 1 << (BATCH_BYTES // known).bit_length() >> 1))
+
+
+def _execute(connection: Any, statements: Sequence[str]) -> None:
+    for text in statements:
+        statement = connection.createStatement()
+        statement.execute(text)
+        statement.close()
 
 
 SNAPSHOT_GONE: Final = ("22023", "42704", "55000")

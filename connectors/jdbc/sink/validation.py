@@ -31,7 +31,7 @@ def sink_problems(config: Mapping[str, str], worker: Mapping[str, Any]) -> list[
     for name in strategies:
         if name in config and ".Default" not in config[name]:
             problems.append(Problem(name, config[name], "A Java class cannot be run here; use transforms instead"))
-    database = None if refused else checked_database(config, worker, problems, creates=False)
+    database = None if refused else checked_database(config, worker, problems)
     if database is None:
         return problems
     try:

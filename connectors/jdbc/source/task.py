@@ -104,6 +104,7 @@ class JdbcSourceTask(SourceTask, RowsOfSeveralTypes, SourceProgress, PreviewedSo
             config,
             context.worker,
             creates=False,
+            reads_only=self._reads_only,
             stopping=context.stopping,
             interrupted_by=context.interrupted_by,
         )
@@ -128,7 +129,8 @@ class JdbcSourceTask(SourceTask, RowsOfSeveralTypes, SourceProgress, PreviewedSo
         self._reads_only = True
         if not (values["query"] or values["query.masked"].value):
             wanted = source_settings.table_filter(values)
-            with closing(Database.of(config, context.worker, creates=False, stopping=context.stopping)) as database:
+            opened = Database.of(config, context.worker, creates=False, reads_only=True, stopping=context.stopping)
+            with closing(opened) as database:
                 with database.connect() as connection:
                     tables = discover(connection, database.dialect, wanted)
                 name_of = database.dialect.name_of
@@ -217,13 +219,13 @@ class JdbcSourceTask(SourceTask, RowsOfSeveralTypes, SourceProgress, PreviewedSo
         """The JVM's access. All connections, Python's too, begin with the same statements and isolation level."""
         dialect, sql = self._database.dialect, self._database.source_sql()
         driver = dialect.jvm(self._database.access)
-        session = (*sql.session, *(sql.read_only if self._reads_only else ()))
+        begins = (dialect.read_only,) if self._reads_only else ()
         isolation = () if level == "DEFAULT" else sql.isolation(level)
-        event.listen(self._database.engine, "connect", _saying((*isolation, *session)))
+        event.listen(self._database.engine, "connect", _saying((*isolation, *sql.session)))
         url, about = sql.spark_url(driver.url), str(self._database.access)
         hosts = tuple(host.name for host in self._database.access.url.hosts)
         allowed = AllowedHosts.of(self._context.worker)
-        return JvmAccess(driver, url, session, isolation, about, self._database.hides, hosts, allowed)
+        return JvmAccess(driver, url, sql.session, isolation, begins, about, self._database.hides, hosts, allowed)
 
     def _reading(self, split: Split, rows: int) -> SplitQuery:
         table, layout = self._planning.layouts[split.shape]

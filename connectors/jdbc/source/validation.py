@@ -40,7 +40,7 @@ def source_problems(config: Mapping[str, str], worker: Mapping[str, Any]) -> lis
         *_query_problems(values),
         *(refused := list(blocked(config))),
     ]
-    database = None if refused else checked_database(config, worker, problems, creates=False)
+    database = None if refused else checked_database(config, worker, problems)
     if database is not None:
         try:
             problems += _against_the_database(values, database)
@@ -53,7 +53,7 @@ def tables_to_offer(config: Mapping[str, str], worker: Mapping[str, Any]) -> lis
     """The database's tables, for `table.whitelist`; none while they cannot be read."""
     try:
         values = source_settings.parse(config)
-        database = quick_database(config, worker, creates=False)
+        database = quick_database(config, worker)
     except (ConfigError, ValueError):
         return []
     try:

@@ -23,7 +23,6 @@ _FIRST_DAY: Final = {Kind.DATE: -719_162, Kind.TIMESTAMP: -719_162 * 86_400_000_
 class MariadbSourceSql(SourceSql):
     """MariaDB and MySQL."""
 
-    read_only = ("SET SESSION TRANSACTION READ ONLY",)
     integer_type = "SIGNED"
     text_type = "CHAR"
     no_time = "a date of zeros, or of a month or day that is zero (of the former see zeroDateTimeBehavior)"

@@ -10,8 +10,8 @@ from __future__ import annotations
 import re
 import sqlite3
 import time
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from datetime import UTC, tzinfo
 from typing import Any, Final
 
@@ -124,11 +124,13 @@ class SqliteDialect(Dialect):
         """Reads a view of this connection alone: it knows the columns that results come from."""
         view = "temp.headrace_columns"
         plain = connection.execution_options(no_parameters=True)
-        plain.exec_driver_sql(f"CREATE TEMP VIEW headrace_columns AS SELECT * FROM (\n{query}\n)")
-        try:
-            rows = plain.exec_driver_sql("SELECT name, type FROM pragma_table_xinfo('headrace_columns', 'temp')").all()
-        finally:
-            plain.exec_driver_sql(f"DROP VIEW {view}")
+        with _may_make_views(plain):
+            plain.exec_driver_sql(f"CREATE TEMP VIEW headrace_columns AS SELECT * FROM (\n{query}\n)")
+            try:
+                described = "SELECT name, type FROM pragma_table_xinfo('headrace_columns', 'temp')"
+                rows = plain.exec_driver_sql(described).all()
+            finally:
+                plain.exec_driver_sql(f"DROP VIEW {view}")
         return tuple(_column(name, declared) for name, declared in rows)
 
     def new_columns(
@@ -267,6 +269,17 @@ def _opening(waits_s: float, pragmas: Mapping[str, str]) -> Callable[..., sqlite
         return connection
 
     return opened
+
+
+@contextmanager
+def _may_make_views(connection: Connection) -> Iterator[None]:
+    """Lifts `query_only`, which refuses temporary views, too; then it is again as it was."""
+    reads_only = connection.exec_driver_sql("PRAGMA query_only").scalar_one()
+    connection.exec_driver_sql("PRAGMA query_only = OFF")
+    try:
+        yield
+    finally:
+        connection.exec_driver_sql(f"PRAGMA query_only = {reads_only}")
 
 
 def _described(connection: Connection, table: TableId, kind: TableType) -> Table:

@@ -24,7 +24,6 @@ class SqliteSourceSql(SourceSql):
     """SQLite."""
 
     one_writer = True
-    read_only = ()  # a SELECT cannot write, and the temporary view of a query must be
     keeps_scale = False
     no_time = "neither a text as SQLite's functions write it nor a number"
     integer_type = "INTEGER"
