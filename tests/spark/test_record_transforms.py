@@ -15,7 +15,7 @@ from headrace.plugins.records import Records
 from headrace.plugins.schema import OPTIONAL_STRING, STRING, Field, Schema, SchemaType
 from headrace.worker.engine.driver import Spark
 from headrace.worker.engine.inline import ProjectionPool
-from headrace.worker.pipeline.transforms import _Step
+from headrace.worker.pipeline.transforms import Step
 from tests.spark import record_users
 from tests.spark.applying import Became, Given, applied
 from tests.spark.converting import configured, kafka_rows, learned
@@ -50,7 +50,7 @@ def run(spark: SparkSession, pool: ProjectionPool) -> Any:
             predicate.configure({})
 
         def apply(records: Records) -> Records:
-            return _Step(transform, "Changing", predicate, False, None).apply(records)
+            return Step("t", transform, "Changing", predicate, False, None).apply(records)
 
         return applied(spark, pool, apply, given, values, keys)
 
