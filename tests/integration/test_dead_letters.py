@@ -11,6 +11,7 @@ from confluent_kafka import Producer
 from typer.testing import CliRunner
 
 from headrace.worker.cli import commands
+from tests.integration.odd_headers import send_odd_header
 from tests.integration.partitions import messages
 from tests.integration.stranger_plugins import CHOOSY
 from tests.integration.worker_process import SINK, SOURCE, Topic, WorkerProcess, envelope, eventually, lines_of
@@ -171,6 +172,30 @@ def test_dead_letters_that_can_go_nowhere_fail_the_task_and_lose_nothing(
     put(worker, "replicas", config | letters_to("many", **{"errors.deadletterqueue.topic.replication.factor": "3"}))
     worker.wait_states("replicas", "FAILED", within_s=WITHIN_S)
     assert "Could not initialize dead letter queue with topic=many" in worker.trace("replicas")
+
+
+def test_a_header_whose_name_is_no_text_fails_its_task_alone(
+    worker: WorkerProcess, broker: str, tmp_path: Path
+) -> None:
+    topic, sink, process = Topic(broker, "odd-header"), tmp_path / "sink.txt", worker.process.pid
+    topic.send([b"first"])
+    send_odd_header(broker, topic.name, b"odd")
+    topic.send([b"next"])
+    config = {"connector.class": SINK, "topics": topic.name, "file": str(sink), "value.converter": STRING}
+    put(worker, "odd-header", config)
+    worker.wait_states("odd-header", "FAILED", within_s=WITHIN_S)
+    told = f"The record of {topic.name}-0 at offset 1 has a header whose name is not UTF-8"
+    assert told in worker.trace("odd-header")
+    assert "(PATCH /connectors/<name>/offsets)" in worker.trace("odd-header")
+    assert lines_of(sink) == [b"first"], "all before it is done"
+    path = "/connectors/odd-header"
+    worker.request("PUT", f"{path}/stop")
+    eventually(lambda: worker.get(f"{path}/status")["connector"]["state"] == "STOPPED", WITHIN_S)
+    place = {"kafka_topic": topic.name, "kafka_partition": 0}
+    worker.request("PATCH", f"{path}/offsets", {"offsets": [{"partition": place, "offset": {"kafka_offset": 2}}]})
+    worker.request("PUT", f"{path}/resume")
+    eventually(lambda: lines_of(sink) == [b"first", b"next"], WITHIN_S, worker.log)
+    assert (worker.process.pid, worker.process.poll()) == (process, None)
 
 
 def test_a_sink_says_which_records_it_cannot_write_or_it_is_found_out(

@@ -12,11 +12,11 @@ from typing import Any
 import pytest
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient
-from kafka import KafkaProducer
 from typer.testing import CliRunner
 
 from headrace.converters.registry.client import SchemaRegistry
 from headrace.worker.cli import commands
+from tests.integration.odd_headers import send_odd_header
 from tests.integration.worker_process import Topic
 
 pytestmark = pytest.mark.kafka
@@ -117,21 +117,10 @@ def test_what_comes_is_followed(broker: str) -> None:
     assert values == list(range(values[0], values[0] + 3))
 
 
-class NoText(str):
-    """A header's name whose bytes are no UTF-8; Java's and other clients may send such."""
-
-    __slots__ = ()
-
-    def encode(self, *_: Any) -> bytes:
-        return b"\xff\xfe"
-
-
 def test_a_header_whose_name_is_no_text_stops_nobody(broker: str) -> None:
     topic = Topic(broker, "odd-header")
     topic.create()
-    producer = KafkaProducer(bootstrap_servers=broker)
-    producer.send(topic.name, b"odd", headers=[(NoText("x"), b"y"), ("plain", b"z")]).get(60)
-    producer.close()
+    send_odd_header(broker, topic.name, b"odd")
     topic.send([b"next"])
     found = shown(broker, topic)
     assert [(one["value"], one["headers"]) for one in found] == [("odd", None), ("next", [])]

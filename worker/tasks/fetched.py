@@ -21,6 +21,8 @@ from typing import Any, Final, NamedTuple
 
 from confluent_kafka import KafkaError
 
+from headrace.plugins.errors import DataError
+from headrace.plugins.interop.kafka.messages import odd_header
 from headrace.plugins.offsets import TopicPartition
 
 ANSWER_BYTES: Final = 16 << 10
@@ -55,6 +57,27 @@ class Fetched(NamedTuple):
     """Of keys, values and headers."""
 
 
+class Unreadable:
+    """Stands for a message whose headers cannot be read."""
+
+    def __init__(self, message: Any) -> None:
+        self.topic, self.partition, self.offset = message.topic, message.partition, message.offset
+        self.reason = odd_header(message)
+
+    def error(self) -> KafkaError:
+        """As of a message that is no record."""
+        return KafkaError(KafkaError._BAD_MSG)
+
+    def key(self) -> None:
+        """None."""
+
+    def headers(self) -> None:
+        """None."""
+
+    def __len__(self) -> int:
+        return 0
+
+
 class Sizes(NamedTuple):
     """The bytes of messages, decompressed."""
 
@@ -63,12 +86,18 @@ class Sizes(NamedTuple):
     """An upper bound of the largest message."""
 
 
-def sizes(messages: Sequence[Any]) -> Sizes:
-    """Measure keys, values and headers."""
+def sizes(messages: list[Any]) -> Sizes:
+    """Measure keys, values and headers; puts an `Unreadable` in place of a message whose headers cannot be read."""
+    headers: list[Any] = []
+    while len(headers) < len(messages):
+        try:
+            headers.extend(map(_HEADERS, messages[len(headers) :]))
+        except SystemError:  # as in `headers_of`; `extend` has kept those before
+            messages[len(headers)] = Unreadable(messages[len(headers)])
     parts = [
         [*map(len, messages)],
         [*map(len, filter(None, map(_KEY, messages)))],
-        [*map(_of_headers, filter(None, map(_HEADERS, messages)))],
+        [*map(_of_headers, filter(None, headers))],
     ]
     return Sizes(sum(map(sum, parts)), sum(max(part, default=0) for part in parts))
 
@@ -78,7 +107,7 @@ def cut(messages: Sequence[Any], their: Sizes, most_bytes: int, largest: int) ->
 
     `largest`: the most bytes of one record. Errors: RecordTooLarge if a partition begins with a larger one.
     """
-    if their.all <= most_bytes and their.largest <= largest and not any(map(_is_undecodable, messages)):
+    if their.all <= most_bytes and their.largest <= largest and not any(map(cannot_be_taken, messages)):
         return Cut(messages, {})
     taken: list[Any] = []
     left: dict[TopicPartition, int] = {}
@@ -86,14 +115,14 @@ def cut(messages: Sequence[Any], their: Sizes, most_bytes: int, largest: int) ->
     size = 0
     for message in messages:
         error = message.error()
-        if error is not None and error.code() not in (KafkaError._PARTITION_EOF, KafkaError._BAD_COMPRESSION):
+        if error is not None and error.code() != KafkaError._PARTITION_EOF and not cannot_be_taken(message):
             taken.append(message)
             continue
         partition = TopicPartition(message.topic(), message.partition())
         if partition in left:
             continue
         size += (own := sizes([message]).all) if error is None else 0
-        is_bad = own > largest if error is None else _is_undecodable(message)
+        is_bad = own > largest if error is None else cannot_be_taken(message)
         if is_bad and partition not in begun and error is None:
             raise RecordTooLarge(_too_large(message, own, largest))
         if begun and (size > most_bytes or (is_bad and partition in begun)):
@@ -104,8 +133,16 @@ def cut(messages: Sequence[Any], their: Sizes, most_bytes: int, largest: int) ->
     return Cut(taken, left)
 
 
-def undecodable(message: Any) -> RecordTooLarge:
-    """The error for a batch that cannot be decompressed."""
+def cannot_be_taken(message: Any) -> bool:
+    """True for a record, or a batch, that Kafka's client cannot read."""
+    error = message.error()
+    return isinstance(message, Unreadable) or (error is not None and error.code() == KafkaError._BAD_COMPRESSION)
+
+
+def reason_of(message: Any) -> DataError | RecordTooLarge:
+    """Return the error for a message that cannot be taken."""
+    if isinstance(message, Unreadable):
+        return message.reason
     at = f"{message.topic()}-{message.partition()}"
     return RecordTooLarge(
         f"The record batch at offset {message.offset()} of {at} cannot be decompressed: it is damaged, or too large "
@@ -124,8 +161,3 @@ def _too_large(message: Any, size: int, largest: int) -> str:
 
 def _of_headers(headers: Sequence[tuple[str, bytes | None]]) -> int:
     return sum(len(name) + len(value or b"") for name, value in headers)
-
-
-def _is_undecodable(message: Any) -> bool:
-    error = message.error()
-    return error is not None and error.code() == KafkaError._BAD_COMPRESSION

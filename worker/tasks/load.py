@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any, Final
 
 import pyarrow as pa
@@ -39,7 +39,7 @@ class Load:
         """The most records to fetch at once."""
         return max(1, min(FETCH_ROWS, int(FETCH_BYTES / self.mean_bytes)))
 
-    def of(self, messages: Sequence[Any]) -> Fetched:
+    def of(self, messages: list[Any]) -> Fetched:
         """Judge these messages, at most `most_rows`."""
         most = self.most_rows
         taken, largest = sizes(messages)

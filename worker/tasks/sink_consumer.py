@@ -30,7 +30,7 @@ from headrace.worker.tasks.committed_offsets import CommittedOffsets, StableOffs
 from headrace.worker.tasks.consumer_membership import ConsumerMembership
 from headrace.worker.tasks.consumer_partitions import ConsumerPartitions
 from headrace.worker.tasks.consumer_task import ConsumerTask, RebalanceListener
-from headrace.worker.tasks.fetched import Sizes, cut, sizes, undecodable
+from headrace.worker.tasks.fetched import Sizes, cannot_be_taken, cut, reason_of, sizes
 from headrace.worker.tasks.host import TaskHost
 from headrace.worker.tasks.missing_topics import MissingTopics
 from headrace.worker.tasks.positions import Positions
@@ -101,7 +101,7 @@ class SinkConsumer:
 
         They end soon after `most_bytes` (decompressed); each takes three times as much memory.
 
-        Errors: RetriableError, and the messages will come again; RecordTooLarge.
+        Errors: RetriableError, and the messages will come again; RecordTooLarge; DataError for unreadable headers.
         """
         self.partitions.gone.clear()
         first = self._polled(wait_s)
@@ -119,16 +119,16 @@ class SinkConsumer:
 
     def _following(self, first: Any, most: int, most_bytes: int) -> tuple[list[Any], Sizes]:
         """Take the first message and those after it, in pieces: their size is not known before."""
-        messages, piece = [first], [first]
+        messages, piece = list[Any](), [first]
         together = Sizes(0, 0)
         while piece:
             taken, largest = sizes(piece)
+            messages += piece
             together = Sizes(together.all + taken, max(together.largest, largest))
             left = most_bytes - together.all
             if left <= 0 or len(messages) >= most:
                 break
             piece = self._client.consume(min(most - len(messages), _PIECE, max(1, left // max(1, largest))), 0)
-            messages += piece
         return messages, together
 
     def _judged(self, messages: Sequence[Any], their: Sizes, most_bytes: int) -> list[Any]:
@@ -158,7 +158,8 @@ class SinkConsumer:
                 return
             error = message.error()
             partition = TopicPartition(message.topic(), message.partition())
-            if partition in unread and (error is None or error.code() == KafkaError._PARTITION_EOF):
+            is_at_end = error is not None and error.code() == KafkaError._PARTITION_EOF
+            if partition in unread and (error is None or is_at_end or cannot_be_taken(message)):
                 self._positions.began(partition, message.offset())
                 unread.remove(partition)
 
@@ -212,8 +213,8 @@ class SinkConsumer:
             self.partitions.note_end(TopicPartition(message.topic(), message.partition()), message.offset())
         elif code == KafkaError._AUTO_OFFSET_RESET:
             self._out_of_range(TopicPartition(message.topic(), message.partition()), error)
-        elif code == KafkaError._BAD_COMPRESSION:
-            raise undecodable(message)
+        elif cannot_be_taken(message):
+            raise reason_of(message)
         elif is_fenced(error):
             self.membership.fenced()
         elif not passes(error):

@@ -28,16 +28,21 @@ _headers: Final[Callable[[KafkaMessage], Headers | None]] = methodcaller("header
 
 
 def headers_of(message: KafkaMessage) -> Headers | None:
-    """Return the message's headers. Errors: DataError if the name of one is not UTF-8.
+    """Return the message's headers; called once for each message. Errors: DataError if the name of one is not UTF-8.
 
     confluent-kafka (2.16) then answers with a list that has a null pointer, and an error set. If C code calls the
-    method, Python sees the error; called from Python 3.11 and newer, the process may end.
+    method, Python sees the error; called from Python 3.11 and newer, the process may end. A second call has no error.
     """
     try:
         return _headers(message)
     except SystemError as error:
-        at = f"{message.topic()}-{message.partition()} at offset {message.offset()}"
-        raise DataError(
-            f"The record of {at} has a header whose name is not UTF-8, which confluent-kafka cannot read. Begin after "
-            "it: stop the connector, and set the partition's offset by PATCH /connectors/NAME/offsets"
-        ) from error
+        raise odd_header(message) from error
+
+
+def odd_header(message: KafkaMessage) -> DataError:
+    """Return the error for a message that has a header whose name is not UTF-8."""
+    return DataError(
+        f"The record of {message.topic()}-{message.partition()} at offset {message.offset()} has a header whose name "
+        "is not UTF-8, which confluent-kafka cannot read. To pass over it, stop the connector, set the offset of the "
+        "partition to one after it (PATCH /connectors/<name>/offsets) and resume the connector"
+    )
