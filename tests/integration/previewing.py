@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import httpx
 from confluent_kafka import ConsumerGroupTopicPartitions, TopicPartition
@@ -49,9 +50,8 @@ class Surroundings:
         subjects: list[Any] = []
         if self.registry is not None:
             names = httpx.get(f"{self.registry}/subjects", timeout=60).json()
-            subjects = [
-                (name, httpx.get(f"{self.registry}/subjects/{name}/versions", timeout=60).json()) for name in names
-            ]
+            paths = {name: f"{self.registry}/subjects/{quote(name, safe='')}/versions" for name in names}
+            subjects = [(name, httpx.get(path, timeout=60).json()) for name, path in paths.items()]
         stored = self.worker.offset_file.read_text() if self.worker.offset_file.exists() else ""
         return {
             "ends": ends,

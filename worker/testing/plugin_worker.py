@@ -11,6 +11,7 @@ from typing import Any, Final, NamedTuple, Self
 import httpx
 from confluent_kafka import Consumer, Producer, TopicPartition
 
+from headrace.plugins.interop.kafka.messages import headers_of
 from headrace.worker.embedded.standalone_process import StandaloneProcess
 from headrace.worker.machine import processes
 
@@ -142,7 +143,7 @@ class PluginWorker(StandaloneProcess):
 
 
 def _message(message: Any) -> Message:
-    headers = list(message.headers() or ())
+    headers = list(headers_of(message) or ())
     return Message(message.key(), message.value(), headers, message.partition(), message.offset())
 
 
