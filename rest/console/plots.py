@@ -24,12 +24,12 @@ def plots(answer: Mapping[str, Any], what: Sequence[tuple[str, str, str]]) -> st
 
     step_s, every = answer["step_s"], answer["series"]
     wanted = [(label, every[name], unit) for name, label, unit in what if name in every]
-    gaps = [next((at for at, value in enumerate(values) if value is not None), None) for _, values, _ in wanted]
-    begins = [at for at in gaps if at is not None]
+    firsts = [next((at for at, value in enumerate(values) if value is not None), None) for _, values, _ in wanted]
+    begins = [at for at in firsts if at is not None]
     if not begins:
         return Markup('<p class="empty">Nothing has been measured yet.</p>')
     steps = max(len(wanted[0][1]) - min(begins), _LEAST_S // step_s)
-    shown = [one for one, begin in zip(wanted, gaps, strict=True) if begin is not None]
+    shown = [one for one, first in zip(wanted, firsts, strict=True) if first is not None]
     made = [plot(label, values[-steps:], step_s, unit) for label, values, unit in shown]
     return Markup('<div class="plots">{}</div>').format(Markup("").join(made))
 
@@ -91,7 +91,8 @@ def _time(seconds: float) -> str:
     if rounded < 1:
         return f"{rounded * 1000:.0f} ms" if rounded else "0 s"
     scale, name = next((scale, name) for scale, name in _TIMES if rounded >= scale)
-    return f"{seconds / scale:.2g} {name}"
+    number = seconds / scale
+    return f"{number:.0f} {name}" if number >= 10 else f"{number:.2g} {name}"
 
 
 def _pieces(values: Sequence[float | None], most: float) -> Iterator[list[tuple[float, float]]]:

@@ -510,6 +510,7 @@ def test_plots_span_what_is_known_and_ten_minutes_at_least() -> None:
         (89.0, "s", "1.5 min"),
         (5400.0, "s", "1.5 h"),
         (3_000_000.0, "s", "35 d"),
+        (15_000_000.0, "s", "174 d"),
         (1500.0, "ms", "1.5 s"),
     ],
 )
