@@ -20,7 +20,8 @@ from starlette.concurrency import run_in_threadpool
 
 from headrace.config.worker.rights import Right
 from headrace.rest.console.endpoints import Answer, Endpoints, EndpointsOf
-from headrace.rest.console.plots import plot, short
+from headrace.rest.console.plots import bar, plots, short
+from headrace.rest.console.stages import stepped
 from headrace.rest.console.troubles import worker_of
 from headrace.rest.http.guard import is_foreign
 from headrace.rest.http.layers import SAFE_METHODS
@@ -215,7 +216,8 @@ def _templates() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    made.globals |= {"page_of": page_of, "url_of": _url_of, "root": ROOT, "overview": OVERVIEW, "plot": plot}
+    made.globals |= {"page_of": page_of, "url_of": _url_of, "root": ROOT, "overview": OVERVIEW}
+    made.globals |= {"bar": bar, "plots": plots, "stepped": stepped}
     made.filters |= {"shown": _shown, "when": _when, "number": short}
     return made
 

@@ -40,6 +40,7 @@ async def overview(console: ConsoleOf, find: str = "", state: str = "", first: s
     connectors, tasks = troubles.by_state(statuses)
     begin = int(first[:9]) if first.isdecimal() else 0
     found = [one for one in sorted(statuses.items()) if _matches(*one, find, state)]
+    rates = [one.get("records_per_s") or 0.0 for one in (series.get("connectors") or {}).values()]
     return await console.page(
         "overview.html",
         connectors=connectors,
@@ -52,6 +53,7 @@ async def overview(console: ConsoleOf, find: str = "", state: str = "", first: s
         find=find,
         state=state,
         series=series,
+        most_rate=max(rates, default=0.0),
         health=health,
         workers=troubles.workers(statuses, [_here(console), *others]),
         leader=console.leader,

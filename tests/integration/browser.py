@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any, Final, Literal
 
 from axe_playwright_python.sync_playwright import Axe
@@ -16,10 +15,6 @@ WITHIN_MS: Final = 120_000
 """How long a page may take for what it is to show, on a busy machine."""
 _LOOKS: Final[Mapping[int, Sequence[Literal["light", "dark"]]]] = {360: ("light",), 1280: ("light", "dark")}
 """The widths and colours that pages are looked at in."""
-_RENAMED: Final = """([from, to]) => {
-    const texts = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
-    while (texts.nextNode()) texts.currentNode.data = texts.currentNode.data.replaceAll(from, to);
-}"""
 _GRAVE: Final = ("serious", "critical")
 
 
@@ -71,12 +66,3 @@ def faults(page: Page) -> list[str]:
             found.append(f"{page.url} is wider than {width}")
     page.set_viewport_size({"width": max(_LOOKS), "height": 900})
     return found
-
-
-def shot(page: Page, folder: str | None, name: str, place: Path) -> None:
-    """Keeps a picture of the page, if a folder for pictures is named; the place of this run is `/srv` on it."""
-    if folder:
-        page.set_viewport_size({"width": 1000, "height": 700})
-        page.emulate_media(color_scheme="light")
-        page.evaluate(_RENAMED, [str(place), "/srv"])
-        page.screenshot(path=Path(folder, f"console-{name}.png"))

@@ -16,7 +16,8 @@ from fastapi.routing import APIRoute
 from headrace.rest.console import connectors, pages
 from headrace.rest.console.endpoints import Answer, Endpoints
 from headrace.rest.console.forms import changes, config_in, form_of, restored
-from headrace.rest.console.plots import plot
+from headrace.rest.console.plots import amount, bar, plot, plots, short
+from headrace.rest.console.stages import Field, stepped
 from headrace.rest.console.troubles import next_start, of_connectors
 from headrace.worker.model import ConnectorState, Health, State, Status
 from tests.unit.rest.conftest import Worker
@@ -479,11 +480,75 @@ def test_a_failed_task_is_told_with_its_next_start() -> None:
 
 
 def test_a_plot_has_gaps_and_a_sentence() -> None:
-    text = str(plot("Lag", [1.0, None, 2000.0, 3000.0], 60, " records"))
-    assert text.count("<polyline") == 2
+    text = str(plot("Lag", [1.0, None, 2000.0, 3000.0], 900, " records"))
+    assert (text.count("<polyline"), text.count("<polygon")) == (2, 2)
     assert 'aria-label="Lag: 3k records now, at most 3k records in 60 minutes"' in text
-    assert "nothing known" in str(plot("Lag", [None], 60))
+    assert "Lag: – now, at most 1 in 30 minutes" in str(plot("Lag", [1.0, None], 900))
     assert "&lt;" in str(plot("<", [1], 60))
+
+
+def test_plots_span_what_is_known_and_ten_minutes_at_least() -> None:
+    series = {"lag": [None] * 60, "rate": [None] * 30 + [1.0] * 30, "errors": [None] * 59 + [2.0]}
+    what = [("rate", "Rate", "/s"), ("errors", "Errors", ""), ("lag", "Lag", ""), ("none", "None", "")]
+    text = str(plots({"step_s": 60, "series": series}, what))
+    assert text.count("<figure") == text.count("in 30 minutes") == 2
+    assert "in 10 minutes" in str(plots({"step_s": 60, "series": series}, what[1:]))
+    assert "Nothing has been measured" in str(plots({"step_s": 60, "series": series}, what[2:]))
+
+
+@pytest.mark.parametrize(
+    ("value", "unit", "told"),
+    [
+        (None, "B/s", "–"),
+        (0.0, "B/s", "0 B/s"),
+        (999.7, "B/s", "1 kB/s"),
+        (3_400_000.0, "B/s", "3.4 MB/s"),
+        (1234.5, " records", "1.23k records"),
+        (0.0, "s", "0 s"),
+        (0.25, "s", "250 ms"),
+        (59.9, "s", "1 min"),
+        (89.0, "s", "1.5 min"),
+        (5400.0, "s", "1.5 h"),
+        (3_000_000.0, "s", "35 d"),
+        (15_000_000.0, "s", "174 d"),
+        (1500.0, "ms", "1.5 s"),
+    ],
+)
+def test_an_amount_has_a_unit_that_reads_well(value: float | None, unit: str, told: str) -> None:
+    assert amount(value, unit) == told
+
+
+def test_a_bar_is_as_long_as_its_part() -> None:
+    assert [re.findall(r"H(\d+)", str(bar(*one))) for one in ((1.0, 4.0), (None, 4.0), (0.0, 0.0))] == [
+        ["25"],
+        ["0"],
+        ["0"],
+    ]
+    assert short(999_960) == "1M"
+
+
+def test_stages_tell_what_became_of_each_field() -> None:
+    read = {"stage": "fetched", "topic": "t", "key": None, "value": "{…}", "headers": [{"key": "h", "value": "1"}]}
+    converted = {**read, "stage": "converted", "value": {"id": 1, "card": "49", "total": 2.5}}
+    changed = {**converted, "headers": [], "topic": "u", "value": {"id": 1, "card": "", "amount": 2.5}}
+    written = {**changed, "value": '{"id":1}', "key": "1"}
+    shown = [
+        {part.label: [*part.fields] for part in parts} for _, parts in stepped([read, converted, changed, written])
+    ]
+    assert [*shown[0]] == ["topic", "key", "value", "header h"]
+    assert shown[1] == {"key": [Field("", None)], "value": [Field("id", 1), Field("card", "49"), Field("total", 2.5)]}
+    assert shown[2] == {
+        "topic": [Field("", "u", "changed")],
+        "key": [Field("", None)],
+        "value": [
+            Field("id", 1),
+            Field("card", "", "changed", "49"),
+            Field("amount", 2.5, "new"),
+            Field("total", None, "gone", 2.5),
+        ],
+        "header h": [Field("", None, "gone", "1")],
+    }
+    assert shown[3] == {"key": [Field("", "1", "changed")], "value": [Field("", '{"id":1}', "changed")]}
 
 
 def test_a_form_s_empty_fields_are_no_settings() -> None:
