@@ -80,9 +80,7 @@ def test_a_cluster_moves_records_and_survives_the_loss_of_a_worker(
         eventually(lambda w=worker: _plotted(w) == (["snk", "src"], {}), 60)
     for worker in workers:  # one worker has one of the connectors, the other one is asked for its lines
         for name in ("src", "snk"):
-            shown = worker.get(f"/connectors/{name}/logs")
-            assert shown["skipped"] == {}
-            assert any(f"[{name}|task-0]" in line["text"] for line in shown["lines"])
+            eventually(lambda w=worker, n=name: _has_lines_of_task(w, n), 60, lambda w=worker, n=name: _logged(w, n))
 
     second.kill_family()
     with source.open("a") as file:
@@ -126,6 +124,15 @@ def test_a_cluster_moves_records_and_survives_the_loss_of_a_worker(
     for name in wrong:
         assert second.http.delete(f"/connectors/{name}").status_code == 204
     eventually(lambda: second.get("/connectors") == [], 60)
+
+
+def _has_lines_of_task(worker: ClusterWorker, name: str) -> bool:
+    found = worker.get(f"/connectors/{name}/logs")
+    return found["skipped"] == {} and any(f"[{name}|task-0]" in line["text"] for line in found["lines"])
+
+
+def _logged(worker: ClusterWorker, name: str) -> str:
+    return json.dumps(worker.get(f"/connectors/{name}/logs"), indent=1)
 
 
 def _plotted(worker: ClusterWorker) -> tuple[list[str], dict[str, str]]:
