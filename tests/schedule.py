@@ -31,7 +31,6 @@ TOGETHER: Final = {
     "tests/integration/test_java_sources.py": "worker with Java plugins",
     "tests/integration/test_java_sinks.py": "worker with Java plugins",
     "tests/integration/test_java_transforms.py": "worker with Java plugins",
-    "tests/integration/test_console.py": "shared servers",
     "tests/faults/test_hdfs_failover.py": "shared servers",
     "tests/faults/test_kafka_semantics.py": "shared servers",
     "tests/faults/test_task_failures.py": "shared servers",
@@ -44,17 +43,19 @@ TOGETHER: Final = {
     "tests/integration/test_jdbc_no_lost_rows.py": "shared servers",
     "tests/integration/test_jdbc_source_worker.py": "shared servers",
     "tests/integration/test_mirror_records.py": "shared servers",
-    "tests/integration/test_preview.py": "shared servers",
-    "tests/integration/test_preview_sinks.py": "shared servers",
+    "tests/integration/test_preview.py": "previews",
+    "tests/integration/test_preview_sinks.py": "previews",
 }
 """Modules that are one piece of work, in this order, by its name; every other module is a piece of its own."""
 
 SECONDS: Final = {
     "shared servers": 1100,
+    "previews": 250,
     "tests/integration/test_exactly_once_sources.py": 240,
     "worker with Java plugins": 165,
     "tests/integration/test_mixed_cluster.py": 164,
     "two clusters": 160,
+    "tests/integration/test_console.py": 160,
     "tests/integration/test_record_plugins.py": 160,
     "tests/integration/test_mirror_maker.py": 150,
     "tests/faults/test_broker_away.py": 126,
