@@ -136,19 +136,17 @@ class Load:
         self._append("clicks.log", (f"GET /item/{one} 200" for one in self.some(900, 75, at_s)))
         self._append("app.log", (f"session {one} begins" for one in self.some(180, 150, at_s)))
         for one in self.some(12, 90, at_s):
-            self._send("stock", record({"item": "int32", "left": "int32"}, {"item": one, "left": one % 40}))
+            self.producer.produce("stock", record({"item": "int32", "left": "int32"}, {"item": one, "left": one % 40}))
         for one in self.some(20, 90, at_s):
             whole = record({"invoice": "int32", "to": "string"}, {"invoice": one, "to": f"customer-{one}@example.com"})
-            self._send("invoices", whole if self.chance.random() > 0.004 else whole[:-12])
-        self._send("payments", record({"id": "int32", "amount": "double"}, {"id": self.number, "amount": 12.5}))
+            self.producer.produce("invoices", whole if self.chance.random() > 0.004 else whole[:-12])
+        payment = {"id": self.number, "amount": 12.5}
+        self.producer.produce("payments", record({"id": "int32", "amount": "double"}, payment))
         self.producer.poll(0)
 
     def _append(self, name: str, lines: Iterator[str]) -> None:
         with open(self.folder / name, "a", encoding="utf-8") as file:
             file.writelines(f"{line}\n" for line in lines)
-
-    def _send(self, topic: str, value: bytes) -> None:
-        self.producer.produce(topic, value)
 
 
 @contextmanager
