@@ -24,6 +24,7 @@ from headrace.plugins.contracts import Place
 from headrace.plugins.errors import RetriableError
 from tests.held_ports import held_port
 from tests.integration.hdfs_server import USER, HdfsServer
+from tests.integration.worker_process import eventually
 from tests.store_behaviour import RenamingBehaviour, local_file, text_of
 
 
@@ -149,7 +150,14 @@ def test_killed_nodes_come_back_with_their_files(
     with pytest.raises(RetriableError, match=r"hdfs://127.*No name node answers"):
         store.exists("a")
     hdfs_server.start()
-    assert text_of(store, "a") == "some text"
+    eventually(lambda: _text_if_there(store, "a") == "some text", 60)  # the data node has yet to tell its blocks
+
+
+def _text_if_there(store: Store, path: str) -> str | None:
+    try:
+        return text_of(store, path)
+    except RetriableError:
+        return None
 
 
 def test_a_name_node_that_is_away_or_standing_by_is_passed_over(hdfs_server: HdfsServer) -> None:
