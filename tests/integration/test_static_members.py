@@ -22,6 +22,7 @@ from headrace.plugins.offsets import TopicPartition
 from headrace.plugins.stopping import StopToken
 from headrace.worker.kafka.group_member import expel
 from headrace.worker.kafka.topic_ids import AskedIds, TopicIds
+from headrace.worker.pipeline.stages import Stages
 from headrace.worker.tasks import consumer_membership
 from headrace.worker.tasks.positions import Positions
 from headrace.worker.tasks.sink_consumer import SinkConsumer
@@ -80,7 +81,7 @@ class Member:
             open=lambda _: self._hang() if hangs == "in open" else {},
             close=lambda _: None,
             pre_commit=lambda _: None,
-            metrics=SimpleNamespace(committed=lambda _seconds, ok: None),
+            metrics=SimpleNamespace(committed=lambda _seconds, ok: None, stages=Stages()),
             end_batch=lambda lost: self.lost.append(lost),
             wait=time.sleep,
             stop=StopToken(),
