@@ -6,7 +6,6 @@ import json
 import math
 from collections.abc import Callable
 from dataclasses import replace
-from datetime import UTC, datetime
 from typing import Annotated, Any, NamedTuple, NoReturn, TypeVar
 from urllib.parse import unquote
 
@@ -15,6 +14,7 @@ from starlette.concurrency import run_in_threadpool
 from starlette.convertors import IntegerConvertor, StringConvertor, register_url_convertor
 from starlette.exceptions import HTTPException
 
+from headrace.config.instants import epoch_ms
 from headrace.rest.http.bodies import PartitionOffset, WantedOffsets
 from headrace.worker.errors import BadRequest
 from headrace.worker.herder.api import Herder
@@ -238,13 +238,9 @@ def ms_of(instant: str) -> int:
     Errors: BadRequest.
     """
     try:
-        found = datetime.fromisoformat(instant)
-        ms = round((found if found.tzinfo else found.replace(tzinfo=UTC)).timestamp() * 1000)
-    except (ValueError, OverflowError):
-        ms = -1
-    if ms < 0:  # Kafka takes negative ones for names of offsets
-        raise BadRequest(f"{instant[:40]!r} is no instant in ISO 8601, such as 2026-11-28T17:00:00Z.")
-    return ms
+        return epoch_ms(instant)
+    except ValueError:
+        raise BadRequest(f"{instant[:40]!r} is no instant in ISO 8601, such as 2026-11-28T17:00:00Z.") from None
 
 
 def own_url(request: Request) -> str:
@@ -272,7 +268,7 @@ def text_of(value: Any) -> str | None:
 def number_of(text: str, name: str, most: int) -> int:
     """Reads a number of the query, from 1 to `most`. Errors: BadRequest."""
     if not (text.isascii() and text.isdecimal() and len(text) <= 9 and 1 <= int(text) <= most):
-        raise BadRequest(f"{name}={text[:100]!r} is no number from 1 to {most}.")
+        raise BadRequest(f"{name}={text[:100]} is no number from 1 to {most}.")
     return int(text)
 
 

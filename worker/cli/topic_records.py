@@ -6,12 +6,12 @@ import heapq
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
-from datetime import datetime
 from pathlib import Path
 from typing import Any, Final
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 
+from headrace.config.instants import epoch_ms
 from headrace.config.kafka.client_config import ClientConfig
 from headrace.config.kafka.client_settings import CONSUMER
 from headrace.config.problems import ConfigError, Problem
@@ -129,11 +129,10 @@ def _begin(wanted: Wanted, consumer: Any, ends: Mapping[int, tuple[int, int]]) -
     if text.isascii() and text.isdecimal():
         return {number: min(high, max(low, int(text))) for number, (low, high) in ends.items()}
     try:
-        at = datetime.fromisoformat(text)
+        ms = epoch_ms(text, zone=None)
     except ValueError:
         remedy = "Write earliest, an offset, or a time such as 2026-11-28T09:30."
         raise ConfigError(Problem("--from", text, "It is no place to begin at.", remedy)) from None
-    ms = int(at.timestamp() * 1000)
     asked = [TopicPartition(wanted.topic, number, ms) for number in ends]
     found = {one.partition: one.offset for one in consumer.offsets_for_times(asked, timeout=TIMEOUT_S)}
     return {number: high if found[number] < 0 else found[number] for number, (_, high) in ends.items()}

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from datetime import UTC, datetime
 from typing import Any, Final
 
 import pyarrow as pa
 from confluent_kafka import OFFSET_BEGINNING, OFFSET_END, Consumer, KafkaError, KafkaException, TopicPartition
 
 from headrace.config.connector.config import consumes
+from headrace.config.instants import epoch_ms
 from headrace.config.worker.internal_topics import BROKERS_OWN, InternalTopics
 from headrace.plugins.interop.conversion.kafka_rows import to_arrow
 from headrace.plugins.stopping import StopToken
@@ -71,7 +71,7 @@ class Fetching:
         if begin == "stored":
             known = stored()
             return {place: max(low, known.get(place, low)) for place, (low, _) in partitions.items()}
-        if begin.isdigit():
+        if begin.isascii() and begin.isdecimal():
             return {place: max(low, int(begin)) for place, (low, _) in partitions.items()}
         return self._at(_time_ms(begin), partitions)
 
@@ -120,9 +120,8 @@ class Fetching:
 
 def _time_ms(text: str) -> int:
     try:
-        at = datetime.fromisoformat(text)
+        return epoch_ms(text)
     except ValueError:
         raise BadRequest(
             f"from={text} is none of stored, earliest, latest, an offset, or a time such as 2026-11-28T12:00:00Z."
         ) from None
-    return int((at if at.tzinfo is not None else at.replace(tzinfo=UTC)).timestamp() * 1000)

@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 import time
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from typing import Final
+
+from headrace.config.instants import epoch_ms
 
 _UNITS: Final = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
 
@@ -52,7 +53,6 @@ class Asked:
         if ago := re.fullmatch(r"(\d+)([smhd])", self.since):
             return int((time.time() - int(ago[1]) * _UNITS[ago[2]]) * 1000)
         try:
-            at = datetime.fromisoformat(self.since)
+            return epoch_ms(self.since)
         except ValueError:
             raise UsageError(f"--since {self.since} is no time: write 2026-01-31T12:00:00Z, or 15m, 2h, 7d") from None
-        return int((at if at.tzinfo else at.replace(tzinfo=UTC)).timestamp() * 1000)
