@@ -114,12 +114,11 @@ class ConsumerPartitions:
         _, high = self._client.get_watermark_offsets(Position(*partition), cached=True)
         return int(high)
 
-    def lag(self) -> int:
-        """The number of records that wait in Kafka, as far as the client knows without asking."""
-        return sum(self.waiting().values())
-
     def waiting(self) -> dict[TopicPartition, int]:
-        """The `lag` of each partition of which it is known; those that rest have none."""
+        """The number of records that wait in each partition, as far as the client knows without asking.
+
+        Partitions that rest are left out, and those whose position is not known.
+        """
         waiting = {}
         for partition in self.assigned:
             if (known := self._positions.next(partition)) is not None and partition not in self._resting:

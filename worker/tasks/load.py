@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 import pyarrow as pa
 
+from headrace.plugins.offsets import TopicPartition
 from headrace.worker.pipeline.placement import FEW, JOB_ROWS, is_few, is_worth_a_job
 from headrace.worker.tasks.fetched import Fetched, sizes
 
@@ -27,6 +28,8 @@ class Load:
     def __init__(self) -> None:
         self.lag = 0
         """The records that waited at the last measurement."""
+        self.waiting: Mapping[TopicPartition, int] = {}
+        """The same, of each partition."""
         self.mean_bytes = 200.0
         self.large_bytes = 200
         """About the largest record that came lately; units: bytes."""
@@ -67,11 +70,12 @@ class Load:
     def _age_s(self) -> float:
         return _LAG_S if self.lag else NO_LAG_S
 
-    def measure(self, lag: Callable[[], int]) -> float | None:
+    def measure(self, waiting: Callable[[], Mapping[TopicPartition, int]]) -> float | None:
         """Measure anew if due; returns the number of small batches a second since the last time."""
         now = time.monotonic()
         if (since_s := now - self._measured) < self._age_s:
             return None
         pace, self._small_batches, self._measured = self._small_batches / since_s, 0, now
-        self.lag = lag()
+        self.waiting = waiting()
+        self.lag = sum(self.waiting.values())
         return pace

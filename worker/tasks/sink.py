@@ -278,10 +278,10 @@ class SinkTaskRunner(Task):
 
     def measure(self) -> None:
         """Measure partitions, uncommitted records and lag, if that is due."""
-        if (pace := self._load.measure(self._consumer.partitions.lag)) is None:
-            return
         partitions = self._consumer.partitions
-        age_s = self._age.measure(partitions.waiting(), partitions.are_held)
+        if (pace := self._load.measure(partitions.waiting)) is None:
+            return
+        age_s = self._age.measure(self._load.waiting, partitions.are_held)
         self.metrics.stands(len(partitions.assigned), self._positions.ahead(), self._load.lag, age_s)
         pipeline = self._parts.pipeline
         waits = self._held.may_be or pipeline.retry is not None or pipeline.java_stage is not None

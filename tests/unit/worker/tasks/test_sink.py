@@ -81,9 +81,6 @@ class Consumer:
 
     are_held = False
 
-    def lag(self) -> int:
-        return 0
-
     def waiting(self) -> dict[TopicPartition, int]:
         return {}
 
@@ -496,7 +493,7 @@ def test_a_backlog_is_worth_a_job_although_little_comes_at_once(behind: Rig, mon
     monkeypatch.setattr(placement, "JOB_ROWS", 50_000)
     for lag, are_more in ((1_000, False), (50_000, True)):
         now += 60
-        behind.consumer.lag = lambda lag=lag: lag  # type: ignore[method-assign, misc]
+        behind.consumer.waiting = lambda lag=lag: {P0: lag}  # type: ignore[method-assign, misc]
         behind.task.measure()
         assert behind.task.poll(0)[1] is are_more
 
@@ -679,7 +676,7 @@ def test_a_task_sleeps_long_only_where_its_figures_say_that_nothing_waits(monkey
     monkeypatch.setattr(sink_task, "random", SimpleNamespace(uniform=lambda *_: 0.0))
     rig = Rig(monkeypatch)
     rig.consumer.fetch = lambda wait_s, *_: waits.append(wait_s)  # type: ignore[attr-defined]
-    rig.consumer.lag = lambda: next(lags)  # type: ignore[method-assign]
+    rig.consumer.waiting = lambda: {P0: next(lags)}  # type: ignore[method-assign]
     for after_s in (0.0, 0.3, 0.2, 0.5, 0.6):
         now += after_s
         rig.task.measure()
