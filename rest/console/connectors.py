@@ -13,7 +13,7 @@ from fastapi.responses import Response
 from headrace.config.values import HIDDEN
 from headrace.rest.console import troubles
 from headrace.rest.console.endpoints import Answer
-from headrace.rest.console.forms import changes, config_in, form_of, restored
+from headrace.rest.console.forms import changes, config_in, field_in, form_of, restored
 from headrace.rest.console.page import OVERVIEW, ROOT, Console, ConsoleOf, PageRoute, page_of, see
 from headrace.rest.security.access import NEEDS_NOTHING
 from headrace.worker.errors import BadRequest, NotFound
@@ -85,7 +85,7 @@ async def change_config(name: str, console: ConsoleOf) -> Response:
     fixed = {key: value for key in ("name", "connector.class") if (value := shown.get(key)) is not None}
     wanted = fixed | config_in(sent, shown)
     changed = changes(shown, wanted)
-    match _field(sent, "do"):
+    match field_in(sent, "do"):
         case "save" if not changed:
             return see(page_of(name), "unchanged")
         case "save":
@@ -170,11 +170,11 @@ async def _offsets(
 @router.post("/{name:segment}/offsets")
 async def change_offsets(name: str, console: ConsoleOf) -> Response:
     sent = await console.form()
-    match _field(sent, "do"):
+    match field_in(sent, "do"):
         case "reset":
             answer = await console.endpoints.of(name, "/offsets", "DELETE")
         case "time":
-            found = await console.endpoints.offsets_at(name, _field(sent, "time"))
+            found = await console.endpoints.offsets_at(name, field_in(sent, "time"))
             if found.ok:
                 return await _offsets(name, console, wanted=found.body["offsets"])
             answer = found
@@ -223,7 +223,7 @@ async def _history(name: str, console: Console, status: int = 200, problem: str 
 @router.post("/{name:segment}/history")
 async def roll_back(name: str, console: ConsoleOf) -> Response:
     sent = await console.form()
-    answer = await console.endpoints.of(name, "/rollback", "POST", {"revision": _field(sent, "revision")})
+    answer = await console.endpoints.of(name, "/rollback", "POST", {"revision": field_in(sent, "revision")})
     if not answer.ok:
         return await _history(name, console, answer.status, answer.message)
     return see(page_of(name), "rolled-back")
@@ -248,10 +248,10 @@ async def _dead_letters(
 @router.post("/{name:segment}/dead-letters")
 async def answer_dead_letters(name: str, console: ConsoleOf) -> Response:
     sent = await console.form()
-    if _field(sent, "do") == "delete":
+    if field_in(sent, "do") == "delete":
         answer, done = await console.endpoints.delete_dead_letters(name), "dead-letters-deleted"
     else:
-        answer = await console.endpoints.replay(name, _field(sent, "record"), _field(sent, "cause"))
+        answer = await console.endpoints.replay(name, field_in(sent, "record"), field_in(sent, "cause"))
         done = "replayed"
     if not answer.ok:
         return await _dead_letters(name, console, answer.status, answer.message)
@@ -283,7 +283,3 @@ async def act(name: str, action: str, console: ConsoleOf) -> Response:
     if not answer.ok:
         return await _connector(name, console, answer.status, answer.message)
     return see(page_of(name), done)
-
-
-def _field(sent: Sequence[tuple[str, str]], name: str) -> str:
-    return next((value for field, value in sent if field == name), "")

@@ -137,6 +137,11 @@ def _as_lines(config: Mapping[str, str]) -> str:
     )
 
 
+def field_in(fields: Iterable[tuple[str, str]], name: str) -> str:
+    """The value of a form's first field of this name; empty without one."""
+    return next((value for field, value in fields if field == name), "")
+
+
 def config_in(fields: Iterable[tuple[str, str]], shown: Mapping[str, str | None]) -> dict[str, str]:
     """The config that a form has; `shown` is the present one without secrets.
 

@@ -10,7 +10,7 @@ from fastapi import APIRouter
 from fastapi.responses import RedirectResponse, Response
 
 from headrace.rest.console import troubles
-from headrace.rest.console.forms import config_in, form_of
+from headrace.rest.console.forms import config_in, field_in, form_of
 from headrace.rest.console.page import HEADERS, OVERVIEW, ROOT, Console, ConsoleOf, PageRoute, page_of, see, static
 from headrace.rest.security.access import NEEDS_NOTHING
 from headrace.worker.errors import NotFound
@@ -87,11 +87,11 @@ async def new(console: ConsoleOf, plugin: str = "") -> Response:
 @router.post("/new")
 async def create(console: ConsoleOf) -> Response:
     sent = await console.form()
-    fixed = {"name": _field(sent, "name"), "connector.class": _field(sent, "plugin")}
+    fixed = {"name": field_in(sent, "name"), "connector.class": field_in(sent, "plugin")}
     config = {key: value for key, value in fixed.items() if value} | config_in(sent, {})
-    do = _field(sent, "do")
+    do = field_in(sent, "do")
     if do == "create":
-        state = _field(sent, "initial_state") or "RUNNING"
+        state = field_in(sent, "initial_state") or "RUNNING"
         body = {"name": fixed["name"], "config": config, "initial_state": state}
         answer = await console.endpoints.ask("POST", "/connectors", body)
         if answer.ok:
@@ -170,7 +170,9 @@ async def drain(console: ConsoleOf) -> Response:
 @router.post("/cluster/level")
 async def level(console: ConsoleOf) -> Response:
     sent = await console.form()
-    answer = await console.endpoints.set_level(_field(sent, "logger"), _field(sent, "level"), _field(sent, "scope"))
+    answer = await console.endpoints.set_level(
+        field_in(sent, "logger"), field_in(sent, "level"), field_in(sent, "scope")
+    )
     if not answer.ok:
         return await _cluster(console, answer.status, answer.message)
     return see(f"{ROOT}/cluster", "level")
@@ -182,7 +184,3 @@ async def file(name: str) -> Response:
     if found is None:
         raise NotFound(f"The console has no file {name}.")
     return found
-
-
-def _field(sent: list[tuple[str, str]], name: str) -> str:
-    return next((value for field, value in sent if field == name), "")

@@ -338,9 +338,15 @@ def reset_offsets(name: str, herder: HerderOf) -> Response:
 def _named(config: ConnectorConfig, name: str) -> ConnectorConfig:
     """The config with the connector's name. Errors: BadRequest if it has another name."""
     own = config.get("name")
-    if own is not None and own != name:
-        raise BadRequest(f"Connector name configuration ({own}) doesn't match connector name in the URL ({name})")
+    if own is not None:
+        check_name(own, name)
     return {"name": name, **{key: value for key, value in config.items() if key != "name"}}
+
+
+def check_name(own: str | None, name: str) -> None:
+    """Checks that a config's own name is the one in the URL. Errors: BadRequest."""
+    if own != name:
+        raise BadRequest(f"Connector name configuration ({own}) doesn't match connector name in the URL ({name})")
 
 
 def _initial(text: str | None) -> TargetState:

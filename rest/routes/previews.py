@@ -14,7 +14,8 @@ from fastapi.responses import Response
 from headrace.config.worker.rights import Right
 from headrace.rest.http import documented
 from headrace.rest.http.bodies import PreviewedConfig, json_answer
-from headrace.rest.http.requests import HerderOf, PreviewBody, knows_connectors, speaks_json
+from headrace.rest.http.requests import HerderOf, PreviewBody, knows_connectors, number_of, speaks_json
+from headrace.rest.routes.connectors import check_name
 from headrace.rest.security.access import Of, needs
 from headrace.rest.security.view_filter import ViewFilterOf
 from headrace.worker.errors import BadRequest, NotFound
@@ -73,8 +74,7 @@ def preview_connector(
     begin: documented.From = "stored",
     diff: documented.Diff = False,
 ) -> Response:
-    if (own := body.config.get("name", name)) != name:
-        raise BadRequest(f"Connector name configuration ({own}) doesn't match connector name in the URL ({name})")
+    check_name(body.config.get("name", name), name)
     running = herder.connector_info(name).config
     config = patched(running, view.masking.meant(request, name, body.config))
     wanted = _wanted(records, begin, body.sample)
@@ -82,8 +82,6 @@ def preview_connector(
 
 
 def _wanted(records: str, begin: str, sample: list[dict[str, Any]] | None) -> Wanted:
-    if not records.isdigit() or not 1 <= int(records) <= MOST_RECORDS:
-        raise BadRequest(f"records={records}: a preview shows 1 to {MOST_RECORDS} records.")
     if sample is not None and len(sample) > MOST_RECORDS:
         raise BadRequest(f"The sample has {len(sample)} records: a preview shows at most {MOST_RECORDS}.")
-    return Wanted(int(records), begin, sample)
+    return Wanted(number_of(records, "records", MOST_RECORDS), begin, sample)

@@ -11,10 +11,9 @@ from fastapi.responses import Response
 from headrace.config.worker.rights import Right
 from headrace.rest.http import documented
 from headrace.rest.http.bodies import AllSeries, ConnectorSeries, json_answer
-from headrace.rest.http.requests import HerderOf, MetricsOf, knows_connectors, speaks_json
+from headrace.rest.http.requests import HerderOf, MetricsOf, knows_connectors, number_of, speaks_json
 from headrace.rest.routes.other_workers import Gathered, OthersOf
 from headrace.rest.security.access import NEEDS_NOTHING, AccessOf, needs
-from headrace.worker.errors import BadRequest
 from headrace.worker.herder.series import MOST_MINUTES, STEP_S, Figures, Plotted, merged_figures
 
 router = APIRouter(
@@ -34,7 +33,7 @@ _ALL: Final = str(MOST_MINUTES)
 def all_series(
     herder: HerderOf, metrics: MetricsOf, access: AccessOf, others: OthersOf, minutes: documented.Minutes = _ALL
 ) -> Response:
-    wanted, names = _minutes(minutes), access.visible(herder.connectors())
+    wanted, names = number_of(minutes, "minutes", MOST_MINUTES), access.visible(herder.connectors())
     gathered = others.answers()
     plotted, skipped = _together(metrics.series.together(names, wanted), gathered)
     latest: dict[str, Figures] = metrics.series.latest(names)
@@ -53,16 +52,10 @@ def all_series(
 def connector_series(
     name: str, herder: HerderOf, metrics: MetricsOf, others: OthersOf, minutes: documented.Minutes = _ALL
 ) -> Response:
-    wanted = _minutes(minutes)
+    wanted = number_of(minutes, "minutes", MOST_MINUTES)
     herder.connector_info(name)
     plotted, skipped = _together(metrics.series.together([name], wanted), others.answers())
     return json_answer(_shown(plotted, skipped))
-
-
-def _minutes(text: str) -> int:
-    if not (text.isascii() and text.isdecimal() and 1 <= int(text[:9]) <= MOST_MINUTES):
-        raise BadRequest(f"minutes={text[:40]} is not a number from 1 to {MOST_MINUTES}.")
-    return int(text)
 
 
 def _together(own: Plotted, gathered: Gathered) -> tuple[Plotted, Mapping[str, str]]:

@@ -16,7 +16,7 @@ from playwright.sync_api import Browser, Page, expect
 from tests.integration.browser import WITHIN_MS, chromium, complaints, faults, opened
 from tests.integration.cluster_worker import ClusterWorker, new_cluster
 from tests.integration.worker_process import SINK, SOURCE, Topic, WorkerProcess, envelope, eventually, lines_of
-from tests.unit.rest.conftest import Worker
+from tests.unit.rest.conftest import Worker, made_workers
 
 WITHIN_S: Final = 250
 STRING: Final = "org.apache.kafka.connect.storage.StringConverter"
@@ -34,15 +34,8 @@ def browser() -> Iterator[Browser]:
 @pytest.fixture
 def workers() -> Iterator[Callable[..., Worker]]:
     """Makes workers whose tasks run in name only."""
-    made: list[Worker] = []
-
-    def make(**settings: str) -> Worker:
-        made.append(Worker({key.replace("_", "."): value for key, value in settings.items()}))
-        return made[-1]
-
-    yield make
-    for worker in made:
-        worker.stop()
+    with made_workers() as make:
+        yield make
 
 
 def press(page: Page, name: str) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from types import SimpleNamespace
@@ -131,9 +132,9 @@ class Worker:
         self.folder.cleanup()
 
 
-@pytest.fixture(scope="module")
-def workers() -> Iterator[Callable[..., Worker]]:
-    """Makes workers with given settings."""
+@contextmanager
+def made_workers() -> Iterator[Callable[..., Worker]]:
+    """Makes workers with given settings, which end with the block."""
     made: list[Worker] = []
 
     def make(**settings: str) -> Worker:
@@ -143,6 +144,13 @@ def workers() -> Iterator[Callable[..., Worker]]:
     yield make
     for worker in made:
         worker.stop()
+
+
+@pytest.fixture(scope="module")
+def workers() -> Iterator[Callable[..., Worker]]:
+    """Makes workers with given settings."""
+    with made_workers() as make:
+        yield make
 
 
 @pytest.fixture(scope="module")
