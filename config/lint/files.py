@@ -17,10 +17,10 @@ from typing import Any, Final
 import javaproperties
 
 from headrace.config import files
+from headrace.config.connector.files import SUFFIXES
 from headrace.config.problems import ConfigError, Problem
 from headrace.config.properties import read_connector, read_properties
 
-_ENDS: Final = (".json", ".properties")
 _NAMED: Final = re.compile(r'"((?:[^"\\]|\\.)*)"\s*:')
 
 
@@ -77,7 +77,7 @@ def _below(folder: Path) -> Sequence[Path]:
     found = [
         path
         for path in sorted(folder.rglob("*"))
-        if path.suffix in _ENDS and path.is_file()
+        if path.suffix in SUFFIXES and path.is_file()
         if not any(part.startswith(".") for part in path.relative_to(folder).parts)
     ]
     if not found:

@@ -68,9 +68,7 @@ class Chain:
         converter.configure(named.props, side == "key")
         self.on_close(converter.close)
         converter.check()
-        constant = converter.constant_identity
-        known = () if constant is None else ((constant, converter.resolve(constant, "")),)
-        return ConverterBinding(converter, found.class_name, known)
+        return ConverterBinding.of(converter, found.class_name)
 
     def java_stage(self, is_source: bool) -> RunningStage | None:
         """Start the Java stage of a connector that runs in the worker; None if there is none."""

@@ -9,7 +9,8 @@ from collections.abc import Mapping, Sequence
 from decimal import Decimal
 from typing import Any, Final
 
-from headrace.worker.preview.model import Header
+from headrace.worker.kafka.record_text import cut
+from headrace.worker.preview.model import Header, Stage, StageName
 
 _CONTROL: Final = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f]")
 _LONGEST: Final = 100_000
@@ -26,12 +27,25 @@ def text_of(data: bytes | None) -> str | None:
         text = ""
     if (data and not text) or _CONTROL.search(text):
         text = f"0x{data.hex()}"
-    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}… ({len(text) - _LONGEST} more characters)"
+    return cut(text, _LONGEST)
 
 
 def headers_of(headers: Sequence[dict[str, Any]] | None) -> list[Header]:
     """Headers of a row of records."""
     return [Header(one["key"], text_of(one["value"])) for one in headers or ()]
+
+
+def bytes_stage(stage: StageName, row: Mapping[str, Any]) -> Stage:
+    """The stage of a record as Kafka has it."""
+    return Stage(
+        stage,
+        topic=row["topic"],
+        partition=row["partition"],
+        timestamp=row["timestamp"],
+        key=text_of(row["key"]),
+        value=text_of(row["value"]),
+        headers=headers_of(row["headers"]),
+    )
 
 
 def value_and_schema(text: bytes | None) -> tuple[Any, Any]:

@@ -18,8 +18,8 @@ from headrace.plugins.records import Records
 from headrace.worker.pipeline.chain import Chain
 from headrace.worker.pipeline.transforms import Transforms
 from headrace.worker.preview.flow import Flow, Rows, Way
-from headrace.worker.preview.model import EffectShown, Preview, PreviewedRecord, Stage
-from headrace.worker.preview.shown import headers_of, plain, text_of
+from headrace.worker.preview.model import EffectShown, Preview, PreviewedRecord
+from headrace.worker.preview.shown import bytes_stage, plain
 
 _PUT: Final = "TASK_PUT"
 _ORIGIN: Final = ("topic", "partition", "offset")
@@ -107,16 +107,8 @@ def java_name(chain: Chain) -> str:
 
 
 def _fetched(row: Mapping[str, Any]) -> Way:
-    stage = Stage(
-        "fetched",
-        topic=row["topic"],
-        partition=row["partition"],
-        timestamp=row["timestamp"],
-        key=text_of(row["key"]),
-        value=text_of(row["value"]),
-        headers=headers_of(row["headers"]),
-    )
-    return Way(PreviewedRecord(row["topic"], row["partition"], row["offset"], row["timestamp"]), [stage])
+    record = PreviewedRecord(row["topic"], row["partition"], row["offset"], row["timestamp"])
+    return Way(record, [bytes_stage("fetched", row)])
 
 
 def _shown(effect: Effect) -> EffectShown:

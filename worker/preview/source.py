@@ -28,8 +28,8 @@ from headrace.worker.pipeline.encoding import unknown_topics
 from headrace.worker.pipeline.executors import with_split
 from headrace.worker.pipeline.scope import asking_converters
 from headrace.worker.preview.flow import Flow, Rows, Way
-from headrace.worker.preview.model import Preview, PreviewedRecord, Side, Stage
-from headrace.worker.preview.shown import headers_of, parsed, plain, text_of
+from headrace.worker.preview.model import Preview, PreviewedRecord, Side
+from headrace.worker.preview.shown import bytes_stage, parsed, plain, text_of
 from headrace.worker.preview.sink import java_name
 
 _MOST_BYTES: Final = 4 << 20
@@ -158,7 +158,7 @@ class SourcePreview:
 
     def of_sample(self, sample: Sequence[Mapping[str, Any]], envelope: Converter) -> Preview:
         """Take given records through the chain; `envelope`: a JsonConverter for their form. Errors: BadRequest."""
-        side = ConverterBinding(envelope, "sample", _known(envelope))
+        side = ConverterBinding.of(envelope, "sample")
         ways = [Way(PreviewedRecord()) for _ in sample]
         topic = self.chain.connector.get("topic")
         if topic is None and not all(one.get("topic") for one in sample):
@@ -214,15 +214,7 @@ class Conversion:
             if not way.goes_on:
                 continue
             sides = (("key", self.key, rows.keys), ("value", self.value, rows.values))
-            written = Stage(
-                "written",
-                topic=row["topic"],
-                partition=row["partition"],
-                timestamp=row["timestamp"],
-                key=text_of(row["key"]),
-                value=text_of(row["value"]),
-                headers=headers_of(row["headers"]),
-            )
+            written = bytes_stage("written", row)
             key, value = _text(self.key, row["key"]), _text(self.value, row["value"])
             registered = {
                 name: known
@@ -270,11 +262,6 @@ def envelope_of(sample: Sequence[Mapping[str, Any]]) -> bool:
     if len(enveloped) > 1:
         raise BadRequest('Some keys and values of the sample are {"schema": …, "payload": …}, and others are not.')
     return enveloped == {True}
-
-
-def _known(converter: Converter) -> tuple[tuple[bytes, Any], ...]:
-    constant = converter.constant_identity
-    return () if constant is None else ((constant, converter.resolve(constant, "")),)
 
 
 def _batch(sampled: list[dict[str, Any]]) -> pa.RecordBatch:

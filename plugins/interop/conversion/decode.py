@@ -60,6 +60,13 @@ class ConverterBinding:
     thorough: frozenset[bytes] = frozenset()
     """Identities with bytes that the quick way could not read; `LOOK`: it could not name the identity of some bytes."""
 
+    @classmethod
+    def of(cls, converter: Converter, class_name: str) -> ConverterBinding:
+        """Bind a converter that is configured; if all its bytes have one identity, that is known."""
+        constant = converter.constant_identity
+        known = () if constant is None else ((constant, converter.resolve(constant, "")),)
+        return cls(converter, class_name, known)
+
     def learned(self, met: Collection[tuple[bytes, str]]) -> ConverterBinding:
         """Return this binding with the identities in `met`, which it called unknown; pairs of identity and topic.
 
