@@ -29,5 +29,5 @@ def test_without_a_zone_it_is_this_machines() -> None:
 @pytest.mark.parametrize("text", ["", "soon", "1", "1969-12-31T23:59:59.999Z", "0001-01-01T00:00:00+23:59"])
 def test_what_is_no_instant_since_1970_is_refused(text: str) -> None:
     """Kafka takes -1 and -2, the last milliseconds before 1970, for the end and the beginning."""
-    with pytest.raises(ValueError, match="1970|too far away|Invalid isoformat"):
+    with pytest.raises(ValueError, match=r"1970|too far away|Invalid isoformat"):
         epoch_ms(text)
