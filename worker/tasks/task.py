@@ -166,6 +166,7 @@ class Task(ABC):
                 return False
             self.begin()
             self._set(State.RUNNING)
+            log.info("The task has started")
             self.loop()
         except StoppedError:
             return False
