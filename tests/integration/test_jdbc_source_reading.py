@@ -5,8 +5,10 @@ from __future__ import annotations
 import datetime as dt
 import json
 import re
+import sqlite3
 import threading
 import traceback
+from contextlib import closing
 from decimal import Decimal
 from typing import Any
 
@@ -407,6 +409,20 @@ def test_a_bulk_read_sees_one_moment_though_rows_move(spark: SparkSession, postg
         rows = frame.select("c0", "c2").collect()
     assert sorted(row["c0"] for row in rows) == [3 * (n + 1) for n in range(MANY)]
     assert {row["c2"] for row in rows} == {"note"}
+    source.task.stop()
+
+
+def test_a_planned_bulk_read_of_sqlite_locks_out_no_writer(spark: SparkSession, sqlite: Database) -> None:
+    sqlite.execute("PRAGMA journal_mode = DELETE")  # as most files are; a writer waits until no reader is left
+    fill(sqlite)
+    source = Sourcing(sqlite, **MODES["bulk"], table_whitelist="many")
+    plan = source.plan()
+    assert plan is not None
+    frame = frame_of(spark, source, plan)
+    with closing(sqlite3.connect(str(sqlite.url.database), timeout=0)) as writer:
+        writer.execute("UPDATE many SET note = 'written' WHERE id = 3")
+        writer.commit()
+    assert frame.count() == MANY
     source.task.stop()
 
 

@@ -48,7 +48,7 @@ from headrace.plugins.records import Records
 
 
 class BulkReads:
-    """The transaction that all bulk reads of a task share."""
+    """The transaction whose snapshot all bulk reads of a task share, in databases that can share one."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -70,7 +70,11 @@ class BulkReads:
             with self._database.interruptible(self._connection):
                 if self._begun is None:
                     self._begun = sql.same_snapshot(self._connection)
-                return sql.ranges(self._connection, table.facts, table.quoted), self._begun
+                cut = sql.ranges(self._connection, table.facts, table.quoted), self._begun
+        if not self._begun:
+            # Nobody shares it. In SQLite its lock and a writer that waits for that would keep the pieces waiting, too.
+            self.close()
+        return cut
 
     def close(self) -> None:
         """Ends the transaction, after all reads."""
