@@ -28,7 +28,7 @@ _SHOWN: Final = 20
 def source_findings(config: Mapping[str, str], worker: Mapping[str, Any]) -> Iterator[Finding]:
     """The findings for a source with a valid config."""
     values = source_settings.parse(config)
-    database = Database.of({**config, "connection.attempts": "1"}, worker, creates=False)
+    database = Database.of({**config, "connection.attempts": "1"}, worker, creates=False, reads_only=True)
     try:
         with database.connect() as connection:
             yield from reached(database, connection, reads=True)
