@@ -74,6 +74,17 @@ def _objection_to_format(name: str, value: Any) -> str | None:
 FORMAT: Final = Check(_objection_to_format, "avro, parquet, json, text, bytes, or Confluent's class of one of these")
 
 
+def _objection_to_side_format(name: str, value: Any) -> str | None:
+    if value is None or file_format(value) in (FileFormat.AVRO, FileFormat.JSON, FileFormat.PARQUET):
+        return None
+    return invalid(
+        name, value, "Keys and headers are written as avro, json or parquet, or Confluent's classes of these"
+    )
+
+
+SIDE_FORMAT: Final = Check(_objection_to_side_format, "avro, json, parquet, or Confluent's class of one of these")
+
+
 def format_settings(group: SettingGroup, is_s3: bool, default: Any) -> tuple[Setting, ...]:
     """The settings of formats; `default` is that of `format.class`."""
     compression = "s3.compression" if is_s3 else "compression"

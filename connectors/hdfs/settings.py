@@ -10,8 +10,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from headrace.config.setting_group import LOW, MEDIUM, MID, SHORT, SettingGroup
-from headrace.config.settings import REQUIRED, Settings, Type
+from headrace.config.setting_group import LONG, LOW, MEDIUM, MID, SHORT, SettingGroup
+from headrace.config.settings import REQUIRED, Offer, Settings, Type
 from headrace.config.validators import Check, Range
 from headrace.config.values import invalid
 from headrace.connectors.hdfs.compact_settings import NOT_IN_S3, CompactSettings, compact_of, compact_settings
@@ -24,7 +24,13 @@ from headrace.connectors.hdfs.file_settings import (
     rotation_settings,
     storage_setting,
 )
-from headrace.connectors.hdfs.format_settings import FileFormat, FormatSettings, format_settings, formats_of
+from headrace.connectors.hdfs.format_settings import (
+    SIDE_FORMAT,
+    FileFormat,
+    FormatSettings,
+    format_settings,
+    formats_of,
+)
 from headrace.connectors.hdfs.hive_settings import HiveSettings, hive_of, hive_settings
 from headrace.connectors.hdfs.partition_settings import partition_settings
 from headrace.connectors.hdfs.s3_settings import bucket_settings, endpoint_setting, s3_settings
@@ -65,8 +71,6 @@ _WITHOUT_EFFECT: Final = (
     "s3.object.behavior.on.tagging.error",
     "report.null.values.to.dlq",
     "tombstone.encoded.partition",
-    "keys.format.class",
-    "headers.format.class",
     "max.files.scan.limit",
 )
 """Accepted for configs of Confluent's connectors."""
@@ -86,6 +90,9 @@ class SinkSettings:
     """True if records without value are skipped; else they fail."""
     hive: HiveSettings | None
     compact: CompactSettings | None
+    keys: FormatSettings | None = None
+    """The format of the keys' files, if there are any."""
+    headers: FormatSettings | None = None
 
 
 def _only(value: Any, why: str) -> Check:
@@ -152,13 +159,44 @@ def _s3() -> Settings:
         *partition_settings(SettingGroup("Partitioner")),
         *hive_settings(SettingGroup("Hive")),
         *_timing(SettingGroup("Timing")),
+        *_beside(SettingGroup("Keys and headers")),
         *_not_served(SettingGroup("Not served")),
     )
 
 
+def _beside(group: SettingGroup) -> tuple[Any, ...]:
+    """The settings of the files beside those of values, by the names of Confluent's S3 connector."""
+    made = []
+    for one in ("keys", "headers"):
+        made += [
+            group(
+                f"store.kafka.{one}",
+                Type.BOOLEAN,
+                False,
+                LOW,
+                SHORT,
+                f"Store Kafka {one.title()}",
+                f"Whether a file of {one} is written beside each file of values; its name ends with .{one} and the "
+                "format's extension. The S3 source reads both.",
+            ),
+            group(
+                f"{one}.format.class",
+                Type.CLASS,
+                "io.confluent.connect.s3.format.avro.AvroFormat",
+                LOW,
+                LONG,
+                f"{one.title()} format class",
+                f"The format of the files of {one}: avro, json or parquet, or Confluent's class of one of these.",
+                SIDE_FORMAT,
+                recommender=Offer(("avro", "json", "parquet")),
+                is_plugin=False,
+            ),
+        ]
+    return tuple(made)
+
+
 def _not_served(group: SettingGroup) -> tuple[Any, ...]:
     """The settings of Confluent's S3 connector that have one value here, or no effect."""
-    aside = "Keys and headers are not written to files of their own; InsertField or HeaderToValue put them into values"
 
     def one(name: str, type_: Type, value: Any, why: str) -> Any:
         text = f"Only {str(value).lower()} is served: {why[0].lower()}{why[1:]}."
@@ -168,12 +206,7 @@ def _not_served(group: SettingGroup) -> tuple[Any, ...]:
         text = f"Accepted for configs of Confluent's connector{f': {why}' if why else ''}."
         return group(name, type_, value, LOW, MID, "", text)
 
-    avro = "io.confluent.connect.s3.format.avro.AvroFormat"
     return (
-        one("store.kafka.keys", Type.BOOLEAN, False, aside),
-        one("store.kafka.headers", Type.BOOLEAN, False, aside),
-        idle("keys.format.class", Type.STRING, avro),
-        idle("headers.format.class", Type.STRING, avro),
         one("s3.object.tagging", Type.STRING, "false", "Objects get no tags; their names have topic and offset"),
         idle("s3.object.behavior.on.tagging.error", Type.STRING, "ignore"),
         one("s3.schema.partition.affix.type", Type.STRING, "NONE", "The schema's name is no part of a path"),
@@ -227,7 +260,15 @@ def sink_settings(config: Mapping[str, str]) -> SinkSettings:
         ignores_nulls=values["behavior.on.null.values"].lower() == "ignore",
         hive=hive_of(values),
         compact=compact_of(values),
+        keys=_side_format(values, "keys"),
+        headers=_side_format(values, "headers"),
     )
+
+
+def _side_format(values: Mapping[str, Any], which: str) -> FormatSettings | None:
+    if not values.get(f"store.kafka.{which}"):
+        return None
+    return formats_of({**values, "format.class": values[f"{which}.format.class"]}, "\n", is_s3=True)
 
 
 def store_values(config: Mapping[str, str]) -> dict[str, Any]:

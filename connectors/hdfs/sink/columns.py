@@ -9,6 +9,7 @@
 | `directory` | the partitioner's input for a path |
 | `time` | ms since 1970, if records' time ends rotations |
 | `value_<layout>` | the format's input; null for rows of other layouts |
+| `key_layout`, `key_<layout>`, `headers` | the same for the files beside it (`side_files`) |
 """
 
 from __future__ import annotations
@@ -50,6 +51,7 @@ class SinkColumns:
         if not spec.ignores_nulls:
             errors.append(F.when(layout.isNull(), F.lit(_NO_VALUE)))
         errors.append(F.when(layout.isNotNull(), spec.partitioner.error(records)))
+        errors += [F.when(layout.isNotNull(), error) for error in spec.beside.errors(records)]
         is_timed = spec.rules.settings.rotate_interval_ms is not None
         time = spec.partitioner.time(records) if is_timed else None
         return [
@@ -62,6 +64,7 @@ class SinkColumns:
             spec.partitioner.column(records).alias("directory"),
             *([] if time is None else [time.alias("time")]),
             *payloads,
+            *spec.beside.columns(records),
         ]
 
     def _number(self, schema: Schema | None) -> int:

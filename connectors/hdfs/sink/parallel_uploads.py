@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import TypeVar
 
@@ -26,18 +26,21 @@ def each(act: Callable[[_T], object], items: Iterable[_T]) -> None:
 
 
 class Uploads:
-    """Uploads local files to a store; deletes each afterwards, also if its upload failed."""
+    """Uploads local files to a store; deletes them afterwards, also if an upload failed."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
         self._pool: ThreadPoolExecutor | None = None
         self._begun: list[Future[None]] = []
 
-    def begin(self, local: str, path: str) -> None:
-        """Begin to upload a file."""
+    def begin(self, files: Mapping[str, str]) -> None:
+        """Begin to upload files one after the other, to these paths by their local ones.
+
+        The last one is seen only once all are there.
+        """
         if self._pool is None:
             self._pool = _threads()
-        self._begun.append(self._pool.submit(self._upload, local, path))
+        self._begun.append(self._pool.submit(self._upload, files))
 
     def finish(self) -> None:
         """Wait for all uploads. Errors: RetriableError, StoreError, of the first that failed."""
@@ -48,11 +51,13 @@ class Uploads:
         for upload in begun:
             upload.result()
 
-    def _upload(self, local: str, path: str) -> None:
+    def _upload(self, files: Mapping[str, str]) -> None:
         try:
-            self._store.upload(local, path)
+            for local, path in files.items():
+                self._store.upload(local, path)
         finally:
-            os.unlink(local)
+            for local in files:
+                os.unlink(local)
 
 
 def _threads() -> ThreadPoolExecutor:

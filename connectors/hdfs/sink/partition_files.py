@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, NamedTuple
@@ -22,6 +22,20 @@ from headrace.plugins.offsets import TopicPartition
 
 
 @dataclass
+class SideFile:
+    """A file of keys or headers beside a file of values."""
+
+    kind: str
+    column: str
+    extension: str
+    writer: FileWriter
+
+    def path(self, main: str, extension: str) -> str:
+        """Its path beside the file `main`, which ends with `extension`."""
+        return f"{main.removesuffix(extension)}.{self.kind}{self.extension}"
+
+
+@dataclass
 class OpenFile:
     """A file on the local disk that is being written."""
 
@@ -31,6 +45,12 @@ class OpenFile:
     first: int
     last: int
     layout: int
+    beside: list[SideFile]
+
+    @property
+    def writers(self) -> list[FileWriter]:
+        """Its own writer and those of the files beside it."""
+        return [self.writer, *(one.writer for one in self.beside)]
 
 
 class EndedBy(StrEnum):
@@ -59,6 +79,13 @@ class ClosedFile:
     """The first and the last."""
     ended_by: EndedBy | None
     """None: it is still open, and closed only to be looked at."""
+    beside: Mapping[str, str] = field(default_factory=dict)
+    """The final paths of the files beside it, by their paths on the local disk."""
+
+    @property
+    def locals(self) -> list[str]:
+        """Its path on the local disk and those of the files beside it."""
+        return [self.local, *self.beside]
 
 
 class RefusedRecord(NamedTuple):
@@ -88,7 +115,7 @@ class PartitionFiles:
     def __post_init__(self) -> None:
         self.next = self.begin.offset
         self._schema, self._is_new = self.begin.schema, self.begin.is_new
-        self._layout = -1
+        self._layout, self._key = -1, -1
 
     # -- rows ----------------------------------------------------------------------------------------------------------
 
@@ -103,8 +130,8 @@ class PartitionFiles:
             rows = rows.slice(int(np.searchsorted(offsets, self.next)))
         refused: list[RefusedRecord] = []
         begin = 0
-        for layout, end in _runs(rows["layout"].to_numpy()) if len(rows) else ():
-            self._add(rows.slice(begin, end - begin), layout, refused)
+        for end in _runs(rows) if len(rows) else ():
+            self._add(rows.slice(begin, end - begin), rows["layout"][begin].as_py(), refused)
             begin = end
         if len(rows):
             self.next = rows["offset"][-1].as_py() + 1
@@ -129,6 +156,10 @@ class PartitionFiles:
             self._add(rows.slice(0, half), layout, refused)
             self._add(rows.slice(half), layout, refused)
             return
+        key = rows["key_layout"][0].as_py() if self.spec.beside.keys is not None else -1
+        if key != self._key:
+            self.end(EndedBy.SCHEMA)
+            self._key = key
         columns = {name: rows[name] for name in rows.schema.names if not name.startswith("value_")}
         whole = pa.RecordBatch.from_pydict({**columns, "value": values})
         while len(whole):
@@ -173,6 +204,8 @@ class PartitionFiles:
 
     def _append(self, file: OpenFile, rows: pa.RecordBatch) -> None:
         file.writer.write(rows["value"])
+        for one in file.beside:
+            one.writer.write(rows[one.column])
         file.last = rows["offset"][-1].as_py()
 
     def _file(self, topic: str, directory: Any, first: int) -> OpenFile:
@@ -180,8 +213,13 @@ class PartitionFiles:
         if found is None:
             text = self.spec.partitioner.paths(pa.array([directory]))[0].as_py()
             writer = self.spec.format.file(os.path.join(self.folder, uuid4().hex), self._schema)
-            found = self._files[topic, directory] = OpenFile(topic, text, writer, first, first, self._layout)
+            found = OpenFile(topic, text, writer, first, first, self._layout, list(self._side_files()))
+            self._files[topic, directory] = found
         return found
+
+    def _side_files(self) -> Iterator[SideFile]:
+        for kind, column, form, schema in self.spec.beside.formats(self._key):
+            yield SideFile(kind, column, form.extension, form.file(os.path.join(self.folder, uuid4().hex), schema))
 
     # -- ends ----------------------------------------------------------------------------------------------------------
 
@@ -193,7 +231,7 @@ class PartitionFiles:
     @property
     def writers(self) -> Iterator[FileWriter]:
         """The writers of its open files."""
-        return (file.writer for file in self._files.values())
+        return (writer for file in self._files.values() for writer in file.writers)
 
     def due_s(self) -> float | None:
         """The seconds until the clock ends the open files; None: it does not."""
@@ -212,11 +250,13 @@ class PartitionFiles:
             return
         last = max(file.last for file in self._files.values())
         for file in self._files.values():
-            file.writer.close()
+            for writer in file.writers:
+                writer.close()
             path = self.spec.names.file(file.topic, file.directory, self.of, file.first, file.last)
             offsets = file.first, file.last
+            beside = {one.writer.local: one.path(path, self.spec.format.extension) for one in file.beside}
             self.closed.append(
-                ClosedFile(file.writer.local, path, file.topic, file.directory, file.layout, offsets, by)
+                ClosedFile(file.writer.local, path, file.topic, file.directory, file.layout, offsets, by, beside)
             )
         self.done = (self._rotation.first if self.done is None else self.done[0]), last
         self._files, self._rotation = {}, None
@@ -233,9 +273,10 @@ class PartitionFiles:
 
     def drop(self) -> None:
         """Let go of all files."""
-        for file in self._files.values():
-            file.writer.abort()
-        for local in [*(file.writer.local for file in self._files.values()), *(one.local for one in self.closed)]:
+        writers = list(self.writers)
+        for writer in writers:
+            writer.abort()
+        for local in [*(writer.local for writer in writers), *(path for one in self.closed for path in one.locals)]:
             if os.path.exists(local):
                 os.unlink(local)
         self._files, self._rotation, self.closed, self.done = {}, None, [], None
@@ -244,11 +285,11 @@ class PartitionFiles:
         return max((writer.bytes_written for writer in self.writers), default=0)
 
 
-def _runs(layouts: Any) -> Iterator[tuple[int, int]]:
-    """Each run of equal numbers, with the index of its end."""
-    ends = [*(np.flatnonzero(np.diff(layouts)) + 1), len(layouts)]
-    for end in ends:
-        yield int(layouts[end - 1]), int(end)
+def _runs(rows: pa.RecordBatch) -> list[int]:
+    """The index of the end of each run of rows with equal schemas of values and keys."""
+    columns = [rows[name].to_numpy() for name in ("layout", "key_layout") if name in rows.schema.names]
+    changes = np.logical_or.reduce([np.diff(numbers) != 0 for numbers in columns])
+    return [int(end) for end in (*(np.flatnonzero(changes) + 1), len(rows))]
 
 
 def _by_file(rows: pa.RecordBatch) -> Iterator[tuple[str, Any, pa.RecordBatch]]:

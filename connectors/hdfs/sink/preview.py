@@ -141,6 +141,8 @@ class FilePreview:
             "schema": None if schema is None else {"name": schema.name, "version": schema.version},
             "ended by": None if file.ended_by is None else str(file.ended_by),
         }
+        for beside in file.beside.values():
+            yield Effect("create file", f"{self.spec.store.url}/{beside}", {"records": len(rows)})
         yield Effect("create file", path, detail)
         for row, value in zip(rows, self._values(files, file, schema), strict=True):
             yield Effect("append", path, {"value": value}, row)

@@ -10,6 +10,7 @@ from headrace.connectors.hdfs.formats.format import Format
 from headrace.connectors.hdfs.partitioners.partitioner import Partitioner
 from headrace.connectors.hdfs.sink.names import Names
 from headrace.connectors.hdfs.sink.rotation import Rules
+from headrace.connectors.hdfs.sink.side_files import SideFiles
 from headrace.connectors.hdfs.stores.store import Store
 from headrace.plugins.offsets import TopicPartition
 from headrace.plugins.schema import Schema
@@ -36,6 +37,7 @@ class FileSpec:
     ignores_nulls: bool
     layouts: list[Schema | None] = field(default_factory=list)
     """The value schemas by number, as in the column `layout`; grows as schemas are met."""
+    beside: SideFiles = field(default_factory=SideFiles)
     clock: Callable[[], int] = now_ms
 
 

@@ -28,6 +28,7 @@ from headrace.connectors.hdfs.sink.newest_schemas import NewestSchemas
 from headrace.connectors.hdfs.sink.parallel_uploads import each
 from headrace.connectors.hdfs.sink.preview import FilePreview
 from headrace.connectors.hdfs.sink.rotation import Rules
+from headrace.connectors.hdfs.sink.side_files import SideFiles, SideFormat
 from headrace.connectors.hdfs.sink.spec import FileSpec
 from headrace.connectors.hdfs.sink.writer import Files, FilesWriter, WrittenPart, keep, parts_of
 from headrace.connectors.hdfs.stores.by_url import store_of
@@ -87,6 +88,7 @@ class FileSinkTask(SinkTask, BufferingSink, PartitionedSink, PreviewedSink, Meas
             compatibility=settings.compatibility,
             tolerates=config.get("errors.tolerance", "none").lower() == "all",
             ignores_nulls=settings.ignores_nulls,
+            beside=SideFiles(SideFormat.of(settings.keys), SideFormat.of(settings.headers)),
         )
         self._columns = SinkColumns(self._spec)
         if settings.hive is not None:

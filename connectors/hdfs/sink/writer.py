@@ -87,7 +87,7 @@ class Files:
             attempt = self._staged.setdefault(files.of, StagingAttempt())
             staged = Staged.of(file, self._folder_of(files.of, attempt) if self.spec.store.renames else "")
             attempt.files.append(staged)
-            self._uploads.begin(file.local, staged.path)
+            self._uploads.begin({**file.beside, file.local: staged.path})
 
     def _folder_of(self, partition: TopicPartition, attempt: StagingAttempt) -> str:
         return f"{self.spec.names.partition_folder(partition)}/{attempt.name}/"

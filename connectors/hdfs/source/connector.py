@@ -23,10 +23,11 @@ class HdfsSourceConnector(Connector):
     task = FileSourceTask
 
     def validate(self, config: Mapping[str, str]) -> list[Problem]:
-        """The problem of an unknown or forbidden URL; none if a single setting is wrong: that is reported elsewhere."""
+        """Problems between settings, and of an unknown or forbidden URL; none if a single setting is wrong."""
         if self.settings.problems(config):
             return []
         try:
+            source_settings.source_settings(config)
             store_of(StoreSettings.of(source_settings.parse(config), self.worker))
         except ConfigError as error:
             return error.problems

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -16,7 +16,8 @@ import pyarrow.parquet as pq
 from headrace.connectors.hdfs.format_settings import FileFormat
 from headrace.connectors.hdfs.formats.choice import format_of
 from headrace.connectors.hdfs.formats.format import Format
-from headrace.connectors.hdfs.source.listing import Listing
+from headrace.connectors.hdfs.source.backup import Destination, kinds_beside, stem_of
+from headrace.connectors.hdfs.source.listing import Listing, format_by_name
 from headrace.connectors.hdfs.source.progress import Piece
 from headrace.plugins.errors import DataError
 from headrace.plugins.schema import Schema
@@ -32,10 +33,31 @@ _ROW_BYTES: Final = 200
 
 
 @dataclass(frozen=True)
+class BesideFile:
+    """A file of keys or headers."""
+
+    column: str
+    """`keys` or `headers`."""
+    path: str
+    kind: FileFormat
+    schema: Schema | None
+
+
+class Shape(NamedTuple):
+    """All that decides the type of rows, and their topic."""
+
+    topic: str
+    kind: FileFormat
+    schema: Schema | None
+    beside: tuple[tuple[str, FileFormat, Schema | None], ...] = ()
+    """Column, format and schema of keys and headers."""
+
+
+@dataclass(frozen=True)
 class Inspected:
     """The contents of a file."""
 
-    topic: str
+    to: Destination
     kind: FileFormat
     schema: Schema | None
     bounds: tuple[tuple[int, int], ...] = ((0, -1),)
@@ -43,11 +65,15 @@ class Inspected:
     """Known if the file tells."""
     problem: str | None = None
     """The reason why it cannot be read."""
+    beside: tuple[BesideFile, ...] = ()
+    """The files of its keys and headers."""
 
     @property
-    def shape(self) -> tuple[str, FileFormat, Schema | None]:
+    def shape(self) -> Shape:
         """The key of rows of one type."""
-        return self.topic, self.kind, self.schema
+        return Shape(
+            self.to.topic, self.kind, self.schema, tuple((one.column, one.kind, one.schema) for one in self.beside)
+        )
 
 
 @dataclass
@@ -84,28 +110,44 @@ class Inspection:
         return left, size * left // max(rows, 1)
 
     def _look(self, file: str, size: int) -> Inspected | None:
-        kind, topic = self.listing.format_of(file), self.listing.topic_of(file)
+        kind, to = self.listing.format_of(file), self.listing.destination_of(file)
         assert kind is not None
-        assert topic is not None
+        assert to is not None
         reads = self.format(kind)
-        if not reads.keeps_schemas:
-            return Inspected(topic, kind, reads.schema_of(None))
         try:
+            beside = self._beside(file) if self.listing.settings.restores else ()
+            if not reads.keeps_schemas:
+                return Inspected(to, kind, reads.schema_of(None), beside=beside)
             with self.listing.store.open(file) as opened:
                 schema = reads.schema_of(opened)
                 bounds, rows = self._bounds(opened, size) if kind is FileFormat.PARQUET else (((0, -1),), None)
-            return Inspected(topic, kind, schema, bounds, rows)
+            return Inspected(to, kind, schema, bounds, rows, beside=beside)
         except FileNotFoundError:
             log.warning("%s is gone; it was there when files were looked for", file)
             return None
         except DataError as error:
-            return Inspected(topic, FileFormat.TEXT, None, problem=f"{file} cannot be read: {error}")
+            return Inspected(to, FileFormat.TEXT, None, problem=f"{file} cannot be read: {error}")
+
+    def _beside(self, file: str) -> tuple[BesideFile, ...]:
+        """The files of its keys and headers, each read by the format that its name tells. Errors: DataError."""
+        stem = stem_of(file)
+        paths = kinds_beside(stem, (entry.path for entry in self.listing.store.beginning_with(f"{stem}.")))
+        found = []
+        for column, path in sorted(paths.items()):
+            kind = format_by_name(path)
+            assert kind is not None
+            if kind is FileFormat.JSON:
+                found.append(BesideFile(column, path, kind, None))
+                continue
+            with self.listing.store.open(path) as opened:
+                found.append(BesideFile(column, path, kind, self.format(kind).schema_of(opened)))
+        return tuple(found)
 
     def _bounds(self, opened: pa.NativeFile, size: int) -> tuple[tuple[tuple[int, int], ...], int]:
         """The rows of each piece, whole row groups, and their count."""
         footer: Any = pq.ParquetFile(opened).metadata
         count = min(_MOST_PIECES, footer.num_row_groups, math.ceil(size / self.listing.settings.split_bytes))
-        if count <= 1:
+        if count <= 1 or self.listing.settings.restores:
             return ((0, -1),), footer.num_rows
         ends, rows = [0], 0
         for group in range(footer.num_row_groups):

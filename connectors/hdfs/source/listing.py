@@ -1,4 +1,4 @@
-"""The files below a path that match, are complete and go to a topic; oldest first.
+"""The files below a path that match, are complete and go to a topic; oldest first, those of a backup by name.
 
 Decided: all files are listed whenever none is left, and no offset, name or time bounds a listing, because files appear
 late with old times (a rename keeps them) and under names of any order, and would be missed; loses: a minute for each
@@ -16,6 +16,7 @@ from typing import Final
 
 from headrace.config.name_regex import NameRegex, name_regex
 from headrace.connectors.hdfs.format_settings import FileFormat
+from headrace.connectors.hdfs.source.backup import Destination, is_beside
 from headrace.connectors.hdfs.source.settings import FileSourceSettings
 from headrace.connectors.hdfs.stores.store import Entry, Store
 
@@ -50,31 +51,44 @@ class Listing:
         """The unknown files that have not changed for `file.min.age.ms`. Errors: RetriableError, StoreError."""
         oldest = now_ms - self.settings.min_age_ms
         found = (entry for entry in self._matching() if entry.modified_ms <= oldest and not is_known(entry.path))
+        if self.settings.backup is not None:  # in the order of names, as Confluent's
+            return heapq.nsmallest(MOST, found, key=lambda entry: entry.path)
         return heapq.nsmallest(MOST, found, key=lambda entry: (entry.modified_ms, entry.path))
 
     def format_of(self, path: str) -> FileFormat | None:
         """The format of a file; None if nothing tells it."""
-        name = path.rpartition("/")[2].removesuffix(".gz")
-        return self.settings.format or _ENDS.get(name.rpartition(".")[2])
+        return self.settings.format or format_by_name(path)
 
-    def topic_of(self, path: str) -> str | None:
-        """The topic of a file; None if it has none."""
+    def destination_of(self, path: str) -> Destination | None:
+        """The topic of a file, and the partition if its name tells it; None if it has none. Errors: StoreError."""
+        if self.settings.backup is not None:
+            return self.settings.backup.destination(path)
         if self.settings.topic is not None:
-            return self.settings.topic
+            return Destination(self.settings.topic)
         folder, slash, _ = self._below(path).partition("/")
-        return folder if slash and _TOPIC.fullmatch(folder) else None
+        return Destination(folder) if slash and _TOPIC.fullmatch(folder) else None
 
     def _matching(self) -> Iterator[Entry]:
         for entry in self.store.walk(self.settings.path):
             below = self._below(entry.path)
             if _is_hidden(below) or not self._pattern.match(below):
                 continue
-            if self.format_of(entry.path) is None:
+            if is_beside(entry.path):
+                if not self.settings.restores:
+                    self._tell("names of keys or headers of other files; mode=RESTORE_BACKUP reads them", entry.path)
+            elif self.settings.backup is not None:
+                if self._is_of_format(entry.path) and self.destination_of(entry.path) is not None:
+                    yield entry
+            elif self.format_of(entry.path) is None:
                 self._tell("a name that does not tell their format, such as .avro; set format.class", entry.path)
-            elif self.topic_of(entry.path) is None:
+            elif self.destination_of(entry.path) is None:
                 self._tell("no directory below path that names a topic; set topic", entry.path)
             else:
                 yield entry
+
+    def _is_of_format(self, path: str) -> bool:
+        """True if the end of its name is that of the format: others are none of the backup."""
+        return format_by_name(path) is self.settings.format
 
     def _below(self, path: str) -> str:
         return path[len(self.settings.path) + 1 :] if self.settings.path else path
@@ -83,6 +97,11 @@ class Listing:
         if why not in self._told:
             self._told.add(why)
             log.warning("%s and maybe others are left out: they have %s.", path, why)
+
+
+def format_by_name(path: str) -> FileFormat | None:
+    """The format that the end of a name tells; None if it tells none."""
+    return _ENDS.get(path.rpartition("/")[2].removesuffix(".gz").rpartition(".")[2])
 
 
 def _is_hidden(path: str) -> bool:

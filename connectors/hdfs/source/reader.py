@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -23,6 +24,20 @@ PROBLEM: Final = "problem"
 """The column that says why a file cannot be read, in a row of its own."""
 
 
+PARTITION: Final = "kafka_partition"
+"""The column of the partition that the name of a backup's file tells."""
+
+
+@dataclass(frozen=True)
+class Beside:
+    """A file of keys or headers beside one of values."""
+
+    column: str
+    path: str
+    format: Format
+    schema: Schema | None
+
+
 @dataclass(frozen=True)
 class PieceToRead:
     """A piece of a file, with the rows left to read."""
@@ -35,6 +50,10 @@ class PieceToRead:
     """The rest beyond these limits is for the next plan."""
     problem: str | None = None
     """The reason why it cannot be read, if known."""
+    partition: int | None = None
+    """None: it tells none."""
+    beside: tuple[Beside, ...] = ()
+    """Row n of each belongs to its row n."""
 
 
 @dataclass(frozen=True)
@@ -71,7 +90,8 @@ class FilesReader:
 
     def _batches(self, found: PieceToRead) -> Iterator[pa.RecordBatch]:
         piece, budget = found.piece, _Budget(found.most_rows, found.most_bytes)
-        with self.store.open(piece.file) as file:
+        with self.store.open(piece.file) as file, ExitStack() as opened:
+            beside = [self._beside(one, opened, piece) for one in found.beside]
             if (piece.rows or piece.pieces > 1) and file.size() != piece.size:
                 raise DataError(f"it changed meanwhile, from {piece.size} to {file.size()} bytes")
             held: pa.RecordBatch | None = None
@@ -80,14 +100,52 @@ class FilesReader:
                 if held is not None:
                     part = budget.taken(held)
                     at = replace(at, rows=at.rows + part.num_rows)
-                    yield _rows(part, at, found.schema)
+                    yield _rows(found, part, [one.take(part.num_rows) for one in beside], at)
                     if part.num_rows < held.num_rows or budget.is_spent:
                         return
                 held = batch
             if held is not None:
                 part = budget.taken(held)
                 at = replace(at, rows=at.rows + part.num_rows, done=part.num_rows == held.num_rows)
-                yield _rows(part, at, found.schema)
+                yield _rows(found, part, [one.take(part.num_rows) for one in beside], at)
+            for one in beside if at.done else ():
+                one.check_end()
+
+    def _beside(self, one: Beside, opened: ExitStack, piece: Piece) -> _RowsBeside:
+        try:
+            file = opened.enter_context(self.store.open(one.path))
+        except FileNotFoundError:
+            raise DataError(f"{one.path}, which holds its {one.column}, is gone") from None
+        return _RowsBeside(one, one.format.read(file, one.schema, piece.first + piece.rows))
+
+
+@dataclass
+class _RowsBeside:
+    """The rows of a file of keys or headers, in step with those of the values."""
+
+    of: Beside
+    batches: Iterator[pa.RecordBatch]
+
+    def __post_init__(self) -> None:
+        self._left = pa.array([], arrow_type_of_schema(self.of.schema))
+
+    def take(self, count: int) -> pa.Array:
+        """The next rows. Errors: DataError if there are fewer."""
+        parts, missing = [self._left], count - len(self._left)
+        while missing > 0:
+            batch = next(self.batches, None)
+            if batch is None:
+                raise DataError(f"{self.of.path}, which holds its {self.of.column}, has fewer rows")
+            parts.append(batch.column(VALUE).cast(self._left.type))
+            missing -= batch.num_rows
+        rows = pa.concat_arrays(parts)
+        self._left = rows.slice(count)
+        return rows.slice(0, count)
+
+    def check_end(self) -> None:
+        """Errors: DataError if rows are left."""
+        if len(self._left) or next(self.batches, None) is not None:
+            raise DataError(f"{self.of.path}, which holds its {self.of.column}, has more rows")
 
 
 @dataclass
@@ -117,7 +175,7 @@ def _bounded(batches: Iterator[pa.RecordBatch], piece: Piece) -> Iterator[pa.Rec
         left -= batch.num_rows
 
 
-def _rows(batch: pa.RecordBatch, after: Piece, schema: Schema | None) -> pa.RecordBatch:
+def _rows(found: PieceToRead, batch: pa.RecordBatch, beside: list[pa.Array], after: Piece) -> pa.RecordBatch:
     """The rows with their offsets; the last row's is `after`."""
     count = batch.num_rows
     offsets = [_same(value, count) for value in after.stored().values()]
@@ -125,18 +183,24 @@ def _rows(batch: pa.RecordBatch, after: Piece, schema: Schema | None) -> pa.Reco
     done = np.zeros(count, bool)
     done[-1] = after.done
     offsets[2] = pa.array(done)
-    return _batch(batch.column(VALUE), pa.nulls(count, pa.string()), offsets, schema)
+    return _batch(found, batch.column(VALUE), pa.nulls(count, pa.string()), beside, offsets)
 
 
 def _problem(found: PieceToRead, at: Piece, why: str) -> pa.RecordBatch:
     offsets = [_same(value, 1) for value in replace(at, done=True).stored().values()]
-    return _batch(pa.nulls(1, arrow_type_of_schema(found.schema)), pa.array([why]), offsets, found.schema)
+    beside = [pa.nulls(1, arrow_type_of_schema(one.schema)) for one in found.beside]
+    return _batch(found, pa.nulls(1, arrow_type_of_schema(found.schema)), pa.array([why]), beside, offsets)
 
 
-def _batch(values: pa.Array, problems: pa.Array, offsets: list[pa.Array], schema: Schema | None) -> pa.RecordBatch:
-    source_offset = pa.StructArray.from_arrays(offsets, fields=list(OFFSET_TYPE))
-    names = [VALUE, PROBLEM, "source_offset"]
-    return pa.RecordBatch.from_arrays([values.cast(arrow_type_of_schema(schema)), problems, source_offset], names)
+def _batch(
+    found: PieceToRead, values: pa.Array, problems: pa.Array, beside: list[pa.Array], offsets: list[pa.Array]
+) -> pa.RecordBatch:
+    columns = {VALUE: values.cast(arrow_type_of_schema(found.schema)), PROBLEM: problems}
+    columns |= {one.column: rows for one, rows in zip(found.beside, beside, strict=True)}
+    if found.partition is not None:
+        columns[PARTITION] = pa.repeat(pa.scalar(found.partition, pa.int32()), len(values))
+    columns["source_offset"] = pa.StructArray.from_arrays(offsets, fields=list(OFFSET_TYPE))
+    return pa.RecordBatch.from_pydict(columns)
 
 
 def _same(value: str | int | bool, count: int) -> pa.Array:

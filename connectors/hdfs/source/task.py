@@ -10,18 +10,21 @@ import time
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Final
+from itertools import islice
+from typing import Any, Final
 
 import pyarrow as pa
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from headrace.connectors.hdfs.format_settings import FileFormat
+from headrace.connectors.hdfs.formats import beside
 from headrace.connectors.hdfs.source import settings as source_settings
-from headrace.connectors.hdfs.source.inspection import Inspected, Inspection
+from headrace.connectors.hdfs.source.backup import Destination
+from headrace.connectors.hdfs.source.inspection import Inspected, Inspection, Shape
 from headrace.connectors.hdfs.source.listing import Listing
 from headrace.connectors.hdfs.source.progress import OFFSET_TYPE, SLOT, Piece, Progress
-from headrace.connectors.hdfs.source.reader import PROBLEM, FilesReader, PieceToRead
+from headrace.connectors.hdfs.source.reader import PARTITION, PROBLEM, Beside, FilesReader, PieceToRead
 from headrace.connectors.hdfs.stores.by_url import store_of
 from headrace.connectors.hdfs.stores.settings import StoreSettings
 from headrace.connectors.hdfs.stores.store import Entry
@@ -40,12 +43,13 @@ from headrace.plugins.contracts import (
 from headrace.plugins.extensions import PreviewedSource, RowsOfSeveralTypes, SourceProgress
 from headrace.plugins.interop.java.json_members import member
 from headrace.plugins.records import Records, error, source_records
-from headrace.plugins.schema import Schema
 
 MOST_FILES: Final = 64
 """The most files of a plan."""
 _AT_ONCE: Final = 8
 """A file that is not Parquet is read in so many plans at most: each reads the rows before again."""
+_LOOKED_THROUGH: Final = 10_000
+"""The most waiting files that are looked through for the next one of each partition."""
 _STAGE: Final = "TASK_POLL"
 _NO_JSON: Final = "The line is no JSON: "
 
@@ -76,7 +80,7 @@ class FileSourceTask(SourceTask, RowsOfSeveralTypes, SourceProgress, PreviewedSo
         self._waiting: deque[Entry] = deque()
         self._looked: float | None = None
         self._idle_until = 0.0
-        self._shapes: list[tuple[str, FileFormat, Schema | None]] = []
+        self._shapes: list[Shape] = []
         self._chosen: list[_Chosen] = []
 
     def start_preview(self, config: Mapping[str, str], context: TaskContext) -> None:
@@ -85,7 +89,7 @@ class FileSourceTask(SourceTask, RowsOfSeveralTypes, SourceProgress, PreviewedSo
 
     def topics(self) -> Sequence[str]:
         """The topics of the files planned so far; before that the configured one, if any."""
-        return list(dict.fromkeys(topic for topic, _, _ in self._shapes)) or list(filter(None, [self._settings.topic]))
+        return list(dict.fromkeys(shape.topic for shape in self._shapes)) or list(filter(None, [self._settings.topic]))
 
     def partitions(self) -> Sequence[SourcePartition]:
         """The slots, and after a start the segments of read files; none until files are looked for again."""
@@ -139,9 +143,9 @@ class FileSourceTask(SourceTask, RowsOfSeveralTypes, SourceProgress, PreviewedSo
 
     def _gone(self, file: str) -> Inspected:
         """A begun file that cannot be inspected now: its reader finds out why."""
-        kind, topic = self._listing.format_of(file), self._listing.topic_of(file)
+        kind, to = self._listing.format_of(file), self._listing.destination_of(file)
         problem = f"{file} is gone after some of its rows were read"
-        return Inspected(topic or file, kind or FileFormat.TEXT, None, problem=problem)
+        return Inspected(to or Destination(file), kind or FileFormat.TEXT, None, problem=problem)
 
     def _new_files(self, limit: Limit) -> list[Entry]:
         """Files that were not begun, as many as a plan takes."""
@@ -150,13 +154,23 @@ class FileSourceTask(SourceTask, RowsOfSeveralTypes, SourceProgress, PreviewedSo
             self._look()
         chosen: list[Entry] = []
         size = 0
-        for entry in self._waiting:
+        begun = {self._listing.destination_of(piece.file) for _, piece in self._progress.open()}
+        for entry in islice(self._waiting, _LOOKED_THROUGH):
             if len(chosen) >= MOST_FILES or size >= limit.bytes:
                 break
-            if not self._progress.is_known(entry.path):
+            if not self._progress.is_known(entry.path) and self._is_next(entry, begun):
                 chosen.append(entry)
                 size += entry.size
         return chosen
+
+    def _is_next(self, entry: Entry, begun: set[Destination | None]) -> bool:
+        """False for a file of a partition of which an earlier file is being read: its records come in order."""
+        if not self._settings.restores:
+            return True
+        to = self._listing.destination_of(entry.path)
+        is_next = to not in begun
+        begun.add(to)
+        return is_next
 
     def _pass_known(self) -> None:
         """Drops known files from the front of the queue: files are begun in their order."""
@@ -189,27 +203,38 @@ class FileSourceTask(SourceTask, RowsOfSeveralTypes, SourceProgress, PreviewedSo
         reads = self._inspection.format(one.found.kind)
         least = 0 if one.found.kind is FileFormat.PARQUET else one.piece.size // _AT_ONCE
         rows, size = max(1, self._limit.rows // count), max(self._limit.bytes // count, least, 1)
-        return PieceToRead(one.piece, reads, one.found.schema, rows, size, one.found.problem)
+        found, form = one.found, self._inspection.format
+        sides = tuple(Beside(side.column, side.path, form(side.kind), side.schema) for side in found.beside)
+        return PieceToRead(one.piece, reads, found.schema, rows, size, found.problem, found.to.partition, sides)
 
-    def _shape(self, shape: str) -> tuple[str, FileFormat, Schema | None]:
+    def _shape(self, shape: str) -> Shape:
         """The shape of this number; a split without rows has no shape and gets any."""
-        return self._shapes[int(shape)] if shape else ("", FileFormat.TEXT, None)
+        return self._shapes[int(shape)] if shape else Shape("", FileFormat.TEXT, None)
 
     def row_type_of(self, shape: str) -> pa.Schema:
-        """The value, and the reason why a file could not be read."""
-        _, _, schema = self._shape(shape)
-        return pa.schema([("value", arrow_type_of_schema(schema)), (PROBLEM, pa.string())])
+        """The value, the reason why a file could not be read, keys and headers, the partition."""
+        found = self._shape(shape)
+        columns = [("value", arrow_type_of_schema(found.schema)), (PROBLEM, pa.string())]
+        columns += [(column, arrow_type_of_schema(schema)) for column, _, schema in found.beside]
+        return pa.schema([*columns, *([(PARTITION, pa.int32())] if self._settings.restores else [])])
 
     def records_of(self, frame: DataFrame, shape: str) -> Records:
         """Each row is a value; a line of JSON is a value without schema."""
-        topic, kind, schema = self._shape(shape)
-        value, why = F.col("value"), F.col(PROBLEM)
-        if kind is FileFormat.JSON:
-            line, value = value, _json(value)
-            unread = value.isNull() & (F.trim(line) != "null")
-            why = F.when(unread, F.concat(F.lit(_NO_JSON), F.left(line, F.lit(100)))).otherwise(why)
-        told = frame.withColumn(PROBLEM, why)
-        made = source_records(told, F.lit(topic), value, schema, PROBLEM)
+        found, problem = self._shape(shape), F.col(PROBLEM)
+        value, unread = _read("value", found.kind)
+        problem = F.coalesce(unread, problem)
+        given: dict[str, Any] = {}
+        for column, kind, schema in found.beside:
+            if column == beside.HEADERS:
+                given |= beside.read_headers(kind, F.col(column))
+                continue
+            key, unread = _read(column, kind)
+            problem = F.coalesce(problem, unread)
+            given |= beside.read_key(kind, key, schema)
+        if self._settings.restores:
+            given["partition"] = F.col(PARTITION)
+        told = frame.withColumn(PROBLEM, problem)
+        made = source_records(told, F.lit(found.topic), value, found.schema, PROBLEM, **given)
         failed = error(_STAGE, self._class, F.col(PROBLEM))
         return made.with_frame(made.frame.withColumn("error", failed).drop(PROBLEM))
 
@@ -221,6 +246,16 @@ class FileSourceTask(SourceTask, RowsOfSeveralTypes, SourceProgress, PreviewedSo
         """Closes the store."""
         if hasattr(self, "_store"):
             self._store.close()
+
+
+def _read(column: str, kind: FileFormat) -> tuple[Column, Column]:
+    """The values of a column, and the reason why one cannot be read: a line of JSON is a value without schema."""
+    line = F.col(column)
+    if kind is not FileFormat.JSON:
+        return line, F.lit(None).cast("string")
+    value = _json(line)
+    unread = value.isNull() & (F.trim(line) != "null")
+    return value, F.when(unread, F.concat(F.lit(_NO_JSON), F.left(line, F.lit(100))))
 
 
 def _json(line: Column) -> Column:

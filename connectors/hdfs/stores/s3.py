@@ -61,6 +61,11 @@ class S3Store(ConnectedStore[Any]):
             found += self._files(page)
         return found
 
+    def beginning_with(self, path: str) -> list[Entry]:
+        """Return the objects by one listing of their prefix."""
+        page = self._ask(f"list '{path}' in", "list_objects_v2", Prefix=self._key(path), Delimiter="/")
+        return list(self._files(page))
+
     def walk(self, folder: str) -> Iterator[Entry]:
         """Yield all objects below, in pages of 1,000."""
         for page in self._pages(folder):

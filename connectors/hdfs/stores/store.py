@@ -42,6 +42,10 @@ class Store(ABC):
     def entries(self, folder: str) -> list[Entry]:
         """Return the files and folders right in this folder, in no order; none if there is no such folder."""
 
+    def beginning_with(self, path: str) -> list[Entry]:
+        """Return the files whose paths begin so, in the folder of this path; in no order."""
+        return [one for one in self.entries(path.rpartition("/")[0]) if not one.is_folder and one.path.startswith(path)]
+
     @abstractmethod
     def walk(self, folder: str) -> Iterator[Entry]:
         """Yield all files below this folder, in no order, without holding them all at once."""

@@ -91,7 +91,7 @@ def test_urls_that_name_no_store(url: str, message: str) -> None:
         ({"s3.part.size": "1000000"}, "s3.part.size"),
         ({"s3.wan.mode": "true"}, "s3.wan.mode"),
         ({"s3.ssea.name": "DES"}, "s3.ssea.name"),
-        ({"store.kafka.keys": "true"}, "store.kafka.keys"),
+        ({"store.kafka.keys": "true", "keys.format.class": "text"}, "keys.format.class"),
         ({"s3.object.tagging": "true"}, "s3.object.tagging"),
         ({"compact.files": "10"}, "compact.files"),
         ({"s3.credentials.provider.class": "org.example.Mine"}, "s3.credentials.provider.class"),
