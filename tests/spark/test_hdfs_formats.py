@@ -19,15 +19,18 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructField, StructType
 
+from headrace.connectors.hdfs.format_settings import FileFormat, FormatSettings
 from headrace.connectors.hdfs.formats.avro import AvroFormat
 from headrace.connectors.hdfs.formats.avro_schema import file_schema, required
 from headrace.connectors.hdfs.formats.format import VALUE, Format
 from headrace.connectors.hdfs.formats.lines import BytesFormat, JsonFormat, TextFormat
 from headrace.connectors.hdfs.formats.parquet import ParquetFormat
+from headrace.connectors.hdfs.sink.side_files import SideFiles, SideFormat
 from headrace.plugins.arrow_types import arrow_type_of_schema
 from headrace.plugins.errors import DataError
 from headrace.plugins.interop.avro.tree import UNION, AvroOptions
-from headrace.plugins.schema import DATE, DECIMAL, STRING, TIME, TIMESTAMP, Field, Schema, spark_type
+from headrace.plugins.records import source_records
+from headrace.plugins.schema import DATE, DECIMAL, STRING, TIME, TIMESTAMP, Field, Schema, SchemaType, spark_type
 from tests.spark.avro_values import Generator, T, datum, in_order, spelled
 
 pytestmark = pytest.mark.spark
@@ -284,3 +287,19 @@ def test_bytes_with_a_separator(spark: SparkSession, tmp_path: Path) -> None:
     assert gzip.decompress(Path(local).read_bytes()) == b"a||\xff\n||||"
     assert read(made, local)[1] == [b"a", b"\xff\n", b""]
     assert made.refusal(STRING)
+
+
+@pytest.mark.parametrize("kind", [FileFormat.AVRO, FileFormat.JSON, FileFormat.PARQUET])
+def test_keys_and_headers_that_no_file_beside_can_hold(spark: SparkSession, kind: FileFormat) -> None:
+    rows = [("k", [("h", b"t")]), ("k", []), (None, None), ("k", [("h", b"\xff")])]
+    frame = spark.createDataFrame(rows, "k string, h array<struct<key: string, value: binary>>")
+    offsets = frame.select("*", F.lit(None).alias("source_offset"), F.lit(0).alias("split"))
+    key, text = F.col("k"), Schema(SchemaType.STRING)
+    made = source_records(offsets, F.lit("t"), F.lit("v"), text, key=key, key_schema=text, headers=F.col("h"))
+    as_this = SideFormat.of(FormatSettings(kind))
+    beside = SideFiles(as_this, as_this)
+    found = made.frame.select(F.coalesce(*beside.errors(made)).alias("why"), *beside.columns(made)).collect()
+    whys = [row.why and row.why.split(",")[0] for row in found]
+    assert whys == [None, None, "The record has no key", "The value of a header is not UTF-8 text"]
+    assert [row.key_layout for row in found] == [0, 0, None, 0]
+    assert all(row.key_0 is not None and row.headers is not None for row in found[:2])

@@ -12,8 +12,10 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from headrace.connectors.hdfs.format_settings import FileFormat, FormatSettings
 from headrace.connectors.hdfs.sink.partition_files import PartitionFiles
 from headrace.connectors.hdfs.sink.rotation import Rules
+from headrace.connectors.hdfs.sink.side_files import SideFiles, SideFormat
 from headrace.connectors.hdfs.sink.spec import Begin
 from headrace.connectors.hdfs.sink.task import FileSinkTask
 from headrace.connectors.hdfs.sink.writer import local_folder
@@ -21,6 +23,7 @@ from headrace.connectors.hdfs.stores.local import LocalStore
 from headrace.connectors.hdfs.stores.settings import StoreSettings
 from headrace.plugins.contracts import TaskContext, TopicPartition
 from headrace.plugins.errors import RetriableError
+from headrace.plugins.schema import Schema, SchemaType
 from headrace.plugins.stopping import StopToken
 
 P0, P1 = TopicPartition("t", 0), TopicPartition("t", 1)
@@ -118,6 +121,32 @@ def test_another_directory_ends_files_only_with_an_interval_of_records_time(
     of = PartitionFiles(spec, P0, tempfile.mkdtemp(dir=os.path.dirname(spec.store.url[7:])), Begin(0))
     of.add(some)
     assert len(of.closed) == files
+
+
+def test_a_key_of_another_schema_ends_files_with_those_beside_them(task: FileSinkTask, store: LocalStore) -> None:
+    as_lines = SideFormat.of(FormatSettings(FileFormat.JSON))
+    beside = SideFiles(as_lines, as_lines, [None, Schema(SchemaType.STRING)])
+    columns = {
+        "key_layout": pa.array([0, 0, 1, 1], pa.int32()),
+        "key_0": pa.array([b"1\n", b"2\n", None, None]),
+        "key_1": pa.array([None, None, b'"c"\n', b'"d"\n']),
+        "headers": pa.array([b"h0\n", b"h1\n", b"h2\n", b"h3\n"]),
+    }
+    some = rows(0, 3)
+    for name, values in columns.items():
+        some = some.append_column(name, values)
+    above = os.path.dirname(store.url[7:])
+    of = PartitionFiles(replace(task._spec, beside=beside), P0, tempfile.mkdtemp(dir=above), Begin(0))
+    of.add(some)
+    of.end(None)
+    found = [[Path(path).read_text() for path in file.locals] for file in of.closed]
+    assert found == [["0\n1\n", "1\n2\n", "h0\nh1\n"], ["2\n3\n", '"c"\n"d"\n', "h2\nh3\n"]]
+    assert [path.rpartition("/")[2] for path in of.closed[1].beside.values()] == [
+        "t+0+0000000002+0000000003.keys.json",
+        "t+0+0000000002+0000000003.headers.json",
+    ]
+    of.drop()
+    assert not any(os.path.exists(path) for file in of.closed for path in file.locals)
 
 
 def test_what_an_upload_that_failed_has_staged_is_deleted(
