@@ -85,6 +85,7 @@ ROOMS: Mapping[str, Mapping[str, set[str]]] = {
         "java": {"", "catalyst"},
         "json": {"", "catalyst", "java"},
         "avro": {"", "catalyst", "java"},
+        "http": {""},
     },
     "converters": {"": set(), "json": {""}, "registry": set(), "avro": {"", "registry"}},
     "connectors": {
