@@ -21,6 +21,7 @@ import ssl
 import threading
 import time
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any, Final, NamedTuple
 
@@ -110,10 +111,12 @@ class HttpClient:
         headers: Mapping[str, str] | None = None,
         body: bytes | None = None,
         until_s: float = math.inf,
+        may_cut: bool = False,
     ) -> HttpAnswer:
         """Send one request and return its answer, until `until_s` (monotonic clock) at most.
 
-        `key`: the setting that an error names. Errors: as for the module.
+        `key`: the setting that an error names. `may_cut`: once the status is known, a body that is too large, too slow,
+        torn or compressed is cut there, because the server has done its work. Errors: as for the module.
         """
         now_s = time.monotonic()
         left_s = until_s - now_s
@@ -122,7 +125,8 @@ class HttpClient:
         timeout = httpx.Timeout(min(self._read_s, left_s), connect=min(self._connect_s, left_s))
         try:
             with self._client.stream(method, url, headers=headers, content=body, timeout=timeout) as answer:
-                return self._read(answer, min(now_s + self._read_s, until_s))
+                deadline_s = min(now_s + self._read_s, until_s)
+                return self._cut(answer, deadline_s) if may_cut else self._read(answer, deadline_s)
         except ConfigError as error:
             raise ConfigError([replace(problem, key=key) for problem in error.problems]) from error
         except HostUnknown as error:
@@ -176,6 +180,15 @@ class HttpClient:
                     f"its answer took longer than {self._read_setting}, or than what was left of it"
                 )
         return HttpAnswer(answer.status_code, bytes(body), dict(answer.headers))
+
+    def _cut(self, answer: httpx.Response, deadline_s: float) -> HttpAnswer:
+        body = bytearray()
+        with suppress(httpx.HTTPError):
+            for chunk in answer.iter_raw():
+                body += chunk
+                if len(body) > self._largest_bytes or time.monotonic() > deadline_s:
+                    break
+        return HttpAnswer(answer.status_code, bytes(body[: self._largest_bytes]), dict(answer.headers))
 
     def _failure(self, error: httpx.HTTPError, key: str, url: str) -> Exception:
         if (untrusted := _untrusted(error)) is not None:
