@@ -13,24 +13,23 @@ from headrace.config.settings import REQUIRED, Importance, Settings, Type
 from headrace.config.validators import Check, OneOfIgnoringCase, Range
 from headrace.connectors.http.address_bounds import BoundedHosts, networks_problem
 from headrace.connectors.http.attempts import Retries, Statuses, constant, exponential, statuses_problem
-from headrace.connectors.http.login import Login, TokenLogin, TokenRequest, parsed_headers
+from headrace.connectors.http.confluent_login import login_of, login_settings
+from headrace.connectors.http.login import parsed_headers
 from headrace.connectors.http.settings import (
     PROXY,
     TLS,
     URL,
-    URL_OR_NONE,
     number,
     option,
     plain,
     proxy_of,
-    required,
     tls_of,
 )
 from headrace.connectors.http.sink.options import KEY, TOPIC, Body, Nulls, OnError, Replacement, SinkOptions
 from headrace.connectors.http.sink.reports import NO_REPORTS, Reports, ReportTopic, TextFormat, TopicReports
 from headrace.connectors.http.sink.task import Outlet
 from headrace.connectors.http.sink.templates import names
-from headrace.plugins.interop.http.client import HttpClient, basic_header
+from headrace.plugins.interop.http.client import HttpClient
 from headrace.plugins.interop.java.regex import regex_problem
 from headrace.plugins.interop.kafka.side_topics import SideTopic, SideTopics
 
@@ -92,30 +91,6 @@ SETTINGS: Final = (
             "What reports of errors hold: error_string, or http_response.",
             OneOfIgnoringCase("error_string", "http_response"),
         ),
-        option(
-            "auth.type",
-            Type.STRING,
-            "NONE",
-            "The login: NONE, BASIC or OAUTH2.",
-            OneOfIgnoringCase("NONE", "BASIC", "OAUTH2"),
-        ),
-        option("connection.user", Type.STRING, None, "The user, for BASIC."),
-        option("connection.password", Type.PASSWORD, None, "The password, for BASIC."),
-        option("oauth2.token.url", Type.STRING, None, "Where tokens are fetched, for OAUTH2.", URL_OR_NONE),
-        option("oauth2.client.id", Type.STRING, None, "The client's id, for OAUTH2."),
-        option("oauth2.client.secret", Type.PASSWORD, None, "The client's secret, for OAUTH2."),
-        option("oauth2.client.scope", Type.STRING, "any", "The scope that is asked for."),
-        option("oauth2.token.property", Type.STRING, "access_token", "The member of the answer with the token."),
-        option(
-            "oauth2.client.auth.mode",
-            Type.STRING,
-            "header",
-            "How id and secret are sent: header (Basic), or url (in the form).",
-            OneOfIgnoringCase("header", "url"),
-        ),
-        option("oauth2.client.headers", Type.PASSWORD, "", "Headers of requests for tokens, as Name:value."),
-        option("oauth2.client.header.separator", Type.STRING, "|", "What separates these headers."),
-        option("oauth2.jwt.enabled", Type.BOOLEAN, False, "Signed assertions; not served."),
         number("max.retries", 5, "How often a request is tried again."),
         number("retry.backoff.ms", 3000, "The pause before a retry, the first one if it grows.", 0),
         option(
@@ -160,6 +135,7 @@ SETTINGS: Final = (
         option("connection.disallow.cidr.ranges", Type.LIST, [], "Networks that are refused.", _NETWORKS),
         option("reporter.bootstrap.servers", Type.STRING, "", "The brokers of the reports; empty: there are none."),
     )
+    + login_settings("NONE", "BASIC", "OAUTH2")
     + PROXY
     + TLS
     + _reporter("result", "success")
@@ -209,7 +185,7 @@ class Confluent:
             read_setting="http.request.timeout.ms",
             largest_bytes=_KEPT_BYTES,
         )
-        return Outlet(client, _login(values, client), _reports(config, values))
+        return Outlet(client, login_of(values, client), _reports(config, values))
 
 
 class _Joints(NamedTuple):
@@ -289,32 +265,6 @@ def _problems(options: SinkOptions) -> Sequence[Problem]:
         what = "Without it records of one request run into each other."
         found.append(Problem("batch.separator", "", what, "Set it, or batch.json.as.array=true."))
     return found
-
-
-def _login(values: Mapping[str, Any], client: HttpClient) -> Login:
-    kind = values["auth.type"].upper()
-    if kind == "BASIC":
-        required(values, "for auth.type=BASIC", "connection.user", "connection.password")
-        return Login(basic_header(f"{values['connection.user']}:{plain(values['connection.password'])}"))
-    if kind != "OAUTH2":
-        return Login()
-    if values["oauth2.jwt.enabled"]:
-        what = "Signed assertions (JWT) are not served."
-        raise ConfigError(Problem("oauth2.jwt.enabled", "true", what, "Use oauth2.client.id and oauth2.client.secret."))
-    required(values, "for auth.type=OAUTH2", "oauth2.token.url", "oauth2.client.id", "oauth2.client.secret")
-    separator = values["oauth2.client.header.separator"] or "|"
-    request = TokenRequest(
-        "oauth2.token.url",
-        values["oauth2.token.url"],
-        values["oauth2.client.id"],
-        plain(values["oauth2.client.secret"]),
-        values["oauth2.client.auth.mode"].lower() == "header",
-        values["oauth2.client.scope"],
-        values["oauth2.token.property"],
-        headers=parsed_headers(plain(values["oauth2.client.headers"]), separator, "oauth2.client.headers"),
-        advice="Check oauth2.client.id, oauth2.client.secret, oauth2.client.scope and oauth2.token.property.",
-    )
-    return TokenLogin(request, client)
 
 
 def _reports(config: Mapping[str, str], values: Mapping[str, Any]) -> Reports:
