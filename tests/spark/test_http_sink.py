@@ -19,7 +19,7 @@ from headrace.plugins.testkit import SinkOnSparkContract, SinkRig
 from headrace.plugins.testkit.frames import frame_records
 from tests.unit.connectors.http.test_sink import HttpRig
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.long]
 
 OPTIONS: Final = SinkOptions(
     "http://h/x", "http.api.url", "POST", {}, Body.STRING, Retries(0, Statuses.of("400-"), constant(0))

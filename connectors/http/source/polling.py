@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, ClassVar, Final
+from typing import ClassVar, Final
 
 from headrace.config.problems import ConfigError, Problem
 from headrace.connectors.http.source.asking import Asker
@@ -12,6 +12,7 @@ from headrace.plugins.contracts import TaskContext
 from headrace.plugins.record_api.record import Record
 from headrace.plugins.record_api.source import RecordSource
 from headrace.plugins.record_api.source_task import RecordSourceTask
+from headrace.plugins.stopping import StopToken
 
 _LOOK_S: Final = 1.0
 _SOON_S: Final = 0.05
@@ -87,7 +88,7 @@ class HttpSource(RecordSource):
             asked = type(self)()
             asked.worker = self.worker
             asked.take(config)
-            asked.stopping = _NEVER
+            asked.stopping = StopToken()
             asked.made_asker().client.close()
         except ConfigError as error:
             return list(error.problems)
@@ -108,11 +109,3 @@ def with_own_offsets(records: Iterable[Record]) -> Iterator[Record]:
 def _without_offset(record: Record) -> Record:
     record.offset = None
     return record
-
-
-class _Never:
-    def wait(self, seconds: float) -> bool:
-        return False
-
-
-_NEVER: Any = _Never()

@@ -117,6 +117,7 @@ class HttpRig(SinkRig):
         return [effect.detail["body"] for effect in effects]
 
 
+@pytest.mark.long
 class TestConfluentSink(SinkContract, SinkFaultsContract, PreviewedSinkContract):
     @pytest.fixture
     def rig(self) -> Iterator[SinkRig]:
@@ -133,7 +134,8 @@ class AivenRig(HttpRig):
         return {"http.url": f"{self.store.url}/rows", "http.authorization.type": "none", "max.retries": "0"}
 
 
-class TestAivenSink(SinkContract, SinkFaultsContract, PreviewedSinkContract):
+@pytest.mark.long
+class TestAivenSink(SinkContract):
     @pytest.fixture
     def rig(self) -> Iterator[SinkRig]:
         rig = AivenRig()

@@ -80,6 +80,7 @@ class CastormRig(_Rig):
         return json.loads(record.value["value"])["text"]
 
 
+@pytest.mark.long
 class TestCastorm(SourceContract, SourceFaultsContract):
     @pytest.fixture
     def rig(self) -> Iterator[SourceRig]:
@@ -97,7 +98,8 @@ class PagedRig(CastormRig):
         return {**config, "http.request.params": "page=${page}", "http.paging": "PAGE"}
 
 
-class TestPages(SourceContract, SourceFaultsContract):
+@pytest.mark.long
+class TestPages(SourceContract):
     @pytest.fixture
     def rig(self) -> Iterator[SourceRig]:
         rig = PagedRig()
@@ -136,12 +138,9 @@ class CursorRig(ConfluentRig):
     }
 
 
-class CountingRig(ConfluentRig):
-    mode: Mapping[str, str] = {"http.offset.mode": "SIMPLE_INCREMENTING"}
-
-
-class TestConfluent(SourceContract, SourceFaultsContract):
-    @pytest.fixture(params=[ConfluentRig, CursorRig, CountingRig])
+@pytest.mark.long
+class TestConfluent(SourceContract):
+    @pytest.fixture(params=[ConfluentRig, CursorRig])
     def rig(self, request: pytest.FixtureRequest) -> Iterator[SourceRig]:
         rig = request.param()
         yield rig
