@@ -142,7 +142,8 @@ class _Writer:
         reports = self._task.reports.of(rows)
         self._pass_over([places[row] for row in found.nulls])
         if found.nulls and self._task.options.nulls is Nulls.LOG:
-            log.warning("%d records without a value were passed over, the first at %s", len(found.nulls), places[0])
+            what = "%d records without a value were passed over, the first is %s-%d@%d"
+            log.warning(what, len(found.nulls), *places[found.nulls[0]])
         failures = dict(found.faults)
         self._sender.failed = reports.failed
 

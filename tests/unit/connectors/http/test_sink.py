@@ -149,7 +149,7 @@ class TestAivenSink(SinkContract):
 class _Rig(HttpRig):
     """A task with further settings, against a server of the test."""
 
-    def __init__(self, url: str, connector: type[Connector] = ConfluentHttpSinkConnector, **settings: str) -> None:
+    def __init__(self, url: str, connector: Any = ConfluentHttpSinkConnector, **settings: str) -> None:
         super().__init__()
         self.outside.close()
         self.url, self._connector = url, connector
