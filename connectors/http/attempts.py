@@ -6,7 +6,7 @@ import email.utils
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC
 from typing import Any, Final
 
 from headrace.config.values import invalid
@@ -89,7 +89,7 @@ def retry_after_s(answer: HttpAnswer) -> float | None:
     except ValueError:
         return None
     moment = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
-    return max(0.0, moment.timestamp() - datetime.fromtimestamp(time.time(), UTC).timestamp())
+    return max(0.0, moment.timestamp() - time.time())
 
 
 def is_passing(status: int) -> bool:

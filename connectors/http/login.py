@@ -102,6 +102,14 @@ class TokenLogin(Login):
         return True
 
 
+def merged(*headers: Mapping[str, str]) -> dict[str, str]:
+    """All of these headers; a later one replaces an earlier one of its name, in any case."""
+    found: dict[str, tuple[str, str]] = {}
+    for some in headers:
+        found |= {name.lower(): (name, value) for name, value in some.items()}
+    return dict(found.values())
+
+
 def parsed_headers(text: str, separator: str, key: str) -> dict[str, str]:
     """The headers in `Name:value` items. Errors: ConfigError, which quotes no value."""
     found: dict[str, str] = {}

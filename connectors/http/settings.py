@@ -11,7 +11,7 @@ from headrace.config.kafka.client_settings import SSL
 from headrace.config.problems import ConfigError, Problem
 from headrace.config.settings import Importance, Password, Setting, Settings, Type
 from headrace.config.tls import TlsSettings
-from headrace.config.validators import Check, OrNull, Range, Validator
+from headrace.config.validators import Check, Range, Validator
 from headrace.config.values import invalid
 from headrace.plugins.interop.http.client import Proxy, masked
 
@@ -86,6 +86,3 @@ def required(values: Mapping[str, Any], why: str, *keys: str) -> None:
     """Refuse a config in which one of these is empty. Errors: ConfigError with all of them."""
     if missing := [key for key in keys if not plain(values[key])]:
         raise ConfigError([Problem(key, None, f"It must be given {why}.", f"Set {key}.") for key in missing])
-
-
-PORT_OR_NULL: Final = OrNull(Range(1, 65535))

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
 from headrace.connectors.http.attempts import excerpt, is_login_refused, is_passing
-from headrace.connectors.http.login import Login
+from headrace.connectors.http.login import Login, merged
 from headrace.connectors.http.sink.options import SinkOptions
 from headrace.connectors.http.sink.requests import Request
 from headrace.plugins.errors import LoginRefused
@@ -44,14 +44,12 @@ class Refused(NamedTuple):
     """A request that the server refuses."""
 
     message: str
-    answer: HttpAnswer | None
 
 
 class Away(NamedTuple):
     """A request that no server took; a later one may."""
 
     message: str
-    answer: HttpAnswer | None
 
 
 Result = Sent | Refused | Away
@@ -78,7 +76,7 @@ class Sender:
                 answer = self._answer(request)
             except UnsendableRequest as error:
                 self.failed(request, str(error), None)
-                return Refused(str(error), None)
+                return Refused(str(error))
             except ServerUnavailable as error:
                 message = f"{request.method} {masked(request.url)}: {error}"
             else:
@@ -92,7 +90,7 @@ class Sender:
             if failures > retries.most or (answer is not None and answer.status not in retries.statuses):
                 is_away = answer is None or is_passing(answer.status)
                 tried = f"{message} ({failures} attempts)"
-                return Away(tried, answer) if is_away else Refused(tried, answer)
+                return Away(tried) if is_away else Refused(tried)
             self.stopping.wait(retries.pause_s(failures, answer))
 
     def _answer(self, request: Request) -> HttpAnswer:
@@ -104,7 +102,7 @@ class Sender:
         return answer
 
     def _exchange(self, request: Request, login: Mapping[str, str]) -> HttpAnswer:
-        headers = {**self.options.headers, **login}
+        headers = merged(self.options.headers, login)
         sent = {name: value for name, value in headers.items() if request.body is not None or not _is_of_body(name)}
         key = self.options.url_setting
         return self.client.exchange(request.method, request.url, key=key, headers=sent, body=request.body, may_cut=True)

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
 from headrace.connectors.http.attempts import Retries, Statuses, excerpt, is_login_refused, is_passing
-from headrace.connectors.http.login import Login
+from headrace.connectors.http.login import Login, merged
 from headrace.plugins.errors import LoginRefused, RetriableError, StoppedError
 from headrace.plugins.interop.http.client import HttpAnswer, HttpClient, ServerUnavailable, masked
 from headrace.plugins.stopping import StopToken
@@ -91,7 +91,7 @@ class Asker:
         return answer
 
     def _exchange(self, ask: Ask, login: Mapping[str, str]) -> HttpAnswer:
-        headers = {"Accept": "application/json", **ask.headers, **login}
+        headers = merged({"Accept": "application/json"}, ask.headers, login)
         if ask.method in _GETS:
             return self.client.fetch(ask.url, key=self.key, headers=headers, method=ask.method)
         body = (ask.body or "").encode()

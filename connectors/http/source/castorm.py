@@ -9,7 +9,6 @@ is not in the answer, while the original sends all again; loses: repeats of an a
 
 from __future__ import annotations
 
-import re
 import time
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -19,19 +18,26 @@ from typing import Any, ClassVar, Final
 import httpx
 
 from headrace.config.problems import ConfigError, Problem
-from headrace.config.tls import TlsSettings
 from headrace.config.worker.allowed_hosts import AllowedHosts
 from headrace.connectors.http.attempts import Retries, Statuses, constant
 from headrace.connectors.http.login import Login
-from headrace.connectors.http.settings import plain, proxy_of, required, tls_of
+from headrace.connectors.http.settings import plain, proxy_of, required
 from headrace.connectors.http.source.asking import Ask, Asker
+from headrace.connectors.http.source.castorm_options import (
+    check,
+    headers_of,
+    paging_of,
+    parser_of,
+    pointers_of,
+    tls_of_client,
+)
 from headrace.connectors.http.source.castorm_settings import KEY, SETTINGS, TIMESTAMP, pairs, simple
-from headrace.connectors.http.source.pages import ByCursor, ByLink, ByNumber, ByWindow, Paging, on_same_server
+from headrace.connectors.http.source.pages import Paging, on_same_server
 from headrace.connectors.http.source.pointers import NoSuchPart, items, part, text
 from headrace.connectors.http.source.polling import HttpSource, with_own_offsets
-from headrace.connectors.http.source.templates import as_is, fault, filled, in_url, names
+from headrace.connectors.http.source.templates import as_is, filled, in_url
 from headrace.connectors.http.source.timestamps import TimestampParser, UnreadableTimestamp, iso
-from headrace.plugins.interop.http.client import HttpClient, UnsendableRequest, basic_header
+from headrace.plugins.interop.http.client import HttpClient, basic_header
 from headrace.plugins.record_api.record import Record
 from headrace.plugins.schema import OPTIONAL_STRING, STRING, Field, Schema, SchemaType
 
@@ -63,13 +69,13 @@ class CastormHttpSource(HttpSource):
         )
         self.is_schemed = simple(values["http.response.record.mapper"]).startswith("Schemed")
         self._initial = pairs(values, "http.offset.initial")
-        self._pointers = _pointers(values)
-        self._parser = _parser(values)
-        self._paging = _paging(values, self._parser)
+        self._pointers = pointers_of(values)
+        self._parser = parser_of(values)
+        self._paging = paging_of(values, self._parser)
         self._newest = 0
         self._began: tuple[Any, str] | None = None
-        """The offset after which a page without records was read, and the page behind it."""
-        _check(values)
+        """The offset after which pages ended, and the page to go on with."""
+        check(values)
 
     @property
     def key_schema(self) -> Any:
@@ -93,7 +99,7 @@ class CastormHttpSource(HttpSource):
             AllowedHosts.of(self.worker),
             connect_s=values["http.client.connection.timeout.millis"] / 1000,
             read_s=values["http.client.read.timeout.millis"] / 1000,
-            context=_tls(values).client_context(),
+            context=tls_of_client(values).client_context(),
             proxy=proxy_of(*proxy),
             read_setting="http.client.read.timeout.millis",
             trust_setting="https.ssl.truststore.location",
@@ -181,7 +187,7 @@ class CastormHttpSource(HttpSource):
                 url += ("&" if "?" in url else "?") + parameters
         else:
             url = on_same_server(config["http.request.url"], url)
-        return Ask(self.method, url, _headers(made("http.request.headers", as_is)), body)
+        return Ask(self.method, url, headers_of(made("http.request.headers", as_is)), body)
 
     # -- records -------------------------------------------------------------------------------------------------------
 
@@ -248,98 +254,5 @@ def _moment(record: Record) -> int:
     return record.timestamp
 
 
-def _pointers(values: Mapping[str, Any]) -> dict[str, str]:
-    found = pairs(values, "http.response.record.offset.pointer")
-    if older := values["http.response.record.timestamp.pointer"]:
-        found.setdefault(TIMESTAMP, older)
-    return found
-
-
-def _parser(values: Mapping[str, Any]) -> TimestampParser:
-    name = "http.response.record.timestamp.parser"
-    kind, regex = simple(values[name]), None
-    if kind.startswith("Regex"):
-        regex = re.sub(r"\(\?<([A-Za-z])", r"(?P<\1", values[f"{name}.regex"])
-        kind = simple(values[f"{name}.regex.delegate"])
-        try:
-            re.compile(regex)
-        except re.error as error:
-            raise ConfigError(Problem(f"{name}.regex", values[f"{name}.regex"], f"{error}.", "Mend it.")) from None
-    return TimestampParser(values[f"{name}.pattern"], values[f"{name}.zone"], kind.startswith("EpochMillis"), regex)
-
-
-def _paging(values: Mapping[str, Any], parser: TimestampParser) -> Paging | None:
-    kind, first = values["http.paging"], values["http.paging.first"]
-    try:
-        match kind:
-            case "PAGE":
-                return ByNumber(str(int(first or "1")))
-            case "LINK":
-                return ByLink()
-            case "CURSOR":
-                required(values, "for http.paging=CURSOR", "http.paging.cursor.pointer")
-                return ByCursor(first or "", values["http.paging.cursor.pointer"])
-            case "WINDOW":
-                required(values, "for http.paging=WINDOW", "http.paging.first")
-                length, delay = values["http.paging.window.millis"], values["http.paging.window.delay.millis"]
-                return ByWindow(str(parser.millis(first)), length, delay)
-    except ConfigError:
-        raise
-    except ValueError as error:
-        raise ConfigError(Problem("http.paging.first", first, f"It fits not {kind}: {error}.", "Change it.")) from None
-    return None
-
-
-_TEMPLATES: Final = ("http.request.url", "http.request.params", "http.request.headers", "http.request.body")
-_NAMES: Final = {
-    "PAGE": ("page",),
-    "LINK": (),
-    "CURSOR": ("cursor",),
-    "WINDOW": ("from", "to", "from.millis", "to.millis"),
-}
-
-
-def _check(values: Mapping[str, Any]) -> None:
-    """Refuse settings that contradict each other. Errors: ConfigError."""
-    problems = []
-    served = _NAMES.get(values["http.paging"])
-    for key in _TEMPLATES:
-        template = plain(values[key])
-        if why := fault(template):
-            problems.append(Problem(key, None, f"{why}.", "Write it without."))
-        elif served is not None and (wrong := [one for one in names(template) if one not in served]):
-            what = f"With http.paging={values['http.paging']} ${{{wrong[0]}}} is not known."
-            shown = ", ".join(f"${{{one}}}" for one in served) or "no templates"
-            problems.append(Problem(key, None, what, f"Use {shown}."))
-    for key in ("http.response.record.key.pointer",):
-        if values[key]:
-            what = "This older setting is not served."
-            problems.append(Problem(key, values[key], what, "Write http.response.record.offset.pointer=key=/pointer."))
-    try:
-        _headers(plain(values["http.request.headers"]))
-    except UnsendableRequest as error:
-        problems.append(Problem("http.request.headers", None, f"{error}.", "Write `name: value, name: value`."))
-    if problems:
-        raise ConfigError(problems)
-
-
-def _headers(template: str) -> dict[str, str]:
-    found = {}
-    for number, item in enumerate(re.split(r"(?<!\\),", template) if template.strip() else (), 1):
-        name, colon, value = item.replace("\\,", ",").partition(":")
-        if not colon or not name.strip():
-            raise UnsendableRequest(f"The item {number} is not name: value")
-        found[name.strip()] = value.strip()
-    return found
-
-
 def _no_part(key: str, error: NoSuchPart) -> Problem:
     return Problem(key, None, f"The answer does not fit: {error}.", "Check the pointers.")
-
-
-def _tls(values: Mapping[str, Any]) -> TlsSettings:
-    store = values["http.client.keystore"]
-    if not store:
-        return tls_of(values)
-    own = {"https.ssl.keystore.location": store, "https.ssl.keystore.password": values["http.client.keystore.password"]}
-    return tls_of({**values, **own})

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from headrace.config.problems import ConfigError
+from headrace.config.worker.allowed_files import named_files
 from headrace.connectors.http.source.asking import AnswerRefused, Page
 from headrace.connectors.http.source.castorm import CastormHttpSource
 from headrace.connectors.http.source.confluent import ConfluentHttpSource
@@ -518,6 +519,18 @@ def test_offsets_of_an_operator_are_checked() -> None:
     for wrong in ({"partition": {}}, {"partition": {"entity": "a"}, "offset": {"offset": 7}}):
         with pytest.raises(ValueError, match=r"partition|offset"):
             other.check_offsets({}, {"offsets": [wrong]})
+
+
+def test_a_clients_key_store_is_a_file_that_the_worker_bounds() -> None:
+    assert [one.path for one in named_files({"http.client.keystore": "/secret.p12"})] == ["/secret.p12"]
+
+
+def test_a_header_is_sent_once_whatever_its_case() -> None:
+    settings = {"http_request_headers": "accept: a/b", "http_auth_type": "Basic", "http_auth_user": "u"}
+    with scripted((200, [])) as played, castorm(played, **settings) as source:
+        polled(source)
+        sent = [(name.lower(), value) for name, value in played.asked[0].headers.items()]
+        assert [value for name, value in sent if name == "accept"] == ["a/b"]
 
 
 def test_only_requests_that_read_are_previewed() -> None:
