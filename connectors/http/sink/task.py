@@ -21,7 +21,7 @@ from headrace.connectors.http.sink.requests import Place, Request, planned
 from headrace.connectors.http.sink.sending import Away, Sender, Sent
 from headrace.plugins.contracts import ArrowWriter, SinkTask, TaskContext, TopicPartition
 from headrace.plugins.contracts import Place as TaskPlace
-from headrace.plugins.errors import RecordFailure, RecordsFailed, RetriableError
+from headrace.plugins.errors import RecordFailure, RecordsFailed, RetriableError, StoppedError
 from headrace.plugins.extensions import Effect, PartitionedSink, PreviewedSink
 from headrace.plugins.interop.http.client import HttpClient, masked
 from headrace.plugins.records import Records
@@ -70,6 +70,8 @@ class HttpSinkTask(SinkTask, PartitionedSink, RequestingSink, PreviewedSink):
         self.stopping = context.stopping
         self.sent: set[tuple[Place, int]] = set()
         """What was sent of a batch that may come again, with the hash of what it was."""
+        self.unsent: dict[TopicPartition, int] = {}
+        """The first offset of each partition that was left because the task has to end."""
         self.passed: Counter[TopicPartition] = Counter()
         self._left_out: Counter[TopicPartition] = Counter()
 
@@ -106,10 +108,12 @@ class HttpSinkTask(SinkTask, PartitionedSink, RequestingSink, PreviewedSink):
         sender = Sender(self._outlet.client, self._outlet.login, self.options, self.stopping)
         return _Writer(self, sender)
 
-    def commit(self, parts: Sequence[bytes]) -> None:
-        """Note that all of the batch is outside."""
+    def commit(self, parts: Sequence[bytes]) -> Mapping[TopicPartition, int]:
+        """Note that the batch is outside, but for what was left at the task's end."""
         self.sent.clear()
         self._left_out, self.passed = self.passed, Counter()
+        unsent, self.unsent = self.unsent, {}
+        return unsent
 
     def left_out(self) -> Mapping[TopicPartition, int]:
         """Return how many records of the last batch were passed over."""
@@ -171,8 +175,11 @@ class _Writer:
         sent: Callable[[Request, Any], None],
     ) -> None:
         """Send the requests of a lane, in order. Errors: RetriableError; as `sending`."""
-        for request in lane:
+        for number, request in enumerate(lane):
             if self._ended.is_set():
+                return
+            if self._task.stopping.is_set():
+                self._leave(lane[number:], places)
                 return
             mark = hash((request.method, request.url, request.body))
             marks = {(places[row], mark) for row in request.rows}
@@ -184,6 +191,9 @@ class _Writer:
                 result = self._sender.send(request)
                 if isinstance(result, Away) and self._task.options.on_error is OnError.FAIL:
                     raise RetriableError(result.message)
+            except StoppedError:
+                self._leave(lane[number:], places)
+                return
             except BaseException:
                 self._ended.set()
                 raise
@@ -192,6 +202,11 @@ class _Writer:
                 self._task.sent |= marks
             else:
                 failures.update(dict.fromkeys(request.rows, result.message))
+
+    def _leave(self, requests: Sequence[Request], places: Sequence[Place]) -> None:
+        for topic, partition, offset in (places[row] for request in requests for row in request.rows):
+            at = TopicPartition(topic, partition)
+            self._task.unsent[at] = min(self._task.unsent.get(at, offset), offset)
 
     def _fail(self, failures: Mapping[int, str], places: Sequence[Place]) -> None:
         """Refuse records, or pass them over if the settings say so. Errors: RecordsFailed."""
@@ -216,5 +231,6 @@ class _Writer:
         return b""
 
     def abort(self) -> None:
-        """Do nothing: what was sent is remembered, and is not sent again."""
+        """Forget the rest: what was sent is remembered, and is not sent again."""
         self._task.passed.clear()
+        self._task.unsent.clear()

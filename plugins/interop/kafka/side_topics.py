@@ -35,11 +35,13 @@ class SideTopics:
     def open(self) -> None:
         """Make the topics that are missing, and the producer. Errors: RetriableError."""
         admin = admin_client(self._admin_config.librdkafka())
-        wanted = {one.name: one for one in self._topics}
-        made = admin.create_topics(
-            [NewTopic(one.name, one.partitions, one.replication_factor) for one in wanted.values()],
-            request_timeout=_LONGEST_S,
-        )
+        try:
+            known = admin.list_topics(timeout=_LONGEST_S).topics
+        except KafkaException as error:
+            raise RetriableError(f"The brokers of the reports do not answer: {error.args[0].str()}") from error
+        lacking = {one.name: one for one in self._topics if one.name not in known}
+        wanted = [NewTopic(one.name, one.partitions, one.replication_factor) for one in lacking.values()]
+        made = admin.create_topics(wanted, request_timeout=_LONGEST_S) if wanted else {}
         for name, answer in made.items():
             try:
                 answer.result()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from email.utils import formatdate
@@ -17,7 +18,7 @@ from headrace.connectors.http.attempts import Statuses, retry_after_s
 from headrace.connectors.http.sink import task as task_module
 from headrace.connectors.http.sink.connector import AivenHttpSinkConnector, ConfluentHttpSinkConnector
 from headrace.plugins.contracts import Connector, TopicPartition
-from headrace.plugins.errors import LoginRefused, RecordsFailed, RetriableError, StoppedError
+from headrace.plugins.errors import LoginRefused, RecordsFailed, RetriableError
 from headrace.plugins.extensions import Effect
 from headrace.plugins.interop.http.client import HttpAnswer
 from headrace.plugins.testkit import (
@@ -389,13 +390,15 @@ def test_a_slow_answer_is_an_outage() -> None:
         ended.append(True)
 
 
-def test_a_task_that_has_to_end_waits_for_no_retry() -> None:
-    with scripted(answering(503, Retry_After="60")) as played:
+def test_a_task_that_has_to_end_waits_for_no_retry_and_knows_what_it_sent() -> None:
+    with scripted((200, {}), answering(503, Retry_After="60")) as played:
         drive = SinkDrive(_Rig(played.url))
-        rows = pa.RecordBatch.from_pylist([row("1", 0, url=played.url)], schema=ROWS)
-        drive.task.stopping.set()  # type: ignore[attr-defined]
-        with pytest.raises(StoppedError):
-            drive.writer().write(rows)
+        rows = pa.RecordBatch.from_pylist([row(f"{n}", n, url=played.url) for n in range(3)], schema=ROWS)
+        writer = drive.writer()
+        stop = threading.Timer(0.1, drive.task.stopping.set)  # type: ignore[attr-defined]
+        stop.start()
+        writer.write(rows)
+        assert drive.task.commit([writer.finish()]) == {TopicPartition("t", 0): 1}
         drive.end()
 
 
