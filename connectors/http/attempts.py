@@ -55,7 +55,7 @@ def statuses_problem(name: str, value: Any) -> str | None:
 
 @dataclass(frozen=True)
 class Retries:
-    """How often a request is tried again, and when."""
+    """The retries of a request: how many, after which answers, with which pauses."""
 
     most: int
     statuses: Statuses

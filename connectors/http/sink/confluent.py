@@ -36,7 +36,7 @@ from headrace.plugins.interop.kafka.side_topics import SideTopic, SideTopics
 _URL: Final = "http.api.url"
 _REPORTER: Final = "reporter."
 _KEPT_BYTES: Final = 64 << 10
-"""How much of an answer is kept for reports."""
+"""The part of an answer that is kept for reports."""
 _STATUSES: Final = Check(statuses_problem, "statuses and ranges, such as 404,408,500-")
 _NETWORKS: Final = Check(networks_problem, "networks, such as 10.0.0.0/8, separated by commas")
 

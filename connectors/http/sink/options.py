@@ -1,4 +1,4 @@
-"""What the engine of the HTTP sinks is told; each vendor's settings become these."""
+"""The options of the HTTP sinks' engine, which each vendor's settings become."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Body(StrEnum):
 
 
 class Nulls(StrEnum):
-    """What is done with records without a value."""
+    """The treatment of records without a value."""
 
     IGNORE = "ignore"
     LOG = "log"
@@ -33,7 +33,7 @@ class Nulls(StrEnum):
 
 
 class OnError(StrEnum):
-    """What is done with a record that was refused, or that could not be sent in all its attempts."""
+    """The treatment of a record that was refused, or that could not be sent in all its attempts."""
 
     FAIL = "fail"
     LOG = "log"

@@ -69,7 +69,7 @@ class HttpSinkTask(SinkTask, PartitionedSink, RequestingSink, PreviewedSink):
         self.tolerates = config.get("errors.tolerance", "").strip().lower() == "all"
         self.stopping = context.stopping
         self.sent: set[tuple[Place, int]] = set()
-        """What was sent of a batch that may come again, with the hash of what it was."""
+        """The records sent of a batch that may come again, with the hash of what it was."""
         self.unsent: dict[TopicPartition, int] = {}
         """The first offset of each partition that was left because the task has to end."""
         self.passed: Counter[TopicPartition] = Counter()

@@ -1,4 +1,4 @@
-"""What castorm's settings say together: pointers, the parser of timestamps, pages, headers, TLS."""
+"""The parts that several of castorm's settings make: pointers, the parser of timestamps, pages, headers, TLS."""
 
 from __future__ import annotations
 

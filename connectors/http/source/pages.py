@@ -38,7 +38,7 @@ class Paging(ABC):
     """True if nothing comes to a page any more once there is one behind it, also if that one is empty."""
 
     def values(self, page: str) -> Mapping[str, str]:
-        """What templates are given for this page."""
+        """The values of templates for this page."""
         return {}
 
     def url(self, page: str) -> str | None:
@@ -114,7 +114,7 @@ class ByWindow(Paging):
     first: str
     length_ms: int
     delay_ms: int
-    """How long after its end a window is asked for."""
+    """The pause between a window's end and its request."""
 
     def values(self, page: str) -> Mapping[str, str]:
         """`from` and `to`, which is not part of the window, in ISO 8601; and both in ms."""

@@ -1,4 +1,4 @@
-"""What the HTTP sources share: a task that tells if it may be previewed, and records with offsets that differ."""
+"""The part that the HTTP sources share: when they ask, previews, and offsets that differ."""
 
 from __future__ import annotations
 

@@ -29,7 +29,7 @@ class OAuthTokens:
     refused: Callable[[int], ConfigError]
     """Makes the error for an answer of this status without a token."""
     buffer_s: float = 0
-    """How long before it expires a token is replaced."""
+    """The time before a token expires at which it is replaced."""
     lifetime_s: float = 0
     """The lifetime of a token whose issuer names none."""
     property: str = "access_token"
