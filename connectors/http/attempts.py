@@ -63,8 +63,8 @@ class Retries:
 
     def pause_s(self, failures: int, answer: HttpAnswer | None) -> float:
         """The pause after so many failures in a row; what the server asks for by `Retry-After`, if it does."""
-        asked = None if answer is None else retry_after_s(answer)
-        return min(self.backoff.pause(failures) if asked is None else asked, LONGEST_PAUSE_S)
+        asked = asked_pause_s(answer)
+        return min(self.backoff.pause(failures), LONGEST_PAUSE_S) if asked is None else asked
 
 
 def constant(first_s: float) -> Backoff:
@@ -75,6 +75,12 @@ def constant(first_s: float) -> Backoff:
 def exponential(first_s: float) -> Backoff:
     """Pauses that double, with a random half, so that tasks that failed together do not retry together."""
     return Backoff(first_s, max(first_s, LONGEST_PAUSE_S), spread=0.5)
+
+
+def asked_pause_s(answer: HttpAnswer | None) -> float | None:
+    """The pause that an answer asks for, a minute at most; None without one."""
+    asked = None if answer is None else retry_after_s(answer)
+    return None if asked is None else min(asked, LONGEST_PAUSE_S)
 
 
 def retry_after_s(answer: HttpAnswer) -> float | None:

@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
-from headrace.connectors.http.attempts import Retries, Statuses, excerpt, is_login_refused, is_passing
+from headrace.connectors.http.attempts import Retries, Statuses, asked_pause_s, excerpt, is_login_refused, is_passing
 from headrace.connectors.http.login import Login, merged
 from headrace.plugins.errors import LoginRefused, RetriableError, StoppedError
 from headrace.plugins.interop.http.client import HttpAnswer, HttpClient, ServerUnavailable, masked
@@ -81,7 +81,11 @@ class Asker:
             raise LoginRefused(f"{message}. Check the login in the connector's settings.")
         may_pass = answer is None or is_passing(answer.status)
         if failures > self.retries.most or not (may_pass or (answer and answer.status in self.retries.statuses)):
-            raise RetriableError(message) if may_pass else AnswerRefused(f"{message}. Check {self.key}.")
+            if not may_pass:
+                raise AnswerRefused(f"{message}. Check {self.key}.")
+            # The worker's own pause before the next poll knows nothing of the server's wish.
+            self.stopping.wait(asked_pause_s(answer) or 0.0)
+            raise RetriableError(message)
 
     def _answer(self, ask: Ask) -> HttpAnswer:
         login = self.login.headers(time.monotonic() + _TOKEN_S)

@@ -274,6 +274,19 @@ def test_other_answers_are_errors(status: int, content: Any, error: type[Excepti
         polled(source)
 
 
+def test_a_busy_server_is_left_alone_as_long_as_it_says() -> None:
+    def busy(handler: Any) -> None:
+        handler.send_response(429)
+        handler.send_header("Retry-After", "1")
+        handler.send_header("Content-Length", "0")
+        handler.end_headers()
+
+    began = time.monotonic()
+    with scripted((429, busy)) as played, castorm(played) as source, pytest.raises(RetriableError):
+        polled(source)
+    assert time.monotonic() - began >= 0.9
+
+
 def test_a_timestamp_that_cannot_be_read_names_its_setting() -> None:
     with (
         scripted((200, [{"id": 1, "at": "yesterday"}])) as played,
