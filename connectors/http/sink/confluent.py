@@ -165,7 +165,7 @@ class Confluent:
             on_error=OnError(values["behavior.on.error"].lower()),
             batch_size=values["batch.max.size"],
             batch_key=values["batch.key.pattern"] or "",
-            replacements=_replacements(values),
+            replacements=_replacements(config, values["regex.separator"] or "~"),
             **_joints(config, values)._asdict(),
         )
         if problems := list(_problems(found)):
@@ -216,14 +216,14 @@ def _typed(options: SinkOptions) -> SinkOptions:
     return replace(options, headers={"Content-Type": kind, **options.headers})
 
 
-def _replacements(values: Mapping[str, Any]) -> Sequence[Replacement]:
+def _replacements(config: Mapping[str, str], separator: str) -> Sequence[Replacement]:
     """The pairs of patterns and replacements; a replacement that is missing is empty. Errors: ConfigError."""
-    separator = values["regex.separator"] or "~"
-    patterns = (values["regex.patterns"] or "").split(separator) if values["regex.patterns"] else []
-    replacements = (values["regex.replacements"] or "").split(separator)
-    if len(replacements) > max(1, len(patterns)):
+    patterns, replacements = (config.get(f"regex.{kind}", "").split(separator) for kind in ("patterns", "replacements"))
+    if patterns == [""]:
+        return ()
+    if len(replacements) > len(patterns):
         what = f"There are {len(replacements)} replacements for {len(patterns)} patterns."
-        raise ConfigError(Problem("regex.replacements", values["regex.replacements"], what, "Give one for each."))
+        raise ConfigError(Problem("regex.replacements", config["regex.replacements"], what, "Give one for each."))
     replacements += [""] * (len(patterns) - len(replacements))
     found = [Replacement(*pair) for pair in zip(patterns, replacements, strict=False)]
     problems = [
