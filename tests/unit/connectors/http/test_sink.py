@@ -17,6 +17,7 @@ from headrace.config.problems import ConfigError
 from headrace.connectors.http.attempts import Statuses, retry_after_s
 from headrace.connectors.http.sink import task as task_module
 from headrace.connectors.http.sink.connector import AivenHttpSinkConnector, ConfluentHttpSinkConnector
+from headrace.connectors.http.sink.reports import TextFormat
 from headrace.plugins.contracts import Connector, TopicPartition
 from headrace.plugins.errors import LoginRefused, RecordsFailed, RetriableError
 from headrace.plugins.extensions import Effect
@@ -30,6 +31,8 @@ from headrace.plugins.testkit import (
     SinkFaultsContract,
     SinkRig,
 )
+from tests.integration.partitions import messages
+from tests.mock_cluster import MockCluster
 from tests.unit.converters.registry.scripted_registry import Identity, ScriptedRegistry, identity, scripted
 
 CONFLUENT = "io.confluent.connect.http.HttpSinkConnector"
@@ -574,9 +577,38 @@ def test_statuses_are_codes_and_ranges_with_their_ends() -> None:
     assert [one in found for one in (403, 404, 408, 499, 500, 599)] == [False, True, True, False, True, True]
 
 
-def test_a_report_as_json_has_its_schema_if_asked() -> None:
-    from headrace.connectors.http.sink.reports import TextFormat
+def test_what_became_of_requests_is_reported() -> None:
+    mock = MockCluster()
+    for topic in ("taken", "refused"):
+        mock.create(topic)
+    settings = {
+        "reporter.bootstrap.servers": mock.bootstrap,
+        "reporter.result.topic.name": "taken",
+        "reporter.result.topic.value.format": "string",
+        "reporter.error.topic.name": "refused",
+        "report.errors.as": "http_response",
+        "max.retries": "1",
+    }
+    with scripted((200, {"id": 1}), (400, {"why": "bad"})) as played:
+        drive = SinkDrive(_Rig(played.url, **settings))
+        writer = drive.writer()
+        made = [row(f"{n}", n, key="k", url=played.url) for n in range(2)]
+        with pytest.raises(RecordsFailed):
+            writer.write(pa.RecordBatch.from_pylist(made, schema=ROWS))
+        drive.task.commit([writer.finish()])
+        drive.end()
+    (taken,) = messages(mock.bootstrap, "taken")
+    headers = [
+        ("input_record_offset", b"0"),
+        ("input_record_timestamp", b"1"),
+        ("input_record_partition", b"0"),
+        ("input_record_topic", b"t"),
+    ]
+    assert (taken.key(), taken.value(), taken.headers()) == (b'"k"', b'{"id": 1}', headers)
+    assert [one.value() for one in messages(mock.bootstrap, "refused")] == [b'"{\\"why\\": \\"bad\\"}"'] * 2
 
+
+def test_a_report_as_json_has_its_schema_if_asked() -> None:
     assert TextFormat(True, True).bytes("ä") == '{"schema":{"type":"string","optional":false},"payload":"ä"}'.encode()
     assert json.loads(TextFormat(True).bytes('{"a"')) == '{"a"'
     assert TextFormat(False).bytes("{}") == b"{}"
