@@ -124,7 +124,7 @@ class AllowedHosts:
 
     def _allows(self, host: str, address: Address) -> bool:
         """An IPv4 address within an IPv6 address counts, too: both lead to the same machine."""
-        forms = _forms(address)
+        forms = addresses_in(address)
         if any(form in network for network in self.networks for form in forms):
             return True
         if any(form in network for network in _BY_NETWORK_ONLY for form in forms):
@@ -134,7 +134,7 @@ class AllowedHosts:
     def _refused(self, key: str, host: str, address: Address | None) -> Problem:
         name = _name(host)
         is_special = address is not None and any(
-            form in network for network in _BY_NETWORK_ONLY for form in _forms(address)
+            form in network for network in _BY_NETWORK_ONLY for form in addresses_in(address)
         )
         where = f"the host {name}" if address is None or str(address) == name else f"the host {name} ({address})"
         why = f"{ALLOWED_HOSTS} ({self}) does not allow {where}."
@@ -247,7 +247,7 @@ def _literal(host: str) -> Address | None:
         return None
 
 
-def _forms(address: Address) -> list[Address]:
+def addresses_in(address: Address) -> list[Address]:
     """The address without its zone, and the IPv4 address within it."""
     if isinstance(address, ipaddress.IPv4Address):
         return [address]

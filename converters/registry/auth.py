@@ -2,30 +2,15 @@
 
 from __future__ import annotations
 
-import base64
-import json
-import threading
-import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
-from typing import Any, Final, NamedTuple
+from functools import partial
+from typing import Any, Final
 from urllib.parse import unquote, urlsplit
 
 from headrace.config.kafka.client_security import parse_jaas
 from headrace.config.settings import ConfigError, Password, Problem
-from headrace.converters.registry.settings import masked
-
-
-class ServerUnavailable(Exception):
-    """A retriable failure of one server: another node, or a later attempt, may succeed."""
-
-
-class HttpAnswer(NamedTuple):
-    """A server's answer over HTTP, of any status."""
-
-    status: int
-    body: bytes
-
+from headrace.plugins.interop.http.client import HttpAnswer, basic_header, masked
+from headrace.plugins.interop.http.tokens import OAuthTokens
 
 Authorization = Callable[[str, float], Mapping[str, str]]
 """Returns headers for a node, given its URL's `user:password`; may fetch a token until this monotonic time.
@@ -52,16 +37,16 @@ def authorization(config: Mapping[str, str], values: Mapping[str, Any], fetch: F
 
 def _basic(source: str, values: Mapping[str, Any]) -> Authorization:
     if source == "URL":
-        return lambda user_info, _: _basic_header(user_info) if user_info else {}
+        return lambda user_info, _: basic_header(user_info) if user_info else {}
     if source == "USER_INFO":
         key = "basic.auth.user.info"
         found = _plain(values[key]) or _plain(values[f"schema.registry.{key}"])
         if not found:
             raise ConfigError(Problem(key, None, f"It must be provided when {_BASIC} is set to USER_INFO."))
-        return lambda *_: _basic_header(found)
+        return lambda *_: basic_header(found)
     if source == "SASL_INHERIT":
         login = _sasl(_plain(values["sasl.jaas.config"]))
-        return lambda *_: _basic_header(login)
+        return lambda *_: basic_header(login)
     raise ConfigError(Problem(_BASIC, source, "It is not known.", "Set it to URL, USER_INFO or SASL_INHERIT."))
 
 
@@ -87,7 +72,7 @@ def _bearer(source: str, values: Mapping[str, Any], fetch: Fetch) -> Authorizati
         return lambda *_: headers | {"Authorization": f"Bearer {token}"}
     if source == "OAUTHBEARER":
         tokens = _tokens(values, fetch)
-        return lambda _, until_s: headers | {"Authorization": f"Bearer {tokens.current(until_s)}"}
+        return lambda _, until_s: headers | {"Authorization": f"Bearer {tokens.current(until_s).text}"}
     raise ConfigError(Problem(_BEARER, source, "It is not served.", "Set it to STATIC_TOKEN or OAUTHBEARER."))
 
 
@@ -103,55 +88,20 @@ def _tokens(values: Mapping[str, Any], fetch: Fetch) -> OAuthTokens:
     if urlsplit(issuer).scheme not in ("http", "https"):
         what = "It must be an http or https URL."
         raise ConfigError(Problem("bearer.auth.issuer.endpoint.url", masked(issuer), what))
+    scope = values["bearer.auth.scope"]
+    form = {"grant_type": "client_credentials"} | ({"scope": scope} if scope else {})
+    login = (values["bearer.auth.client.id"], _plain(values["bearer.auth.client.secret"]))
     return OAuthTokens(
-        fetch,
-        issuer,
-        (values["bearer.auth.client.id"], _plain(values["bearer.auth.client.secret"])),
-        values["bearer.auth.scope"],
+        partial(fetch, issuer, form, login),
+        partial(_no_token, issuer),
         values["bearer.auth.cache.expiry.buffer.seconds"],
     )
 
 
-@dataclass
-class OAuthTokens:
-    """Tokens of the OAuth client credentials grant, each used until shortly before it expires."""
-
-    fetch: Fetch
-    issuer: str
-    login: tuple[str, str] = field(repr=False)
-    scope: str | None
-    buffer_s: int
-    _token: str = field(default="", init=False, repr=False)
-    _until: float = field(default=0.0, init=False)
-    _lock: threading.Lock = field(default_factory=threading.Lock, init=False, repr=False)
-
-    def current(self, until_s: float) -> str:
-        """A token that has not expired.
-
-        Errors: ServerUnavailable if the issuer cannot be reached, ConfigError if it refuses.
-        """
-        with self._lock:
-            if time.monotonic() >= self._until:
-                self._token, lifetime_s = self._fetched(until_s)
-                # A token with a lifetime below the buffer is used for half of it.
-                self._until = time.monotonic() + max(lifetime_s - self.buffer_s, lifetime_s / 2)
-            return self._token
-
-    def _fetched(self, until_s: float) -> tuple[str, float]:
-        form = {"grant_type": "client_credentials"} | ({"scope": self.scope} if self.scope else {})
-        answer = self.fetch(self.issuer, form, self.login, until_s)
-        try:
-            token = json.loads(answer.body) if answer.status == 200 else {}
-            return str(token["access_token"]), float(token.get("expires_in", 0))
-        except (ValueError, KeyError, TypeError, RecursionError):
-            key, shown = "bearer.auth.issuer.endpoint.url", masked(self.issuer)
-            what = f"It gave no token (HTTP status {answer.status})."
-            remedy = "Check bearer.auth.client.id, bearer.auth.client.secret and bearer.auth.scope."
-            raise ConfigError(Problem(key, shown, what, remedy)) from None
-
-
-def _basic_header(user_info: str) -> dict[str, str]:
-    return {"Authorization": "Basic " + base64.b64encode(user_info.encode()).decode()}
+def _no_token(issuer: str, status: int) -> ConfigError:
+    remedy = "Check bearer.auth.client.id, bearer.auth.client.secret and bearer.auth.scope."
+    what = f"It gave no token (HTTP status {status})."
+    return ConfigError(Problem("bearer.auth.issuer.endpoint.url", masked(issuer), what, remedy))
 
 
 def _plain(secret: Any) -> str:

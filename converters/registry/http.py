@@ -18,20 +18,17 @@ import ssl
 import threading
 import time
 from collections.abc import Container, Mapping
-from dataclasses import replace
 from typing import Any, Final, NamedTuple
-
-import httpx
+from urllib.parse import urlencode
 
 from headrace.config.settings import ConfigError, Problem
 from headrace.config.tls import TlsSettings
-from headrace.config.worker.allowed_hosts import AllowedHosts, HostUnknown
-from headrace.converters.registry.auth import HttpAnswer, ServerUnavailable, authorization, user_info
-from headrace.converters.registry.gated_http import GatedTransport
-from headrace.converters.registry.settings import HEADER_PREFIX, PREFIX, masked
+from headrace.config.worker.allowed_hosts import AllowedHosts
+from headrace.converters.registry.auth import authorization, user_info
+from headrace.converters.registry.settings import HEADER_PREFIX, PREFIX
 from headrace.plugins.backoff import Backoff
 from headrace.plugins.contracts import DataError, RetriableError
-from headrace.plugins.errors import causes
+from headrace.plugins.interop.http.client import HttpAnswer, HttpClient, Proxy, ServerUnavailable, basic_header, masked
 
 log = logging.getLogger(__name__)
 
@@ -42,8 +39,6 @@ _REFUSALS: Final[Mapping[int, Container[object]]] = {
     422: {*range(42201, 42300)} - {_NOT_PERMITTED},
 }
 """The registry's error codes, by status, that blame this schema or the record's schema id."""
-_LARGEST_BYTES: Final = 8 << 20
-"""The largest answer; parsed JSON takes up to some 20 times as much. Registries accept schemas of 1 MB."""
 _OTHER_URL: Final = "Check host, port and path; Apicurio's is /apis/ccompat/v7."
 LONGEST_S: Final = 60.0
 """The longest look-up with all retries: a task that waits longer loses its partitions (max.poll.interval.ms)."""
@@ -52,8 +47,6 @@ _HEADERS: Final = {
     "Content-Type": _TYPE,
     "Accept": f"{_TYPE}, application/vnd.schemaregistry+json, application/json",
     "Confluent-Accept-Unknown-Properties": "true",
-    # The size of a decompressed answer cannot be limited before it is in memory.
-    "Accept-Encoding": "identity",
 }
 
 
@@ -89,15 +82,16 @@ class RegistryHttp:
         self._retries: int = values["max.retries"]
         # Fully random pauses: workers that lost the registry at the same time do not retry at the same time.
         self._backoff = Backoff(values["retries.wait.ms"] / 1000, values["retries.max.wait.ms"] / 1000, spread=1.0)
-        self._connect_s: float = values["http.connect.timeout.ms"] / 1000
-        self._read_s: float = values["http.read.timeout.ms"] / 1000
         self._closed = threading.Event()
         self._headers = _HEADERS | _further_headers(config)
-        self._client = httpx.Client(
-            transport=GatedTransport(allowed, tls_context(values), _proxy(values)),
-            # As in Java's client, proxy and password come from the settings only.
-            trust_env=False,
-            follow_redirects=False,
+        self._client = HttpClient(
+            allowed,
+            connect_s=values["http.connect.timeout.ms"] / 1000,
+            read_s=values["http.read.timeout.ms"] / 1000,
+            context=tls_context(values),
+            proxy=_proxy(values),
+            read_setting="http.read.timeout.ms",
+            trust_setting=f"{PREFIX}ssl.truststore.location",
         )
         self._authorization = authorization(config, values, self._fetch)
 
@@ -149,47 +143,21 @@ class RegistryHttp:
 
     def _send(self, node: _RegistryNode, method: str, path: str, body: bytes | None, until_s: float) -> HttpAnswer:
         headers = {**self._headers, **self._authorization(node.user_info, until_s)}
-        request = {"url": node.url + path, "content": body, "headers": headers}
-        return self._exchange(method, "schema.registry.url", node.url, until_s, request)
+        url, key = node.url + path, "schema.registry.url"
+        return self._client.exchange(method, url, key=key, headers=headers, body=body, until_s=until_s)
 
     def _fetch(self, url: str, form: Mapping[str, str], login: tuple[str, str], until_s: float) -> HttpAnswer:
         """Posts a form to a server other than the registry, without the registry's headers."""
-        where = masked(url)
+        where, key = masked(url), "bearer.auth.issuer.endpoint.url"
+        headers = {"Content-Type": "application/x-www-form-urlencoded", **basic_header(":".join(login))}
+        body = urlencode(form).encode()
         try:
-            request = {"url": url, "data": form, "auth": login}
-            answer = self._exchange("POST", "bearer.auth.issuer.endpoint.url", where, until_s, request)
+            answer = self._client.exchange("POST", url, key=key, headers=headers, body=body, until_s=until_s)
         except ServerUnavailable as error:
             raise ServerUnavailable(f"the token endpoint {where}: {error}") from error
         if _is_passing(answer.status):
             raise ServerUnavailable(f"the token endpoint {where} answered {answer.status}")
         return answer
-
-    def _exchange(self, method: str, key: str, shown: str, until_s: float, request: Mapping[str, Any]) -> HttpAnswer:
-        """Sends one request, limited in time and size; errors name the setting `key` and the URL `shown`."""
-        now_s = time.monotonic()
-        left_s = until_s - now_s
-        if left_s <= 0:
-            raise ServerUnavailable("no time was left for a request")
-        timeout = httpx.Timeout(min(self._read_s, left_s), connect=min(self._connect_s, left_s))
-        try:
-            with self._client.stream(method, **request, timeout=timeout) as answer:
-                return HttpAnswer(answer.status_code, _body(answer, min(now_s + self._read_s, until_s)))
-        except ConfigError as error:
-            raise ConfigError([replace(problem, key=key) for problem in error.problems]) from error
-        except HostUnknown as error:
-            raise ServerUnavailable(str(error)) from error
-        except RuntimeError as error:
-            if not self._closed.is_set():
-                raise
-            raise ServerUnavailable("it was closed") from error  # closed by another thread meanwhile
-        except httpx.HTTPError as error:
-            if (untrusted := _untrusted(error)) is not None:
-                remedy = "Set schema.registry.ssl.truststore.location to a store with the certificate of its authority."
-                what = f"Its certificate is not trusted: {untrusted.verify_message}."
-                raise ConfigError(Problem(key, shown, what, remedy)) from error
-            raise ServerUnavailable(
-                f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
-            ) from error
 
     def _understood(self, answer: HttpAnswer, method: str, path: str, place: int) -> Any:
         if answer.status == 204:
@@ -249,29 +217,12 @@ def _further_headers(config: Mapping[str, str]) -> dict[str, str]:
     return headers
 
 
-def _proxy(values: Mapping[str, Any]) -> str | None:
+def _proxy(values: Mapping[str, Any]) -> Proxy | None:
     host, port = values["proxy.host"], values["proxy.port"]
     if bool(host) != bool(port):
         missing = "proxy.port" if host else "proxy.host"
         raise ConfigError(Problem(missing, None, "The proxy needs host and port.", f"Give {missing}, or neither."))
-    return f"http://{host}:{port}" if host else None
-
-
-def _body(answer: httpx.Response, deadline: float) -> bytes:
-    """The whole body, limited in time and size; httpx limits only the time of each read."""
-    body = bytearray()
-    encoding = answer.headers.get("Content-Encoding", "identity")
-    if encoding != "identity":
-        raise ServerUnavailable(f"its answer is compressed ({encoding}), which it was not asked for")
-    for chunk in answer.iter_raw():
-        body += chunk
-        if len(body) > _LARGEST_BYTES:
-            raise ServerUnavailable(f"its answer is larger than {_LARGEST_BYTES >> 20} MiB")
-        if time.monotonic() > deadline:
-            raise ServerUnavailable(
-                "its answer took longer than http.read.timeout.ms, or than the rest of the look-up's time"
-            )
-    return bytes(body)
+    return Proxy(host, port) if host else None
 
 
 def _json(body: bytes) -> Any:
@@ -283,12 +234,6 @@ def _json(body: bytes) -> Any:
 
 def _excerpt(body: bytes) -> str:
     return repr(body[:200].decode("utf-8", "replace")) if body else "no text"
-
-
-def _untrusted(error: BaseException) -> ssl.SSLCertVerificationError | None:
-    """The certificate error that caused httpx's error; None if there is none."""
-    found = (one for one in causes(error, contexts=True) if isinstance(one, ssl.SSLCertVerificationError))
-    return next(found, None)
 
 
 def tls_context(values: Mapping[str, Any]) -> ssl.SSLContext:

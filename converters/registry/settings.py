@@ -2,26 +2,20 @@
 
 from __future__ import annotations
 
-import re
 from typing import Any, Final
 from urllib.parse import urlsplit
 
 from headrace.config.kafka.client_settings import SSL
 from headrace.config.settings import REQUIRED, Importance, Setting, Settings, Type
 from headrace.config.validators import Check, OrNull, Range
-from headrace.config.values import invalid, without_login
+from headrace.config.values import invalid
+from headrace.plugins.interop.http.client import masked
 
 PREFIX: Final = "schema.registry."
 """Prefix of Kafka's TLS settings."""
 
 HEADER_PREFIX: Final = "request.header."
 """Prefix of additional HTTP headers; their keys cannot be declared one by one."""
-
-
-def masked(url: str) -> str:
-    """The URL without its possible secrets: user, password, query."""
-    # Invariant 6: a secret never reaches a log, a status or an answer.
-    return re.split("[?#]", without_login(url), maxsplit=1)[0]
 
 
 def _wrong_urls(name: str, urls: Any) -> str | None:

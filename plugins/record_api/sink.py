@@ -48,6 +48,7 @@ class RecordSinkTask(SinkTask, PreviewedSink):
     def _made(self, config: Mapping[str, str], context: TaskContext) -> RecordSink:
         self.schemas: list[Schema | None] = []
         plugin = self.author()
+        plugin.worker = context.worker
         plugin.take(config)
         plugin.stopping = context.stopping
         self.plugin = plugin

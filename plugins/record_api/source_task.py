@@ -65,6 +65,7 @@ class RecordSourceTask(SourceTask, PacedSource, SourceProgress, PreviewedSource)
         self._unacknowledged: list[tuple[SourceOffset | None, SourcePartition]] = []
         self._name = f"poll-{context.connector}-{context.task}"
         plugin = self.author()
+        plugin.worker = context.worker
         plugin.take(config)
         plugin.stopping = context.stopping
         plugin.wake_pollers = self._wake

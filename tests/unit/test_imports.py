@@ -85,6 +85,7 @@ ROOMS: Mapping[str, Mapping[str, set[str]]] = {
         "java": {"", "catalyst"},
         "json": {"", "catalyst", "java"},
         "avro": {"", "catalyst", "java"},
+        "http": {""},
     },
     "converters": {"": set(), "json": {""}, "registry": set(), "avro": {"", "registry"}},
     "connectors": {
@@ -94,6 +95,7 @@ ROOMS: Mapping[str, Mapping[str, set[str]]] = {
         "java": set(),
         "jdbc": set(),
         "mirror": set(),
+        "http": set(),
         "singer": set(),
     },
     "connectors/hdfs": {
@@ -105,6 +107,7 @@ ROOMS: Mapping[str, Mapping[str, set[str]]] = {
         "sink": {"", "formats", "partitioners", "stores", "hive"},
         "source": {"", "formats", "stores"},
     },
+    "connectors/http": {"": set(), "sink": {""}, "source": {""}},
     "connectors/java": {"": set(), "host": {""}},
     "connectors/jdbc": {
         "": set(),

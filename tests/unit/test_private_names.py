@@ -44,7 +44,7 @@ ELSEWHERE: Final[Mapping[str, Set[str]]] = {
     ),
     "connectors/jdbc/dialects/mariadb/columns.py": {"_result"},
     "connectors/jdbc/dialects/mariadb/dialect.py": {"_sock"},
-    "converters/registry/gated_http.py": {"_network_backend", "_pool"},
+    "plugins/interop/http/gated.py": {"_network_backend", "_pool"},
 }
 """Packages with private names in one module only: hdfs, PyMySQL, httpcore."""
 

@@ -73,7 +73,11 @@ def _of_connectors(plugins: PluginLookup) -> Iterator[str]:
     yield from _section("Creation of topics", OF_DEFAULT.prefixed("topic.creation.default."), text)
     yield from _table(OF_GROUP.prefixed("topic.creation.<group>."), "For each group in `topic.creation.groups`:")
     for title, found in _by_title(plugins.of_kind("source", "sink"), "Connector"):
-        yield from _plugin(title, found)
+        kinds: dict[type, list[PluginClass]] = {}
+        for plugin in found:
+            kinds.setdefault(plugin.load(), []).append(plugin)
+        for alike in kinds.values():
+            yield from _plugin(title if len(kinds) == 1 else alike[0].class_name, alike)
 
 
 def _of_other_plugins(plugins: PluginLookup) -> Iterator[str]:
@@ -133,6 +137,7 @@ def _table(settings: Iterable[Setting], text: str = "") -> Iterator[str]:
 
 def _row(setting: Setting) -> list[str]:
     shown = setting.key_info()["default_value"]
+    shown = shown.replace("\n", "\\n") if shown else shown
     default = "required" if setting.required else "–" if shown is None else f"`{shown}`" if shown else "(empty)"
     valid = "" if setting.validator is None else _plain(str(setting.validator))
     kind, importance = setting.type.lower(), setting.importance.lower()

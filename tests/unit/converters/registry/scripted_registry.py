@@ -87,7 +87,7 @@ def scripted(*answers: Answer, context: ssl.SSLContext | None = None) -> Iterato
                 return
             send(self, status, content if isinstance(content, bytes) else json.dumps(content).encode())
 
-        do_GET = do_POST = do_PUT = answer
+        do_GET = do_POST = do_PUT = do_PATCH = do_DELETE = do_HEAD = answer
 
         def log_message(self, format: str, *args: Any) -> None:
             pass

@@ -13,7 +13,7 @@ import pytest
 from headrace.config.problems import ConfigError
 from headrace.config.worker import allowed_hosts
 from headrace.config.worker.allowed_hosts import ALLOWED_HOSTS, AllowedHosts, HostUnknown
-from headrace.converters.registry.gated_http import GatedTransport
+from headrace.plugins.interop.http.gated import GatedTransport
 from tests.unit.converters.registry.scripted_registry import ScriptedRegistry, identity, scripted
 
 

@@ -11,12 +11,19 @@ from __future__ import annotations
 
 import ssl
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, Protocol
 
 import httpcore
 import httpx
 
-from headrace.config.worker.allowed_hosts import ALLOWED_HOSTS, AllowedHosts
+from headrace.config.worker.allowed_hosts import ALLOWED_HOSTS
+
+
+class HostGate(Protocol):
+    """Refuses hosts; `AllowedHosts` is one, and a connector may have bounds of its own beside it."""
+
+    def check(self, key: str, host: str) -> list[str]:
+        """Return the host's addresses. Errors: ConfigError that names the setting `key`; HostUnknown."""
 
 
 class GatedTransport(httpx.HTTPTransport):
@@ -25,8 +32,15 @@ class GatedTransport(httpx.HTTPTransport):
     Errors: those of httpx; ConfigError and HostUnknown of `AllowedHosts.check`.
     """
 
-    def __init__(self, allowed: AllowedHosts, verify: ssl.SSLContext | bool = True, proxy: str | None = None) -> None:
-        super().__init__(verify, trust_env=False, proxy=proxy)
+    def __init__(
+        self,
+        allowed: HostGate,
+        verify: ssl.SSLContext | bool = True,
+        proxy: httpx.Proxy | str | None = None,
+        limits: httpx.Limits | None = None,
+    ) -> None:
+        kept = limits or httpx.Limits(max_keepalive_connections=20)
+        super().__init__(verify, trust_env=False, proxy=proxy, limits=kept)
         self._allowed, self._is_proxied = allowed, proxy is not None
         self._pool._network_backend = _GatedBackend(allowed)
 
@@ -40,7 +54,7 @@ class GatedTransport(httpx.HTTPTransport):
 class _GatedBackend(httpcore.SyncBackend):
     """Connects to one of the checked addresses; TLS still verifies the name."""
 
-    def __init__(self, allowed: AllowedHosts) -> None:
+    def __init__(self, allowed: HostGate) -> None:
         self._allowed = allowed
 
     def connect_tcp(

@@ -1,0 +1,1 @@
+"""Sends records to an HTTP API: expressions make URLs and bodies, `requests.py` batches, `sending.py` sends."""
