@@ -121,7 +121,7 @@ def _batches(flush_ms: int) -> tuple[Setting, ...]:
             "retry.backoff.ms",
             100,
             "Retry Backoff",
-            "The longest pause before the first retry; it doubles with each one. A pause that the server asks for is kept.",
+            "The longest pause before the first retry; it doubles with each one. The server may ask for a longer one.",
         ),
         _none("linger.ms", Type.LONG, 1, SERVES),
         _none("max.buffered.records", Type.INT, 20000, SERVES),

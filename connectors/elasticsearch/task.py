@@ -121,7 +121,7 @@ class ElasticsearchSinkTask(SinkTask, PartitionedSink, PreviewedSink, Measured):
         if replay.highest > replay.last:
             log.warning(
                 "%s: %d documents had higher versions, up to %d, than its records, the last of which has offset %d; "
-                "their keys are in several partitions, or the topic was made again. Delete the index to write them anew",
+                "keys are in several partitions, or the topic was made again. Delete the index to write them anew",
                 partition,
                 replay.superseded,
                 replay.highest,

@@ -219,7 +219,8 @@ class BulkWriter:
         options = self.target.options
         self._counts["conflicts"] += 1
         name = one.document.id if options.shows_content else "a document"
-        text = f"{one.document.where}: {name} {_CONFLICT}. Its version is {one.item.current}, the record's {one.document.version}"
+        versions = f"Its version is {one.item.current}, the record's {one.document.version}"
+        text = f"{one.document.where}: {name} {_CONFLICT}. {versions}"
         if options.conflicts in (Policy.FAIL, Policy.REPORT):
             self._failures[one.number] = text
         elif options.conflicts is Policy.WARN and self._counts["conflicts"] == 1:
