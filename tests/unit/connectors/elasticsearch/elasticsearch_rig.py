@@ -54,7 +54,9 @@ class ElasticsearchRig(SinkRig):
 
     def rows(self, values: Sequence[str]) -> pa.RecordBatch:
         first, self._count = self._count, self._count + len(values)
-        return rows_of([index_line(f"{first + n:06}", n + first, {"value": one}) for n, one in enumerate(values)], first)
+        return rows_of(
+            [index_line(f"{first + n:06}", n + first, {"value": one}) for n, one in enumerate(values)], first
+        )
 
 
 def index_line(key: str, version: int, document: Any, index: str = "t") -> str:

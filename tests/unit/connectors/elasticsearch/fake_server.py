@@ -33,7 +33,7 @@ class FakeServer(HttpOutside):
     def bulks(self) -> list[list[str]]:
         """The ids of each bulk request."""
         return [
-            [one["_id"] for line in request.body.decode().splitlines() if (one := _action(line)) is not None]
+            [one["_id"] for line in request.body.decode().split("\n")[:-1] if (one := _action(line)) is not None]
             for request in self.requests
             if request.path == "/_bulk"
         ]
@@ -66,7 +66,7 @@ class FakeServer(HttpOutside):
         return {"acknowledged": True}
 
     def _bulk(self, body: str) -> Any:
-        lines = iter(body.splitlines())
+        lines = iter(body.split("\n")[:-1])
         items = []
         for line in lines:
             ((action, told),) = json.loads(line).items()
@@ -89,9 +89,7 @@ class FakeServer(HttpOutside):
         current = self.versions.get(key)
         if version is None or current is None or version > current:
             return None
-        reason = (
-            f"[{key[1]}]: version conflict, current version [{current}] is higher or equal to the one provided [{version}]"
-        )
+        reason = f"[{key[1]}]: version conflict, current version [{current}] is higher or equal to the one provided [{version}]"
         return 409, "version_conflict_engine_exception", reason
 
     def _write(self, action: str, key: tuple[str, str], version: int | None, document: Any) -> int:
