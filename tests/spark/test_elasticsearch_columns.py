@@ -11,6 +11,7 @@ from typing import Annotated, Any
 
 import pytest
 from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
 
 from headrace.connectors.elasticsearch.columns import NO_SCHEMA, SinkColumns
 from headrace.connectors.elasticsearch.options import Flavour
@@ -123,8 +124,6 @@ def test_line_ends_in_json_do_not_end_a_document(spark: SparkSession) -> None:
     pretty = json.dumps({"a": "x\ny", "b": [1, {"c": None}]}, indent=2).replace("\n", "\r\n")
     made = frame_records(spark, [Record({"a": 1}, key="k")])
     columns = SinkColumns(options({"connection.url": "h", "schema.ignore": "true"}, Flavour.CONFLUENT))
-    from pyspark.sql import functions as F
-
     frame = made.frame.withColumn("value_0", F.lit(pretty))
     (line,) = frame.select(columns.columns(made.with_frame(frame))[0]).toArrow()["lines"].to_pylist()
     assert line.count("\n") == 2

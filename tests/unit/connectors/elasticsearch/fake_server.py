@@ -89,7 +89,8 @@ class FakeServer(HttpOutside):
         current = self.versions.get(key)
         if version is None or current is None or version > current:
             return None
-        reason = f"[{key[1]}]: version conflict, current version [{current}] is higher or equal to the one provided [{version}]"
+        there = f"current version [{current}]"
+        reason = f"[{key[1]}]: version conflict, {there} is higher or equal to the one provided [{version}]"
         return 409, "version_conflict_engine_exception", reason
 
     def _write(self, action: str, key: tuple[str, str], version: int | None, document: Any) -> int:
