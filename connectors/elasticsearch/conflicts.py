@@ -1,8 +1,8 @@
 """Tells apart why a document is there already with a higher version than its record has.
 
 - A later record of the same batch was faster, or its request was: as it should be.
-- The partition's records come again, after a restart or a failed attempt: as it should be. This lasts until a whole
-  piece has no conflict.
+- The partition's records come again, after a restart or a failed attempt: as it should be. This lasts until as many
+  pieces in a row have no conflict as a writer may have sent at once, for the last ones need not all have arrived.
 - Else another record is newer by its offset only: its key is in several partitions, or the topic was made again and its
   offsets begin anew.
 
@@ -32,6 +32,8 @@ class Replay:
     """The highest version met."""
     last: int = -1
     """The last offset written."""
+    clean: int = 0
+    """The number of pieces in a row without a conflict."""
     is_over: bool = False
 
     def add(self, other: Replay) -> None:
@@ -39,6 +41,7 @@ class Replay:
         self.superseded += other.superseded
         self.highest = max(self.highest, other.highest)
         self.last = max(self.last, other.last)
+        self.clean = other.clean
         self.is_over = self.is_over or other.is_over
 
 
@@ -57,14 +60,15 @@ class Replays:
         replay.highest = max(replay.highest, -1 if one.item.current is None else one.item.current)
         return True
 
-    def follow(self, piece: Piece, conflicts: Iterable[Settled]) -> None:
-        """Note how far a piece got its partitions, and end the replay of those without a conflict in it."""
+    def follow(self, piece: Piece, conflicts: Iterable[Settled], in_flight: int) -> None:
+        """Note how far a piece got its partitions; end replays after `in_flight` pieces without a conflict."""
         met = {TopicPartition(*one.place[:2]) for one in conflicts}
         for partition, replay in self.of.items():
             offsets = _offsets(piece, partition)
             if len(offsets):
                 replay.last = max(replay.last, int(offsets[-1]))
-                replay.is_over = replay.is_over or partition not in met
+                replay.clean = 0 if partition in met else replay.clean + 1
+                replay.is_over = replay.is_over or replay.clean >= in_flight
 
 
 def is_same_write(one: Settled) -> bool:

@@ -57,7 +57,7 @@ class ElasticsearchSinkTask(SinkTask, PartitionedSink, PreviewedSink, Measured):
         self._target = Target(name, access, of, self._columns.mappings)
         self._link = self._target.open()
         self._replays = dict[TopicPartition, Replay]()
-        self._mine, self._has_failed, self._is_written = set[TopicPartition](), False, True
+        self._mine, self._is_written = set[TopicPartition](), True
         self._counts = Counter[str]()
 
     def preview(self, batches: Sequence[pa.RecordBatch]) -> Iterator[Effect]:
@@ -94,7 +94,8 @@ class ElasticsearchSinkTask(SinkTask, PartitionedSink, PreviewedSink, Measured):
         if not self._is_written:
             self.open(tuple(self._mine))
         self._is_written = False
-        return BulkWriter(self._target, frozenset(self._replays), self._context.stopping)
+        replaying = {partition: replay.clean for partition, replay in self._replays.items()}
+        return BulkWriter(self._target, replaying, self._context.stopping)
 
     def commit(self, parts: Sequence[bytes]) -> None:
         """Takes over what the writers tell of versions; their documents are durable already."""
@@ -102,7 +103,8 @@ class ElasticsearchSinkTask(SinkTask, PartitionedSink, PreviewedSink, Measured):
         for result in map(result_of, parts):
             self._counts.update(result.counts)
             for partition, found in result.replays.items():
-                if (replay := self._replays.get(partition)) is not None:
+                replay = self._replays.get(partition)
+                if replay is not None and found.last >= 0:  # else another writer had its records
                     self._follow(partition, replay, found)
 
     def _follow(self, partition: TopicPartition, replay: Replay, found: Replay) -> None:

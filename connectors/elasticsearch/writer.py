@@ -54,8 +54,8 @@ class BulkWriter:
     """Writes the rows of one batch, or of one partition of it."""
 
     target: Target
-    replaying: frozenset[TopicPartition] = frozenset()
-    """Partitions whose records may come again."""
+    replaying: Mapping[TopicPartition, int] = field(default_factory=dict)
+    """Partitions whose records may come again, with their `Replay.clean`."""
     stopping: StopToken | None = None
     _count: int = 0
     _failures: dict[int, str] = field(default_factory=dict)
@@ -67,7 +67,7 @@ class BulkWriter:
     _link: Link | None = None
 
     def __post_init__(self) -> None:
-        self._replays = Replays({partition: Replay() for partition in self.replaying})
+        self._replays = Replays({partition: Replay(clean=clean) for partition, clean in self.replaying.items()})
         self._sender: Sender | None = None
         self._is_own = False
 
@@ -199,7 +199,7 @@ class BulkWriter:
         for one in foreign:
             if not self._replays.covers(one):
                 self._conflict(one)
-        self._replays.follow(piece, conflicts)
+        self._replays.follow(piece, conflicts, self.target.options.in_flight)
         self._counts["written"] += len(piece) - len(settled)
         self._counts["superseded"] += len(conflicts)
         self._running.popleft()

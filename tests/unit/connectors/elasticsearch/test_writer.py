@@ -38,7 +38,8 @@ class Running:
     def __init__(self, server: FakeServer, kind: type[ElasticsearchSinkTask] = ElasticsearchSinkTask, **config: str):
         self.task, self.stopping = kind(), StopToken()
         given = {"name": "n", "connection.url": server.url, "schema.ignore": "true", "retry.backoff.ms": "1"}
-        given |= {"read.timeout.ms": "60000", **{key.replace("_", "."): value for key, value in config.items()}}
+        given |= {"read.timeout.ms": "60000", "max.in.flight.requests": "1"}
+        given |= {key.replace("_", "."): value for key, value in config.items()}
         self.task.start(given, TaskContext("n", 0, self.stopping))
         self.task.open([PLACE])
 
@@ -184,11 +185,11 @@ def test_an_index_that_went_is_made_again(server: FakeServer) -> None:
 
 
 def test_pieces_are_as_large_as_the_settings_say(server: FakeServer) -> None:
-    Running(server, batch_size="3", max_in_flight_requests="1").write(numbered(7))
+    Running(server, batch_size="3").write(numbered(7))
     assert [len(one) for one in server.bulks] == [3, 3, 1]
     server.requests.clear()
     size = len(index_line("10", 10, {"n": 10}))
-    Running(server, bulk_size_bytes=str(2 * size), max_in_flight_requests="1").write(numbered(5, 10))
+    Running(server, bulk_size_bytes=str(2 * size)).write(numbered(5, 10))
     assert [len(one) for one in server.bulks] == [2, 2, 1]
 
 
@@ -234,9 +235,19 @@ def test_records_that_come_again_are_no_conflicts(server: FakeServer, caplog: py
     assert again.task._replays == {}
 
 
+def test_records_come_again_until_all_that_was_under_way_is_there(server: FakeServer) -> None:
+    first = Running(server, OpenSearchSinkTask)
+    first.write(rows_of([index_line("a", 0, {}), index_line("k", 1, {})]), rows_of([index_line("k", 5, {})], 5))
+    again = Running(server, OpenSearchSinkTask, max_in_flight_requests="3", batch_size="1")
+    for offset, key in enumerate("akxkyz"):  # 2 to 4 were lost on the way, and the last "k" was not
+        again.write(rows_of([index_line(key, offset, {})], offset))
+    assert again.task._replays[PLACE].clean == 2
+
+
 def test_a_later_record_of_the_same_batch_is_no_conflict(server: FakeServer) -> None:
-    running = Running(server, OpenSearchSinkTask, batch_size="1")
-    running.write(numbered(1, 0))  # nothing comes again
+    running = Running(server, OpenSearchSinkTask, batch_size="1", max_in_flight_requests="2")
+    running.write(numbered(2))  # nothing comes again
+    assert running.task._replays == {}
     late = threading.Event()
     handle = server._handle
 
@@ -284,7 +295,7 @@ def test_a_topic_that_was_made_again_is_told(server: FakeServer, caplog: pytest.
 
 
 def test_a_failed_batch_comes_again_without_conflicts(server: FakeServer) -> None:
-    running = Running(server, OpenSearchSinkTask, max_retries="0", batch_size="1", max_in_flight_requests="1")
+    running = Running(server, OpenSearchSinkTask, max_retries="0", batch_size="1")
     running.write(numbered(1))
     lines = [index_line("k", 1, {}), index_line("k", 2, {}), index_line("z", 3, {})]
     server.fault = lambda action, key, document: (429, "busy", "full") if key == "z" else None
@@ -319,7 +330,8 @@ def test_upserts_of_a_key_keep_their_order_while_some_are_sent_again(server: Fak
 def test_a_lane_is_one_request_after_the_other(server: FakeServer) -> None:
     lines = [upsert(str(n % 4), {"n": n}) for n in range(40)]
     lanes = [n % 4 for n in range(40)]
-    Running(server, write_method="UPSERT", batch_size="1").write(rows_of(lines, lanes=lanes))
+    running = Running(server, write_method="UPSERT", batch_size="1", max_in_flight_requests="4")
+    running.write(rows_of(lines, lanes=lanes))
     assert server.indices["t"] == {str(lane): {"n": 36 + lane} for lane in range(4)}
 
 
@@ -345,5 +357,5 @@ def test_a_writer_travels_to_another_process(server: FakeServer) -> None:
     writer.write(numbered(2))
     told = result_of(writer.finish())
     assert told.counts["written"] == 2
-    assert told.replays == {PLACE: Replay(0, -1, 1, True)}
+    assert told.replays == {PLACE: Replay(0, -1, 1, 1, True)}
     assert len(server.indices["t"]) == 2
