@@ -83,16 +83,19 @@ class Indices:
         if (template := self._options.stream.template) is not None:
             field = self._options.stream.timestamp_fields[0]
             own = {} if field == "@timestamp" else {"timestamp_field": {"name": field}}
-            body = {"index_patterns": [name], "data_stream": own, "priority": _PRIORITY}
-            path = path_of("_index_template", f"{template}-{name}" if self._shares_template else template)
-            self._server.ask("PUT", path, json.dumps(body).encode())
+            patterns = sorted({*self._patterns(template), name})
+            body = {"index_patterns": patterns, "data_stream": own, "priority": _PRIORITY}
+            self._server.ask("PUT", path_of("_index_template", template), json.dumps(body).encode())
         self._put(path_of("_data_stream", name), None)
         log.info("The data stream %s is made", name)
 
-    @property
-    def _shares_template(self) -> bool:
-        """True if several streams would overwrite one template."""
-        return bool(self._there)
+    def _patterns(self, template: str) -> list[str]:
+        """The streams of the template, which has to keep them."""
+        try:
+            (found,) = self._server.ask("GET", path_of("_index_template", template))["index_templates"]
+        except NotThere:
+            return []
+        return list(found["index_template"]["index_patterns"])
 
     def _put(self, path: str, body: str | None) -> None:
         try:

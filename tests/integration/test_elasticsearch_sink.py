@@ -261,7 +261,8 @@ def test_a_data_stream_is_made_with_its_template(sink: Sink) -> None:
         (1, False),
         (2, True),
     ]
-    assert [one["name"] for one in sink.server.ask("GET", f"/_data_stream/{stream}")["data_streams"]] == [stream]
+    (found,) = sink.server.ask("GET", f"/_data_stream/{stream}")["data_streams"]
+    assert found["template"] == f"{sink.name}-connector-data-stream-template"
     sink.delete()
 
 
