@@ -5,10 +5,11 @@ broker), S (Spark's Kafka modules and the JDBC drivers; its JVM's class path is 
 Connect, the peer in benchmarks), D (Debezium's JDBC sink, its plugin there), T (Debezium's transforms, the peer in
 tests), P and M (Debezium's PostgreSQL and MariaDB sources, plugins in tests), R (Apicurio Registry, one archive), J
 (Connect's jars for the host of Java plugins), I (Iceberg's sink, a plugin in tests, without Hadoop's client, which is
-in pyspark), H (HDFS's servers for tests, one jar with all that Hadoop's client lacks) and E (the compiler of Headrace's
-own Java). `version:classifier@extension` names other artifacts than plain jars. Ivy resolved the closures once; they
-were written out, so nothing floats. kafka-clients below 3.9.2 must never appear here (CVE-2026-35554). slf4j stays on
-1.7 because Kafka does, hence log4j-slf4j-impl and not log4j-slf4j2-impl.
+in pyspark), H (HDFS's servers for tests, one jar with all that Hadoop's client lacks), O (OpenSearch for tests, without
+log4j, which is in pyspark) and E (the compiler of Headrace's own Java). `version:classifier@extension` names other
+artifacts than plain jars. Ivy resolved the closures once; they were written out, so nothing floats. kafka-clients below
+3.9.2 must never appear here (CVE-2026-35554). slf4j stays on 1.7 because Kafka does, hence log4j-slf4j-impl and not
+log4j-slf4j2-impl.
 """
 
 from __future__ import annotations
@@ -33,6 +34,7 @@ SETS: Final = {
     "debezium-mariadb": "M",
     "iceberg": "I",
     "compiler": "E",
+    "opensearch": "O",
 }
 
 _PINNED: Final = """
@@ -42,10 +44,14 @@ com.dynatrace.hash4j
   K hash4j 0.22.0 23028a3fd006e530bf495f551083208187cafd8f80624d048eba56442f16a50e
 com.fasterxml.jackson.core
   KCJI jackson-annotations 2.21 53ca085f4a150f703f49e1aabd935bd03b43e1ea3d55d135438292af22cef56b
+  O jackson-core 2.18.2 d8054ae7c0d1c2d2f55d28e46026ebe5892881f3fab5f439233184381c3b4a1f
   KCJI jackson-core 2.21.2 12e8655b100267b44d0f14d01b1f5082a5105e616174dc4307be1a761e92407b
   KCJI jackson-databind 2.21.2 8c982f01f148d805f0aaac2339011244757e0df7c6ff8951f2fa3f433b8ed849
 com.fasterxml.jackson.dataformat
+  O jackson-dataformat-cbor 2.18.2 85aad1b6111f5f4d1da3603958daf9b245c6f6435c691ea2bb6fab1aef330a17
   K jackson-dataformat-csv 2.21.2 682f8c7977e02a42748426bf54946e32e52e2f80b84b6642801ab12bd541368a
+  O jackson-dataformat-smile 2.18.2 efd01ab51100261eb76302774449107634ad2878f2c44ca417a3300252e0614a
+  O jackson-dataformat-yaml 2.18.2 381a1c0711e4bb88561a6c0008b5a945465628ca07764ccd66a0d97ee07ad612
   K jackson-dataformat-yaml 2.21.2 d25551812fa0c14f37cabaa9401e63eadcea42ce36311183af5622d5bc8a1bc7
 com.fasterxml.jackson.datatype
   KCJ jackson-datatype-jdk8 2.21.2 e581bbf3fc5622d16b57366dd41e10fc56921fb202879de2ef487f87dd9b30e7
@@ -58,13 +64,16 @@ com.fasterxml.jackson.module
 com.github.ben-manes.caffeine
   KI caffeine 3.2.0 ec411dfdf0c03f25218648ce89861630b71680e5858a9a7278ebac8e55cab3d7
 com.github.luben
+  O zstd-jni 1.5.5-5 c78d4e139894f555d956d12fbfcf3d45af751d4b2f183880ed5f99b69b284416
   KCJI zstd-jni 1.5.6-10 b6c3237e24b8252a5a9c3a0e1ae30ef8f323412e74bd358548b7a9e527d676df
 com.google.protobuf
-  P protobuf-java 3.25.5 8540247fad9e06baefa8fb45eb313802d019f485f14300e0f9d6b556ed88e753
+  PO protobuf-java 3.25.5 8540247fad9e06baefa8fb45eb313802d019f485f14300e0f9d6b556ed88e753
 com.google.re2j
   K re2j 1.8 7b52c72156dd7f98b3237a5b35c1d34fba381b21048c89208913ad80a45dfbd7
 com.sun.activation
   C jakarta.activation 2.0.1 b9e24b7dd6e07495562ea96531be3130c96dba4d78e1dfd88adbbdebf4332871
+com.tdunning
+  O t-digest 3.2 03db291a8887b474f90db67bfb1f92d084e990150037e231babbb374ee11d7c3
 com.typesafe.scala-logging
   K scala-logging_2.13 3.9.6 0ad0c3f4d89d538b3b6c300158555e266aa69cf1b5f6522aba8b5bad238eb994
 com.yammer.metrics
@@ -98,11 +107,23 @@ io.debezium
   M mysql-binlog-connector-java 0.40.6 0bb2363f3632afa4bd84b38b1a9cf9c2918a9eff98c62943f679c8312ff58dcc
 io.github.classgraph
   C classgraph 4.8.179 16558357f234052370109127a45d69a9bd6d8646925594792634486dc48b159d
+io.netty
+  O netty-buffer 4.1.121.Final 7d6ce32479f6f1326637ba118061bad31c3f7279f5fc2887aae8cba2526dcbff
+  O netty-codec 4.1.121.Final 140f3a8d784aefd81700383471bd9220feb3438e5b1f441b6f80548529d9d516
+  O netty-codec-http 4.1.121.Final 5dab40173bdf9219a7d9f3ae94acb0659d5c0e20ff6d5ffbd7b39a1268c31c1a
+  O netty-common 4.1.121.Final 58ddcad98fa2dbe69c9080e53e56e65cd50f61a3e45106b423cbad06b572a689
+  O netty-handler 4.1.121.Final ddf550c1f3dfc4fcf2cbfca483474ac68941df2cce4cc3e5bddcbb15065c5169
+  O netty-resolver 4.1.121.Final 50ce227a5eb56e0b2e6b6c4e619de42350cbb9dff0728b906e3be8ad89158e87
+  O netty-transport 4.1.121.Final 2dcc65e700858d3b080efb5a8af85a2de93d80b4616161fe031913fd840236ef
+  O netty-transport-native-unix-common 4.1.121.Final d8c368a320f5478e5745eee3525aca011219d61b848bc1c11e047ed18104bdea
+io.projectreactor
+  O reactor-core 3.5.20 aa392c5df0790af7b580595b9f809661446613735125b95eed76fae6a2f4c6b6
 io.swagger.core.v3
   C swagger-annotations 2.2.39 ea3017076809f8104ff8a130dc4c12db8c67595aa1d978104a9beca8277a7d29
 jakarta.activation
   C jakarta.activation-api 2.1.0 56e8d994095fe49c28138c60291482f66f18d12ac2b720e938697dce6a3135c7
 jakarta.annotation
+  O jakarta.annotation-api 1.3.5 85fb03fc054cdf4efca8efd9b6712bbb418e1ab98241c4539c8585bbc23e1b8a
   C jakarta.annotation-api 2.1.1 5f65fdaf424eee2b55e1d882ba9bb376be93fb09b37b808be6e22e8851c909fe
 jakarta.inject
   C jakarta.inject-api 2.0.1 f7dc98062fccf14126abb751b64fab12c312566e8cbdc8483598bffcea93af7c
@@ -119,12 +140,15 @@ javax.activation
   C javax.activation-api 1.2.0 43fdef0b5b6ceb31b0424b208b930c74ab58fac2ceeb7b3f6fd3aeb8b5ca4393
 javax.xml.bind
   C jaxb-api 2.3.1 88b955a0df57880a26a74708bc34f74dcaf8ebf4e78843a28b50eae945732b06
+joda-time
+  O joda-time 2.12.7 385282b005818cfaccdbe8bd2429811e7e641782f2b88932a6b8ff51d668f616
 net.sf.jopt-simple
-  K jopt-simple 5.0.4 df26cc58f235f477db07f753ba5a3ab243ebe5789d9f89ecf68dd62ea9a66c28
+  KO jopt-simple 5.0.4 df26cc58f235f477db07f753ba5a3ab243ebe5789d9f89ecf68dd62ea9a66c28
 net.sourceforge.argparse4j
   KC argparse4j 0.7.0 65ceb669d88f63306c680f8088bbf765bbca72d288a61a03703000076c3d3f56
 org.antlr
   M antlr4-runtime 4.10.1 da66be0c98acfb29bc708300d05f1a3269c40f9984a4cb9251cf2ba1898d1334
+  O antlr4-runtime 4.13.1 54665d2838cc66458343468efc539e454fc95b46a8a04b13c6ac43fc9be63505
 org.apache.avro
   I avro 1.12.0 1f5fbfff9b7427d6832cc3031a3c81413d3e21d9e2551847d9231c28493f9492
 org.apache.commons
@@ -166,6 +190,21 @@ org.apache.logging.log4j
   KCJ log4j-api 2.25.4 c4b642a7f047275215de117e0e3847eb2c7711d84a0aa7433e7b3c096daf341d
   KCJ log4j-core 2.25.4 10fee2c0485d54fa44ee75d314f6295508f7b932281873db61a91b88073200e6
   KCJ log4j-slf4j-impl 2.25.4 7ac68a0afcc83d54f48d116d79370a43f0a2a6b71b5c1d6dda943bb6a95ddbaa
+org.apache.lucene
+  O lucene-analysis-common 9.12.2 a472f61b4d7738787bf1a637beac0ebf134d785c37aa069fb071e9715568c8b8
+  O lucene-backward-codecs 9.12.2 4a027b24ab6213402c4af76aeae7344771548743822880aec09817e76a4690e9
+  O lucene-core 9.12.2 3a5426c7082a16adfe39a55502eecf4e69547e62d3dcf292c730e228fbaad2fd
+  O lucene-grouping 9.12.2 d3255d0279e1a41cf145f3d01019dda6ba9d7e2d3185f4170570072baf8e95ca
+  O lucene-highlighter 9.12.2 e0ce89f860e7e450ac08500c40f2b7a221b161610d12df9f50a6a49b2547863a
+  O lucene-join 9.12.2 94d5fa2fd7e0f7e0711717b3e23bb148a5a356270c5e6cda720070a4d092276e
+  O lucene-memory 9.12.2 6222e7d436c380652e51bc4c4c27a8a56c7f9e70d7aa0fad07a76b85bd52dcb2
+  O lucene-misc 9.12.2 20eaded0c0b6141aed36359a551bad300eb8b5264b904110de7d845bad858df1
+  O lucene-queries 9.12.2 8c07692e0acacd7433f14107296e9d3402d6d435d4c4ed2aa6412e9b90d3d6b4
+  O lucene-queryparser 9.12.2 dc80ae71863446b5251e93ec258ba959aecb44f0800623947262860e8efff4d0
+  O lucene-sandbox 9.12.2 f44f1f534709f2b70ef9f12bfe090f97801f88be84d2edc3c18495f0c761978d
+  O lucene-spatial-extras 9.12.2 16cfd9f14eef7a97d8549f6de5761213053f28079d859228e5d65b4a20a4ffc3
+  O lucene-spatial3d 9.12.2 b3d649a9c328418e195d82bc63301e6e0c8c702308b74a57ef630d6f8e5899d9
+  O lucene-suggest 9.12.2 fab3ef755412d4563c79771264d28202f2a900d3bb826667d9eea48d01bf3822
 org.apache.maven
   CJ maven-artifact 3.9.15 f154c31f15ac97c37b9cdf9f8d63cde5053c470d2daf54df7dfd3bb3c9e501c6
 org.apache.parquet
@@ -215,17 +254,43 @@ org.glassfish.jersey.core
 org.glassfish.jersey.inject
   C jersey-hk2 3.1.10 00ed71c496a856ac1f73272482a7abe27b5a96b823c29cc08f4b708c8d3e647e
 org.hdrhistogram
-  K HdrHistogram 2.2.2 22d1d4316c4ec13a68b559e98c8256d69071593731da96136640f864fa14fad8
+  KO HdrHistogram 2.2.2 22d1d4316c4ec13a68b559e98c8256d69071593731da96136640f864fa14fad8
 org.javassist
   C javassist 3.30.2-GA eba37290994b5e4868f3af98ff113f6244a6b099385d9ad46881307d3cb01aaf
 org.jspecify
   K jspecify 1.0.0 1fad6e6be7557781e4d33729d49ae1cdc8fdda6fe477bb0cc68ce351eafdfbab
 org.mariadb.jdbc
   SM mariadb-java-client 3.5.11 42604178b9e57ec08ee0035079961516f086e455d0141f0b22c6eff29fb2fff4
+org.opensearch
+  O opensearch 2.19.3 e3137e61b08b6e9a047b104f2dd52b7cd7f6cb0f72dd9d8c0c1da93833de3295
+  O opensearch-cli 2.19.3 056b63087fdc59dceb5ec32aadbb0894a3122fcefdf7e8145be6a974ba29654f
+  O opensearch-common 2.19.3 ab072a771d65f79001ddbb2fb8513983892307991abc5b02ccc886996bf3daac
+  O opensearch-compress 2.19.3 3b89e61a751636d1ff211950c7a91ce52afcd4b5e16453af42c89ff3592819cf
+  O opensearch-core 2.19.3 ebaceb0cdfe07cd82556d09fc0309ee09cd9b2c4e77a937ad41a3c93e3e9082d
+  O opensearch-geo 2.19.3 3d014d4b61fa1ad9b5a934ed0b0e6d9339e3f07c27b0b7ecb0502ab06c27459a
+  O opensearch-secure-sm 2.19.3 b2b88634e72cfffe43fd6ff63efe0f09bbb30e1cd2391a3d8c722e87b526adbd
+  O opensearch-task-commons 2.19.3 544ca31b33ca9cd82268152a5f8842d3de284585cb6935b67c6bb57735ecd150
+  O opensearch-telemetry 2.19.3 133472e3f6e38ce3649c6f38a8578bf8e0d9394011f94eab83f72714dbaa21cc
+  O opensearch-x-content 2.19.3 b9df56ed00bff21a7842aaa003e5d1278262e5e5096fa36b6c164e42a37b3949
+org.opensearch.plugin
+  O analysis-common 2.19.3 2e94b65f3c142644cb2581298b587a9b2449bf68c0c74d5f0bd49e8457228022
+  O lang-painless 2.19.3 b5cfd4ef2361b481f3f3c7de00032a13de8b3197681a77c5d38f51a1a8763df0
+  O opensearch-scripting-painless-spi 2.19.3 195476e538bdd293fe6ee99d3eed121e43032f4505902e10129db7ddbd83cbbc
+  O transport-netty4-client 2.19.3 eae88c88f4b37ff16e0f9e25f397929ff25482e27a12aea684ddf14758ee4710
+org.ow2.asm
+  O asm 9.7 adf46d5e34940bdf148ecdd26a9ee8eea94496a72034ff7141066b3eea5c4e9d
+  O asm-analysis 9.7 7bc6bcbc21379948a0c8c467fb0f864206e5b818f6bc0b546872f5c9f941556f
+  O asm-commons 9.7 389bc247958e049fc9a0408d398c92c6d370c18035120395d4cba1d9d9304b7a
+  O asm-tree 9.7 62f4b3bc436045c1acb5c3ba2d8ec556ec3369093d7f5d06c747eb04b56d52b1
+  O asm-util 9.7 37a6414d36641973f1af104937c95d6d921b2ddb4d612c66c5a9f2b13fc14211
 org.pcollections
   K pcollections 4.0.2 2bbeef5797a241300c4f7513cd546239629ed7deda4fc0c31df90bb95f5f13ef
 org.postgresql
   SP postgresql 42.7.11 1981b31d3993c58702783c1cddf10a34e48c1f413d70ff1cb6def0a143484647
+org.reactivestreams
+  O reactive-streams 1.0.4 f75ca597789b3dac58f61857b9ac2e1034a68fa672db35055a8fb4509e325f28
+org.roaringbitmap
+  O RoaringBitmap 1.3.0 73443a71a2e2401c7d518a487983539fcaf5f9652efbd178f929e7b6d36881d0
 org.scala-lang
   K scala-library 2.13.18 4e85d96ff7bc7dc627985523c3541b9917aaa08e956391380c42db21a2c4e5a0
   K scala-reflect 2.13.18 6935ff1982b2ac93d695f15aa66921be2f602921277afe002f018fd8c7d6e29b
@@ -236,6 +301,7 @@ org.xerial
 org.xerial.snappy
   KCJI snappy-java 1.1.10.7 4c766cb3f855415ee734b2392949a0b6f12a60879334a74518deaf6270d32e36
 org.yaml
+  O snakeyaml 2.1 69a4537045ddbcaed4c68eef074462eb12d324d7953f62c5ecd35df645e8aec9
   K snakeyaml 2.5 e6682acf1ace77508ef13649cbf4f8d09d2cf5457bdb61d25ffb6ac0233d78dd
 """
 

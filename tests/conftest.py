@@ -27,6 +27,7 @@ if TYPE_CHECKING:  # unit tests do not wait for Spark's import
     from tests.integration.databases import Database, MariadbServer, PostgresqlServer
     from tests.integration.hdfs_server import HdfsServer
     from tests.integration.hive_server import HiveServer
+    from tests.integration.opensearch_server import OpenSearchServer
     from tests.integration.s3_server import S3Server
     from tests.integration.sourcing import Sourcing
     from tests.integration.worker_process import WorkerProcess
@@ -228,6 +229,25 @@ def hdfs_server(hdfs_process: HdfsServer) -> HdfsServer:
     if not hdfs_process.is_running:
         hdfs_process.start()
     return hdfs_process
+
+
+@pytest.fixture(scope="session")
+def opensearch_process(tmp_path_factory: pytest.TempPathFactory) -> Iterator[OpenSearchServer]:
+    """The OpenSearch of this test run, to `kill()` and `start()`; its port and data stay the same."""
+    from tests.integration.opensearch_server import OpenSearchServer
+
+    server = OpenSearchServer(tmp_path_factory.mktemp("opensearch"))
+    server.start()
+    yield server
+    server.kill()
+
+
+@pytest.fixture
+def opensearch(opensearch_process: OpenSearchServer) -> OpenSearchServer:
+    """An OpenSearch that runs, started again if an earlier test left it down."""
+    if not opensearch_process.is_running:
+        opensearch_process.start()
+    return opensearch_process
 
 
 @pytest.fixture(scope="session")

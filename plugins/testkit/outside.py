@@ -140,6 +140,8 @@ class HttpOutside(Outside, ABC):
     """
 
     statuses: ClassVar[Mapping[Failure, int]] = {Failure.RETRIABLE: 503, Failure.PERMANENT: 401}
+    headers: Mapping[str, str] = {}
+    """Headers of each answer, beside those of its body."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -167,7 +169,7 @@ class HttpOutside(Outside, ABC):
         self._server.end()
 
     def _served(self, port: int) -> _Server:
-        server = _Server(port, self._handle)
+        server = _Server(port, self._handle, lambda: self.headers)
         threading.Thread(target=server.serve_forever, args=(0.02,), name="outside", daemon=True).start()
         return server
 
@@ -189,8 +191,14 @@ class _Server(ThreadingHTTPServer):
     daemon_threads = True
     allow_reuse_address = True
 
-    def __init__(self, port: int, handle: Callable[[Request], tuple[int, Any] | None]) -> None:
+    def __init__(
+        self,
+        port: int,
+        handle: Callable[[Request], tuple[int, Any] | None],
+        headers: Callable[[], Mapping[str, str]],
+    ) -> None:
         self.handle = handle
+        self.headers = headers
         self._connections: set[socket.socket] = set()
         super().__init__(("127.0.0.1", port), _Handler)
 
@@ -230,6 +238,8 @@ class _Handler(BaseHTTPRequestHandler):
         status, value = answer
         data = json.dumps(value).encode()
         self.send_response(status)
+        for name, text in self.server.headers().items():
+            self.send_header(name, text)
         self.send_header("Content-Type", "application/json")
         self.send_header("Content-Length", str(len(data)))
         self.end_headers()

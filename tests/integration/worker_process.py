@@ -305,7 +305,7 @@ class Topic:
         self.admin.delete_topics([self.name])[self.name].result(60)
         eventually(lambda: self.name not in self.admin.list_topics(timeout=60).topics, 60)
 
-    def send(self, values: Sequence[bytes], partition: int = 0, keys: Sequence[bytes] | None = None) -> None:
+    def send(self, values: Sequence[bytes | None], partition: int = 0, keys: Sequence[bytes] | None = None) -> None:
         """These records are in the topic."""
         producer = Producer({"bootstrap.servers": self.bootstrap, "linger.ms": 20, "enable.idempotence": True})
         add_to(producer, self.name, values, partition, keys)
@@ -321,7 +321,7 @@ class Topic:
 
 
 def add_to(
-    producer: Any, topic: str, values: Sequence[bytes], partition: int = 0, keys: Sequence[bytes] | None = None
+    producer: Any, topic: str, values: Sequence[bytes | None], partition: int = 0, keys: Sequence[bytes] | None = None
 ) -> None:
     """These records are handed to the producer."""
     for number, value in enumerate(values):

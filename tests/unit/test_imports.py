@@ -90,6 +90,7 @@ ROOMS: Mapping[str, Mapping[str, set[str]]] = {
     "converters": {"": set(), "json": {""}, "registry": set(), "avro": {"", "registry"}},
     "connectors": {
         "": set(),
+        "elasticsearch": set(),
         "file": set(),
         "hdfs": set(),
         "java": set(),
