@@ -85,8 +85,9 @@ ROOMS: Mapping[str, Mapping[str, set[str]]] = {
         "java": {"", "catalyst"},
         "json": {"", "catalyst", "java"},
         "avro": {"", "catalyst", "java"},
+        "protobuf": {"", "catalyst"},
     },
-    "converters": {"": set(), "json": {""}, "registry": set(), "avro": {"", "registry"}},
+    "converters": {"": set(), "json": {""}, "registry": set(), "avro": {"", "registry"}, "protobuf": {"", "registry"}},
     "connectors": {
         "": set(),
         "file": set(),
