@@ -5,8 +5,9 @@ from __future__ import annotations
 import datetime as dt
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from decimal import Decimal
-from typing import Any
+from typing import Any, ClassVar
 from unittest.mock import patch
 
 import pytest
@@ -36,6 +37,7 @@ from headrace.plugins.schema import (
     SchemaType,
     spark_type,
 )
+from headrace.plugins.testkit import ConverterContract
 from tests.spark.converting import KAFKA_ROW, compiled, configured, kafka_rows, learned, read
 from tests.unit.converters.avro.fake_registry import FakeRegistry
 
@@ -625,3 +627,36 @@ def test_a_value_is_shown_in_protobufs_json() -> None:
     for data in (b"", b"\x00\x00\x00\x00\x01", b"\x00\x00\x00\x00\x01\x02\x02\xff"):
         with pytest.raises(DataError):
             converter.shown(data)
+
+
+@dataclass
+class Line:
+    """A struct within another."""
+
+    sku: str
+    count: int | None
+
+
+@dataclass
+class Parcel:
+    """Of each kind of value one."""
+
+    id: int
+    weight: float | None
+    note: str | None
+    data: bytes
+    fragile: bool | None
+    at: dt.datetime
+    day: dt.date | None
+    lines: list[Line]
+    first: Line | None
+    sizes: dict[str, int]
+
+
+class TestContract(ConverterContract):
+    converter = ProtobufConverter
+    schemas: ClassVar = [Parcel, str, int, bytes]
+
+    @pytest.fixture
+    def made(self) -> ProtobufConverter:
+        return protobuf({"optional.for.nullables": "true"})
