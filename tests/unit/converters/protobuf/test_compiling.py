@@ -15,13 +15,12 @@ HEAD = 'syntax = "proto3"; '
 
 
 def test_well_known_files_and_references_are_found() -> None:
-    text = (
-        HEAD + 'import "a/b.proto"; import "google/type/money.proto"; import "google/protobuf/any.proto"; message M {}'
-    )
+    imported = ("a/b.proto", "google/type/money.proto", "google/protobuf/any.proto")
+    text = HEAD + "".join(f'import "{name}"; ' for name in imported) + "message M {}"
     other = HEAD + 'import "confluent/meta.proto"; message N { int32 x = 1 [(confluent.field_meta).doc = "d"]; }'
     names = [file.name for file in compiled(bundle(text, [("a/b.proto", other)])).file]
     assert names[-1] == compiling.MAIN
-    assert {"a/b.proto", "google/type/money.proto", "google/protobuf/any.proto", "confluent/meta.proto"} < set(names)
+    assert {*imported, "confluent/meta.proto"} < set(names)
 
 
 @pytest.mark.parametrize(
@@ -75,7 +74,7 @@ def test_a_bad_text_has_a_clear_error(text: str, told: str) -> None:
 def test_a_compiler_that_does_not_end_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(compiling, "_CHILD", "while True: pass")
     monkeypatch.setattr(compiling, "_LONGEST_S", 0.5)
-    with pytest.raises(DataError, match="longer than 0.5 seconds"):
+    with pytest.raises(DataError, match=r"longer than 0\.5 seconds"):
         compiled(HEAD + "message Slow {}")
 
 
@@ -91,9 +90,7 @@ def test_messages_are_known_by_their_indexes() -> None:
 
 
 def test_options_of_fields_are_read() -> None:
-    text = (
-        HEAD
-        + 'import "confluent/meta.proto"; message M { int32 x = 1 [(confluent.field_meta) = {params: {key: "a" value: "b"}}]; int32 y = 2; }'
-    )
+    option = '[(confluent.field_meta) = {params: {key: "a" value: "b"}}]'
+    text = f'{HEAD}import "confluent/meta.proto"; message M {{ int32 x = 1 {option}; int32 y = 2; }}'
     first, second = message_at(file_of(text), [0]).fields
     assert (parameters(first), parameters(second)) == ({"a": "b"}, {})
