@@ -40,7 +40,7 @@ from headrace.plugins.schema import Schema, SchemaType, spark_type
 
 @dataclass(frozen=True)
 class _Reading:
-    """How the bytes of one identity are read."""
+    """The way in which the bytes of one identity are read."""
 
     files: bytes
     message: str

@@ -42,7 +42,7 @@ PROTOBUF_SETTINGS: Final = (
 
 @dataclass(frozen=True)
 class ProtobufOptions:
-    """How schemas are converted."""
+    """Settings for schemas, in both directions."""
 
     full_names: bool = False
     """enhanced.protobuf.schema.support"""

@@ -63,7 +63,7 @@ def protobuf(registry: str, settings: Mapping[str, str] | None = None) -> Protob
 
 
 def rows_of(spark: SparkSession, converter: ProtobufConverter, data: bytes, topic: str) -> list[Any]:
-    """What the converter read, written by it again to a topic."""
+    """The rows that the converter read, written by it again to a topic."""
     key = ConverterBinding(ByteArrayConverter(), "K")
     records, key, value = learned(kafka_rows(spark, [(None, data)]), key, ConverterBinding(converter, "V"))
     records = records.with_frame(records.frame.withColumn("topic", F.lit(topic)))

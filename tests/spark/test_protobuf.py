@@ -60,7 +60,7 @@ def registry(converter: ProtobufConverter) -> FakeRegistry:
 
 
 def written(converter: ProtobufConverter, text: str, value: Any, *indexes: int) -> bytes:
-    """What a producer sends: `value` in Protobuf's JSON, as the message at these indexes, or as bytes."""
+    """The bytes that a producer sends: `value` in Protobuf's JSON, as the message at these indexes, or as bytes."""
     number = registry(converter).register("t-value", text)
     path = list(indexes) or [0]
     body = value
