@@ -29,7 +29,7 @@ MAIN: Final = "schema.headrace.proto"
 _LONGEST_S: Final = 20
 _MOST_MEMORY: Final = 1 << 30
 _MOST_CPU_S: Final = 10
-_LARGEST: Final = 4 << 20
+_LARGEST: Final = 2 << 20
 """Bytes of all texts, and of what the compiler makes of them."""
 _NAME: Final = re.compile(r"""["']([\w/.-]+\.proto)["']""")
 _SHOWN: Final = 2_000
@@ -64,7 +64,7 @@ def unbundled(text: str) -> tuple[str, Mapping[str, str]]:
     return found["schema"], found["files"]
 
 
-@lru_cache(maxsize=256)
+@lru_cache(maxsize=64)
 def compiled(text: str) -> FileDescriptorSet:
     """The schema's file and all that it imports, each after its imports. Errors: DataError.
 

@@ -18,7 +18,7 @@ _META: Final = 1088
 """The number of Confluent's options."""
 
 
-@lru_cache(maxsize=256)
+@lru_cache(maxsize=64)
 def file_of(text: str) -> FileDescriptor:
     """The file of a schema's text. Errors: DataError."""
     pool = DescriptorPool()

@@ -62,7 +62,7 @@ def test_one_name_has_one_text() -> None:
         (HEAD + f'import "{compiling.MAIN}"; message M {{}}', "imports itself"),
         ('edition = "2023"; message M {}', "has an edition"),
         (HEAD + "message M {" * 5_000, "cannot be compiled"),
-        (HEAD + "/" * (5 << 20), "larger than 4 MiB"),
+        (HEAD + "/" * (3 << 20), "larger than 2 MiB"),
         ("\x00\xff", "cannot be compiled"),
     ],
 )
