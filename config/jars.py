@@ -1,9 +1,9 @@
 """The jars that Headrace fetches, each pinned to a version and a SHA-256; none is resolved at run time.
 
 A line without indent is a group; under it stand lines `sets artifact version sha256`. The sets: K (the embedded Kafka
-broker), S (Spark's Kafka modules and the JDBC drivers; its JVM's class path is fixed when it starts), C (Apache
-Connect, the peer in benchmarks), D (Debezium's JDBC sink, its plugin there), T (Debezium's transforms, the peer in
-tests), P and M (Debezium's PostgreSQL and MariaDB sources, plugins in tests), R (Apicurio Registry, one archive), J
+broker), S (Spark's Kafka and Avro modules, Protobuf, the JDBC drivers; its JVM's class path is fixed when it starts), C
+(Apache Connect, the peer in benchmarks), D (Debezium's JDBC sink, its plugin there), T (Debezium's transforms, the peer
+in tests), P and M (Debezium's PostgreSQL and MariaDB sources, plugins in tests), R (Apicurio Registry, one archive), J
 (Connect's jars for the host of Java plugins), I (Iceberg's sink, a plugin in tests, without Hadoop's client, which is
 in pyspark), H (HDFS's servers for tests, one jar with all that Hadoop's client lacks), O (OpenSearch for tests, without
 log4j, which is in pyspark) and E (the compiler of Headrace's own Java). `version:classifier@extension` names other
@@ -68,6 +68,7 @@ com.github.luben
   KCJI zstd-jni 1.5.6-10 b6c3237e24b8252a5a9c3a0e1ae30ef8f323412e74bd358548b7a9e527d676df
 com.google.protobuf
   PO protobuf-java 3.25.5 8540247fad9e06baefa8fb45eb313802d019f485f14300e0f9d6b556ed88e753
+  SP protobuf-java 3.25.5 8540247fad9e06baefa8fb45eb313802d019f485f14300e0f9d6b556ed88e753
 com.google.re2j
   K re2j 1.8 7b52c72156dd7f98b3237a5b35c1d34fba381b21048c89208913ad80a45dfbd7
 com.sun.activation

@@ -29,6 +29,7 @@ from tests.bench import (
     jdbc_source,
     latency,
     mirror,
+    protobuf,
     rebalance,
     records,
     report,
@@ -86,6 +87,7 @@ CLUSTER_MEASURES: dict[str, Measure] = {
 # Not beside Apache Connect: beside Spark's own work in the same session, or what Apache's sinks have nothing like.
 ALONE: dict[str, Measure] = {
     "avro": avro.decode,
+    "protobuf": protobuf.decode,
     "jdbc-killed": jdbc.killed,
     "jdbc-bulk": jdbc_source.bulk,
     "java-memory": java_plugins.memory,

@@ -19,7 +19,9 @@ from pyspark.sql import functions as F
 
 from headrace.converters.avro.converter import AvroConverter
 from headrace.converters.bytes import ByteArrayConverter
+from headrace.plugins.contracts import Converter
 from headrace.plugins.interop.conversion.decode import ConverterBinding, to_records
+from headrace.plugins.records import HEADERS
 from headrace.worker.engine.driver import Spark
 from headrace.worker.engine.driver_jars import driver_jars
 from tests.bench import sides
@@ -59,49 +61,63 @@ SCHEMA = {
         },
     ],
 }
+TEXT = json.dumps(SCHEMA)
+
+
+@contextmanager
+def started() -> Iterator[SparkSession]:
+    """A session of a driver as a worker has it."""
+    spark = Spark({"spark.master": "local[2]"}, driver_jars())
+    spark.start()
+    try:
+        if not spark.wait_ready(120):
+            raise Failed("Spark did not start")
+        yield spark.session()
+    finally:
+        spark.stop()
 
 
 def decode(bench: Bench, side: sides.Side) -> Figures:
     """Figures of records per second: `rec_s` decoded, `plain_s` only read, their ratio; medians of three in turn."""
     count = bench.size.lines // 3
     topic = bench.shared_topic("avro", lambda: values(count))
-    spark = Spark({"spark.master": "local[2]"}, driver_jars())
-    spark.start()
-    try:
-        if not spark.wait_ready(120):
-            raise Failed("Spark did not start")
-        with registry() as url:
-            value = ConverterBinding(AvroConverter(), "io.confluent.connect.avro.AvroConverter")
-            value.converter.configure({"converter.type": "value", "schema.registry.url": url}, False)
-            value = value.learned([(b"\0" + (1).to_bytes(4, "big"), topic)])
-            session = spark.session()
-            plain, decoded = [], []
-            begin = _cost(bench)
-            for _ in range(TIMES + 1):
-                plain.append(_timed(_read(session, bench.topics.bootstrap, topic).agg(F.count("*")), count))
-                decoded.append(_timed(_decoded(_read(session, bench.topics.bootstrap, topic), value), count))
-            others = (_cost(bench) - begin).shares()["others_cpu_pct"]
-    finally:
-        spark.stop()
+    with started() as session, registry(TEXT) as url:
+        value = configured(AvroConverter(), url, topic, b"")
+        plain, decoded = [], []
+        begin = cost(bench)
+        for _ in range(TIMES + 1):
+            plain.append(timed(read(session, bench.topics.bootstrap, topic).agg(F.count("*")), count))
+            decoded.append(timed(counted(read(session, bench.topics.bootstrap, topic), value), count))
+        others = (cost(bench) - begin).shares()["others_cpu_pct"]
     rate, plain_rate = (sorted(found[1:])[TIMES // 2] for found in (decoded, plain))
     return {"rec_s": rate, "plain_s": plain_rate, "ratio": rate / plain_rate, "others_cpu_pct": others}
 
 
-def _cost(bench: Bench) -> Cost:
+def configured(made: Converter, url: str, topic: str, more: bytes) -> ConverterBinding:
+    """A converter that knows the schema 1, with `more` bytes in its identity."""
+    made.configure({"converter.type": "value", "schema.registry.url": url}, False)
+    return ConverterBinding(made, type(made).__name__).learned([(b"\0" + (1).to_bytes(4, "big") + more, topic)])
+
+
+def cost(bench: Bench) -> Cost:
     """The side is this process, with its Spark."""
     me, broker = psutil.Process(), map(psutil.Process, bench.broker_pids)
     return Cost(time.monotonic(), cpu_s([me, *me.children(recursive=True)]), cpu_s(broker), machine_cpu_s(), 0.0)
 
 
-def _read(session: SparkSession, bootstrap: str, topic: str) -> DataFrame:
+def read(session: SparkSession, bootstrap: str, topic: str) -> DataFrame:
+    """The records of a topic."""
     options = {"kafka.bootstrap.servers": bootstrap, "subscribe": topic, "kafka.max.poll.records": "20000"}
     return session.read.format("kafka").options(**options).option("startingOffsets", "earliest").load()
 
 
-def _decoded(rows: DataFrame, value: ConverterBinding) -> DataFrame:
+def counted(rows: DataFrame, value: ConverterBinding) -> DataFrame:
+    """The number of records whose fields were all read."""
     keys = ConverterBinding(ByteArrayConverter(), "ByteArrayConverter")
     nothing = F.lit(None)
-    given = rows.select("topic", "partition", "offset", nothing.alias("headers"), nothing.alias("key"), "value")
+    given = rows.select(
+        "topic", "partition", "offset", nothing.cast(HEADERS).alias("headers"), nothing.alias("key"), "value"
+    )
     records = to_records(given, keys, value)
     fields = [records.value(0).getField(field["name"]) for field in SCHEMA["fields"]]  # type: ignore[index]
     whole = fields[0].isNotNull()
@@ -111,42 +127,48 @@ def _decoded(rows: DataFrame, value: ConverterBinding) -> DataFrame:
     return records.frame.agg(F.count_if(whole & F.col("error").isNull()))
 
 
-def _timed(rows: DataFrame, count: int) -> float:
-    """`rows` is one, with the count."""
+def timed(rows: DataFrame, count: int) -> float:
+    """Records per second; `rows` is one, with the count."""
     began = time.monotonic()
     if (found := rows.collect()[0][0]) != count:
         raise Failed(f"wrong output: {found} records instead of {count}")
     return count / (time.monotonic() - began)
 
 
-def values(count: int) -> Iterator[bytes]:
-    """The values of the topic."""
-    parsed = fastavro.parse_schema(json.loads(json.dumps(SCHEMA)))
+def orders(count: int) -> Iterator[dict[str, Any]]:
+    """The orders of the topic."""
     begin = int(BEGIN.timestamp() * 1000)
     for number in range(count):
-        body = io.BytesIO()
-        body.write(b"\0" + (1).to_bytes(4, "big"))
-        row: dict[str, Any] = {
+        yield {
             "id": number,
             "customer": f"customer-{number * 7919 % 100_003:06d}",
             "open": number % 2 == 0,
             "price": Decimal(number % 100_000) / 100,
             "created": begin + number * 37,
         }
+
+
+def values(count: int) -> Iterator[bytes]:
+    """The values of the topic."""
+    parsed = fastavro.parse_schema(json.loads(TEXT))
+    for row in orders(count):
+        body = io.BytesIO()
+        body.write(b"\0" + (1).to_bytes(4, "big"))
         fastavro.schemaless_writer(body, parsed, row)
         yield body.getvalue()
 
 
 @contextmanager
-def registry() -> Iterator[str]:
+def registry(text: str, kind: str = "AVRO") -> Iterator[str]:
     """A registry that knows one schema, whatever it is asked."""
+    schema = {"schema": text, "schemaType": kind}
 
     class Answer(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
-            self._answer({"schema": json.dumps(SCHEMA)})
+            self._answer(schema)
 
         def do_POST(self) -> None:
-            self._answer({"subject": "s", "id": 1, "version": 1, "schema": json.dumps(SCHEMA)})
+            self._answer({"subject": "s", "id": 1, "version": 1, **schema})
 
         def _answer(self, body: dict[str, object]) -> None:
             data = json.dumps(body).encode()

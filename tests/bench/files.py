@@ -82,7 +82,7 @@ class Place:
 def avro_topic(bench: Bench, side: Side, on_hdfs: bool) -> Figures:
     """Avro, four partitions, one task; `plain_s` is the rate of plain Spark, `ratio` ours to it."""
     topic, count = _avro(bench)
-    with bench.run("files") as run, _place(bench, run, on_hdfs) as place, avro.registry() as url:
+    with bench.run("files") as run, _place(bench, run, on_hdfs) as place, avro.registry(avro.TEXT) as url:
         figures = _backlog(run, side, place, topic, count, _of_avro(url, count))
         plain = _plain(bench, place, topic, count, _avro_value)
     return {**figures, "plain_s": plain, "ratio": figures["rec_s"] / plain}
@@ -94,7 +94,7 @@ def on_cluster(bench: Bench, side: Side, executors: int) -> Figures:
     `cpu_pct` is the worker's own share, without them.
     """
     topic, count = _avro(bench)
-    with bench.run("cluster") as run, _place(bench, run, on_hdfs=True) as place, avro.registry() as url:
+    with bench.run("cluster") as run, _place(bench, run, on_hdfs=True) as place, avro.registry(avro.TEXT) as url:
         python = python_elsewhere(run.directory / "python")
         with SparkCluster(run.directory / "spark", python, workers=executors, cores=1) as cluster:
             of_worker = {**COMMIT_INTERVAL, **cluster.settings(executors)}

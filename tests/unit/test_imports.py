@@ -86,8 +86,9 @@ ROOMS: Mapping[str, Mapping[str, set[str]]] = {
         "json": {"", "catalyst", "java"},
         "avro": {"", "catalyst", "java"},
         "http": {""},
+        "protobuf": {"", "catalyst"},
     },
-    "converters": {"": set(), "json": {""}, "registry": set(), "avro": {"", "registry"}},
+    "converters": {"": set(), "json": {""}, "registry": set(), "avro": {"", "registry"}, "protobuf": {"", "registry"}},
     "connectors": {
         "": set(),
         "elasticsearch": set(),

@@ -44,13 +44,15 @@ def topic_show(
             "--property", metavar="KEY=VALUE", help="A setting, such as value.converter.schema.registry.url=URL."
         ),
     ] = None,
-    registry: Annotated[str | None, typer.Option(metavar="URL", help="The registry of values guessed as Avro.")] = None,
+    registry: Annotated[
+        str | None, typer.Option(metavar="URL", help="The registry of values that name a schema.")
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object a line on stdout.")] = False,
 ) -> None:
     """Show a topic's records with their keys, values and headers; joins no group and commits nothing.
 
-    Without a converter, bytes after Confluent's five are Avro if there is a registry; others are JSON, text or
-    hexadecimal digits. Standard error says which.
+    Without a converter, bytes after Confluent's five are Avro or Protobuf if there is a registry; others are JSON, text
+    or hexadecimal digits. Standard error says which.
     """
     from headrace.config.problems import ConfigError
     from headrace.worker.cli import topic_records

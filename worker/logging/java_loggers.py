@@ -65,8 +65,9 @@ LOGGERS: Final[Mapping[str, tuple[str, ...]]] = {
     "io.confluent.connect.s3": ("connectors.hdfs",),
     "io.confluent.connect.storage": ("connectors.hdfs",),
     "io.confluent.connect.avro": ("converters.avro",),
+    "io.confluent.connect.protobuf": ("converters.protobuf",),
     "io.confluent.kafka.schemaregistry": ("converters.registry",),
-    "io.confluent.kafka.serializers": ("converters.avro", "converters.registry"),
+    "io.confluent.kafka.serializers": ("converters.avro", "converters.protobuf", "converters.registry"),
 }
 """By Java class or package the modules, without this package's name; the empty one means all."""
 

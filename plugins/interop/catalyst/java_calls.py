@@ -13,6 +13,7 @@ from weakref import WeakKeyDictionary
 
 from pyspark.sql import Column
 from pyspark.sql import functions as F
+from pyspark.sql.types import DataType
 
 from headrace.plugins.interop.catalyst.spark_internals import active_context, catalyst_of, jvm_of, thrown_in_java
 
@@ -53,6 +54,10 @@ class JavaCalls:
         """Return a constant: an object of the driver."""
         return self._spark.constant(made, self.type(class_name))
 
+    def own(self, made: Any) -> Any:
+        """Return a constant of a class of Headrace's own, which need not be on the driver's first class path."""
+        return self._spark.constant(made, self._spark.type_of_object(made))
+
     def new(self, class_name: str, *arguments: Any) -> Any:
         """Return a new object for each row."""
         return self._spark.new(class_name, arguments)
@@ -60,6 +65,10 @@ class JavaCalls:
     def call(self, on: Any, method: str, returns: str, *arguments: Any) -> Any:
         """Call a method on each row."""
         return self._spark.call(on, method, self.type(returns), arguments)
+
+    def typed_call(self, on: Any, method: str, returns: DataType, *arguments: Any) -> Any:
+        """Call a method on each row that returns Spark's own form of this type."""
+        return self._spark.call(on, method, self._spark.java_type(returns), arguments)
 
     def attempt(self, expression: Any) -> Any:
         """Return the expression with null in place of an exception."""

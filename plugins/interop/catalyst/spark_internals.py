@@ -127,6 +127,7 @@ class Catalyst:
         self._nothing, self._none = self._to_seq([]), scala_object(jvm.scala, "None")
         self._class, self._object_type = jvm.java.lang.Class, sql.types.ObjectType
         self._known_types = {name: scala_object(sql.types, spark) for name, spark in _SPARK_TYPES.items()}
+        self._type_from_json = sql.types.DataType.fromJson
         self.string_type = scala_object(sql.types, "StringType")
         self.parser = scala_object(inner.parser, "CatalystSqlParser")
         self.subquery, self.clock, self.python = (
@@ -176,6 +177,14 @@ class Catalyst:
         if java not in self._known_types:
             self._known_types[java] = self._object_type(self._class.forName(java))
         return self._known_types[java]
+
+    def type_of_object(self, made: Any) -> Any:
+        """Return Spark's name for the class of an object of the driver."""
+        return self._object_type(made.getClass())
+
+    def java_type(self, of: DataType) -> Any:
+        """Return the JVM's object of a type."""
+        return self._type_from_json(of.json())
 
     def constant(self, made: Any, of_type: Any) -> Any:
         """Return the expression of an object of the driver."""

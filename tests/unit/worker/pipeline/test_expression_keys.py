@@ -39,8 +39,12 @@ NEEDED = {
     "value.literal": "1.5",
 }
 """A value of each setting that some transform has to have."""
-UNSETTLED = {"headrace.transforms.Python", "io.confluent.connect.avro.AvroConverter"}
-"""They call a module's function, and ask a registry."""
+UNSETTLED = {
+    "headrace.transforms.Python",
+    "io.confluent.connect.avro.AvroConverter",
+    "io.confluent.connect.protobuf.ProtobufConverter",
+}
+"""They call a module's function, or ask a registry."""
 
 
 def converter(made: Converter, **settings: str) -> Converter:

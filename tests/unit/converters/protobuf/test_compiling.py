@@ -1,0 +1,96 @@
+"""Texts of a registry, compiled: what they may import, and what a hostile one gets."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from headrace.converters.protobuf import compiling
+from headrace.converters.protobuf.compiling import bundle, compiled
+from headrace.converters.protobuf.messages import all_messages, file_of, indexes_of, message_at, parameters
+from headrace.plugins.contracts import DataError
+
+HEAD = 'syntax = "proto3"; '
+
+
+def test_well_known_files_and_references_are_found() -> None:
+    imported = ("a/b.proto", "google/type/money.proto", "google/protobuf/any.proto")
+    text = HEAD + "".join(f'import "{name}"; ' for name in imported) + "message M {}"
+    other = HEAD + 'import "confluent/meta.proto"; message N { int32 x = 1 [(confluent.field_meta).doc = "d"]; }'
+    names = [file.name for file in compiled(bundle(text, [("a/b.proto", other)])).file]
+    assert names[-1] == compiling.MAIN
+    assert {*imported, "confluent/meta.proto"} < set(names)
+
+
+@pytest.mark.parametrize(
+    "name", ["/etc/hosts", "../../../../../../etc/hosts", "//etc/hosts", "./x.proto", "a/../b.proto"]
+)
+def test_no_file_of_the_machine_is_read(name: str) -> None:
+    with pytest.raises(DataError, match="cannot be compiled") as caught:
+        compiled(f'{HEAD}import "{name}"; message M {{}}')
+    assert "localhost" not in str(caught.value)
+
+
+def test_no_file_beside_the_schema_is_seen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "mine.proto").write_text(HEAD + "message Secret {}")
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(DataError, match=r"mine\.proto"):
+        compiled(HEAD + 'import "mine.proto"; message M {}')
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["", "/tmp/x.proto", "../x.proto", "a/../../x.proto", "a//b.proto", "./a.proto", "a\x00b.proto", "a/" * 3000],
+)
+def test_a_reference_cannot_write_outside(name: str) -> None:
+    with pytest.raises(DataError, match="may not be named so"):
+        compiled(bundle(HEAD + "message M {}", [(name, HEAD)]))
+
+
+def test_one_name_has_one_text() -> None:
+    assert bundle("m", [("a", "1"), ("a", "1")])
+    with pytest.raises(DataError, match="two different files for a"):
+        bundle("m", [("a", "1"), ("a", "2")])
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("hello", "Expected top-level statement"),
+        (HEAD + "message M { Gone g = 1; }", '"Gone" is not defined'),
+        (HEAD + f'import "{compiling.MAIN}"; message M {{}}', "imports itself"),
+        ('edition = "2023"; message M {}', "has an edition"),
+        (HEAD + "message M {" * 5_000, "cannot be compiled"),
+        (HEAD + "/" * (3 << 20), "larger than 2 MiB"),
+        ("\x00\xff", "cannot be compiled"),
+    ],
+)
+def test_a_bad_text_has_a_clear_error(text: str, told: str) -> None:
+    with pytest.raises(DataError, match=told):
+        compiled(text)
+
+
+def test_a_compiler_that_does_not_end_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(compiling, "_CHILD", "while True: pass")
+    monkeypatch.setattr(compiling, "_LONGEST_S", 0.5)
+    with pytest.raises(DataError, match=r"longer than 0\.5 seconds"):
+        compiled(HEAD + "message Slow {}")
+
+
+def test_messages_are_known_by_their_indexes() -> None:
+    text = HEAD + "message Z { map<int32, int32> m = 1; message A { message B {} } } message A {}"
+    file = file_of(text)
+    assert [one.name for one in all_messages(file)] == ["Z", "A"]
+    deep = message_at(file, [0, 1, 0])
+    assert (deep.full_name, indexes_of(deep)) == ("Z.A.B", [0, 1, 0])
+    for path in ([], [2], [0, 5], [-1]):
+        with pytest.raises(DataError):
+            message_at(file, path)
+
+
+def test_options_of_fields_are_read() -> None:
+    option = '[(confluent.field_meta) = {params: {key: "a" value: "b"}}]'
+    text = f'{HEAD}import "confluent/meta.proto"; message M {{ int32 x = 1 {option}; int32 y = 2; }}'
+    first, second = message_at(file_of(text), [0]).fields
+    assert (parameters(first), parameters(second)) == ({"a": "b"}, {})
