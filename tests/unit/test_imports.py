@@ -86,7 +86,13 @@ ROOMS: Mapping[str, Mapping[str, set[str]]] = {
         "json": {"", "catalyst", "java"},
         "avro": {"", "catalyst", "java"},
     },
-    "converters": {"": set(), "json": {""}, "registry": set(), "avro": {"", "registry"}},
+    "converters": {
+        "": set(),
+        "json": {""},
+        "registry": set(),
+        "avro": {"", "registry"},
+        "json_schema": {"", "json", "registry"},
+    },
     "connectors": {
         "": set(),
         "file": set(),
