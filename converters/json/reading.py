@@ -101,7 +101,7 @@ class Quick:
             self.begins(b'"')
             & self.ends('"')
             & (F.octet_length(self.text) >= F.lit(self.left + len(self.tail) + 2))
-            & is_utf8(self.text)
+            & self._is_utf8()
         )
         backslash = place_of_byte(data, b"\\", self.left) >= 0
         last_quote = F.octet_length(self.text) - F.lit(len(self.tail) + 1)
@@ -110,6 +110,14 @@ class Quick:
         return F.when(framed & ~backslash & is_one, inside).when(
             framed & backslash & ~F.contains(plain, F.lit('"')), F.get_json_object(self.cut().cast("string"), "$")
         )
+
+    def _is_utf8(self) -> Column:
+        """True for valid UTF-8; a registry's id before the payload need not be."""
+        try:
+            self.before.decode()
+        except UnicodeDecodeError:
+            return is_utf8(self.cut())
+        return is_utf8(self.text)
 
     def schemaless_container(self) -> Column:
         """The compact JSON of an object or array; null for all other bytes."""
