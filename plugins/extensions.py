@@ -373,6 +373,17 @@ class TopicEncoding(ABC):
         return False
 
 
+class HeaderFraming(ABC):
+    """Extension of a converter whose records may name their schema in a header."""
+
+    @abstractmethod
+    def framed(self, data: Column, headers: Column) -> Column:
+        """Return the bytes as all other methods of the converter get them; null for null bytes without such a header.
+
+        Shape: `headers` as in `Records`.
+        """
+
+
 OF_SOURCES: Final = (PacedSource, SourceProgress, RowsOfSeveralTypes, PreviewedSource, Measured)
 OF_SINKS: Final = (PartitionedSink, StagingSink, BufferingSink, PreviewedSink, Measured)
 """What the worker looks for in source tasks and in sink tasks."""

@@ -8,24 +8,16 @@ from typing import Any
 
 import fastavro
 
-from headrace.converters.avro.reading import PREFIX
-from headrace.converters.registry.client import SchemaRegistry
 from headrace.plugins.contracts import DataError
 
 
-def value_of(data: bytes, registry: SchemaRegistry) -> Any:
-    """The value, in Python's types, of bytes that begin with zero and the schema's id.
-
-    Errors: DataError for bytes without a value; those of `SchemaRegistry.schema`.
-    """
-    if len(data) < PREFIX or data[0] != 0:
-        raise DataError("Unknown magic byte!")
-    text = registry.schema(int.from_bytes(data[1:PREFIX], "big"))
+def value_of(data: bytes, text: str) -> Any:
+    """The value, in Python's types, of bytes with a schema of this text. Errors: DataError if they hold none."""
     try:
         schema = fastavro.parse_schema(json.loads(text))
         if schema in ("bytes", {"type": "bytes"}):
-            return data[PREFIX:]  # a schema of bytes alone has no length before them
-        body = io.BytesIO(data[PREFIX:])
+            return data  # a schema of bytes alone has no length before them
+        body = io.BytesIO(data)
         value = fastavro.schemaless_reader(body, schema, None)
     except Exception as error:  # any kind: schema and bytes may be anything
         raise DataError(f"The bytes do not follow their schema: {type(error).__name__}: {error}") from error

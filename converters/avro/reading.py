@@ -2,12 +2,13 @@
 
 Spark's decoder gives a struct of nulls for broken bytes, which looks like a record of nulls. So one byte is appended
 and read as the last field `end` of a record around the value: only if `end` has the right value did the value end
-where the bytes end. If the value is a record, its fields are placed directly in that outer record, after the five
-bytes, because a nested record costs Spark's decoder four times as much.
+where the bytes end. If the value is a record, its fields are placed directly in that outer record, after the bytes
+that name the schema, because a nested record costs Spark's decoder four times as much.
 
-The decoder's result for most records is already Connect's value, with a field that is never null. For those, the five
-bytes and `end` are left out while decoding (Avro's schema resolution), so that no struct is made from another. There
-`end` is null in a union whose other branch is longer than any record, so that decoding fails although it is left out.
+The decoder's result for most records is already Connect's value, with a field that is never null. For those, the bytes
+before it and `end` are left out while decoding (Avro's schema resolution), so that no struct is made from another.
+There `end` is null in a union whose other branch is longer than any record, so that decoding fails although it is left
+out.
 
 Decided: bytes after a value are an error, unlike in Java, because they mean that the bytes have another schema; loses:
 nothing. If the first of them has the value of `end`, they are not detected.
@@ -26,6 +27,7 @@ from pyspark.sql import Column
 from pyspark.sql import functions as F
 from pyspark.sql.avro.functions import from_avro
 
+from headrace.converters.registry.framing import PREFIX
 from headrace.plugins.interop.avro.carrier import Carriers, carrier_type
 from headrace.plugins.interop.avro.parsing import branches, kind_of
 from headrace.plugins.interop.avro.shapes import struct_of, unfit, unfit_record, value_of
@@ -34,8 +36,6 @@ from headrace.plugins.interop.catalyst.let import let
 from headrace.plugins.schema import DECIMAL, Schema, SchemaType, logical, spark_type
 
 OPTIONS: Final = {"mode": "PERMISSIVE", "datetimeRebaseMode": "CORRECTED"}
-PREFIX: Final = 5
-"""The bytes before a value: zero, and the schema's id."""
 _END: Final = b"\x02"
 """Avro's 1, and the second branch of a union."""
 _MOST: Final = 1 << 30
@@ -53,6 +53,8 @@ class AvroReader:
     tree: Tree
     schema: Schema | None
     options: AvroOptions
+    prefix: int = PREFIX
+    """The bytes before a value, which name the schema."""
 
     @property
     def is_raw(self) -> bool:
@@ -93,12 +95,12 @@ class AvroReader:
 
     def _carrier(self, end: Tree) -> dict[str, Any]:
         """The carrier of all the bytes, with `end` after them."""
-        carriers, (head_name, end_name), before = Carriers(wraps=True), self._names(), PREFIX
+        carriers, (head_name, end_name), before = Carriers(wraps=True), self._names(), self.prefix
         if self._record is None:
             body = [("value", carriers.of(self.tree, self.schema))]
         else:
             record, union = self._record
-            carrier, before = carriers.of(record, self.schema), PREFIX + len(union)
+            carrier, before = carriers.of(record, self.schema), self.prefix + len(union)
             assert isinstance(carrier, dict)
             body = [(field["name"], field["type"]) for field in carrier["fields"]]
         head: Tree = {"type": "fixed", "name": carriers.name(), "size": before}
@@ -110,21 +112,23 @@ class AvroReader:
             return data
         whole = F.concat(data, F.lit(_END))
         if self._has_no_length:
-            length = F.octet_length(data) - F.lit(PREFIX)
+            length = F.octet_length(data) - F.lit(self.prefix)
             # Avro's length is one byte below 64, and Spark cannot hold a decimal of more bytes.
             size = F.when(length < 64, F.unhex(F.lpad(F.hex(length * 2), 2, "0")))
-            whole = F.concat(F.substring(data, 1, PREFIX), size, F.substring(data, PREFIX + 1, _MOST), F.lit(_END))
+            whole = F.concat(
+                F.substring(data, 1, self.prefix), size, F.substring(data, self.prefix + 1, _MOST), F.lit(_END)
+            )
         return self._unless_null(data, from_avro(whole, json.dumps(self._carrier("int")), OPTIONS))
 
     def _unless_null(self, data: Column, parsed: Column) -> Column:
         if self._record is None or not self._record[1]:
             return parsed
-        return F.when(F.substring(data, PREFIX + 1, 1) == F.lit(self._record[1]), parsed)
+        return F.when(F.substring(data, self.prefix + 1, 1) == F.lit(self._record[1]), parsed)
 
     def read(self, parsed: Column) -> Column:
         """The value in the result of `parse`, null if the bytes have none."""
         if self.is_raw:
-            return F.substring(parsed, PREFIX + 1, _MOST)
+            return F.substring(parsed, self.prefix + 1, _MOST)
         good = parsed.getField(self._names()[1]) == 1
         if self._record is not None and self.schema is not None:
             value = struct_of(parsed, self._record[0], self.schema, self.options)
@@ -147,7 +151,7 @@ class AvroReader:
         """`message`, for bytes without a value; null for those of a null."""
         if self._null is None:
             return F.lit(message)
-        return F.when(F.substring(data, PREFIX + 1, _MOST) != F.lit(self._null), F.lit(message))
+        return F.when(F.substring(data, self.prefix + 1, _MOST) != F.lit(self._null), F.lit(message))
 
     @cached_property
     def is_as_it_is(self) -> bool:
@@ -164,7 +168,7 @@ class AvroReader:
         return alike and any(not field.schema.optional for field in self.schema.fields)
 
     def parse_as_it_is(self, data: Column) -> Column:
-        """The decoder's record, without the five bytes and `end`."""
+        """The decoder's record, without the bytes before it and `end`."""
         writer = self._carrier([{"type": "fixed", "name": "none", "size": _BEYOND}, "null"])
         reader = {**writer, "fields": writer["fields"][1:-1]}
         options = {**OPTIONS, "avroSchema": json.dumps(reader)}

@@ -14,15 +14,15 @@ _PLAIN: Final = frozenset(
 )
 
 
-def standing_alone(text: str, referenced: Iterable[str]) -> str:
+def standing_alone(text: str, referenced: Iterable[tuple[str, str]]) -> str:
     """The schema with each referenced type written out at its first use, and named after that.
 
-    `referenced`: the texts of all schemas that it refers to, directly or not.
+    `referenced`: the names and texts of all schemas that it refers to, directly or not.
 
     Errors: DataError for a text that is not JSON.
     """
     known: dict[str, tuple[Mapping[str, Any], str]] = {}
-    for each in referenced:
+    for _, each in referenced:
         _collect(_parsed(each), "", known)
     return json.dumps(_inlined(_parsed(text), "", known, set()), ensure_ascii=False, separators=(",", ":"))
 

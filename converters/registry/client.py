@@ -33,13 +33,13 @@ import re
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Hashable, Iterable, Mapping
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, Final, Generic, TypeVar
 from urllib.parse import quote, urlencode
 
 from headrace.config.worker.allowed_hosts import AllowedHosts
-from headrace.converters.registry.http import LONGEST_S, RegistryError, RegistryForbids, RegistryHttp
+from headrace.converters.registry.http import LONGEST_S, RegistryError, RegistryForbids, RegistryHttp, RegistryLacks
 from headrace.converters.registry.settings import CLIENT_SETTINGS
 from headrace.plugins.contracts import DataError, RetriableError
 from headrace.plugins.interop.avro.tree import valid_name
@@ -48,6 +48,8 @@ __all__ = ["CLIENT_SETTINGS", "RegistryError", "SchemaRegistry"]
 
 log = logging.getLogger(__name__)
 
+AVRO: Final = "AVRO"
+"""The kind of schemas whose `schemaType` is left out in requests and answers."""
 _CHECK_S: Final = 2.0
 _NO_ID: Final = 0
 _LAST_ID: Final = 2**32 - 1
@@ -57,12 +59,15 @@ _PATH: Final = re.compile(r"/fields/\d+(?:/[a-z]+(?:/\d+)?)*")
 
 Value = TypeVar("Value")
 
-Inline = Callable[[str, Iterable[str]], str]
-"""Merges a schema's text with those of the schemas it refers to, directly or not. Errors: DataError."""
+Inline = Callable[[str, Sequence[tuple[str, str]]], str]
+"""Merges a schema's text with those of the schemas it refers to, directly or not: pairs of a reference's name and text.
+
+Errors: DataError.
+"""
 
 
 class SchemaRegistry:
-    """Schemas by subject and id. Texts of schemas are the registry's own, with referenced types written out.
+    """Schemas of one kind by subject and id. Texts are the registry's own, merged with those that they refer to.
 
     Errors: the constructor raises ConfigError. Every call raises RetriableError (no answer after all retries),
     RegistryError, a DataError (the registry refuses this schema or does not know it), or ConfigError (it refuses this
@@ -75,13 +80,16 @@ class SchemaRegistry:
         inline: Inline,
         worker: Mapping[str, Any] = MappingProxyType({}),
         only_asks: bool = False,
+        kind: str = AVRO,
     ) -> None:
         """`worker`: the worker's settings; their `connector.allowed.hosts` limits the hosts of requests.
 
         `only_asks`: `register` asks if the registry would take the schema, and registers nothing.
+        `kind`: the registry's `schemaType` of all schemas; one of another kind is a DataError.
         """
         values = CLIENT_SETTINGS.parse(config)
         self._inline = inline
+        self._kind = kind
         self._http = RegistryHttp(config, values, AllowedHosts.of(worker))
         most, ttl = values["max.schemas.per.subject"], values["latest.cache.ttl.sec"]
         self._only_asks = only_asks
@@ -215,9 +223,12 @@ class SchemaRegistry:
         return self._by_id.get(key, lambda: self._unless_missed(self._no_ids, key, send))
 
     def by_guid(self, guid: str) -> str:
-        """The text of the schema with this GUID; registries have GUIDs since version 8."""
+        """The text of the schema with this GUID. Errors: DataError if the registry has none, as before version 8."""
         path = f"/schemas/guids/{_segment(guid)}"
-        return self._by_id.get(guid, lambda: self._text(self._http.get(path), path))
+        try:
+            return self._by_id.get(guid, lambda: self._text(self._http.get(path), path))
+        except RegistryLacks as error:  # any bytes may name a GUID, so that this is no fault of the config
+            raise DataError(f"The schema registry cannot look up the GUID {guid}: {error}") from error
 
     def _cached(self, subject: str, key: Hashable, send: Callable[[], Value]) -> Value:
         cache = self._of_subject.setdefault(subject, _Cache(self._most_of_subject))
@@ -236,31 +247,36 @@ class SchemaRegistry:
             raise
 
     def _body(self, text: str) -> Mapping[str, Any]:
-        return self._as_registered.peek(text) or {"schema": text}
+        return self._as_registered.peek(text) or self._sent(text)
+
+    def _sent(self, text: str) -> dict[str, Any]:
+        """The request's body for a schema."""
+        return {"schema": text} | ({} if self._kind == AVRO else {"schemaType": self._kind})
 
     def _text(self, answer: Any, path: str) -> str:
-        """An answer's schema, with the types that it refers to written into it."""
+        """An answer's schema, merged with the schemas that it refers to."""
         text: str = self._member(answer, "schema", str)
-        kind = answer.get("schemaType") or "AVRO"
-        if kind != "AVRO":
-            raise DataError(f"The schema that the registry gives for {path} is {kind}, not AVRO")
+        kind = answer.get("schemaType") or AVRO
+        if kind != self._kind:
+            raise DataError(f"The schema that the registry gives for {path} is {kind}, not {self._kind}")
         if not answer.get("references"):
             return text
-        texts: dict[tuple[str, int], str] = {}
-        self._follow(answer, texts, 0, time.monotonic() + LONGEST_S)
-        alone = self._inline(text, texts.values())
-        self._as_registered.put(alone, {"schema": text, "references": answer["references"]})
+        referenced: dict[tuple[str, str, int], str] = {}
+        self._follow(answer, referenced, 0, time.monotonic() + LONGEST_S)
+        alone = self._inline(text, [(name, found) for (name, _, _), found in referenced.items()])
+        self._as_registered.put(alone, {**self._sent(text), "references": answer["references"]})
         return alone
 
-    def _follow(self, answer: Any, texts: dict[tuple[str, int], str], depth: int, until_s: float) -> None:
+    def _follow(self, answer: Any, texts: dict[tuple[str, str, int], str], depth: int, until_s: float) -> None:
         if depth > _DEEPEST_REFERENCE:
             raise DataError("The schema's references go deeper than 64 subjects")
         for reference in answer.get("references") or ():
-            subject, version = self._member(reference, "subject", str), self._number(reference, "version")
-            if (subject, version) in texts:
+            name, subject = self._member(reference, "name", str), self._member(reference, "subject", str)
+            version = self._number(reference, "version")
+            if (name, subject, version) in texts:
                 continue
             found = self._http.get(f"/subjects/{_segment(subject)}/versions/{version}?deleted=true", until_s)
-            texts[subject, version] = self._member(found, "schema", str)
+            texts[name, subject, version] = self._member(found, "schema", str)
             self._follow(found, texts, depth + 1, until_s)
 
     def _number(self, answer: Any, name: str) -> int:

@@ -71,6 +71,10 @@ class RegistryForbids(ConfigError):
     """The registry forbids this request to this login; it may allow others."""
 
 
+class RegistryLacks(ConfigError):
+    """The server has no such path."""
+
+
 class _RegistryNode(NamedTuple):
     url: str
     user_info: str
@@ -206,7 +210,7 @@ class RegistryHttp:
         code = own.get("error_code")
         if isinstance(code, int) and code in _REFUSALS.get(answer.status, ()):
             raise RegistryError(message, answer.status, code)
-        kind = RegistryForbids if answer.status == 403 else ConfigError
+        kind = {403: RegistryForbids, 404: RegistryLacks}.get(answer.status, ConfigError)
         what, remedy = _fault_of_config(answer.status, code, f"{method} {path}", message)
         raise kind(Problem("schema.registry.url", self._nodes[place].url, what, remedy))
 

@@ -17,6 +17,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import BinaryType, IntegerType, StringType, StructField, StructType
 
 from headrace.converters.avro.converter import AvroConverter
+from headrace.converters.bytes import ByteArrayConverter
 from headrace.plugins.interop.avro.parsing import MOST_DEPTH
 from headrace.plugins.interop.avro.tree import ENUM, FIXED_SIZE, UNION
 from headrace.plugins.interop.conversion.decode import ConverterBinding, to_records
@@ -45,7 +46,7 @@ UNREADABLE = "Failed to deserialize data for topic t to Avro: "
 
 def avro(settings: Mapping[str, str] | None = None) -> AvroConverter:
     """A converter, with an empty registry."""
-    with patch("headrace.converters.avro.converter.SchemaRegistry", FakeRegistry):
+    with patch("headrace.converters.registry.converter.SchemaRegistry", FakeRegistry):
         return configured(AvroConverter(), {**URL, **(settings or {})})
 
 
@@ -540,3 +541,31 @@ def test_logical_types_of_connect_keep_their_registered_form(spark: SparkSession
     moment = dt.datetime(1500, 1, 1, tzinfo=dt.UTC)
     (data,) = encoded(spark, converter, Schema(T.INT64, name=TIMESTAMP, version=1), [moment])
     assert _fastavro(registry(converter).schema(2), data[5:]) == -14831769600000
+
+
+@pytest.mark.parametrize("header", [b"\x00" + (1).to_bytes(4, "big"), b"\x01" + (1).to_bytes(16, "big")])
+def test_a_header_or_a_guid_may_name_the_schema(spark: SparkSession, header: bytes) -> None:
+    converter = avro()
+    body = written(converter, record("int"), {"f0": 7})[5:]
+    other = written(converter, record("string"), {"f0": "x"})
+    named = {"key": "__value_schema_id", "value": header}
+    ignored = {"key": "__key_schema_id", "value": b"\x00\x00\x00\x00\x63"}
+    rows = [
+        ("t", 0, 0, 0, [ignored, {"key": "__value_schema_id", "value": b"?"}, named], None, body),
+        ("t", 0, 0, 0, None, None, header + body),
+        ("t", 0, 0, 0, [ignored], None, other),
+        ("t", 0, 0, 0, [named], None, None),
+        ("t", 0, 0, 0, [], None, body),
+    ]
+    frame = spark.createDataFrame(rows, KAFKA_ROW).coalesce(1)
+    key = ConverterBinding(ByteArrayConverter(), "Bytes")
+    value = ConverterBinding(converter, "Avro").learned([(header, "t"), (other[:5], "t"), (b"", "t")])
+    read_rows = to_records(frame, key, value).frame.select("value_0", "value_1", "error").collect()
+    assert [(row[0] and row[0][0], row[1] and row[1][0]) for row in read_rows] == [
+        (7, None),
+        (7, None),
+        (None, "x"),
+        (None, None),
+        (None, None),
+    ]
+    assert [row.error is None for row in read_rows] == [True, True, True, True, False]

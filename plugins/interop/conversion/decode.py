@@ -18,6 +18,7 @@ from pyspark.sql import functions as F
 from headrace.config.problems import ConfigError
 from headrace.plugins.contracts import Converter, Decoded, HeaderConverter
 from headrace.plugins.errors import DataError, RetriableError
+from headrace.plugins.extensions import HeaderFraming
 from headrace.plugins.quick_decoding import Parts, QuickDecoding
 from headrace.plugins.records import Records, error, first_error
 from headrace.plugins.schema import Schema, sendable, spark_type
@@ -166,7 +167,9 @@ class _Decoding:
 
     def given(self) -> Column:
         """Return the bytes in the form that the converter wants."""
-        data = F.col(self.name)
+        data, converter = F.col(self.name), self.side.converter
+        if isinstance(converter, HeaderFraming):
+            data = converter.framed(data, F.col("headers")).alias(self.name)
         reads_text = self._quicker is not None and self._quicker.reads_text
         return data.cast("string").alias(self.name) if reads_text else data
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from uuid import UUID
 
 from headrace.plugins.contracts import DataError
 
@@ -16,6 +17,7 @@ class FakeRegistry:
         inline: object = None,
         worker: object = None,
         only_asks: bool = False,
+        kind: str = "AVRO",
     ) -> None:
         self.texts: list[str] = []
         self.subjects: dict[str, list[int]] = {}
@@ -66,3 +68,7 @@ class FakeRegistry:
         if not 0 < schema_id <= len(self.texts):
             raise DataError(f"Schema {schema_id} not found; error code: 40403")
         return self.texts[schema_id - 1]
+
+    def by_guid(self, guid: str) -> str:
+        """The text of the schema whose id is in the GUID's last bytes. Errors: DataError."""
+        return self.schema(UUID(guid).int)

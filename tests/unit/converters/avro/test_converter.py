@@ -22,7 +22,7 @@ WIDER = '{"type":"record","name":"R","namespace":"a","fields":[{"name":"y","type
 def avro(settings: Mapping[str, str] | None = None, is_key: bool = False) -> tuple[AvroConverter, FakeRegistry]:
     """A converter and its empty registry."""
     side = {"converter.type": "key" if is_key else "value", "schema.registry.url": "http://localhost:1"}
-    with patch("headrace.converters.avro.converter.SchemaRegistry", FakeRegistry):
+    with patch("headrace.converters.registry.converter.SchemaRegistry", FakeRegistry):
         converter = AvroConverter()
         converter.configure({**side, **(settings or {})}, is_key)
     registry = converter._registry
@@ -129,7 +129,7 @@ def test_there_is_one_look_up_for_a_topic() -> None:
 def moving(monkeypatch: pytest.MonkeyPatch) -> Callable[[float], None]:
     """Makes the converter's clock stand still, and moves it on."""
     now = [100.0]
-    monkeypatch.setattr("headrace.converters.avro.converter.time", SimpleNamespace(monotonic=lambda: now[0]))
+    monkeypatch.setattr("headrace.converters.registry.converter.time", SimpleNamespace(monotonic=lambda: now[0]))
 
     def move(seconds: float) -> None:
         now[0] += seconds

@@ -13,7 +13,7 @@ from headrace.plugins.contracts import DataError
 
 
 def alone(schema: Any, *referenced: Any) -> Any:
-    made = json.loads(standing_alone(json.dumps(schema), map(json.dumps, referenced)))
+    made = json.loads(standing_alone(json.dumps(schema), [("r", json.dumps(one)) for one in referenced]))
     fastavro.parse_schema(made)  # every name is known, and none is defined twice
     return made
 

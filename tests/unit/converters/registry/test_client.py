@@ -8,7 +8,7 @@ import gzip
 import json
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 from http.server import BaseHTTPRequestHandler
 from typing import Any
@@ -282,6 +282,41 @@ def test_a_schema_of_another_kind_is_refused() -> None:
         pytest.raises(DataError, match="PROTOBUF, not"),
     ):
         registry.schema(1)
+
+
+def test_a_registry_without_guids_is_an_error_of_the_bytes_that_name_one() -> None:
+    with (
+        scripted((404, b"")) as played,
+        closing(client(played.url)) as registry,
+        pytest.raises(DataError, match="cannot look up the GUID"),
+    ):
+        registry.by_guid("0000000f-5078-7878-7878-787878787878")
+
+
+def test_schemas_of_another_kind_are_sent_and_read_with_it_and_their_references() -> None:
+    reference = {"name": "b.proto", "subject": "b", "version": 3}
+    answers = [
+        (200, {"schema": "A", "schemaType": "PROTOBUF", "references": [reference]}),
+        (200, {"schema": "B", "schemaType": "PROTOBUF", "references": [{**reference, "name": "c.proto"}]}),
+        (200, {"schema": "C", "schemaType": "PROTOBUF"}),
+        (200, {"id": 1, "version": 9}),
+        (200, {"id": 2}),
+        (200, {"schema": INT}),
+    ]
+
+    def joined(text: str, referenced: Sequence[tuple[str, str]]) -> str:
+        return " ".join([text, *(f"{name}={found}" for name, found in referenced)])
+
+    with scripted(*answers) as played:
+        config = {"schema.registry.url": played.url, **QUICK}
+        with closing(SchemaRegistry(config, joined, kind="PROTOBUF")) as registry:
+            assert registry.schema(1) == "A b.proto=B c.proto=C"
+            assert registry.lookup("s", "A b.proto=B c.proto=C") == (1, 9)
+            assert registry.register("s", "D") == 2
+            with pytest.raises(DataError, match="is AVRO, not PROTOBUF"):
+                registry.schema(3)
+    assert played.asked[3].body == {"schema": "A", "schemaType": "PROTOBUF", "references": [reference]}
+    assert played.asked[4].body == {"schema": "D", "schemaType": "PROTOBUF"}
 
 
 RECORD = {
