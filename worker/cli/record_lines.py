@@ -6,7 +6,7 @@ import json
 import sys
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from contextlib import closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any, Final
@@ -16,7 +16,11 @@ from headrace.plugins.interop.discovery import Plugins
 from headrace.worker.kafka.record_text import RecordText, printable, text_of
 from headrace.worker.kafka.topic_reading import headers_of
 
-_AVRO: Final = "io.confluent.connect.avro.AvroConverter"
+_REGISTERED: Final = {
+    "Avro": "io.confluent.connect.avro.AvroConverter",
+    "JSON Schema": "io.confluent.connect.json.JsonSchemaConverter",
+}
+"""The converters that are tried on bytes which name a schema, by the kind that is told."""
 _PREFIX: Final = 5
 """Confluent's bytes before a value: zero and the schema's id."""
 
@@ -24,18 +28,19 @@ _PREFIX: Final = 5
 class Guessed:
     """Shows bytes as what they look like."""
 
-    def __init__(self, avro: RecordText | None) -> None:
-        self._avro = avro
+    def __init__(self, registered: Mapping[str, RecordText]) -> None:
+        self._registered = registered
 
     def __call__(self, data: bytes | None) -> tuple[str | None, str]:
         """The text, and its kind."""
         if data is None:
             return None, "null"
         if len(data) > _PREFIX and data[0] == 0:
-            if self._avro is None:
-                return text_of(data, None), "bytes that may be Avro (--registry)"
-            if (found := self._avro.converted(data)) is not None:
-                return found, "Avro"
+            if not self._registered:
+                return text_of(data, None), "bytes that may name a schema (--registry)"
+            for kind, converter in self._registered.items():
+                if (found := converter.converted(data)) is not None:
+                    return found, kind
         text = text_of(data, None)
         try:
             json.loads(data)
@@ -68,12 +73,15 @@ def side_of(side: str, settings: Mapping[str, str], registry: str | None) -> Ite
             converter.longest = None
             yield Converted(named.class_name, converter)
     elif registry is None:
-        yield Guessed(None)
+        yield Guessed({})
     else:
-        avro = ConverterConfig(_AVRO, {**named.props, "schema.registry.url": registry})
-        with closing(RecordText.of(avro, plugins)) as converter:
-            converter.longest = None
-            yield Guessed(converter)
+        props = {**named.props, "schema.registry.url": registry}
+        with ExitStack() as opened:
+            made = {}
+            for kind, class_name in _REGISTERED.items():
+                made[kind] = opened.enter_context(closing(RecordText.of(ConverterConfig(class_name, props), plugins)))
+                made[kind].longest = None
+            yield Guessed(made)
 
 
 @dataclass
