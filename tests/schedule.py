@@ -19,6 +19,7 @@ TOGETHER: Final = {
     "tests/compat/test_rest_clients.py": "REST workers",
     "tests/compat/test_avro_registry.py": "shared servers",
     "tests/compat/test_json_schema_registry.py": "shared servers",
+    "tests/compat/test_apicurio_registry.py": "shared servers",
     "tests/integration/test_jdbc_round_trip.py": "shared servers",
     "tests/integration/test_registry.py": "shared servers",
     "tests/integration/test_secured_pipeline.py": "shared servers",

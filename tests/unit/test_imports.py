@@ -92,6 +92,7 @@ ROOMS: Mapping[str, Mapping[str, set[str]]] = {
         "registry": set(),
         "avro": {"", "registry"},
         "json_schema": {"", "json", "registry"},
+        "apicurio": {"", "registry", "avro"},
     },
     "connectors": {
         "": set(),
