@@ -26,6 +26,7 @@ from tests.bench import (
     java_plugins,
     jdbc,
     jdbc_source,
+    json_schema,
     latency,
     mirror,
     rebalance,
@@ -85,6 +86,7 @@ CLUSTER_MEASURES: dict[str, Measure] = {
 # Not beside Apache Connect: beside Spark's own work in the same session, or what Apache's sinks have nothing like.
 ALONE: dict[str, Measure] = {
     "avro": avro.decode,
+    "json-schema": json_schema.decode,
     "jdbc-killed": jdbc.killed,
     "jdbc-bulk": jdbc_source.bulk,
     "java-memory": java_plugins.memory,

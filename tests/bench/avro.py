@@ -28,6 +28,8 @@ from tests.bench.processes import Cost, Failed, cpu_s, machine_cpu_s
 from tests.bench.structs import BEGIN
 
 TIMES = 3
+PREFIX = b"\0" + (1).to_bytes(4, "big")
+"""Zero and the schema's id."""
 SCHEMA = {
     "type": "record",
     "name": "Order",
@@ -73,32 +75,32 @@ def decode(bench: Bench, side: sides.Side) -> Figures:
         with registry() as url:
             value = ConverterBinding(AvroConverter(), "io.confluent.connect.avro.AvroConverter")
             value.converter.configure({"converter.type": "value", "schema.registry.url": url}, False)
-            value = value.learned([(b"\0" + (1).to_bytes(4, "big"), topic)])
+            value = value.learned([(PREFIX, topic)])
             session = spark.session()
-            plain, decoded = [], []
-            begin = _cost(bench)
+            plain, found = [], []
+            begin = cost(bench)
             for _ in range(TIMES + 1):
-                plain.append(_timed(_read(session, bench.topics.bootstrap, topic).agg(F.count("*")), count))
-                decoded.append(_timed(_decoded(_read(session, bench.topics.bootstrap, topic), value), count))
-            others = (_cost(bench) - begin).shares()["others_cpu_pct"]
+                plain.append(_timed(read(session, bench.topics.bootstrap, topic).agg(F.count("*")), count))
+                found.append(_timed(decoded(read(session, bench.topics.bootstrap, topic), value), count))
+            others = (cost(bench) - begin).shares()["others_cpu_pct"]
     finally:
         spark.stop()
-    rate, plain_rate = (sorted(found[1:])[TIMES // 2] for found in (decoded, plain))
+    rate, plain_rate = (sorted(rates[1:])[TIMES // 2] for rates in (found, plain))
     return {"rec_s": rate, "plain_s": plain_rate, "ratio": rate / plain_rate, "others_cpu_pct": others}
 
 
-def _cost(bench: Bench) -> Cost:
-    """The side is this process, with its Spark."""
+def cost(bench: Bench) -> Cost:
+    """The processor time so far. The side is this process, with its Spark."""
     me, broker = psutil.Process(), map(psutil.Process, bench.broker_pids)
     return Cost(time.monotonic(), cpu_s([me, *me.children(recursive=True)]), cpu_s(broker), machine_cpu_s(), 0.0)
 
 
-def _read(session: SparkSession, bootstrap: str, topic: str) -> DataFrame:
+def read(session: SparkSession, bootstrap: str, topic: str) -> DataFrame:
     options = {"kafka.bootstrap.servers": bootstrap, "subscribe": topic, "kafka.max.poll.records": "20000"}
     return session.read.format("kafka").options(**options).option("startingOffsets", "earliest").load()
 
 
-def _decoded(rows: DataFrame, value: ConverterBinding) -> DataFrame:
+def decoded(rows: DataFrame, value: ConverterBinding) -> DataFrame:
     keys = ConverterBinding(ByteArrayConverter(), "ByteArrayConverter")
     nothing = F.lit(None)
     given = rows.select("topic", "partition", "offset", nothing.alias("headers"), nothing.alias("key"), "value")
@@ -122,31 +124,37 @@ def _timed(rows: DataFrame, count: int) -> float:
 def values(count: int) -> Iterator[bytes]:
     """The values of the topic."""
     parsed = fastavro.parse_schema(json.loads(json.dumps(SCHEMA)))
+    for row in rows(count):
+        body = io.BytesIO()
+        body.write(PREFIX)
+        fastavro.schemaless_writer(body, parsed, row)
+        yield body.getvalue()
+
+
+def rows(count: int) -> Iterator[dict[str, Any]]:
+    """The orders in the values."""
     begin = int(BEGIN.timestamp() * 1000)
     for number in range(count):
-        body = io.BytesIO()
-        body.write(b"\0" + (1).to_bytes(4, "big"))
-        row: dict[str, Any] = {
+        yield {
             "id": number,
             "customer": f"customer-{number * 7919 % 100_003:06d}",
             "open": number % 2 == 0,
             "price": Decimal(number % 100_000) / 100,
             "created": begin + number * 37,
         }
-        fastavro.schemaless_writer(body, parsed, row)
-        yield body.getvalue()
 
 
 @contextmanager
-def registry() -> Iterator[str]:
+def registry(schema: object = SCHEMA, kind: str = "AVRO") -> Iterator[str]:
     """A registry that knows one schema, whatever it is asked."""
+    known = {"schema": json.dumps(schema), "schemaType": kind}
 
     class Answer(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
-            self._answer({"schema": json.dumps(SCHEMA)})
+            self._answer(known)
 
         def do_POST(self) -> None:
-            self._answer({"subject": "s", "id": 1, "version": 1, "schema": json.dumps(SCHEMA)})
+            self._answer({"subject": "s", "id": 1, "version": 1, **known})
 
         def _answer(self, body: dict[str, object]) -> None:
             data = json.dumps(body).encode()

@@ -66,6 +66,7 @@ LOGGERS: Final[Mapping[str, tuple[str, ...]]] = {
     "io.confluent.connect.storage": ("connectors.hdfs",),
     "io.confluent.connect.avro": ("converters.avro",),
     "io.confluent.connect.json": ("converters.json_schema",),
+    "io.apicurio.registry": ("converters.apicurio", "converters.registry"),
     "io.confluent.kafka.schemaregistry": ("converters.registry",),
     "io.confluent.kafka.serializers": ("converters.avro", "converters.registry"),
 }
