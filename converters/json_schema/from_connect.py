@@ -2,9 +2,6 @@
 
 The order of members is part of that text: the type, what describes the schema, Connect's own members and the properties
 in the order of Java's HashMap, the parts last.
-
-Decided: a required field that is null is refused, since a schema of these would refuse the document; loses: such
-records, which Confluent's converter writes.
 """
 
 from __future__ import annotations

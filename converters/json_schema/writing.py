@@ -2,6 +2,9 @@
 
 It differs from `JsonWriter` in maps, whose entries are objects if their keys are no required texts, and in unions, of
 which the set field's value is written alone.
+
+Decided: a required field that is null is refused, because its schema would refuse the document; loses: such records,
+which Confluent's converter writes.
 """
 
 from __future__ import annotations

@@ -20,6 +20,7 @@ from pyspark.sql import functions as F
 from headrace.converters.avro.converter import AvroConverter
 from headrace.converters.bytes import ByteArrayConverter
 from headrace.plugins.interop.conversion.decode import ConverterBinding, to_records
+from headrace.plugins.records import HEADERS
 from headrace.worker.engine.driver import Spark
 from headrace.worker.engine.driver_jars import driver_jars
 from tests.bench import sides
@@ -103,7 +104,9 @@ def read(session: SparkSession, bootstrap: str, topic: str) -> DataFrame:
 def decoded(rows: DataFrame, value: ConverterBinding) -> DataFrame:
     keys = ConverterBinding(ByteArrayConverter(), "ByteArrayConverter")
     nothing = F.lit(None)
-    given = rows.select("topic", "partition", "offset", nothing.alias("headers"), nothing.alias("key"), "value")
+    given = rows.select(
+        "topic", "partition", "offset", nothing.cast(HEADERS).alias("headers"), nothing.alias("key"), "value"
+    )
     records = to_records(given, keys, value)
     fields = [records.value(0).getField(field["name"]) for field in SCHEMA["fields"]]  # type: ignore[index]
     whole = fields[0].isNotNull()

@@ -48,7 +48,7 @@ def registry(converter: JsonSchemaConverter) -> FakeRegistry:
 
 
 def framed(converter: JsonSchemaConverter, schema: Any, document: str) -> bytes:
-    """What a producer with this schema sends."""
+    """The bytes that a producer with this schema sends."""
     number = registry(converter).register("t-value", json.dumps(schema))
     return b"\x00" + number.to_bytes(4, "big") + document.encode()
 
