@@ -58,7 +58,7 @@ def test_the_last_records_of_all_partitions_are_shown_in_their_order(broker: str
         (None, "null"),
         ("0xfffe", "bytes"),
     ]
-    assert found[2]["value_as"] == "bytes that may name a schema (--registry)"
+    assert found[2]["value_as"] == "bytes that may have a schema in a registry (--registry)"
     assert [one["key"] for one in shown(broker, topic, "--last", "2")] == ["k4", "k5"]
     result = run(broker, topic.name)
     assert r"plain \x1b]0;t\x07" in result.stdout

@@ -20,7 +20,7 @@ _REGISTERED: Final = {
     "Avro": "io.confluent.connect.avro.AvroConverter",
     "JSON Schema": "io.confluent.connect.json.JsonSchemaConverter",
 }
-"""The converters that are tried on bytes which name a schema, by the kind that is told."""
+"""The converters of bytes that name a schema in a registry, by the kind of the schema."""
 _PREFIX: Final = 5
 """Confluent's bytes before a value: zero and the schema's id."""
 
@@ -37,7 +37,7 @@ class Guessed:
             return None, "null"
         if len(data) > _PREFIX and data[0] == 0:
             if not self._registered:
-                return text_of(data, None), "bytes that may name a schema (--registry)"
+                return text_of(data, None), "bytes that may have a schema in a registry (--registry)"
             for kind, converter in self._registered.items():
                 if (found := converter.converted(data)) is not None:
                     return found, kind
@@ -76,11 +76,11 @@ def side_of(side: str, settings: Mapping[str, str], registry: str | None) -> Ite
         yield Guessed({})
     else:
         props = {**named.props, "schema.registry.url": registry}
-        with ExitStack() as opened:
-            made = {}
-            for kind, class_name in _REGISTERED.items():
-                made[kind] = opened.enter_context(closing(RecordText.of(ConverterConfig(class_name, props), plugins)))
-                made[kind].longest = None
+        with ExitStack() as stack:
+            made = {kind: RecordText.of(ConverterConfig(name, props), plugins) for kind, name in _REGISTERED.items()}
+            for converter in made.values():
+                stack.enter_context(closing(converter))
+                converter.longest = None
             yield Guessed(made)
 
 

@@ -39,5 +39,5 @@ def test_bytes_that_name_a_schema_are_tried_as_each_kind(data: bytes | None, tex
     assert guessed(data) == (text, kind)
 
 
-def test_without_a_registry_it_is_told_that_bytes_may_name_a_schema() -> None:
-    assert Guessed({})(NAMED + b"\xff") == ("0x0000000007ff", "bytes that may name a schema (--registry)")
+def test_without_a_registry_it_is_told_that_bytes_may_have_a_schema() -> None:
+    assert Guessed({})(NAMED + b"\xff") == ("0x0000000007ff", "bytes that may have a schema in a registry (--registry)")
