@@ -115,6 +115,7 @@ SECONDS: Final = {
     "tests/integration/test_large_cluster.py": 32,
     "tests/spark/test_json_structures.py": 30,
     "tests/spark/test_json_schema.py": 30,
+    "tests/integration/test_registry_converters.py": 30,
     "tests/compat/test_header_transforms.py": 30,
     "tests/integration/test_java_mirror.py": 30,
     "tests/integration/test_jdbc_sink_limits.py": 30,
