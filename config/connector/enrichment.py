@@ -41,6 +41,9 @@ class PluginClass(Protocol):
     def versions(self) -> Sequence[PluginClass]:
         """The plugin in all of its versions, in their order."""
 
+    def aliases(self) -> set[str]:
+        """The short names that configs may use."""
+
     @property
     def from_jar(self) -> bool:
         """True for a Java plugin, which runs only in Java."""

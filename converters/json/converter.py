@@ -14,6 +14,7 @@ from headrace.config.settings import Importance, Problem, Setting, Settings, Typ
 from headrace.config.validators import OneOfIgnoringCase
 from headrace.converters.json import reading
 from headrace.converters.json.marking import OPTIONS
+from headrace.converters.json.rules import JsonRules
 from headrace.converters.json.schema import (
     MOST_PARTS,
     MOST_WRITTEN,
@@ -113,9 +114,10 @@ class JsonConverter(Converter, QuickDecoding):
         """Reads the settings. Errors: ConfigError."""
         parsed = self.settings.parse(config)
         self._schemas_enabled: bool = parsed["schemas.enable"]
-        self._replace_nulls: bool = parsed["replace.null.with.default"]
+        replace_nulls: bool = parsed["replace.null.with.default"]
+        self._rules = JsonRules(replace_nulls)
         self._numeric = parsed["decimal.format"].upper() == "NUMERIC"
-        self._writer = JsonWriter(self._replace_nulls, self._numeric)
+        self._writer = JsonWriter(replace_nulls, self._numeric)
         self._content = self._parse_content(parsed["schema.content"])
         self.most_schemas = parsed["schemas.cache.size"]
 
@@ -160,7 +162,7 @@ class JsonConverter(Converter, QuickDecoding):
 
     def quick_steps(self, identity: bytes, schema: Schema | None) -> Sequence[Step]:
         """Steps to the texts of the fields, or to the parsed payload."""
-        return [] if identity.startswith(_ODD) else reading.quick_steps(*_around(identity), schema)
+        return [] if identity.startswith(_ODD) else reading.quick_steps(*_around(identity), schema, self._rules)
 
     def quick_decode(self, data: Column, parts: Parts, identity: bytes, schema: Schema | None) -> Column | None:
         """The value, read from the bytes without a parser; an array, map or struct is read from its parts."""
@@ -170,7 +172,7 @@ class JsonConverter(Converter, QuickDecoding):
         if not parts:
             return reading.read_quickly(quick, schema)
         assert schema is not None
-        return reading.read_parts(quick, parts, schema, self._replace_nulls)
+        return reading.read_parts(quick, parts, schema, self._rules)
 
     def matches(self, data: Column, identity: bytes) -> Column:
         """Compares the first bytes; only documents of an unusual spelling are parsed."""
@@ -197,10 +199,10 @@ class JsonConverter(Converter, QuickDecoding):
         """The payload's values, in the thorough way."""
         text = reading.document(data)
         if identity.startswith(_ODD):
-            return reading.read(None, reading.envelope(text), schema, self._replace_nulls)
+            return reading.read(None, reading.envelope(text), schema, self._rules)
         quick = _quick(text, identity)
         parsed = reading.plain(text) if identity == _ALL else reading.enveloped(quick)
-        return reading.read(quick, parsed, schema, self._replace_nulls)
+        return reading.read(quick, parsed, schema, self._rules)
 
     def encode(self, value: Column, schema: Schema | None) -> Decoded:
         """The JSON documents; a null without schema stays a null."""
@@ -209,7 +211,7 @@ class JsonConverter(Converter, QuickDecoding):
         before, after = "", ""
         if self._schemas_enabled:
             try:
-                envelope = schema_text(schema, self._numeric, self._replace_nulls)
+                envelope = schema_text(schema, self._numeric, self._rules.replace_nulls)
             except DataError as e:  # a default with a forbidden null
                 return Decoded(F.lit(None).cast("binary"), F.lit(str(e)))
             before, after = f'{{"schema":{envelope},"payload":', "}"

@@ -92,6 +92,11 @@ def entries(raw: Column) -> Column:
     return distinct_keys(named)
 
 
+def names(raw: Column) -> Column:
+    """The names of an object's members; null for anything else."""
+    return F.transform(F.map_keys(F.from_json(raw, "map<string,string>", OPTIONS)), content)
+
+
 def members(raw: Column, names: Iterable[str]) -> Column:
     """An object's members with these names, as a struct for `member`."""
     return F.from_json(raw, StructType([StructField(f"s{name}", StringType()) for name in names]), OPTIONS)

@@ -17,17 +17,20 @@ from pyspark.sql import Column
 from pyspark.sql import functions as F
 
 from headrace.converters.json import marking
+from headrace.converters.json.branches import branch_of
 from headrace.converters.json.defaults import CONTAINERS
+from headrace.converters.json.rules import JsonRules
 from headrace.converters.json.scalars import node_of, scalar, scalar_kind
 from headrace.plugins.interop.catalyst.let import let
 from headrace.plugins.interop.java.distinct_keys import distinct_keys
 from headrace.plugins.schema import Field, Schema, SchemaType, literal
 from headrace.plugins.schema import spark_type as carrier
 
+_NO_BRANCH: Final = "Did not find matching oneof field for a value of type "
 _INVALID_NULL: Final = "Invalid null value for required {} field"
 
 
-def node(raw: Column, schema: Schema, replace_nulls: bool, where: str | None = None) -> Column:
+def node(raw: Column, schema: Schema, rules: JsonRules, where: str | None = None) -> Column:
     """The value of marked JSON under a schema; `raw` must be cheap to evaluate.
 
     Shape: struct of `v`, the value, and `e`, Connect's error if there is none; `e` is null if the value is null.
@@ -35,25 +38,27 @@ def node(raw: Column, schema: Schema, replace_nulls: bool, where: str | None = N
     """
     match schema.type:
         case SchemaType.ARRAY:
-            found = _array(raw, schema, replace_nulls, where)
+            found = _array(raw, schema, rules, where)
         case SchemaType.MAP:
-            found = _map(raw, schema, replace_nulls, where)
+            found = _map(raw, schema, rules, where)
+        case SchemaType.STRUCT if rules.is_union(schema):
+            found = _union(raw, schema, rules)
         case SchemaType.STRUCT:
-            found = _struct(raw, schema, replace_nulls)
+            found = _struct(raw, schema, rules, where)
         case _:
-            return let(scalar(raw, schema), lambda read: _leaf(raw, read, schema, replace_nulls, where))
-    null = _read(null_value(schema, replace_nulls), null_fault(schema, replace_nulls), schema)
+            return let(scalar(raw, schema), lambda read: _leaf(raw, read, schema, rules, where))
+    null = _read(null_value(schema, rules), null_fault(schema, rules), schema)
     return F.when(raw.isNull(), null).otherwise(found)
 
 
-def null_value(schema: Schema, replace_nulls: bool) -> Column:
+def null_value(schema: Schema, rules: JsonRules) -> Column:
     """The replacement of a null: the schema's default or null."""
-    return literal(schema.default if replace_nulls else None, schema)
+    return literal(schema.default if rules.replace_nulls else None, schema)
 
 
-def null_fault(schema: Schema, replace_nulls: bool) -> Column:
+def null_fault(schema: Schema, rules: JsonRules) -> Column:
     """The error for a null; null if a null is allowed."""
-    replaced = schema.default is not None and replace_nulls
+    replaced = rules.replaces(schema)
     allowed = schema.optional or replaced
     return F.lit(None if allowed else _INVALID_NULL.format(schema.type.name)).cast("string")
 
@@ -62,14 +67,14 @@ def _read(value: Column, fault: Column | None, schema: Schema) -> Column:
     return node_of(value.cast(carrier(schema)), fault)
 
 
-def _leaf(raw: Column, read: Column, schema: Schema, replace_nulls: bool, where: str | None) -> Column:
+def _leaf(raw: Column, read: Column, schema: Schema, rules: JsonRules, where: str | None) -> Column:
     """The result of `scalar`, adjusted to this schema: its default, and the error for a null that is not allowed."""
-    replaced = schema.default is not None and replace_nulls
+    replaced = rules.replaces(schema)
     if schema.optional and not replaced:
         return read
     value, fault = read["v"], read["e"]
     if replaced:
-        value = F.when(raw.isNull(), null_value(schema, replace_nulls)).otherwise(value)
+        value = F.when(raw.isNull(), null_value(schema, rules)).otherwise(value)
     else:
         fault = F.when(raw.isNull(), F.lit(_INVALID_NULL.format(schema.type.name))).otherwise(fault)
     if where is not None and not schema.optional and schema.type in (SchemaType.STRING, SchemaType.BYTES):
@@ -78,14 +83,14 @@ def _leaf(raw: Column, read: Column, schema: Schema, replace_nulls: bool, where:
     return node_of(value, fault)
 
 
-def _array(raw: Column, schema: Schema, replace_nulls: bool, where: str | None) -> Column:
+def _array(raw: Column, schema: Schema, rules: JsonRules, where: str | None) -> Column:
     of = schema.value_schema
     assert of is not None
     inner = None if where is None else f"element of array {where}"
     values = F.transform(marking.entries(F.when(marking.is_object(raw), raw)), lambda pair: pair["value"])
     nothing = F.array().cast("array<string>")
     found = F.coalesce(marking.items(F.when(marking.is_array(raw), raw)), values, nothing)
-    nodes = F.transform(found, lambda item: node(item, of, replace_nulls, inner))
+    nodes = F.transform(found, lambda item: node(item, of, rules, inner))
     return let(nodes, lambda nodes: _read(F.transform(nodes, lambda one: one["v"]), _first_fault(nodes, "e"), schema))
 
 
@@ -93,20 +98,19 @@ def _first_fault(nodes: Column, name: str) -> Column:
     return F.get(F.filter(F.transform(nodes, lambda one: one[name]), lambda fault: fault.isNotNull()), 0)
 
 
-def _map(raw: Column, schema: Schema, replace_nulls: bool, where: str | None) -> Column:
-    assert schema.key_schema is not None
-    if schema.key_schema.type is SchemaType.STRING:
-        return _object_as_map(raw, schema, replace_nulls, where)
-    return _pairs_as_map(raw, schema, replace_nulls, where)
+def _map(raw: Column, schema: Schema, rules: JsonRules, where: str | None) -> Column:
+    if rules.by_name(schema):
+        return _object_as_map(raw, schema, rules, where)
+    return _pairs_as_map(raw, schema, rules, where)
 
 
-def _object_as_map(raw: Column, schema: Schema, replace_nulls: bool, where: str | None) -> Column:
+def _object_as_map(raw: Column, schema: Schema, rules: JsonRules, where: str | None) -> Column:
     of = schema.value_schema
     assert of is not None
     inner = None if where is None else f"value of map {where}"
 
     def entry(pair: Column) -> Column:
-        return F.struct(pair["key"].alias("key"), node(pair["value"], of, replace_nulls, inner).alias("n"))
+        return F.struct(pair["key"].alias("key"), node(pair["value"], of, rules, inner).alias("n"))
 
     def whole(pairs: Column) -> Column:
         made = F.map_from_entries(F.transform(pairs, lambda pair: F.struct(pair["key"], pair["n"]["v"])))
@@ -119,19 +123,18 @@ def _object_as_map(raw: Column, schema: Schema, replace_nulls: bool, where: str 
     return F.when(marking.is_object(raw), found).otherwise(_read(F.lit(None), wrong, schema))
 
 
-def _pairs_as_map(raw: Column, schema: Schema, replace_nulls: bool, where: str | None) -> Column:
+def _pairs_as_map(raw: Column, schema: Schema, rules: JsonRules, where: str | None) -> Column:
     key_schema, of = schema.key_schema, schema.value_schema
     assert key_schema is not None
     assert of is not None
     inside = [None if where is None else f"{part} of map {where}" for part in ("key", "value")]
 
     def entry(item: Column) -> Column:
-        parts = marking.items(F.when(marking.is_array(item), item))
-        return let(parts, lambda parts: pair(item, parts))
+        return let(_pair(item, rules), lambda parts: pair(item, parts))
 
     def pair(item: Column, parts: Column) -> Column:
-        key = node(F.get(parts, 0), key_schema, replace_nulls, inside[0])
-        value = node(F.get(parts, 1), of, replace_nulls, inside[1])
+        key = node(F.get(parts, 0), key_schema, rules, inside[0])
+        value = node(F.get(parts, 1), of, rules, inside[1])
         no_pair = F.concat(F.lit("Found invalid map entry instead of array tuple: "), _type_of(item))
         length = F.concat(F.lit("Found invalid map entry, expected length 2 but found :"), F.size(parts).cast("string"))
         fault = F.when(parts.isNull(), no_pair).when(F.size(parts) != 2, length)
@@ -157,6 +160,15 @@ def _pairs_as_map(raw: Column, schema: Schema, replace_nulls: bool, where: str |
     return F.when(marking.is_array(raw), found).otherwise(_read(F.lit(None), wrong, schema))
 
 
+def _pair(item: Column, rules: JsonRules) -> Column:
+    """The key and the value of a map's entry, as an array; null for another item."""
+    if not rules.names_pairs:
+        return marking.items(F.when(marking.is_array(item), item))
+    named = marking.members(item, ["key", "value"])
+    parts = F.array(marking.member(named, "key"), marking.member(named, "value"))
+    return F.when(marking.is_object(item), parts)
+
+
 def _fault_of(read: Column) -> Column:
     null_key = F.when(read["k"]["v"].isNull(), F.lit("A map has a null key, which Headrace cannot hold"))
     return F.coalesce(read["k"]["e"], read["n"]["e"], null_key)
@@ -166,14 +178,33 @@ def _type_of(item: Column) -> Column:
     return F.when(item.isNull(), "NULL").otherwise(marking.node_type(item))
 
 
-def _struct(raw: Column, schema: Schema, replace_nulls: bool) -> Column:
+def _union(raw: Column, schema: Schema, rules: JsonRules) -> Column:
+    """A struct of one field, that of the branch which the value fits."""
+
+    def chosen(choice: Column) -> Column:
+        nodes = [
+            F.when(choice == number, node(raw, field.schema, rules, f'field: "{field.name}"')).alias(f"b{number}")
+            for number, field in enumerate(schema.fields)
+        ]
+        return let(F.struct(choice.alias("choice"), *nodes), whole)
+
+    def whole(read: Column) -> Column:
+        branches = [read[f"b{number}"] for number in range(len(schema.fields))]
+        values = [one["v"].alias(field.name) for one, field in zip(branches, schema.fields, strict=True)]
+        none = F.when(read["choice"].isNull(), F.concat(F.lit(_NO_BRANCH), marking.node_type(raw)))
+        return _read(F.struct(*values), F.coalesce(none, *(one["e"] for one in branches)), schema)
+
+    return let(branch_of(raw, schema), chosen)
+
+
+def _struct(raw: Column, schema: Schema, rules: JsonRules, where: str | None) -> Column:
     wrong = F.concat(F.lit("Structs should be encoded as JSON objects, but found "), marking.node_type(raw))
     absent = _read(F.lit(None), wrong, schema)
     if not schema.fields:
         return F.when(marking.is_object(raw), _read(F.struct(), None, schema)).otherwise(absent)
 
     def fields(members: Column, scalars: Column) -> Column:
-        return let(F.struct(*_fields(members, scalars, schema, replace_nulls)), whole)
+        return let(F.struct(*_fields(raw, members, scalars, schema, rules, where)), whole)
 
     def whole(read: Column) -> Column:
         values = [read[f"f{number}"]["v"].alias(field.name) for number, field in enumerate(schema.fields)]
@@ -210,18 +241,28 @@ def _reader(schema: Schema) -> Callable[[Column], Column]:
     return lambda raw: scalar(raw, schema)
 
 
-def _fields(members: Column, scalars: Column, schema: Schema, replace_nulls: bool) -> Iterator[Column]:
-    """The node of each field, as `f0`, `f1`, …"""
+def _fields(
+    raw: Column, members: Column, scalars: Column, schema: Schema, rules: JsonRules, inside: str | None
+) -> Iterator[Column]:
+    """The node of each field, as `f0`, `f1`, …; `inside`: the place of the struct itself."""
+    may_lack = rules.leaves_unset and inside is None
     places = {
         field.name: (number, place)
         for number, fields in enumerate(_kinds(schema).values())
         for place, field in enumerate(fields)
     }
     for number, field in enumerate(schema.fields):
-        raw, where = marking.member(members, field.name), f'field: "{field.name}"'
+        member, where = marking.member(members, field.name), f'field: "{field.name}"'
         if field.name in places:
             kind, place = places[field.name]
-            read = _leaf(raw, F.get(scalars[f"k{kind}"], place), field.schema, replace_nulls, where)
+            read = _leaf(member, F.get(scalars[f"k{kind}"], place), field.schema, rules, where)
         else:
-            read = node(raw, field.schema, replace_nulls, where)
+            read = node(member, field.schema, rules, where)
+        if may_lack and not field.schema.optional and not rules.replaces(field.schema):
+            given = member.isNotNull() | F.array_contains(marking.names(raw), field.name)
+            read = let(read, _unless_lacking(given))
         yield read.alias(f"f{number}")
+
+
+def _unless_lacking(given: Column) -> Callable[[Column], Column]:
+    return lambda read: node_of(read["v"], F.when(given, read["e"]))

@@ -25,6 +25,7 @@ from pyspark.sql import types as spark
 from headrace.converters.json import numbers
 from headrace.converters.json.marking import OPTIONS
 from headrace.converters.json.nodes import null_value
+from headrace.converters.json.rules import JsonRules
 from headrace.plugins.schema import (
     DATE,
     DECIMAL,
@@ -46,14 +47,14 @@ _SHORT_DECIMAL: Final = 20
 """Base64 characters of 15 bytes, which always have less than 38 digits."""
 
 
-def parses(schema: Schema) -> bool:
+def parses(schema: Schema, rules: JsonRules) -> bool:
     """True if this way can read values of this schema."""
-    return schema.type in (SchemaType.ARRAY, SchemaType.MAP, SchemaType.STRUCT) and _shape(schema) is not None
+    return schema.type in (SchemaType.ARRAY, SchemaType.MAP, SchemaType.STRUCT) and _shape(schema, rules) is not None
 
 
-def parsed(payload: Column, schema: Schema) -> Column:
+def parsed(payload: Column, schema: Schema, rules: JsonRules) -> Column:
     """The parsed payload, from which `value` makes the value; uses every part twice."""
-    shape = _shape(schema)
+    shape = _shape(schema, rules)
     assert shape is not None
     if isinstance(shape, spark.StructType):
         # `_END` is inside the object, so only the object's own brace can end it.
@@ -66,18 +67,18 @@ def parsed(payload: Column, schema: Schema) -> Column:
     return F.from_json(text, spark.StructType(fields), OPTIONS | {"columnNameOfCorruptRecord": _CORRUPT})
 
 
-def value(parsed: Column, payload: Column, schema: Schema, replace_nulls: bool) -> Column:
+def value(parsed: Column, payload: Column, schema: Schema, rules: JsonRules) -> Column:
     """The value in the result of `parsed`; null if the thorough way is needed."""
     whole = parsed if schema.type is SchemaType.STRUCT else parsed.getField(_WHOLE)
-    reader = _ParsedReader(payload, replace_nulls)
+    reader = _ParsedReader(payload, rules)
     odd = [~F.coalesce(parsed.getField(_END), F.lit(False)), parsed.getField(_CORRUPT).isNotNull()]
     if whole is not parsed:
         odd.append(whole.isNull())
-    odd += reader.odd_inside(whole, schema)
+    odd += reader.odd_inside(whole, schema, outermost=True)
     return F.when(~F.coalesce(reduce(or_, odd), F.lit(False)), reader.value(whole, schema, never_null=True))
 
 
-def _shape(schema: Schema | None) -> spark.DataType | None:
+def _shape(schema: Schema | None, rules: JsonRules) -> spark.DataType | None:
     """The type for the parser; None for a schema that it cannot read."""
     assert schema is not None
     kind = logical(schema)
@@ -87,16 +88,18 @@ def _shape(schema: Schema | None) -> spark.DataType | None:
         case SchemaType.BYTES:
             return spark.StringType()
         case SchemaType.ARRAY:
-            item = _shape(schema.value_schema)
+            item = _shape(schema.value_schema, rules)
             return None if item is None else spark.ArrayType(item)
         case SchemaType.MAP:
-            assert schema.key_schema is not None
-            item = _shape(schema.value_schema)
-            by_name = schema.key_schema.type is SchemaType.STRING and item is not None
-            return spark.MapType(spark.StringType(), item) if by_name and item is not None else None
+            item = _shape(schema.value_schema, rules)
+            return spark.MapType(spark.StringType(), item) if rules.by_name(schema) and item is not None else None
         case SchemaType.STRUCT:
-            shapes = [(field.name, _shape(field.schema)) for field in schema.fields]
-            if not shapes or any(shape is None or name in (_END, _CORRUPT) for name, shape in shapes):
+            shapes = [(field.name, _shape(field.schema, rules)) for field in schema.fields]
+            if (
+                rules.is_union(schema)
+                or not shapes
+                or any(shape is None or name in (_END, _CORRUPT) for name, shape in shapes)
+            ):
                 return None
             return spark.StructType([spark.StructField(name, shape) for name, shape in shapes if shape is not None])
     return spark_type(schema)
@@ -105,16 +108,16 @@ def _shape(schema: Schema | None) -> spark.DataType | None:
 class _ParsedReader:
     """Walks the parser's result along its schema."""
 
-    def __init__(self, payload: Column, replace_nulls: bool) -> None:
+    def __init__(self, payload: Column, rules: JsonRules) -> None:
         self._payload = payload
-        self._replace_nulls = replace_nulls
+        self._rules = rules
 
     def value(self, parsed: Column, schema: Schema, never_null: bool = False) -> Column:
         """The parser's result, in the type that carries values of the schema."""
         made = parsed if self._is_carried(schema) else self._made(parsed, schema)
-        if never_null or schema.default is None or not self._replace_nulls:
+        if never_null or not self._rules.replaces(schema):
             return made
-        return F.coalesce(made, null_value(schema, self._replace_nulls))
+        return F.coalesce(made, null_value(schema, self._rules))
 
     def _is_carried(self, schema: Schema) -> bool:
         """True if the parser's result is already in the carrying type."""
@@ -123,7 +126,7 @@ class _ParsedReader:
         if schema.type in (SchemaType.BYTES, SchemaType.STRUCT) or numbers.is_floating(schema):
             return False
         of = schema.value_schema
-        return of is None or (self._is_carried(of) and (of.default is None or not self._replace_nulls))
+        return of is None or (self._is_carried(of) and not self._rules.replaces(of))
 
     def _made(self, parsed: Column, schema: Schema) -> Column:
         kind = logical(schema)
@@ -146,13 +149,19 @@ class _ParsedReader:
                 return F.try_to_binary(parsed, F.lit("base64"))
         return parsed + F.lit(0).cast(spark_type(schema))  # Jackson's numbers have no negative zero
 
-    def odd(self, parsed: Column, schema: Schema, name: str | None) -> list[Column]:
-        """Tests that are true if the thorough way is needed; for a null value they may be null."""
-        replaced = schema.default is not None and self._replace_nulls
-        missing = [] if schema.optional or replaced else [parsed.isNull()]
+    def odd(self, parsed: Column, schema: Schema, name: str | None, may_lack: bool = False) -> list[Column]:
+        """Tests that are true if the thorough way is needed; for a null value they may be null.
+
+        `may_lack`: the value may be missing, which the document shows by not having any null.
+        """
+        missing = [] if schema.optional or self._rules.replaces(schema) else [parsed.isNull()]
+        if may_lack:
+            missing = [one & F.contains(self._payload, F.lit("null")) for one in missing]
         return missing + self.odd_inside(parsed, schema, name)
 
-    def odd_inside(self, parsed: Column, schema: Schema, name: str | None = None) -> list[Column]:
+    def odd_inside(
+        self, parsed: Column, schema: Schema, name: str | None = None, outermost: bool = False
+    ) -> list[Column]:
         """As `odd`, for a value that is not null."""
         kind = logical(schema)
         if kind == TIME:
@@ -179,7 +188,9 @@ class _ParsedReader:
                 twice = F.size(F.array_distinct(keys)) != F.size(keys)
                 return [twice, *self._odd_items(F.map_values(parsed), of)]
             case SchemaType.STRUCT:
-                inside = [odd for f in schema.fields for odd in self.odd(parsed.getField(f.name), f.schema, f.name)]
+                may_lack = outermost and self._rules.leaves_unset
+                fields = [(parsed.getField(f.name), f.schema, f.name) for f in schema.fields]
+                inside = [odd for field in fields for odd in self.odd(*field, may_lack)]
                 return [parsed.isNotNull() & reduce(or_, inside)] if inside else []
         return []
 

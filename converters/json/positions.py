@@ -18,6 +18,7 @@ from pyspark.sql import functions as F
 from headrace.converters.json import numbers
 from headrace.converters.json.defaults import CONTAINERS
 from headrace.converters.json.nodes import null_value
+from headrace.converters.json.rules import JsonRules
 from headrace.plugins.interop.catalyst.java_calls import is_utf8, place_of_byte
 from headrace.plugins.interop.java.jackson import json_string
 from headrace.plugins.quick_decoding import Parts, Step
@@ -52,11 +53,11 @@ def steps(before: bytes, tail: str, schema: Schema) -> list[Step]:
     They make `0`, `1`, …, all null for bytes of another form. `before` and `tail` surround the payload in the bytes.
     """
     first, *others = _names(schema)
-    head = before.decode() + first
+    head = before + first.encode()
 
     def begin(text: Column, _: Parts) -> Parts:
-        framed = F.startswith(text, F.lit(head)) & F.endswith(text, F.lit("}" + tail))
-        return {"rest 0": F.when(framed, _after(text, F.lit(len(head.encode()))))}
+        framed = F.startswith(text, F.lit(head).cast("string")) & F.endswith(text, F.lit("}" + tail))
+        return {"rest 0": F.when(framed, _after(text, F.lit(len(head))))}
 
     def end(_: Column, parts: Parts) -> Parts:
         rest = parts[f"rest {len(others)}"]
@@ -84,7 +85,7 @@ def _after(text: Column, length: Column) -> Column:
     return F.substring(text.cast("binary"), length + F.lit(1), F.octet_length(text)).cast("string")
 
 
-def value(text: Column, parts: Parts, before: bytes, tail: str, schema: Schema, replace_nulls: bool) -> Column:
+def value(text: Column, parts: Parts, before: bytes, tail: str, schema: Schema, rules: JsonRules) -> Column:
     """The struct; null if the parts may not be the whole payload."""
     around = len(before) + sum(len(name.encode()) for name in _names(schema)) + 1 + len(tail)
     pieces = [parts[str(number)] for number in range(len(schema.fields))]
@@ -92,12 +93,12 @@ def value(text: Column, parts: Parts, before: bytes, tail: str, schema: Schema, 
     sure = [F.octet_length(text) == lengths + F.lit(around)]
     values = []
     for piece, field in zip(pieces, schema.fields, strict=True):
-        replaced = field.schema.default is not None and replace_nulls
+        replaced = rules.replaces(field.schema)
         read, is_sure = _scalar(piece, field.schema)
         if field.schema.optional or replaced:
             is_null = piece == "null"
             sure.append(is_null | is_sure)
-            read = F.when(is_null, null_value(field.schema, replace_nulls)).otherwise(read)
+            read = F.when(is_null, null_value(field.schema, rules)).otherwise(read)
         else:
             sure.append(is_sure)
         values.append(read.cast(spark_type(field.schema)).alias(field.name))

@@ -25,6 +25,7 @@ from headrace.converters.json import marking, numbers, parsing, positions
 from headrace.converters.json.defaults import CONTAINERS
 from headrace.converters.json.marking import OPTIONS
 from headrace.converters.json.nodes import node, null_fault, null_value
+from headrace.converters.json.rules import JsonRules
 from headrace.plugins.contracts import Decoded
 from headrace.plugins.interop.catalyst.java_calls import is_utf8, place_of_byte
 from headrace.plugins.interop.catalyst.let import let
@@ -100,7 +101,7 @@ class Quick:
             self.begins(b'"')
             & self.ends('"')
             & (F.octet_length(self.text) >= F.lit(self.left + len(self.tail) + 2))
-            & is_utf8(self.text)
+            & self._is_utf8()
         )
         backslash = place_of_byte(data, b"\\", self.left) >= 0
         last_quote = F.octet_length(self.text) - F.lit(len(self.tail) + 1)
@@ -109,6 +110,14 @@ class Quick:
         return F.when(framed & ~backslash & is_one, inside).when(
             framed & backslash & ~F.contains(plain, F.lit('"')), F.get_json_object(self.cut().cast("string"), "$")
         )
+
+    def _is_utf8(self) -> Column:
+        """True for valid UTF-8; a registry's id before the payload need not be."""
+        try:
+            self.before.decode()
+        except UnicodeDecodeError:
+            return is_utf8(self.cut())
+        return is_utf8(self.text)
 
     def schemaless_container(self) -> Column:
         """The compact JSON of an object or array; null for all other bytes."""
@@ -123,7 +132,7 @@ class Quick:
         """True if the bytes are an object with the members schema and payload only."""
         return F.json_object_keys(self.text) == F.array(F.lit("schema"), F.lit("payload"))
 
-    def parsed(self, schema: Schema) -> Column:
+    def parsed(self, schema: Schema, rules: JsonRules) -> Column:
         """The payload, parsed as an array, map or struct; null if the bytes are surely not one."""
         usual = self.ends()
         if schema.type is SchemaType.STRUCT:
@@ -132,7 +141,7 @@ class Quick:
             usual &= self.is_envelope()  # without a struct's brace to prove the end of the payload
         payload = self.cut()
         # The bytes before the payload are valid UTF-8, because they were read as a schema.
-        return F.when(usual & is_utf8(payload), parsing.parsed(payload.cast("string"), schema))
+        return F.when(usual & is_utf8(payload), parsing.parsed(payload.cast("string"), schema, rules))
 
 
 def document(data: Column) -> Column:
@@ -242,7 +251,7 @@ def _not_json(text: Column) -> Column:
     return F.concat(F.lit(NOT_JSON), cause)
 
 
-def read(quick: Quick | None, parsed: Parsed, schema: Schema | None, replace_nulls: bool) -> Decoded:
+def read(quick: Quick | None, parsed: Parsed, schema: Schema | None, rules: JsonRules) -> Decoded:
     """The payload's value under a schema, or the error, in the thorough way.
 
     A payload that is exactly `null` needs no parser.
@@ -252,16 +261,16 @@ def read(quick: Quick | None, parsed: Parsed, schema: Schema | None, replace_nul
         value, fault = _schemaless(parsed), parsed.fault
         null: Column = F.lit(None)
     else:
-        found = let(parsed.document, lambda one: F.when(one["good"], node(one["raw"], schema, replace_nulls)))
+        found = let(parsed.document, lambda one: F.when(one["good"], node(one["raw"], schema, rules)))
         # With a fault further inside, `v` still has the rest of the value.
         value = let(found, lambda one: F.when(one["e"].isNull(), one["v"]))
-        if quick is not None and parsing.parses(schema) and positions.is_flat(schema):
+        if quick is not None and parsing.parses(schema, rules) and positions.is_flat(schema):
             payload = quick.cut().cast("string")
-            of_parser = let(quick.parsed(schema), lambda one: parsing.value(one, payload, schema, replace_nulls))
+            of_parser = let(quick.parsed(schema, rules), lambda one: parsing.value(one, payload, schema, rules))
             value = F.coalesce(of_parser, value)
         fault = F.coalesce(parsed.fault, found["e"])
-        null = null_value(schema, replace_nulls)
-    nullable = F.lit(None) if schema is None else null_fault(schema, replace_nulls)
+        null = null_value(schema, rules)
+    nullable = F.lit(None) if schema is None else null_fault(schema, rules)
     return Decoded(
         F.when(is_null, null).otherwise(value).cast(spark_type(schema)),
         F.when(is_null, nullable.cast("string")).otherwise(fault),
@@ -283,16 +292,16 @@ def _schemaless(parsed: Parsed) -> Column:
     return let(parsed.document, lambda one: F.when(one["good"] & one["raw"].isNotNull(), read(one["raw"])))
 
 
-def quick_steps(before: bytes, tail: str, schema: Schema | None) -> Sequence[Step]:
+def quick_steps(before: bytes, tail: str, schema: Schema | None, rules: JsonRules) -> Sequence[Step]:
     """Steps to the parts that `read_parts` uses several times; empty if `read_quickly` is enough."""
-    if schema is None or not parsing.parses(schema):
+    if schema is None or not parsing.parses(schema, rules):
         return []
     if positions.is_flat(schema):
         return positions.steps(before, tail, schema)
-    return [lambda text, _: {"parsed": Quick(text, before, tail).parsed(schema)}]
+    return [lambda text, _: {"parsed": Quick(text, before, tail).parsed(schema, rules)}]
 
 
-def read_parts(quick: Quick, parts: Parts, schema: Schema, replace_nulls: bool) -> Column:
+def read_parts(quick: Quick, parts: Parts, schema: Schema, rules: JsonRules) -> Column:
     """The value in the parts from `quick_steps`; null if the thorough way is needed.
 
     Decided: Spark's JSON parser is not part of a flat struct's quick way, because it cannot be compiled together with
@@ -300,8 +309,8 @@ def read_parts(quick: Quick, parts: Parts, schema: Schema, replace_nulls: bool) 
     blanks or in another order make the worker compile the thorough program, in which the parser comes first.
     """
     if positions.is_flat(schema):
-        return positions.value(quick.text, parts, quick.before, quick.tail, schema, replace_nulls)
-    return parsing.value(parts["parsed"], quick.cut().cast("string"), schema, replace_nulls)
+        return positions.value(quick.text, parts, quick.before, quick.tail, schema, rules)
+    return parsing.value(parts["parsed"], quick.cut().cast("string"), schema, rules)
 
 
 def read_quickly(quick: Quick, schema: Schema | None) -> Column | None:

@@ -96,8 +96,8 @@ class RegistryConverter(Converter, QuickDecoding, TopicEncoding, HeaderFraming, 
 
     def configure(self, config: Mapping[str, str], is_key: bool) -> None:
         """Reads the settings; sends no request to the registry. Errors: ConfigError."""
-        self._values: Mapping[str, Any] = self.settings.parse(config)
         self._side = "key" if is_key else "value"
+        config, self._values = self.parsed(config, self._side)
         self._strategy = strategy(self._values, self._side)
         self._metadata = metadata(self._values)
         self._in_headers = looks_into_headers(config, self._side)
@@ -107,6 +107,10 @@ class RegistryConverter(Converter, QuickDecoding, TopicEncoding, HeaderFraming, 
         self.most_schemas = self._values["schemas.cache.config"]
         self._targets: dict[tuple[Schema | None, str], _Target] = {}
         self._writings: dict[tuple[Schema | None, str], Writing] = {}
+
+    def parsed(self, config: Mapping[str, str], side: str) -> tuple[Mapping[str, str], Mapping[str, Any]]:
+        """The config and its values by Confluent's names; `side`: key or value. Errors: ConfigError."""
+        return config, self.settings.parse(config)
 
     # -- the format ----------------------------------------------------------------------------------------------------
 

@@ -55,6 +55,9 @@ LISTED: Final = tuple(kind for kind in KINDS if kind != "config_provider")
 
 CONNECTORS: Final = ("sink", "source")
 
+_BY_FULL_NAME: Final = ("io.apicurio.",)
+"""Packages of plugins of ours without short names: those are Confluent's, which configs used first."""
+
 
 class BrokenPluginError(ConfigError):
     """A plugin was found but cannot be loaded."""
@@ -165,6 +168,8 @@ class PluginEntry:
 
     def aliases(self) -> set[str]:
         """Return short names: without package, and without the suffix of the kind; `X$Value` also as `Value`."""
+        if self.class_name.startswith(_BY_FULL_NAME) and not self.from_jar:
+            return set()
         simple = self.class_name.rpartition(".")[2]
         names = {simple, simple.rpartition("$")[2]}
         suffix = KINDS[self.kind]

@@ -27,6 +27,7 @@ from tests.bench import (
     java_plugins,
     jdbc,
     jdbc_source,
+    json_schema,
     latency,
     mirror,
     protobuf,
@@ -88,6 +89,7 @@ CLUSTER_MEASURES: dict[str, Measure] = {
 ALONE: dict[str, Measure] = {
     "avro": avro.decode,
     "protobuf": protobuf.decode,
+    "json-schema": json_schema.decode,
     "jdbc-killed": jdbc.killed,
     "jdbc-bulk": jdbc_source.bulk,
     "java-memory": java_plugins.memory,

@@ -205,6 +205,7 @@ ROWS = (
     Row("poll → topic, 1,000/s", "records-latency", "p99_ms", "p99 ms", _at_most(50)),
     Row("Avro structs decoded and counted", "avro", "rec_s", "rec/s"),
     Row("the same to Spark's read and count", "avro", "ratio", "×", _at_least(0.6), _at_least(0.8)),
+    Row("JSON with a JSON Schema to Avro, by CPU time", "json-schema", "ratio", "×", _at_least(0.5)),
     *_small("1 sink × 50/s", "latency-1", p99=(_tuned(2), _tuned(1.2)), cpu=(_at_most(15), _at_most(12))),
     *_small("20 sinks × 5/s", "latency-20x5", p99=(_at_most(10), _at_most(6)), cpu=(_at_most(30), _at_most(22))),
     *_small("20 sinks × 50/s", "latency-20x50", p99=(_at_most(25), _at_most(10)), cpu=(_at_most(55), _at_most(35))),

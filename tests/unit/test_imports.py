@@ -89,6 +89,14 @@ ROOMS: Mapping[str, Mapping[str, set[str]]] = {
         "protobuf": {"", "catalyst"},
     },
     "converters": {"": set(), "json": {""}, "registry": set(), "avro": {"", "registry"}, "protobuf": {"", "registry"}},
+    "converters": {
+        "": set(),
+        "json": {""},
+        "registry": set(),
+        "avro": {"", "registry"},
+        "json_schema": {"", "json", "registry"},
+        "apicurio": {"", "registry", "avro"},
+    },
     "connectors": {
         "": set(),
         "elasticsearch": set(),

@@ -19,6 +19,7 @@ from headrace.worker.kafka.topic_reading import headers_of
 _REGISTERED: Final = {
     "Avro": "io.confluent.connect.avro.AvroConverter",
     "Protobuf": "io.confluent.connect.protobuf.ProtobufConverter",
+    "JSON Schema": "io.confluent.connect.json.JsonSchemaConverter",
 }
 """The converters of bytes that name a schema in a registry, by the kind of the schema."""
 _PREFIX: Final = 5

@@ -104,12 +104,16 @@ def _of_other_plugins(plugins: PluginLookup) -> Iterator[str]:
 
 
 def _by_title(plugins: Iterable[PluginClass], suffix: str = "") -> Iterator[tuple[str, list[PluginClass]]]:
-    """Group the plugins that share a simple name: of several vendors, of keys and values."""
+    """Group the plugins that share a simple name and a module: of several vendors, of keys and values.
 
-    def title(plugin: PluginClass) -> str:
-        return plugin.class_name.rpartition(".")[2].partition("$")[0].removesuffix(suffix)
+    A plugin without a short name has its full name as title.
+    """
 
-    for name, found in groupby(sorted(plugins, key=lambda plugin: (title(plugin), plugin.class_name)), title):
+    def home(plugin: PluginClass) -> tuple[str, str]:
+        simple = plugin.class_name.rpartition(".")[2].partition("$")[0].removesuffix(suffix)
+        return simple if plugin.aliases() else plugin.class_name, plugin.load().__module__
+
+    for (name, _), found in groupby(sorted(plugins, key=lambda plugin: (*home(plugin), plugin.class_name)), home):
         yield name, list(found)
 
 

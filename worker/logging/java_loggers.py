@@ -66,6 +66,8 @@ LOGGERS: Final[Mapping[str, tuple[str, ...]]] = {
     "io.confluent.connect.storage": ("connectors.hdfs",),
     "io.confluent.connect.avro": ("converters.avro",),
     "io.confluent.connect.protobuf": ("converters.protobuf",),
+    "io.confluent.connect.json": ("converters.json_schema",),
+    "io.apicurio.registry": ("converters.apicurio", "converters.registry"),
     "io.confluent.kafka.schemaregistry": ("converters.registry",),
     "io.confluent.kafka.serializers": ("converters.avro", "converters.protobuf", "converters.registry"),
 }

@@ -50,7 +50,8 @@ class JsonWriter:
             return value_text(schema, schema.default, self.numeric, self.replace_nulls)
         return "null" if schema.optional else None
 
-    def _member(self, value: Column, schema: Schema | None) -> Column:
+    def member(self, value: Column, schema: Schema | None) -> Column:
+        """Return the text of a value inside another."""
         assert schema is not None
         null, text = self.null_text(schema), self._text(value, schema)
         if null is None:
@@ -77,9 +78,9 @@ class JsonWriter:
             case SchemaType.ARRAY:
                 return self._array(value, schema)
             case SchemaType.MAP:
-                return self._map(value, schema)
+                return self.of_map(value, schema)
             case SchemaType.STRUCT:
-                return self._struct(value, schema)
+                return self.of_struct(value, schema)
         return value.cast("string")
 
     def _decimal(self, value: Column, schema: Schema) -> Column:
@@ -87,11 +88,12 @@ class JsonWriter:
             return decimal_text(value, scale(schema))
         return F.concat(F.lit('"'), F.base64(bytes_of_decimal(value)), F.lit('"'))
 
-    def _struct(self, value: Column, schema: Schema) -> Column:
+    def of_struct(self, value: Column, schema: Schema) -> Column:
+        """Return the text of a struct that may be null."""
         pieces: list[Column] = []
         for number, field in enumerate(schema.fields):
             pieces.append(F.lit(f"{',' if number else '{'}{json_string(field.name)}:"))
-            pieces.append(self._member(value.getField(field.name), field.schema))
+            pieces.append(self.member(value.getField(field.name), field.schema))
         text = F.concat(*pieces, F.lit("}")) if pieces else F.lit("{}")
         return F.when(value.isNotNull(), text)
 
@@ -102,19 +104,18 @@ class JsonWriter:
             null = self.null_text(item)
             text = F.concat(F.lit("["), F.array_join(value.cast("array<string>"), ",", null or "null"), F.lit("]"))
             return text if null is not None else F.when(~F.exists(value, lambda one: one.isNull()), text)
-        return _joined(F.transform(value, lambda one: self._member(one, item)), "[", "]")
+        return joined(F.transform(value, lambda one: self.member(one, item)), "[", "]")
 
-    def _map(self, value: Column, schema: Schema) -> Column:
+    def of_map(self, value: Column, schema: Schema) -> Column:
+        """Return the text of a map."""
         key, of = schema.key_schema, schema.value_schema
         assert key is not None
         if key.type is SchemaType.STRING:
-            return _joined(
-                self._entries(value, lambda e: (quoted(e["key"]), ":", self._member(e["value"], of))), "{", "}"
+            return joined(
+                self._entries(value, lambda e: (quoted(e["key"]), ":", self.member(e["value"], of))), "{", "}"
             )
-        pair = self._entries(
-            value, lambda e: ("[", self._member(e["key"], key), ",", self._member(e["value"], of), "]")
-        )
-        return _joined(pair, "[", "]")
+        pair = self._entries(value, lambda e: ("[", self.member(e["key"], key), ",", self.member(e["value"], of), "]"))
+        return joined(pair, "[", "]")
 
     def _entries(self, value: Column, parts: Callable[[Column], tuple[Column | str, ...]]) -> Column:
         return F.transform(
@@ -123,7 +124,7 @@ class JsonWriter:
         )
 
 
-def _joined(texts: Column, before: str, after: str) -> Column:
+def joined(texts: Column, before: str, after: str) -> Column:
     """Join the texts by commas; null if one of them is null."""
 
     def join(texts: Column) -> Column:

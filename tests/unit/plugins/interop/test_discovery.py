@@ -449,6 +449,13 @@ def test_plugins_are_listed_as_connect_sorts_them() -> None:
     assert everything == ["sink", "sink", "source", "transformation", "predicate", "converter"]
 
 
+def test_the_short_name_of_two_vendors_is_that_of_confluents() -> None:
+    plugins = Plugins.discover()
+    assert plugins.find("converter", "AvroConverter").class_name == "io.confluent.connect.avro.AvroConverter"
+    full = "io.apicurio.registry.utils.converter.AvroConverter"
+    assert plugins.find("converter", full).class_name == full
+
+
 def test_one_implementation_under_the_names_of_several_vendors_keeps_its_short_name() -> None:
     plugins = Plugins([plugin("org.b.MySinkConnector"), plugin("org.a.MySinkConnector")])
     assert plugins.find("connector", "MySink").class_name == "org.a.MySinkConnector"

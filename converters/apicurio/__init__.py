@@ -1,0 +1,1 @@
+"""Apicurio's class names for converters, over the registry's Confluent protocol."""
