@@ -89,6 +89,7 @@ ROOMS: Mapping[str, Mapping[str, set[str]]] = {
     "converters": {"": set(), "json": {""}, "registry": set(), "avro": {"", "registry"}},
     "connectors": {
         "": set(),
+        "datagen": set(),
         "file": set(),
         "hdfs": set(),
         "java": set(),
@@ -96,6 +97,7 @@ ROOMS: Mapping[str, Mapping[str, set[str]]] = {
         "mirror": set(),
         "singer": set(),
     },
+    "connectors/datagen": {"quickstarts": set(), "": {"quickstarts"}},
     "connectors/hdfs": {
         "": set(),
         "formats": {""},
