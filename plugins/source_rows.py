@@ -75,7 +75,10 @@ def _with_headers(records: Records, task: HeaderValues, header_bytes: HeaderByte
         headers.append(F.struct(F.lit(name).alias("key"), data.alias("value")))
         refusals.append(error("HEADER_CONVERTER", type(task).__name__, F.when(data.isNull(), refused)))
     own = F.coalesce(F.col("headers"), F.array().cast(HEADERS))
-    added = {"headers": F.concat(own, F.array(*headers).cast(HEADERS)), "error": first_error([F.col("error"), *refusals])}
+    added = {
+        "headers": F.concat(own, F.array(*headers).cast(HEADERS)),
+        "error": first_error([F.col("error"), *refusals]),
+    }
     return records.with_frame(records.frame.withColumns(added))
 
 

@@ -80,7 +80,9 @@ class Arguments:
             exact = self.number({"length": found}, "length", int) or 0
             bounds = exact, exact
         if not 0 <= bounds[0] <= bounds[1] <= most:
-            raise self.fault(f"has length={found!r}; a length is from 0 to {most}, and its max, excluded, above its min")
+            raise self.fault(
+                f"has length={found!r}; a length is from 0 to {most}, and its max, excluded, above its min"
+            )
         return bounds
 
     def text(self, name: str) -> str:

@@ -161,7 +161,9 @@ class _Builder:
 
     def _integer(self, schema: Schema, arguments: Arguments) -> Values:
         bits, name = INTEGER_BITS[schema.type], logical(schema)
-        plain = pa.int64() if name == TIMESTAMP else pa.int32() if name in (DATE, TIME) else arrow_type_of_schema(schema)
+        plain = (
+            pa.int64() if name == TIMESTAMP else pa.int32() if name in (DATE, TIME) else arrow_type_of_schema(schema)
+        )
         if arguments.get("iteration") is not None:
             made: Values = self._counting(arguments, bits, plain)
         else:
@@ -248,7 +250,10 @@ def _decimal(tree: Tree, schema: Schema, arguments: Arguments) -> Values:
         raise arguments.fault(f"needs a precision from its scale to {MOST_DIGITS}")
     if (bounds := arguments.bounds("range", ("min", "max"))) is None:
         sign = OneOf(b"+-")
-        whole, part = OneOf(_DIGITS.octets, precision - digits, precision - digits), OneOf(_DIGITS.octets, digits, digits)
+        whole, part = (
+            OneOf(_DIGITS.octets, precision - digits, precision - digits),
+            OneOf(_DIGITS.octets, digits, digits),
+        )
         text = Sequenced((sign, Literal(b"0"), whole, Literal(b"."), part, Literal(b"0" if not digits else b"")))
         return Converted(Texts(text, pa.string()), partial(pc.cast, target_type=kind))
     most = 10 ** min(precision, 18)

@@ -73,7 +73,11 @@ def _plain(tree: Tree) -> Tree:
     if isinstance(tree, list):
         return [_plain(one) for one in tree]
     if isinstance(tree, dict):
-        return {key: _plain(one) if isinstance(one, dict | list) else one for key, one in tree.items() if key != LOGICAL_TYPE}
+        return {
+            key: _plain(one) if isinstance(one, dict | list) else one
+            for key, one in tree.items()
+            if key != LOGICAL_TYPE
+        }
     return tree
 
 

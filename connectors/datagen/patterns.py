@@ -261,7 +261,11 @@ class _Reader:
         while first or not self._takes("]"):
             first = False
             low = self._member()
-            if len(low) == 1 and self.text[self.at : self.at + 1] == "-" and self.text[self.at + 1 : self.at + 2] != "]":
+            if (
+                len(low) == 1
+                and self.text[self.at : self.at + 1] == "-"
+                and self.text[self.at + 1 : self.at + 2] != "]"
+            ):
                 self.at += 1
                 high = self._member()
                 if len(high) != 1 or high < low:

@@ -96,7 +96,8 @@ def _generated(text: str, opened: Opener) -> Generated:
     if not isinstance(tree, dict) or tree["type"] != "record" or is_anything(tree):
         raise DataError("The schema is no record")
     schema = connect_schema(tree, AvroOptions())
-    assert schema is not None and schema.type is SchemaType.STRUCT
+    assert schema is not None
+    assert schema.type is SchemaType.STRUCT
     if (why := uncarried(schema)) is not None:
         raise DataError(why)
     return Generated(schema, "", generator(tree, schema, opened))

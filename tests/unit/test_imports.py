@@ -121,6 +121,7 @@ ROOMS: Mapping[str, Mapping[str, set[str]]] = {
         "copy": {""},
         "checkpoint": {""},
         "source": {"", "copy"},
+        "replicator": {"", "checkpoint", "source"},
         "verify": {"", "source"},
     },
     "worker": _OF_WORKER,

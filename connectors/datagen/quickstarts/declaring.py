@@ -22,7 +22,11 @@ class Quickstart(NamedTuple):
 
 def record(name: str, /, *, options: Sequence[dict[str, Any]] = (), **fields: Type) -> dict[str, Any]:
     """Return a record of these fields; one of the `options`, if there are any."""
-    made = {"type": "record", "name": name, "fields": [{"name": field, "type": type_} for field, type_ in fields.items()]}
+    made = {
+        "type": "record",
+        "name": name,
+        "fields": [{"name": field, "type": type_} for field, type_ in fields.items()],
+    }
     return {**made, "arg.properties": {"options": list(options)}} if options else made
 
 

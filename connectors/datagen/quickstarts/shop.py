@@ -73,7 +73,11 @@ _DATE: Final = ranged("int", 18_000, 19_000, logicalType="date")
 _LINE: Final = record(
     "order_line",
     options=_order_lines(),
-    **{"product_id": "int", "category": "string", "quantity": "int", "unit_price": "double", "net_price": "double"},
+    product_id="int",
+    category="string",
+    quantity="int",
+    unit_price="double",
+    net_price="double",
 )
 
 QUICKSTARTS: Final = {

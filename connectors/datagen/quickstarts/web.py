@@ -30,12 +30,26 @@ _CONTACTS: Final = [
     {"phone": f"555-01{number:02}", "city": city, "zip": f"{number}0{number}0"}
     for number, city in enumerate(("Arkville", "Birchton", "Cedar Bay", "Dunmoor", "Elmstead"), 11)
 ]
-_STATUSES: Final = ((200, "OK"), (301, "Moved"), (302, "Found"), (404, "Not found"), (405, "Not allowed"), (500, "Error"))
+_STATUSES: Final = (
+    (200, "OK"),
+    (301, "Moved"),
+    (302, "Found"),
+    (404, "Not found"),
+    (405, "Not allowed"),
+    (500, "Error"),
+)
 _PAGES: Final = ("/", "/about", "/basket", "/help?topic=returns", "/images/logo.svg", "/search?q=kettle")
 _LOGINS: Final = [f"{first.lower()}_{last.lower()}" for first, last in full_names(18)]
 _MESSAGES: Final = (
     *("a quiet flight", "boarding took an hour", "the coffee was cold", "friendly crew", "my seat was broken"),
-    *("would fly again", "more room than I thought", "the film stopped half-way", "landed early", "lost my bag", "fine"),
+    *(
+        "would fly again",
+        "more room than I thought",
+        "the film stopped half-way",
+        "landed early",
+        "lost my bag",
+        "fine",
+    ),
 )
 _ROOMS: Final = ("Attic", "Bastion", "Cellar", "Dungeon", "Eyrie", "Foundry", "Grotto", "Harbour", "Island")
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import time
 from collections.abc import Mapping, Sequence
@@ -110,7 +111,8 @@ def problems(**config: str) -> dict[str, str]:
 def test_each_quickstart_generates(name: str) -> None:
     task = started(quickstart=name.upper())
     values, _ = rows_of(task)
-    assert len(values) == 5 and all(QUICKSTARTS[name].key in value for value in values)
+    assert len(values) == 5
+    assert all(QUICKSTARTS[name].key in value for value in values)
     assert task._made.schema.name == QUICKSTARTS[name].schema["name"]
 
 
@@ -159,7 +161,8 @@ def test_a_plan_keeps_to_its_limit_of_bytes() -> None:
     )
     task = started(schema__string=wide)
     plan = task.plan([None], Limit(10_000, 1 << 20))
-    assert plan is not None and plan.rows == 10
+    assert plan is not None
+    assert plan.rows == 10
     assert [len(batch) for batch in task.reader(plan).read(0)] == [10]
 
 
@@ -216,7 +219,9 @@ def test_offsets_that_an_operator_sets() -> None:
         return DatagenConnector().check_offsets({}, {"offsets": [{"partition": partition, "offset": offset}]})
 
     state = {"task.generation": 1, "current.iteration": 5, "random.seed": -3}
-    assert check({"task.id": 0}, state) and check({"task.id": 3}, None) and check({"task.id": 0}, {"current.iteration": 0})
+    assert check({"task.id": 0}, state)
+    assert check({"task.id": 3}, None)
+    assert check({"task.id": 0}, {"current.iteration": 0})
     for partition, offset in (
         ({"task": 0}, state),
         ({"task.id": "0"}, state),
@@ -245,8 +250,9 @@ def test_large_pauses_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     while len(due) < 200:
         if pace.due(100):
             due.append(clock.now)
-    pauses = [after - before for before, after in zip(due, due[1:], strict=False)]
-    assert 1.7 < sum(pauses) / len(pauses) < 2.3 and max(pauses) <= 4.0
+    pauses = [after - before for before, after in itertools.pairwise(due)]
+    assert 1.7 < sum(pauses) / len(pauses) < 2.3
+    assert max(pauses) <= 4.0
     clock.now += 3_600  # as after a pause of the task: it does not catch up
     assert pace.due(100_000) <= 3
 

@@ -40,8 +40,10 @@ def drawn(type_: Any, rows: int = 1_000, first: int = 0, **annotations: Any) -> 
 
 
 def test_bare_types() -> None:
-    assert min(drawn("int")) < -1_000_000_000 and max(drawn("int")) > 1_000_000_000
-    assert min(drawn("long")) < -(1 << 60) and max(drawn("long")) > 1 << 60
+    assert min(drawn("int")) < -1_000_000_000
+    assert max(drawn("int")) > 1_000_000_000
+    assert min(drawn("long")) < -(1 << 60)
+    assert max(drawn("long")) > 1 << 60
     assert all(0 <= one < 1 for kind in ("float", "double") for one in drawn(kind))
     assert {len(one) for one in drawn("string")} == set(range(8, 16))
     assert all(" " <= char <= "~" for one in drawn("string") for char in one)
@@ -65,7 +67,9 @@ def test_logical_types() -> None:
     assert max(len(str(abs(int(one)))) for one in drawn(large)) == 30
     days = drawn({"type": "int", "logicalType": "date"}, range={"min": 18_000, "max": 18_002})
     assert set(days) == {date(2019, 4, 14), date(2019, 4, 15)}
-    stamps = drawn({"type": "long", "logicalType": "timestamp-millis"}, 2, iteration={"start": 1609459200000, "step": 5})
+    stamps = drawn(
+        {"type": "long", "logicalType": "timestamp-millis"}, 2, iteration={"start": 1609459200000, "step": 5}
+    )
     assert stamps == [datetime(2021, 1, 1, 0, 0, 0, ms, UTC) for ms in (0, 5_000)]
     assert all(0 <= one < 86_400_000 for one in drawn({"type": "int", "logicalType": "time-millis"}))
     assert all(1 <= one.year <= 9999 for one in drawn({"type": "long", "logicalType": "timestamp-millis"}))
@@ -182,7 +186,8 @@ def test_options_of_files(tmp_path: Path) -> None:
 def test_what_is_wrong_is_named_with_its_field(type_: Any, annotations: dict[str, Any], fault: str) -> None:
     with pytest.raises(DataError) as refused:
         drawn(type_, **annotations)
-    assert ".f" in str(refused.value) and fault in str(refused.value)
+    assert ".f" in str(refused.value)
+    assert fault in str(refused.value)
 
 
 def test_a_count_within_an_array_is_refused() -> None:
