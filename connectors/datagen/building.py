@@ -223,7 +223,8 @@ def _range(arguments: Arguments, name: str | None, bits: int) -> tuple[int, int]
     bounds = arguments.bounds("range", ("min", "max"))
     if bounds is None:
         first, last = _DAYS
-        return {DATE: _DAYS, TIME: (0, _DAY_MS), TIMESTAMP: (first * _DAY_MS, last * _DAY_MS)}.get(name, (least, end))
+        usual = {DATE: _DAYS, TIME: (0, _DAY_MS), TIMESTAMP: (first * _DAY_MS, last * _DAY_MS)}
+        return (least, end) if name is None else usual[name]
     low, high = arguments.number(bounds, "min", int), arguments.number(bounds, "max", int)
     if (low is not None and low < least) or (high is not None and high > end):
         raise arguments.fault(f"has the range {bounds}, beyond its type, which goes from {least} to {end}, excluded")

@@ -12,6 +12,7 @@ from headrace.connectors.datagen.quickstarts.declaring import (
     counted,
     full_names,
     matching,
+    one_of,
     ranged,
     record,
     stamped,
@@ -80,22 +81,22 @@ QUICKSTARTS: Final = {
     ),
     "insurance_offers": Quickstart(
         "offer_id",
-        record(
+        one_of(
             "insurance.insurance_offers",
-            offer_id="int",
-            offer_name="string",
-            offer_url="string",
-            options=[
+            [
                 {"offer_id": number, "offer_name": name, "offer_url": f"https://insurance.example/offers/{name}"}
                 for number, name in enumerate(_OFFERS, 1)
             ],
+            offer_id="int",
+            offer_name="string",
+            offer_url="string",
         ),
     ),
     "insurance_customers": Quickstart(
         "customer_id",
-        record(
+        one_of(
             "insurance.insurance_customers",
-            options=_CUSTOMERS,
+            _CUSTOMERS,
             customer_id="int",
             first_name="string",
             last_name="string",
@@ -119,9 +120,9 @@ QUICKSTARTS: Final = {
     ),
     "payroll_employee": Quickstart(
         "employee_id",
-        record(
+        one_of(
             "payroll.payroll_employee",
-            options=_EMPLOYEES,
+            _EMPLOYEES,
             employee_id="int",
             first_name="string",
             last_name="string",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 Type = str | dict[str, Any]
@@ -20,14 +20,18 @@ class Quickstart(NamedTuple):
     schema: dict[str, Any]
 
 
-def record(name: str, /, *, options: Sequence[dict[str, Any]] = (), **fields: Type) -> dict[str, Any]:
-    """Return a record of these fields; one of the `options`, if there are any."""
-    made = {
+def record(name: str, /, **fields: Type) -> dict[str, Any]:
+    """Return a record of these fields."""
+    return {
         "type": "record",
         "name": name,
         "fields": [{"name": field, "type": type_} for field, type_ in fields.items()],
     }
-    return {**made, "arg.properties": {"options": list(options)}} if options else made
+
+
+def one_of(name: str, options: Sequence[Mapping[str, Any]], /, **fields: Type) -> dict[str, Any]:
+    """Return a record of these fields that is one of the options as a whole."""
+    return {**record(name, **fields), "arg.properties": {"options": list(options)}}
 
 
 def counted(type_: str, start: float = 0, step: float = 1, **more: Any) -> Type:

@@ -12,6 +12,7 @@ from headrace.connectors.datagen.quickstarts.declaring import (
     counted,
     full_names,
     matching,
+    one_of,
     ranged,
     record,
     stamped,
@@ -70,9 +71,9 @@ def _order_lines() -> list[dict[str, Any]]:
 
 _PIZZA: Final = {"store_id": ranged("int", 1, 10)}
 _DATE: Final = ranged("int", 18_000, 19_000, logicalType="date")
-_LINE: Final = record(
+_LINE: Final = one_of(
     "order_line",
-    options=_order_lines(),
+    _order_lines(),
     product_id="int",
     category="string",
     quantity="int",
@@ -134,23 +135,19 @@ QUICKSTARTS: Final = {
     ),
     "stores": Quickstart(
         "store_id",
-        record(
+        one_of(
             "datagen.example.stores",
+            [{"store_id": n, "city": city, "state": state} for n, (city, state) in enumerate(_STORES, 1)],
             store_id="int",
             city="string",
             state="string",
-            options=[{"store_id": n, "city": city, "state": state} for n, (city, state) in enumerate(_STORES, 1)],
         ),
     ),
     "credit_cards": Quickstart(
         "card_id",
-        record(
+        one_of(
             "datagen.example.users",
-            card_id="int",
-            card_number="long",
-            cvv="int",
-            expiration_date="string",
-            options=[
+            [
                 {
                     "card_id": number,
                     "card_number": 9_990_000_000_000_000 + number * 7_919,
@@ -159,6 +156,10 @@ QUICKSTARTS: Final = {
                 }
                 for number in range(1, 25)
             ],
+            card_id="int",
+            card_number="long",
+            cvv="int",
+            expiration_date="string",
         ),
     ),
     "pizza_orders": Quickstart(
@@ -197,9 +198,9 @@ QUICKSTARTS: Final = {
     ),
     "shoes": Quickstart(
         "id",
-        record(
+        one_of(
             "shoes.shoe_product",
-            options=_SHOES,
+            _SHOES,
             id="string",
             brand="string",
             name="string",
@@ -208,7 +209,7 @@ QUICKSTARTS: Final = {
         ),
     ),
     "shoe_customers": Quickstart(
-        "id", record("shoes.shoe_customers", options=_CUSTOMERS, **dict.fromkeys(_CUSTOMERS[0], "string"))
+        "id", one_of("shoes.shoe_customers", _CUSTOMERS, **dict.fromkeys(_CUSTOMERS[0], "string"))
     ),
     "shoe_orders": Quickstart(
         "order_id",

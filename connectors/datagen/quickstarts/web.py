@@ -14,6 +14,7 @@ from headrace.connectors.datagen.quickstarts.declaring import (
     counted,
     full_names,
     matching,
+    one_of,
     ranged,
     record,
     stamped,
@@ -116,11 +117,11 @@ QUICKSTARTS: Final = {
     ),
     "clickstream_codes": Quickstart(
         "code",
-        record(
+        one_of(
             "clickstream.codes",
+            [{"code": code, "definition": text} for code, text in _STATUSES],
             code="int",
             definition="string",
-            options=[{"code": code, "definition": text} for code, text in _STATUSES],
         ),
     ),
     "clickstream_users": Quickstart(
@@ -157,15 +158,15 @@ QUICKSTARTS: Final = {
     ),
     "gaming_players": Quickstart(
         "player_id",
-        record(
+        one_of(
             "gaming.gaming_players",
-            player_id="int",
-            player_name="string",
-            ip="string",
-            options=[
+            [
                 {"player_id": 1001 + number, "player_name": f"{first} {last}", "ip": f"198.51.100.{number + 1}"}
                 for number, (first, last) in enumerate(full_names(100))
             ],
+            player_id="int",
+            player_name="string",
+            ip="string",
         ),
     ),
     "gaming_player_activity": Quickstart(

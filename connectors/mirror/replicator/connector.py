@@ -139,8 +139,8 @@ class ReplicatorSourceConnector(MirrorSourceConnector):
         """Create the sign that this flow keeps names."""
         assert self._duties is not None
         client = MirrorClients(self._config).target_admin("replication-target-admin")
-        factor = "offset-syncs.topic.replication.factor"
-        topic = InternalTopic(sign(self._source.listed()[0]), self._values[factor], "dest.topic.replication.factor")
+        factor = "dest.topic.replication.factor"
+        topic = InternalTopic(sign(self._source.listed()[0]), self._replicated[factor] or -1, factor)
         topic.ensure(client, self._values["admin.timeout.ms"] / 1000, self._duties.stopping)
 
     def _find(self) -> None:

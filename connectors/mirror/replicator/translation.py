@@ -36,7 +36,6 @@ _FIXED: Final = {
     "sync.topic.acls.enabled": "false",
     "heartbeats.replication.enabled": "false",
     "emit.offset-syncs.enabled": "false",
-    "offset-syncs.topic.location": "target",
     "source.consumer.isolation.level": "read_committed",
 }
 _NEVER: Final = ("__consumer_offsets", "__transaction_state", "__consumer_timestamps")
@@ -71,7 +70,6 @@ def mirror_config(config: Mapping[str, str]) -> MirrorConfig:
             values["topic.config.sync.interval.ms"]
         ),
         ("replication.factor", "dest.topic.replication.factor"): factor,
-        ("offset-syncs.topic.replication.factor", "dest.topic.replication.factor"): factor,
         ("source.consumer.group.id", "src.consumer.group.id"): values["src.consumer.group.id"]
         or config.get("name", ""),
     }
@@ -79,7 +77,7 @@ def mirror_config(config: Mapping[str, str]) -> MirrorConfig:
     made |= {key: config[name] for key, name in clients.items()}
     if values["provenance.header.enable"]:
         made.setdefault(OPPOSITE, "")  # provenance keeps records from going round
-    return MirrorConfig(made, {**dict(chosen), **clients})
+    return MirrorConfig(made, {**dict(chosen.keys()), **clients})
 
 
 def problems_of(config: Mapping[str, str]) -> list[Problem]:
