@@ -54,6 +54,19 @@ _MESSAGES: Final = (
 )
 _ROOMS: Final = ("Attic", "Bastion", "Cellar", "Dungeon", "Eyrie", "Foundry", "Grotto", "Harbour", "Island")
 
+_CLICK: Final = {
+    "ip": any_of(addresses("192.0.2", 40)),
+    "userid": ranged("int", -1, 40),
+    "remote_user": any_of(("-",)),
+    "time": counted("string", 1, 10),
+    "_time": counted("long", 1, 10),
+    "request": any_of([f"GET {page} HTTP/1.1" for page in _PAGES]),
+    "status": any_of([str(code) for code, _ in _STATUSES]),
+    "bytes": any_of(("256", "512", "1024", "2048", "4096", "8192", "16384")),
+    "referrer": any_of(("-",)),
+    "agent": any_of(("Browser/1.0 (desktop)", "Browser/2.0 (phone)")),
+}
+
 QUICKSTARTS: Final = {
     "users": Quickstart("userid", record("ksql.users", **_USER)),
     "users_": Quickstart(
@@ -103,16 +116,7 @@ QUICKSTARTS: Final = {
         "ip",
         record(
             "clickstream.events",
-            ip=any_of(addresses("192.0.2", 40)),
-            userid=ranged("int", -1, 40),
-            remote_user=any_of(("-",)),
-            time=counted("string", 1, 10),
-            _time=counted("long", 1, 10),
-            request=any_of([f"GET {page} HTTP/1.1" for page in _PAGES]),
-            status=any_of([str(code) for code, _ in _STATUSES]),
-            bytes=any_of(("256", "512", "1024", "2048", "4096", "8192", "16384")),
-            referrer=any_of(("-",)),
-            agent=any_of(("Browser/1.0 (desktop)", "Browser/2.0 (phone)")),
+            **_CLICK,
         ),
     ),
     "clickstream_codes": Quickstart(
