@@ -85,20 +85,20 @@ def _value(given: Any, tree: Tree, schema: Schema, arguments: Arguments) -> Any:
     """Return one option as Arrow takes it."""
     if isinstance(tree, list):
         return _of_union(given, tree, schema, arguments)
-    match logical(schema), schema.type:
-        case "org.apache.kafka.connect.data.Decimal", _:
-            return _decimal(given, schema, arguments)
-        case _, SchemaType.STRUCT if isinstance(given, dict) and isinstance(tree, dict):
+    if logical(schema) == DECIMAL:
+        return _decimal(given, schema, arguments)
+    match schema.type:
+        case SchemaType.STRUCT if isinstance(given, dict) and isinstance(tree, dict):
             return _record(given, tree, schema, arguments)
-        case _, SchemaType.ARRAY if isinstance(given, list) and isinstance(tree, dict) and schema.value_schema:
+        case SchemaType.ARRAY if isinstance(given, list) and isinstance(tree, dict) and schema.value_schema:
             return [_value(one, tree["items"], schema.value_schema, arguments) for one in given]
-        case _, SchemaType.MAP if isinstance(given, dict) and isinstance(tree, dict) and schema.value_schema:
+        case SchemaType.MAP if isinstance(given, dict) and isinstance(tree, dict) and schema.value_schema:
             return [(key, _value(one, tree["values"], schema.value_schema, arguments)) for key, one in given.items()]
-        case _, SchemaType.BYTES if isinstance(given, str | bytes):
+        case SchemaType.BYTES if isinstance(given, str | bytes):
             return _bytes(given, tree, arguments)
-        case _, SchemaType.STRING if isinstance(given, str):
+        case SchemaType.STRING if isinstance(given, str):
             return _text(given, tree, arguments)
-        case _, SchemaType.BOOLEAN if isinstance(given, bool):
+        case SchemaType.BOOLEAN if isinstance(given, bool):
             return given
     kind = _NUMBERS.get(schema.type)
     if kind is None or isinstance(given, bool) or not isinstance(given, int | float) or kind(given) != given:
@@ -158,6 +158,3 @@ def _of_union(given: Any, tree: list[Any], schema: Schema, arguments: Arguments)
             continue
         return made if alone else {schema.fields[number].name: made}
     raise arguments.fault(f"has the option {given!r:.80}, which no branch of its union takes")
-
-
-__all__ = ["DECIMAL", "Opener", "options_of"]

@@ -13,9 +13,7 @@ Decided: `*`, `+` and `{n,}` repeat up to `MORE` times beyond the least, because
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Final
 
 import numpy as np
@@ -40,10 +38,15 @@ Marks = npt.NDArray[np.bool_]
 class Node(ABC):
     """A part of a pattern; picklable."""
 
-    width: int
-    """The most bytes that it writes."""
-    is_fixed: bool
-    """True if it always writes all of them."""
+    @property
+    @abstractmethod
+    def width(self) -> int:
+        """The most bytes that it writes."""
+
+    @property
+    @abstractmethod
+    def is_fixed(self) -> bool:
+        """True if it always writes all of them."""
 
     @abstractmethod
     def write(self, rng: np.random.Generator, out: Octets, present: Marks) -> None:
@@ -55,12 +58,16 @@ class Literal(Node):
     """The same bytes in each row."""
 
     octets: bytes
-    is_fixed = True
 
-    @cached_property
-    def width(self) -> int:  # type: ignore[override]
+    @property
+    def width(self) -> int:
         """The number of bytes."""
         return len(self.octets)
+
+    @property
+    def is_fixed(self) -> bool:
+        """True."""
+        return True
 
     def write(self, rng: np.random.Generator, out: Octets, present: Marks) -> None:
         out[:] = np.frombuffer(self.octets, np.uint8)
@@ -75,12 +82,12 @@ class OneOf(Node):
     most: int = 1
 
     @property
-    def width(self) -> int:  # type: ignore[override]
+    def width(self) -> int:
         """The most bytes."""
         return self.most
 
     @property
-    def is_fixed(self) -> bool:  # type: ignore[override]
+    def is_fixed(self) -> bool:
         """True if the count is fixed."""
         return self.least == self.most
 
@@ -97,13 +104,13 @@ class Sequenced(Node):
 
     parts: tuple[Node, ...]
 
-    @cached_property
-    def width(self) -> int:  # type: ignore[override]
+    @property
+    def width(self) -> int:
         """The sum of the parts' widths."""
         return sum(part.width for part in self.parts)
 
-    @cached_property
-    def is_fixed(self) -> bool:  # type: ignore[override]
+    @property
+    def is_fixed(self) -> bool:
         """True if all parts are."""
         return all(part.is_fixed for part in self.parts)
 
@@ -119,12 +126,16 @@ class Alternatives(Node):
     """One of several parts, each as likely as another."""
 
     parts: tuple[Node, ...]
-    is_fixed = False
 
-    @cached_property
-    def width(self) -> int:  # type: ignore[override]
+    @property
+    def width(self) -> int:
         """The sum of the parts' widths: each has its own columns."""
         return sum(part.width for part in self.parts)
+
+    @property
+    def is_fixed(self) -> bool:
+        """False: a row has one part of them."""
+        return False
 
     def write(self, rng: np.random.Generator, out: Octets, present: Marks) -> None:
         chosen = rng.integers(0, len(self.parts), (len(out), 1))
@@ -144,13 +155,13 @@ class Repeated(Node):
     least: int
     most: int
 
-    @cached_property
-    def width(self) -> int:  # type: ignore[override]
+    @property
+    def width(self) -> int:
         """The width of the most repetitions."""
         return self.part.width * self.most
 
     @property
-    def is_fixed(self) -> bool:  # type: ignore[override]
+    def is_fixed(self) -> bool:
         """True if count and part are fixed."""
         return self.least == self.most and self.part.is_fixed
 
@@ -314,5 +325,4 @@ class _Reader:
 
     def fault(self, what: str) -> ValueError:
         """Return the error with its place."""
-        near: Sequence[str] = (self.text[: self.at], self.text[self.at :])
-        return ValueError(f"{what} (after {near[0]!r} in {self.text!r})")
+        return ValueError(f"{what} (after {self.text[: self.at]!r} in {self.text!r})")

@@ -29,7 +29,7 @@ _COMMENT: Final = re.compile(r'("(?:\\.|[^"\\])*")|//[^\n]*')
 
 @dataclass(frozen=True)
 class Generated:
-    """What a config generates."""
+    """The generator of a config's records."""
 
     schema: Schema
     key: str

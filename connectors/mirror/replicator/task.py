@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
+from confluent_kafka import KafkaException
 from pyspark.sql import DataFrame
 
 from headrace.config.kafka.client_config import ClientConfig
@@ -29,6 +30,7 @@ from headrace.connectors.mirror.source.positions import TOPIC_ID
 from headrace.connectors.mirror.source.reader import MirrorReader
 from headrace.connectors.mirror.source.task import MirrorSourceTask
 from headrace.plugins.contracts import Limit, PartitionResult, Plan, SourceOffset, SourcePartition, TaskContext
+from headrace.plugins.errors import RetriableError
 from headrace.plugins.offsets import TopicPartition
 from headrace.plugins.records import Records
 
@@ -101,11 +103,16 @@ class ReplicatorSourceTask(MirrorSourceTask):
         return ReplicatorReader(made.flow, made.ranges, made.as_records, made.opened, self._check, marks)
 
     def _check(self, producer: ClientConfig) -> None:
-        """Refuse a producer of another cluster than the destination. Errors: ConfigError, KafkaException."""
+        """Refuse a producer of another cluster than the destination. Errors: ConfigError; RetriableError."""
         if self._checked:
             return
         admin = ClientConfig("admin", producer.java)
-        found = ClusterAdmin(TARGET, admin, _ASKED_S, self._stopping).listed()[0]
+        try:
+            found = ClusterAdmin(TARGET, admin, _ASKED_S, self._stopping).listed()[0]
+        except KafkaException as error:
+            raise RetriableError(
+                f"the Kafka of the worker's producer does not answer: {error.args[0].str()}"
+            ) from error
         if found != self._target_id:
             why = (
                 f"It is the cluster {self._target_id}, but this worker's producer writes to {found}: topics would be "
