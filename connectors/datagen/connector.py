@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 import pyarrow as pa
@@ -11,13 +11,15 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from headrace.config.problems import ConfigError, Problem
+from headrace.connectors.datagen.arguments import ANNOTATIONS
 from headrace.connectors.datagen.blocks import GENERATION, ITERATION, OFFSET, SEED, BlockReader, Blocks
 from headrace.connectors.datagen.pace import Pace
-from headrace.connectors.datagen.schemas import generated
-from headrace.connectors.datagen.settings import SETTINGS
+from headrace.connectors.datagen.schemas import generated, misplaced
+from headrace.connectors.datagen.settings import SETTINGS, STRING
 from headrace.plugins.arrow_types import arrow_type_of_schema
 from headrace.plugins.contracts import (
     Connector,
+    DataError,
     Limit,
     Plan,
     SourceOffset,
@@ -137,6 +139,16 @@ class DatagenConnector(Connector):
         except ConfigError as error:
             return error.problems
         return []
+
+    def advise(self, config: Mapping[str, str]) -> Iterator[Problem]:
+        """Yield annotations that nothing reads."""
+        try:
+            fields = misplaced(config[STRING]) if config.get(STRING) else []
+        except DataError:
+            return  # `validate` says so
+        if fields:
+            why = f"Nothing reads {ANNOTATIONS} of {', '.join(fields)}, because it stands beside the type."
+            yield Problem(STRING, None, why, f'Write it within: {{"type": {{"type": "int", "{ANNOTATIONS}": …}}}}.')
 
     def task_configs(self, max_tasks: int) -> list[dict[str, str]]:
         """Return the config with each task's number."""

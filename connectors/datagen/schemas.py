@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from headrace.config.problems import ConfigError, Problem
+from headrace.connectors.datagen.arguments import ANNOTATIONS
 from headrace.connectors.datagen.building import generator
 from headrace.connectors.datagen.options import Opener
 from headrace.connectors.datagen.quickstarts import QUICKSTARTS, Quickstart
@@ -61,6 +62,20 @@ def generated(settings: Mapping[str, Any], worker: Mapping[str, Any]) -> Generat
         fields = ", ".join(field.name for field in made.schema.fields)
         raise ConfigError(Problem(KEY_FIELD, key, "The record has no such field.", f"It has {fields}."))
     return Generated(made.schema, key, made.values)
+
+
+def misplaced(text: str) -> list[str]:
+    """Return the fields whose annotations stand beside their type, where nothing reads them. Errors: DataError."""
+    waiting, found = [parsed(_COMMENT.sub(r"\1", text))], []
+    while waiting:
+        part = waiting.pop(0)
+        if isinstance(part, list):
+            waiting += part
+        elif isinstance(part, dict):
+            fields = part.get("fields", ())
+            found += [field["name"] for field in fields if ANNOTATIONS in field]
+            waiting += [field["type"] for field in fields] + [part[key] for key in ("items", "values") if key in part]
+    return found
 
 
 def _advice(given: Iterable[str]) -> str:

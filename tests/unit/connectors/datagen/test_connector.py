@@ -200,6 +200,17 @@ def test_what_is_wrong_is_said_at_its_setting() -> None:
     assert not problems(quickstart="Stock_Trades", schema__keyfield="userid")
 
 
+def test_annotations_beside_their_type_are_advised_of() -> None:
+    beside = {"name": "f", "type": "int", "arg.properties": {"range": {"min": 1}}}
+    inner = {"name": "i", "type": ["null", {"type": "record", "name": "I", "fields": [beside]}]}
+    text = json.dumps({"type": "record", "name": "R", "fields": [inner]})
+    (found,) = DatagenConnector().advise({"schema.string": text})
+    assert "of f, because it stands beside the type" in found.message
+    assert not problems(schema__string=text)
+    assert not list(DatagenConnector().advise({"schema.string": COUNTED}))
+    assert not list(DatagenConnector().advise({"schema.string": "{"}))
+
+
 def test_logical_types_keep_their_connect_schema() -> None:
     fields = {one.name: one.schema for one in started(quickstart="purchases")._made.schema.fields}
     assert fields["price_per_unit"].name == "org.apache.kafka.connect.data.Decimal"
