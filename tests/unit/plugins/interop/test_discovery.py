@@ -304,6 +304,7 @@ def test_connects_own_classes_need_no_jar() -> None:
         "headrace.transforms.Python",
         "headrace.transforms.Sql",
         "io.debezium.transforms.ExtractNewRecordState",
+        "io.confluent.connect.replicator.util.ByteArrayConverter",
     ]
     assert {one.in_java.jars for one in found if one.in_java is not None} == {()}
 
@@ -447,6 +448,11 @@ def test_plugins_are_listed_as_connect_sorts_them() -> None:
     assert found == [("a.K", "sink"), ("c.K", "sink"), ("b.S", "source")]
     everything = [entry.kind for entry in plugins.of_kind(*LISTED)]
     assert everything == ["sink", "sink", "source", "transformation", "predicate", "converter"]
+
+
+def test_a_short_name_stands_for_apaches_class_if_others_name_the_same() -> None:
+    found = Plugins.shipped().find("converter", "ByteArrayConverter")
+    assert found.class_name == "org.apache.kafka.connect.converters.ByteArrayConverter"
 
 
 def test_one_implementation_under_the_names_of_several_vendors_keeps_its_short_name() -> None:
