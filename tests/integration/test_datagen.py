@@ -119,7 +119,8 @@ def test_a_task_ends_after_its_iterations_and_goes_on_from_there(worker: WorkerP
     assert "has generated its 500 records (iterations) and is done" in worker.trace(topic.name)
     assert topic.end() == 500
     state = {"task.generation": 1, "current.iteration": 500, "random.seed": -5}
-    eventually(lambda: worker.offsets(topic.name) == {"offsets": [{"partition": {"task.id": 0}, "offset": state}]}, 30)
+    stored = [{"partition": {"task.id": 0}, "offset": state}]
+    eventually(lambda: worker.offsets(topic.name) == stored, 60, lambda: worker.offsets(topic.name))
     worker.request("POST", f"/connectors/{topic.name}/restart?includeTasks=true")
     worker.wait_states(topic.name, "FAILED")
     worker.http.put(f"/connectors/{topic.name}/config", json={**config, "iterations": "600"})
