@@ -6,6 +6,7 @@ A task, reader or converter inherits those that it needs beside its contract, an
                   SourceProgress       how far its batches got, and which offsets count
                   RowsOfSeveralTypes   rows of several types in one batch
                   PreviewedSource      reading for a preview, without an effect
+                  HeaderValues         headers that are values, which the header converter writes
     its reader    FrameReader          Spark reads, through the JVM
                   CopyingReader        whole batches of Kafka are copied
     sink task     PartitionedSink      partitions that come and go, offsets kept outside of Kafka
@@ -153,6 +154,14 @@ class PreviewedSource(ABC):
 
         Errors: as `start`; NotImplementedError if reading with this config would change something: its text says what.
         """
+
+
+class HeaderValues(ABC):
+    """Extension of a source task whose records have headers that are values, which the header converter writes."""
+
+    @abstractmethod
+    def header_values(self, records: Records) -> Mapping[str, tuple[Column, Schema]]:
+        """Return headers by name, with their values' schemas, of what `SourceTask.records` returned."""
 
 
 @runtime_checkable
@@ -385,5 +394,6 @@ class HeaderFraming(ABC):
 
 
 OF_SOURCES: Final = (PacedSource, SourceProgress, RowsOfSeveralTypes, PreviewedSource, Measured)
+OF_SOURCES: Final = (PacedSource, SourceProgress, RowsOfSeveralTypes, PreviewedSource, HeaderValues, Measured)
 OF_SINKS: Final = (PartitionedSink, StagingSink, BufferingSink, PreviewedSink, Measured)
 """What the worker looks for in source tasks and in sink tasks."""

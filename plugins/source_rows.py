@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from inspect import getattr_static
 from typing import Final
 
 import pyarrow as pa
-from pyspark.sql import DataFrame
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
+from headrace.config.problems import ConfigError, Problem
 from headrace.plugins.arrow_types import arrow_schema_of, struct_of
 from headrace.plugins.contracts import SourceTask
-from headrace.plugins.extensions import RowsOfSeveralTypes
-from headrace.plugins.records import Records
+from headrace.plugins.extensions import HeaderValues, RowsOfSeveralTypes
+from headrace.plugins.records import HEADERS, Records, error, first_error
+from headrace.plugins.schema import Schema
+
+HeaderBytes = Callable[[Column, Schema | None], tuple[Column, Column]]
+"""Type of `HeaderConverter.encode`."""
 
 _LARGE: Final = {
     pa.large_string().id: pa.string().id,
@@ -43,13 +49,37 @@ def topic_of(task: SourceTask) -> str | None:
     return topics[0] if len(topics) == 1 else None
 
 
-def records_of(task: SourceTask, rows: DataFrame, shape: str) -> Records:
-    """Make records of rows of this shape, with or without a column `topic`."""
+def records_of(task: SourceTask, rows: DataFrame, shape: str, header_bytes: HeaderBytes | None) -> Records:
+    """Make records of rows of this shape, with or without a column `topic`.
+
+    `header_bytes`: the header converter; None if that is Java's.
+    """
     if isinstance(task, RowsOfSeveralTypes):
-        return task.records_of(rows, shape)
-    if "topic" not in rows.columns and (topic := topic_of(task)) is not None:
-        rows = rows.withColumn("topic", F.lit(topic))
-    return task.records(rows)
+        records = task.records_of(rows, shape)
+    else:
+        if "topic" not in rows.columns and (topic := topic_of(task)) is not None:
+            rows = rows.withColumn("topic", F.lit(topic))
+        records = task.records(rows)
+    return _with_headers(records, task, header_bytes) if isinstance(task, HeaderValues) else records
+
+
+def _with_headers(records: Records, task: HeaderValues, header_bytes: HeaderBytes | None) -> Records:
+    """Append the task's headers; a value that the converter refuses fails its record. Errors: ConfigError."""
+    if header_bytes is None:
+        remedy = "Set a header.converter that comes with Headrace, such as SimpleHeaderConverter."
+        why = "A header converter in Java does not write the headers of this source."
+        raise ConfigError(Problem("header.converter", None, why, remedy))
+    headers, refusals = [], []
+    for name, (value, schema) in task.header_values(records).items():
+        data, refused = header_bytes(value, schema)
+        headers.append(F.struct(F.lit(name).alias("key"), data.alias("value")))
+        refusals.append(error("HEADER_CONVERTER", type(task).__name__, F.when(data.isNull(), refused)))
+    own = F.coalesce(F.col("headers"), F.array().cast(HEADERS))
+    added = {
+        "headers": F.concat(own, F.array(*headers).cast(HEADERS)),
+        "error": first_error([F.col("error"), *refusals]),
+    }
+    return records.with_frame(records.frame.withColumns(added))
 
 
 class DeclaredRows:

@@ -49,6 +49,8 @@ TOGETHER: Final = {
     "tests/integration/test_jdbc_source_worker.py": "shared servers",
     "tests/integration/test_mirror_records.py": "shared servers",
     "tests/integration/test_s3_restore.py": "shared servers",
+    "tests/integration/test_replicator.py": "shared servers",
+    "tests/integration/test_datagen.py": "shared servers",
     "tests/integration/test_preview.py": "previews",
     "tests/integration/test_preview_sinks.py": "previews",
 }

@@ -26,7 +26,7 @@ from headrace.plugins.interop.kafka.certificates import with_reason
 from headrace.plugins.interop.kafka.group_offsets import GroupOffsets, kept_client
 from headrace.plugins.stopping import StopToken
 
-_OF_CLUSTER: Final = frozenset(
+OF_CLUSTER: Final = frozenset(
     ("bootstrap.servers", "security.protocol", *(one.name for one in SSL), *(one.name for one in SASL))
 )
 """The keys that `source.cluster.` and `target.cluster.` may have."""
@@ -116,7 +116,7 @@ class MirrorClients:
         for prefix in (f"{cluster}.cluster.", f"{kind}.", f"{cluster}.{kind}."):
             for name, value in self._config.items():
                 key = name.removeprefix(prefix)
-                taken = _OF_CLUSTER if prefix.endswith("cluster.") else SETTINGS[kind]
+                taken = OF_CLUSTER if prefix.endswith("cluster.") else SETTINGS[kind]
                 if name.startswith(prefix) and key in taken:
                     java[key], origin[key] = value, name
         return java, origin

@@ -39,6 +39,8 @@ from headrace.plugins.interop.requirements import declared_in, of_distribution, 
 
 log = logging.getLogger(__name__)
 
+_APACHE: Final = "org.apache.kafka."
+
 KINDS: Final = {
     "sink": "Connector",
     "source": "Connector",
@@ -321,9 +323,11 @@ class Plugins:
         if any(plugin.class_name == name for plugin in self._plugins):
             return name
         names = self._aliases.get(name, set())
-        # One implementation under several vendors' names has the short name that they share.
+        # One implementation under several vendors' names has the short name that they share, for Apache's if it is one
+        # of them: that is in Java, too.
         things = {plugin.implementation for plugin in self._plugins if plugin.class_name in names}
-        return min(names) if len(names) == 1 or len(things) == 1 else None
+        first = min(names, key=lambda one: (not one.startswith(_APACHE), one), default=None)
+        return first if len(names) == 1 or len(things) == 1 else None
 
     def find(self, kind: str, name: str) -> PluginEntry:
         """Return the plugin of this kind by name or alias; the kind `connector` means sources and sinks.

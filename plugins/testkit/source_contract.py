@@ -11,11 +11,12 @@ from typing import Final
 
 import pyarrow as pa
 import pytest
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from headrace.plugins.contracts import Limit, Place, Plan
 from headrace.plugins.extensions import FrameReader
+from headrace.plugins.schema import Schema
 from headrace.plugins.source_rows import DeclaredRows, numbered_type, records_of
 from headrace.plugins.testkit.driving import EQUAL, LARGE, PLAIN, SMALL, STOP_S, Started, start_tasks
 from headrace.plugins.testkit.promises import holds, keeping, same
@@ -243,7 +244,7 @@ class SourceOnSparkContract:
         rig.put(rig.hostile)
         drive = SourceDrive(rig)
         plan = drive.planned()
-        records = records_of(drive.task, frame_of(spark, drive, plan), plan.splits[0].shape)
+        records = records_of(drive.task, frame_of(spark, drive, plan), plan.splits[0].shape, _as_text)
         columns = set(records.frame.columns)
         wanted = {"topic", "partition", "timestamp", "headers", "key_schema", "value_schema", "error", "drop"}
         wanted |= {f"value_{index}" for index in range(len(records.values))} | {"source_offset", "split"}
@@ -254,6 +255,10 @@ class SourceOnSparkContract:
         bad = [row for row in rows if not row["topic"] or row["error"] is not None or row["drop"]]
         same(bad, [], "`records` names a topic for each row, and fails none")
         drive.end()
+
+
+def _as_text(value: Column, schema: Schema | None) -> tuple[Column, Column]:
+    return value.cast("string").cast("binary"), F.lit(None).cast("string")
 
 
 def frame_of(spark: SparkSession, drive: SourceDrive, plan: Plan) -> DataFrame:

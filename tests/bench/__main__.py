@@ -21,6 +21,7 @@ from headrace.worker.machine.jars import fetch
 from tests.bench import (
     avro,
     curve,
+    datagen,
     debezium,
     elasticsearch,
     files,
@@ -93,6 +94,9 @@ ALONE: dict[str, Measure] = {
     "jdbc-killed": jdbc.killed,
     "jdbc-bulk": jdbc_source.bulk,
     "java-memory": java_plugins.memory,
+    "datagen-json": datagen.json_topic,
+    "datagen-json-2": partial(datagen.json_topic, tasks=2),
+    "datagen-avro": datagen.avro_topic,
     "records-source": records.source,
     "records-sink": records.sink,
     "records-latency": records.latency,

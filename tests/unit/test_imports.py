@@ -100,6 +100,7 @@ ROOMS: Mapping[str, Mapping[str, set[str]]] = {
     "connectors": {
         "": set(),
         "elasticsearch": set(),
+        "datagen": set(),
         "file": set(),
         "hdfs": set(),
         "java": set(),
@@ -108,6 +109,7 @@ ROOMS: Mapping[str, Mapping[str, set[str]]] = {
         "http": set(),
         "singer": set(),
     },
+    "connectors/datagen": {"quickstarts": set(), "": {"quickstarts"}},
     "connectors/hdfs": {
         "": set(),
         "formats": {""},
@@ -132,6 +134,7 @@ ROOMS: Mapping[str, Mapping[str, set[str]]] = {
         "copy": {""},
         "checkpoint": {""},
         "source": {"", "copy"},
+        "replicator": {"", "checkpoint", "source"},
         "verify": {"", "source"},
     },
     "worker": _OF_WORKER,

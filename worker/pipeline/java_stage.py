@@ -159,7 +159,7 @@ class SourceStage:
         return returned(self._java, rows, made, carried), kept
 
     def _begun(self, rows: DataFrame, shape: str) -> DataFrame:
-        records, kept = records_of(self._task, rows, shape), self._kept
+        records, kept = records_of(self._task, rows, shape, self._before.header_bytes), self._kept
         if kept is None:
             records = unkept(records)
         else:

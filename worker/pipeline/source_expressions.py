@@ -78,7 +78,7 @@ class SourceExpressions:
     def _records(self, rows: DataFrame, shape: str) -> tuple[Records, KeptRecords | None]:
         if self.java_stage is not None:
             return self.java_stage.records(rows, shape)
-        records = records_of(self.task, rows, shape)
+        records = records_of(self.task, rows, shape, self.transforms.header_bytes)
         if self.before is None:
             return unkept(records), None
         before, records = self.before.keep(records)

@@ -146,10 +146,11 @@ class SourcePreview:
         if not read:
             return Preview("source", [], notes=[_NOTHING])
         given: list[tuple[Rows, pa.RecordBatch, list[Way]]] = []
+        header_bytes = self.chain.transforms(()).header_bytes
         for rows in read:
 
             def records(frame: DataFrame, shape: str = rows.shape) -> Records:
-                return unkept(records_of(task, frame, shape))
+                return unkept(records_of(task, frame, shape, header_bytes))
 
             ways = [Way(PreviewedRecord(source_partition=at, source_offset=to)) for at, to in rows.origins]
             whole = Rows(rows.batch, numbered_type(task, rows.shape))

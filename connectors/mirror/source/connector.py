@@ -25,7 +25,7 @@ from headrace.connectors.mirror import settings as mirror_settings
 from headrace.connectors.mirror import source_offsets
 from headrace.connectors.mirror.clients import MirrorClients
 from headrace.connectors.mirror.duties import Duties, Duty
-from headrace.connectors.mirror.filters import config_property_filter
+from headrace.connectors.mirror.filters import ConfigPropertyFilter, config_property_filter
 from headrace.connectors.mirror.internal_topics import InternalTopic
 from headrace.connectors.mirror.source import assignment, doctor, validation
 from headrace.connectors.mirror.source.acls import AclSync
@@ -98,22 +98,20 @@ class MirrorSourceConnector(Connector):
     def start(self, config: Mapping[str, str], context: ConnectorContext) -> None:
         """Begin the duties; wait some seconds for the first list of topics. Errors: ConfigError."""
         self._config, self._context = dict(config), context
-        self._values = values = self.settings.parse(config)
+        self._values = values = mirror_settings.SOURCE.parse(config)
         if not values["enabled"]:
             return
         clients, timeout_s = MirrorClients(config), values["admin.timeout.ms"] / 1000
         closed = InternalTopics.closed_to(config.get("name", ""), self.worker)
         self._selection = TopicSelection(config, closed)
-        self._opposite = OppositeFlow(config, self._selection)
+        self._opposite = self._opposite_flow(config)
         properties = config_property_filter(config)
         source_admin = clients.source_admin("replication-source-admin")
         target_admin = clients.target_admin("replication-target-admin")
         self._duties = duties = Duties(clients.label)
         self._source = ClusterAdmin(values["source.cluster.alias"], source_admin, timeout_s, duties.stopping)
         self._target = ClusterAdmin(values["target.cluster.alias"], target_admin, timeout_s, duties.stopping)
-        self._remote_topics = RemoteTopics(
-            self._source, self._target, self._selection, properties, values["replication.factor"]
-        )
+        self._remote_topics = self._topics_of_target(properties, values["replication.factor"])
         self._acls = AclSync(self._source, self._target, self._selection)
         if not self._opposite.watched and values["emit.offset-syncs.enabled"]:
             duties.once("creating the offset-syncs topic", self._create_offset_syncs)
@@ -145,6 +143,12 @@ class MirrorSourceConnector(Connector):
         """End the duties."""
         if self._duties is not None:
             self._duties.stop()
+
+    def _opposite_flow(self, config: Mapping[str, str]) -> OppositeFlow:
+        return OppositeFlow(config, self._selection)
+
+    def _topics_of_target(self, properties: ConfigPropertyFilter, factor: int) -> RemoteTopics:
+        return RemoteTopics(self._source, self._target, self._selection, properties, factor)
 
     def _begin(self) -> None:
         """Look for the first time, and only then begin the duties that depend on it."""

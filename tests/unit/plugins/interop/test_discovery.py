@@ -304,6 +304,7 @@ def test_connects_own_classes_need_no_jar() -> None:
         "headrace.transforms.Python",
         "headrace.transforms.Sql",
         "io.debezium.transforms.ExtractNewRecordState",
+        "io.confluent.connect.replicator.util.ByteArrayConverter",
     ]
     assert {one.in_java.jars for one in found if one.in_java is not None} == {()}
 
@@ -454,6 +455,9 @@ def test_the_short_name_of_two_vendors_is_that_of_confluents() -> None:
     assert plugins.find("converter", "AvroConverter").class_name == "io.confluent.connect.avro.AvroConverter"
     full = "io.apicurio.registry.utils.converter.AvroConverter"
     assert plugins.find("converter", full).class_name == full
+def test_a_short_name_stands_for_apaches_class_if_others_name_the_same() -> None:
+    found = Plugins.shipped().find("converter", "ByteArrayConverter")
+    assert found.class_name == "org.apache.kafka.connect.converters.ByteArrayConverter"
 
 
 def test_one_implementation_under_the_names_of_several_vendors_keeps_its_short_name() -> None:

@@ -69,7 +69,7 @@ def test_shipped_plugins_of_equal_settings_have_equal_keys(kind: str) -> None:
         assert first is not None, entry.class_name
         assert first == second
         keys.add(first)
-    assert len(keys) == len(found)
+    assert len(keys) == len({entry.load() for entry in found})  # some have names of several vendors
 
 
 def test_other_settings_have_other_keys() -> None:

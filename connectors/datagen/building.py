@@ -1,0 +1,285 @@
+"""Builds the generators of an Avro schema's values from its types and their annotations."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from headrace.connectors.datagen.arguments import ANNOTATIONS, Arguments
+from headrace.connectors.datagen.options import Opener, options_of
+from headrace.connectors.datagen.patterns import PRINTABLE, Literal, Node, OneOf, Sequenced, pattern
+from headrace.connectors.datagen.values import (
+    MOST_SPAN,
+    MOST_STEP,
+    Alternating,
+    Booleans,
+    Converted,
+    Counting,
+    CountingFloats,
+    Floats,
+    Integers,
+    Lists,
+    Maps,
+    Options,
+    Structs,
+    Texts,
+    Unions,
+    Values,
+)
+from headrace.plugins.arrow_types import arrow_type_of_schema
+from headrace.plugins.contracts import DataError
+from headrace.plugins.interop.avro.parsing import branches, entry_of, is_anything, kind_of
+from headrace.plugins.interop.avro.tree import Tree
+from headrace.plugins.schema import (
+    DATE,
+    DECIMAL,
+    INTEGER_BITS,
+    MOST_DIGITS,
+    STRING,
+    TIME,
+    TIMESTAMP,
+    TIMESTAMP_END,
+    Schema,
+    SchemaType,
+    logical,
+    scale,
+)
+
+_DAY_MS: Final = 86_400_000
+_DAYS: Final = (-719_162, 2_932_897)
+"""The days of the years 1 to 9999: dates and times without a range stay among them, since many clients hold no others.
+"""
+_MOST_ITEMS: Final = 10_000
+_DIGITS: Final = OneOf(b"0123456789")
+_COUNTS: Final = ("start", "restart", "step", "initial")
+
+
+def generator(tree: Tree, schema: Schema, opened: Opener) -> Values:
+    """Return the generator of values of this type. Errors: DataError with the path to the part that is to blame."""
+    return _Builder(opened).of(tree, schema, "")
+
+
+class _Builder:
+    def __init__(self, opened: Opener) -> None:
+        self._opened = opened
+        self._counts = True
+        """False within arrays and maps."""
+
+    def of(self, tree: Tree, schema: Schema | None, at: str) -> Values:
+        if schema is None or is_anything(tree):
+            raise DataError(f"{at} is schemaless: nothing says what to generate")
+        if isinstance(tree, list):
+            return self._union(tree, schema, at)
+        kind = "decimal" if logical(schema) == DECIMAL else kind_of(tree)
+        arguments = Arguments(tree.get(ANNOTATIONS) if isinstance(tree, dict) else None, kind, at)
+        if arguments.get("options") is not None:
+            made: Values = Options(options_of(arguments, tree, schema, self._opened))
+            return self._wrapped(made, arguments) if kind == "string" else made
+        if isinstance(tree, dict) and kind in ("record", "array", "map"):
+            return self._nested(tree, schema, arguments)
+        match kind:
+            case "boolean":
+                return self._boolean(arguments)
+            case "string":
+                return self._wrapped(self._string(arguments), arguments)
+            case "bytes":
+                return Texts(OneOf(bytes(range(256)), *arguments.length()), pa.binary())
+            case "fixed" if isinstance(tree, dict):
+                return Texts(OneOf(bytes(range(256)), tree["size"], tree["size"]), pa.binary())
+            case "enum" if isinstance(tree, dict):
+                return Options(pa.array(tree["symbols"]))
+            case "decimal":
+                return _decimal(tree, schema, arguments)
+            case "float" | "double":
+                return self._float(schema, arguments)
+        return self._integer(schema, arguments)
+
+    def _nested(self, tree: dict[str, Any], schema: Schema, arguments: Arguments) -> Values:
+        kind, at = arrow_type_of_schema(schema), arguments.at
+        if tree["type"] == "record":
+            parts = zip(tree["fields"], schema.fields, strict=True)
+            members = tuple(self.of(avro["type"], field.schema, f"{at}.{field.name}") for avro, field in parts)
+            return Structs(members, kind)
+        if tree["type"] == "array" and entry_of(tree) is not None:
+            raise arguments.fault("is an array of a map's entries, which is not generated; write a map")
+        counts, self._counts = self._counts, False
+        try:
+            if tree["type"] == "array":
+                items = self.of(tree["items"], schema.value_schema, f"{at}[]")
+                return Lists(items, *arguments.length(most=_MOST_ITEMS), kind)
+            items = self.of(tree["values"], schema.value_schema, f"{at}{{}}")
+            return Maps(self._keys(arguments), items, *arguments.length(most=_MOST_ITEMS), kind)
+        finally:
+            self._counts = counts
+
+    def _keys(self, arguments: Arguments) -> Values:
+        rules = arguments.get("keys")
+        if rules is None:
+            return Texts(OneOf(PRINTABLE), pa.string())
+        return self.of({"type": "string", ANNOTATIONS: rules}, STRING, f"{arguments.at}{{keys}}")
+
+    def _union(self, tree: list[Any], schema: Schema, at: str) -> Values:
+        others = branches(tree)
+        if schema.type is SchemaType.STRUCT and len(others) > 1:
+            kind = arrow_type_of_schema(schema)
+            parts = zip(others, schema.fields, strict=True)
+            made = tuple(self.of(branch, field.schema, f"{at}.{field.name}") for branch, field in parts)
+        else:
+            kind, made = None, (self.of(others[0], schema, at),)
+        return Unions(made, len(others) < len(tree), kind) if kind or len(tree) > 1 else made[0]
+
+    def _boolean(self, arguments: Arguments) -> Values:
+        if (counted := arguments.bounds("iteration", ("start",))) is not None:
+            if not isinstance(counted.get("start"), bool):
+                raise arguments.fault("has an iteration whose start is neither true nor false")
+            self._check_counts(arguments)
+            return Alternating(counted["start"])
+        odds = arguments.get("odds")
+        if odds is None:
+            return Booleans(0.5)
+        if isinstance(odds, bool) or not isinstance(odds, int | float) or not 0 <= odds <= 1:
+            raise arguments.fault(f"has odds={odds!r}, which is no number from 0 to 1")
+        return Booleans(odds)
+
+    def _string(self, arguments: Arguments) -> Values:
+        if arguments.get("iteration") is not None:
+            as_text = partial(pc.cast, target_type=pa.string())
+            return Converted(self._counting(arguments, 64, pa.int64()), as_text)
+        if arguments.get("regex") is None:
+            return Texts(OneOf(PRINTABLE, *arguments.length()), pa.string())
+        return Texts(_pattern(arguments), pa.string())
+
+    def _wrapped(self, inner: Values, arguments: Arguments) -> Values:
+        prefix, suffix = arguments.text("prefix"), arguments.text("suffix")
+        if not prefix and not suffix:
+            return inner
+        return Converted(inner, partial(_joined, prefix=prefix, suffix=suffix))
+
+    def _integer(self, schema: Schema, arguments: Arguments) -> Values:
+        bits, name = INTEGER_BITS[schema.type], logical(schema)
+        plain = (
+            pa.int64() if name == TIMESTAMP else pa.int32() if name in (DATE, TIME) else arrow_type_of_schema(schema)
+        )
+        if arguments.get("iteration") is not None:
+            made: Values = self._counting(arguments, bits, plain)
+        else:
+            made = Integers(*_range(arguments, name, bits), plain)
+        if name == TIMESTAMP:
+            return Converted(made, _timestamps)
+        return Converted(made, _dates) if name == DATE else made
+
+    def _float(self, schema: Schema, arguments: Arguments) -> Values:
+        kind = arrow_type_of_schema(schema)
+        most = float(np.finfo(np.float32 if schema.type is SchemaType.FLOAT32 else np.float64).max)
+        if (counted := arguments.bounds("iteration", _COUNTS)) is not None:
+            return CountingFloats(*self._count(arguments, counted, float, most), kind)
+        if (bounds := arguments.bounds("range", ("min", "max"))) is None:
+            return Floats(0.0, 1.0, kind)
+        least, end = arguments.number(bounds, "min", float), arguments.number(bounds, "max", float)
+        return Floats(*_ordered(arguments, -most if least is None else least, most if end is None else end), kind)
+
+    def _counting(self, arguments: Arguments, bits: int, kind: pa.DataType) -> Counting:
+        counted = arguments.bounds("iteration", _COUNTS)
+        assert counted is not None
+        start, restart, step, initial = self._count(arguments, counted, int, (1 << bits - 1) - 1)
+        if "restart" not in counted:
+            restart = max(min(restart, start + MOST_SPAN), start - MOST_SPAN)
+        if abs(restart - start) > MOST_SPAN or abs(step) > MOST_STEP:
+            raise arguments.fault(f"has an iteration beyond {MOST_SPAN} numbers, or with a step beyond {MOST_STEP}")
+        return Counting(start, restart, step, initial, kind)
+
+    def _count(self, arguments: Arguments, counted: Any, kind: Any, most: Any) -> tuple[Any, Any, Any, Any]:
+        """Return start, restart, step and initial."""
+        self._check_counts(arguments)
+        start = arguments.number(counted, "start", kind)
+        if start is None:
+            raise arguments.fault("has an iteration without start")
+        restart, step, initial = (arguments.number(counted, name, kind) for name in _COUNTS[1:])
+        if restart is None:
+            restart = -most if step is not None and step < 0 else most
+        if step is None:
+            step = 1 if restart > start else -1
+        initial = start if initial is None else initial
+        if not step or restart == start or (step > 0) != (restart > start):
+            raise arguments.fault(f"has an iteration that does not go from {start} to {restart} by {step}")
+        if not min(start, restart) <= initial <= max(start, restart) or initial == restart:
+            raise arguments.fault(f"has an iteration whose initial {initial} is not from {start} up to {restart}")
+        return start, restart, step, initial
+
+    def _check_counts(self, arguments: Arguments) -> None:
+        if not self._counts:
+            raise arguments.fault(
+                "has an iteration within an array or a map, where it would depend on the lengths of all records before"
+            )
+
+
+def _range(arguments: Arguments, name: str | None, bits: int) -> tuple[int, int]:
+    """Return the bounds of integers of this logical type, if any, the last one excluded."""
+    least, end = (-TIMESTAMP_END, TIMESTAMP_END) if name == TIMESTAMP else (-(1 << bits - 1), 1 << bits - 1)
+    bounds = arguments.bounds("range", ("min", "max"))
+    if bounds is None:
+        first, last = _DAYS
+        usual = {DATE: _DAYS, TIME: (0, _DAY_MS), TIMESTAMP: (first * _DAY_MS, last * _DAY_MS)}
+        return (least, end) if name is None else usual[name]
+    low, high = arguments.number(bounds, "min", int), arguments.number(bounds, "max", int)
+    if (low is not None and low < least) or (high is not None and high > end):
+        raise arguments.fault(f"has the range {bounds}, beyond its type, which goes from {least} to {end}, excluded")
+    return _ordered(arguments, least if low is None else low, end if high is None else high)
+
+
+def _ordered(arguments: Arguments, least: Any, end: Any) -> tuple[Any, Any]:
+    if least >= end:
+        raise arguments.fault(f"has a range from {least} to {end}: its max, excluded, has to be above its min")
+    return least, end
+
+
+def _pattern(arguments: Arguments) -> Node:
+    try:
+        return pattern(arguments.text("regex"))
+    except ValueError as error:
+        raise arguments.fault(f"has a regex that is not served: {error}") from error
+
+
+def _decimal(tree: Tree, schema: Schema, arguments: Arguments) -> Values:
+    digits, kind = scale(schema), arrow_type_of_schema(schema)
+    precision = tree.get("precision") if isinstance(tree, dict) else None
+    if not isinstance(precision, int) or not max(1, digits) <= precision <= MOST_DIGITS:
+        raise arguments.fault(f"needs a precision from its scale to {MOST_DIGITS}")
+    if (bounds := arguments.bounds("range", ("min", "max"))) is None:
+        sign = OneOf(b"+-")
+        whole, part = (
+            OneOf(_DIGITS.octets, precision - digits, precision - digits),
+            OneOf(_DIGITS.octets, digits, digits),
+        )
+        text = Sequenced((sign, Literal(b"0"), whole, Literal(b"."), part, Literal(b"0" if not digits else b"")))
+        return Converted(Texts(text, pa.string()), partial(pc.cast, target_type=kind))
+    most = 10 ** min(precision, 18)
+    low, high = (arguments.number(bounds, name, float) for name in ("min", "max"))
+    ends = [-most if low is None else round(low * 10**digits), most if high is None else round(high * 10**digits)]
+    if ends[0] < -most or ends[1] > most:
+        raise arguments.fault(f"has a range beyond {min(precision, 18)} digits")
+    return Converted(Integers(*_ordered(arguments, *ends), pa.int64()), partial(_unscaled, kind=kind))
+
+
+def _unscaled(numbers: pa.Array, kind: pa.Decimal128Type) -> pa.Array:
+    """Return decimals of these unscaled numbers."""
+    low = numbers.to_numpy(zero_copy_only=False)
+    halves = np.stack([low, low >> 63], axis=1)
+    return pa.Array.from_buffers(kind, len(numbers), [None, pa.py_buffer(halves.tobytes())])
+
+
+def _timestamps(millis: pa.Array) -> pa.Array:
+    micros = pc.multiply(millis, 1000)
+    return micros.cast(pa.timestamp("us", tz="UTC"))
+
+
+def _dates(days: pa.Array) -> pa.Array:
+    return days.cast(pa.date32())
+
+
+def _joined(values: pa.Array, prefix: str, suffix: str) -> pa.Array:
+    return pc.binary_join_element_wise(prefix, values, suffix, "")
