@@ -96,6 +96,7 @@ ROOMS: Mapping[str, Mapping[str, set[str]]] = {
         "jdbc": set(),
         "mirror": set(),
         "singer": set(),
+        "spool": set(),
     },
     "connectors/hdfs": {
         "": set(),
