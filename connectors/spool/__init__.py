@@ -5,7 +5,7 @@
 | module | holds |
 |---|---|
 | `connector.py` | the connectors, one for each format |
-| `settings.py`, `options.py` | the settings, and what they mean together |
+| `settings.py`, `content_settings.py`, `options.py` | the settings, and what they mean together |
 | `task.py` | the task: plans, offsets, when a file is put away |
 | `listing.py`, `offsets.py`, `cleanup.py` | the files there, places in them, what becomes of them |
 | `reader.py` | the rows of a file up to a bad place |

@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 
 from headrace import __version__
 from headrace.config.problems import ConfigError, Problem
+from headrace.config.settings import Settings
 from headrace.connectors.spool import schemas
 from headrace.connectors.spool.generation import generated
 from headrace.connectors.spool.offsets import check_offsets
@@ -145,6 +146,7 @@ class SpoolDirAvroSourceConnector(SpoolDirSourceConnector):
 class _NotServed(SpoolDirSourceConnector):
     """A connector whose configs are refused."""
 
+    settings = Settings()
     why: ClassVar[str]
     remedy: ClassVar[str]
 
@@ -160,9 +162,19 @@ class _NotServed(SpoolDirSourceConnector):
 class SpoolDirELFSourceConnector(_NotServed):
     """Log files in W3C's extended format, which are not read."""
 
-    settings = SETTINGS[Kind.LINES]
     why = "Files of W3C's extended log format are not read."
     remedy = (
         "Use SpoolDirCsvSourceConnector with csv.separator.char=32, csv.skip.lines for the lines that begin with #, "
         "and a value.schema with the names of the line #Fields."
+    )
+
+
+class FilePulseSourceConnector(_NotServed):
+    """Files by FilePulse, whose filters and listings are not served."""
+
+    why = "FilePulse's readers and filters are not served."
+    remedy = (
+        "Use SpoolDirSourceConnector: input.path for fs.listing.directory.path, input.format=csv or lines for "
+        "tasks.reader.class and its DelimitedRow filter, cleanup.policy for fs.cleanup.policy.class, transforms for "
+        "other filters (docs/spool.md)."
     )

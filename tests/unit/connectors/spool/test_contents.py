@@ -18,6 +18,7 @@ import pytest
 
 from headrace.connectors.spool import text_records
 from headrace.connectors.spool.connector import (
+    FilePulseSourceConnector,
     SpoolDirAvroSourceConnector,
     SpoolDirBinaryFileSourceConnector,
     SpoolDirCsvSourceConnector,
@@ -357,6 +358,21 @@ def test_values_that_are_not_served(key: str, value: str) -> None:
     assert [one.key for one in SpoolDirCsvSourceConnector.settings.problems(given)] == [key]
 
 
-def test_extended_logs_are_refused() -> None:
-    (problem,) = SpoolDirELFSourceConnector().validate({"connector.class": "SpoolDirELFSource"})
-    assert "SpoolDirCsvSourceConnector" in problem.remedy
+def test_connectors_that_are_refused_name_another() -> None:
+    for refused, other in (
+        (SpoolDirELFSourceConnector, "SpoolDirCsvSourceConnector"),
+        (FilePulseSourceConnector, "SpoolDirSourceConnector"),
+    ):
+        (problem,) = refused().validate({"connector.class": refused.__name__})
+        assert other in problem.remedy
+
+
+def test_the_example_of_the_page(tmp_path: Path) -> None:
+    page = (Path(__file__).parents[4] / "docs" / "spool.md").read_text(encoding="utf-8")
+    given = json.loads(page.partition("-d '")[2].partition("'\n")[0])
+    rig = Folder(tmp_path, SpoolDirCsvSourceConnector)
+    settings = {key.replace(".", "_"): value for key, value in given.items() if not key.endswith(".path")}
+    rig.settings = settings | {"connector_class": "SpoolDirCsvSourceConnector"}
+    rig.file("orders.csv", page.partition("printf '")[2].partition("'")[0].replace("\\n", "\n").encode())
+    placed = dt.datetime(2026, 1, 31, 10, tzinfo=dt.UTC)
+    assert Walk(rig).values() == [{"id": 1, "name": "Smith, J.", "placed": placed}]
