@@ -10,6 +10,7 @@ from headrace.config.problems import ConfigError, Problem
 from headrace.config.settings import Settings
 from headrace.connectors.spool import schemas
 from headrace.connectors.spool.generation import generated
+from headrace.connectors.spool.listing import own_files
 from headrace.connectors.spool.offsets import check_offsets
 from headrace.connectors.spool.options import TASK_COUNT, TASK_INDEX, options_of
 from headrace.connectors.spool.settings import ALL, SETTINGS, Kind
@@ -40,7 +41,7 @@ class SpoolDirSourceConnector(Connector):
 
     def start(self, config: Mapping[str, str], context: ConnectorContext) -> None:
         """Check the config, and make schemas of the files that are there. Errors: ConfigError, SpoolError."""
-        options = options_of(config, self.task.kind)
+        options = options_of(config, self.task.kind, own_files(self.worker))
         self.given = given = dict(config)
         if options.lacks_schema:
             value, key = generated(options, allowed_paths(self.worker))

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import logging
 import os
+import stat
 import time
 import zlib
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Final
+from functools import lru_cache
+from typing import Any, Final
 
 from headrace.config.name_regex import name_regex
+from headrace.config.worker.allowed_files import OWN_FILES
 from headrace.connectors.spool.reader import SpoolFile
 from headrace.plugins.errors import RetriableError
 
@@ -34,6 +37,8 @@ class Listing:
     sorts: tuple[str, ...]
     task: int = 0
     tasks: int = 1
+    own: frozenset[str] = frozenset()
+    """The worker's own files, which are never read, nor moved."""
 
     def files(self, changing: Collection[str] = ()) -> list[SpoolFile]:
         """Return the files that match, are old enough and are this task's.
@@ -58,18 +63,22 @@ class Listing:
 
     def _is_ours(self, path: str) -> bool:
         """True for a task of all files, or if the name's Adler-32 says so, as in the original."""
-        return self.tasks == 1 or zlib.adler32(os.path.basename(path).encode()) % self.tasks == self.task
+        name = os.path.basename(path)
+        return self.tasks == 1 or zlib.adler32(name.encode()) % self.tasks == self.task
 
     def _all(self) -> Iterator[SpoolFile]:
+        own = set(filter(None, map(_inode, self.own)))
         try:
             for folder, _, names in os.walk(self.folder, onerror=_raised):
                 for name in names:
                     path = os.path.join(folder, name)
                     try:
-                        if os.path.isfile(path):  # neither pipes nor devices
-                            yield SpoolFile.at(os.path.relpath(path, self.folder), path)
+                        status = os.stat(path)
                     except FileNotFoundError:
                         continue
+                    is_file = stat.S_ISREG(status.st_mode)  # neither a pipe nor a device
+                    if is_file and (status.st_dev, status.st_ino) not in own and _is_text(path):
+                        yield SpoolFile.of(os.path.relpath(path, self.folder), path, status)
                 if not self.is_deep:
                     return
         except OSError as error:
@@ -81,6 +90,28 @@ _KEYS: Final = {
     "Length": lambda file: file.size,
     "LastModified": lambda file: file.modified_ns,
 }
+
+
+def own_files(worker: Mapping[str, Any]) -> frozenset[str]:
+    """Return the files of the worker's properties."""
+    return frozenset(worker.get(OWN_FILES) or ())
+
+
+def _inode(path: str) -> tuple[int, int] | None:
+    try:
+        status = os.stat(path)
+    except OSError:
+        return None
+    return status.st_dev, status.st_ino
+
+
+@lru_cache(1000)
+def _is_text(path: str) -> bool:
+    """True if a path is UTF-8, as offsets and headers have to be; another is told of."""
+    is_text = os.fsencode(path).decode("utf-8", "ignore") == path
+    if not is_text:
+        log.warning("%r is left out: its name is not UTF-8. Rename it.", path)
+    return is_text
 
 
 def _raised(error: OSError) -> None:

@@ -63,8 +63,11 @@ class SpoolOptions:
         return self.kind in _TYPED and self.value is None
 
 
-def options_of(config: Mapping[str, str], kind: Kind | None) -> SpoolOptions:
-    """Return the options of a config of this kind; None: the config names it. Errors: ConfigError with all problems."""
+def options_of(config: Mapping[str, str], kind: Kind | None, own: frozenset[str] = frozenset()) -> SpoolOptions:
+    """Return the options of a config of this kind; None: the config names it. `own`: files that are never read.
+
+    Errors: ConfigError with all problems.
+    """
     values = (ALL if kind is None else SETTINGS[kind]).parse(config)
     kind = Kind(values[KIND]) if kind is None else kind
     found = list(_problems(kind, values))
@@ -77,7 +80,7 @@ def options_of(config: Mapping[str, str], kind: Kind | None) -> SpoolOptions:
     return SpoolOptions(
         kind=kind,
         topic=values["topic"],
-        listing=_listing(values, config),
+        listing=_listing(values, config, own),
         cleanup=Cleanup(
             Policy(values["cleanup.policy"]),
             os.path.abspath(values["finished.path"]) if values["finished.path"] else None,
@@ -99,7 +102,7 @@ def options_of(config: Mapping[str, str], kind: Kind | None) -> SpoolOptions:
     )
 
 
-def _listing(values: Mapping[str, Any], config: Mapping[str, str]) -> Listing:
+def _listing(values: Mapping[str, Any], config: Mapping[str, str], own: frozenset[str]) -> Listing:
     return Listing(
         os.path.abspath(values["input.path"]),
         values["input.file.pattern"],
@@ -109,6 +112,7 @@ def _listing(values: Mapping[str, Any], config: Mapping[str, str]) -> Listing:
         tuple(values["files.sort.attributes"]),
         int(config.get(TASK_INDEX, 0)),
         int(config.get(TASK_COUNT, 1)),
+        own,
     )
 
 

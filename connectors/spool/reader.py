@@ -65,7 +65,11 @@ class SpoolFile:
     @classmethod
     def at(cls, name: str, path: str) -> SpoolFile:
         """Look at a file. Errors: OSError."""
-        status = os.stat(path)
+        return cls.of(name, path, os.stat(path))
+
+    @classmethod
+    def of(cls, name: str, path: str, status: os.stat_result) -> SpoolFile:
+        """Return a file by its status."""
         return cls(name, path, status.st_size, status.st_mtime_ns, identity_of(status))
 
     @property

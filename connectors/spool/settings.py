@@ -173,7 +173,8 @@ def _pace(group: SettingGroup) -> tuple[Setting, ...]:
             LOW,
             SHORT,
             "Pause between looks (ms)",
-            "How often new files are looked for once all have been read.",
+            "How often new files are looked for once all have been read; less often in a folder so large that a look "
+            "takes long. 0: always.",
             Range(0),
         ),
         group(

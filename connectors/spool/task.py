@@ -20,6 +20,7 @@ import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import islice
 from typing import ClassVar, Final
 
 import pyarrow as pa
@@ -27,8 +28,10 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from headrace.config.problems import ConfigError, Problem
+from headrace.connectors.spool.cleanup import Policy
 from headrace.connectors.spool.errors import BadFile, SpoolError
 from headrace.connectors.spool.generation import with_schemas
+from headrace.connectors.spool.listing import own_files
 from headrace.connectors.spool.offsets import (
     FILE_NAME,
     FORGOTTEN,
@@ -68,6 +71,8 @@ MOST_FILES: Final = 256
 _TOGETHER: Final = Limit(20_000, 4 << 20)
 """So much of several files is one plan, and no job: a job would read them side by side."""
 _ROW_BYTES: Final = 100
+_REST: Final = 9
+"""A look at a large folder is followed by a pause of so many times its duration."""
 _GROWTH: Final = 5
 """The growth of compressed files and columns in memory, roughly."""
 _AT_ONCE: Final = 8
@@ -87,7 +92,7 @@ class SpoolTask(SourceTask, RowsOfSeveralTypes, SourceProgress, PreviewedSource)
         self._prepare(config, context)
         for name, path, mode in self._folders():
             if not os.path.isdir(path) or not os.access(path, mode):
-                can = "read" if mode == os.R_OK | os.X_OK else "write to"
+                can = " and ".join([*(["read"] if mode & os.R_OK else []), *(["change"] if mode & os.W_OK else [])])
                 text = f"It is no folder that this worker can {can}."
                 raise ConfigError(Problem(name, path, text, "Make it, or change its owner or mode."))
         self._is_preview = False
@@ -98,13 +103,16 @@ class SpoolTask(SourceTask, RowsOfSeveralTypes, SourceProgress, PreviewedSource)
 
     def _prepare(self, config: Mapping[str, str], context: TaskContext) -> None:
         self._allowed = allowed_paths(context.worker)
-        options = options_of(config, self.kind)
+        options = options_of(config, self.kind, own_files(context.worker))
         for _, path, _ in self._folders_of(options):
             check_allowed(path, self._allowed)
         self._options = with_schemas(options, self._allowed)
         self._is_preview = True
-        self._waiting: list[SpoolFile] = []
-        self._looked: float | None = None
+        self._waiting: dict[str, SpoolFile] = {}
+        self._asked: list[SpoolFile] = []
+        self._forgetting: list[str] = []
+        """The files whose offsets the next plan is given, and those that it forgets."""
+        self._look_at = 0.0
         self._read: dict[str, SpoolFile] = {}
         """Files that were read to their ends, whose offsets are not stored yet."""
         self._put_away: list[SpoolFile] = []
@@ -123,7 +131,8 @@ class SpoolTask(SourceTask, RowsOfSeveralTypes, SourceProgress, PreviewedSource)
         return self._folders_of(self._options)
 
     def _folders_of(self, options: SpoolOptions) -> Iterator[tuple[str, str, int]]:
-        yield "input.path", options.listing.folder, os.R_OK | os.X_OK
+        moves = options.cleanup.policy is not Policy.NONE
+        yield "input.path", options.listing.folder, os.R_OK | os.X_OK | (os.W_OK if moves else 0)
         yield "error.path", options.cleanup.failed, os.W_OK | os.X_OK
         if options.cleanup.finished is not None:
             yield "finished.path", options.cleanup.finished, os.W_OK | os.X_OK
@@ -140,20 +149,24 @@ class SpoolTask(SourceTask, RowsOfSeveralTypes, SourceProgress, PreviewedSource)
         self._finish()
         if not self._waiting and not self._gone:
             self._look()
-        names = [file.name for file in self._waiting[:MOST_FILES]]
-        self._gone = [name for name in self._gone if name not in names]
-        return [partition_of(name) for name in (*names, *self._gone)]
+        self._asked = list(islice(self._waiting.values(), MOST_FILES))
+        self._gone = [name for name in self._gone if name not in self._waiting]
+        self._forgetting = self._gone[:MOST_FILES]
+        return [partition_of(name) for name in (*(file.name for file in self._asked), *self._forgetting)]
 
     def _look(self) -> None:
-        now = time.monotonic()
-        if self._looked is not None and now - self._looked < self._options.pause_s:
+        began = time.monotonic()
+        if began < self._look_at:
             return
         found = self._options.listing.files(self._changing)
         here = {file.name: file.identity for file in found}
         self._left = {name: identity for name, identity in self._left.items() if here.get(name) == identity}
-        self._waiting = [file for file in found if file.name not in self._read and file.name not in self._left]
+        new = [file for file in found if file.name not in self._read and file.name not in self._left]
+        self._waiting = {file.name: file for file in new}
         self._changing -= here.keys()
-        self._looked = time.monotonic() if not self._waiting else None
+        if not new:
+            ended, pause_s = time.monotonic(), self._options.pause_s
+            self._look_at = ended + (max(pause_s, _REST * (ended - began)) if pause_s else 0)
 
     def plan(self, after: Sequence[SourceOffset | None], limit: Limit) -> Plan | None:
         """Plan several small files, or a part of a large one, and what is to be forgotten.
@@ -163,7 +176,7 @@ class SpoolTask(SourceTask, RowsOfSeveralTypes, SourceProgress, PreviewedSource)
         chosen: list[FileToRead] = []
         ended: list[FileToRead] = []
         rows = size = 0
-        for file, stored in zip(self._waiting[: len(after) - len(self._gone)], after, strict=False):
+        for file, stored in zip(self._asked, after, strict=False):
             try:
                 one = self._next(file, stored, limit)
                 if one is None:
@@ -185,7 +198,7 @@ class SpoolTask(SourceTask, RowsOfSeveralTypes, SourceProgress, PreviewedSource)
             chosen = [replace(one, most_rows=sys.maxsize, most_bytes=sys.maxsize) for one in chosen]
         self._tried = {one.file.name: (one.file.identity, one.at.records) for one in chosen}
         self._finish()
-        splits = [*map(self._split, chosen), *map(_end, ended), *map(_forgotten, self._gone)]
+        splits = [*map(self._split, chosen), *map(_end, ended), *map(_forgotten, self._forgetting)]
         self._chosen = [*chosen, *[None] * (len(splits) - len(chosen))]
         return Plan(tuple(splits), rows, size) if splits else None
 
@@ -254,7 +267,7 @@ class SpoolTask(SourceTask, RowsOfSeveralTypes, SourceProgress, PreviewedSource)
 
     def _drop(self, file: SpoolFile) -> None:
         """Let a file wait no more."""
-        self._waiting = [one for one in self._waiting if one.name != file.name]
+        self._waiting.pop(file.name, None)
 
     def _fail(self, file: SpoolFile, error: BadFile) -> None:
         """Move a file to the folder of errors. Errors: SpoolError, with `halt.on.error`; RetriableError."""
@@ -326,10 +339,10 @@ class SpoolTask(SourceTask, RowsOfSeveralTypes, SourceProgress, PreviewedSource)
             if _is_forgotten(offset):
                 self._gone = [gone for gone in self._gone if gone != name]
             elif offset.get("_done"):
-                for file in self._waiting:
-                    if file.name == name and file.identity == offset["_of"]:
-                        self._read[file.name] = file
-                        self._drop(file)
+                file = self._waiting.get(name or "")
+                if file is not None and file.identity == offset["_of"]:
+                    self._read[file.name] = file
+                    self._drop(file)
 
     def offsets_reached(self, reached: PartitionResult) -> Sequence[tuple[SourcePartition, SourceOffset | None]]:
         """Return the offset to store; None removes that of a file that has left the folder."""

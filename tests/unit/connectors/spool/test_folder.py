@@ -277,3 +277,34 @@ def test_offsets_are_checked() -> None:
     for partition, offset in (({"file": "a"}, {"offset": 1}), ({"fileName": "a"}, {"offset": -1})):
         with pytest.raises(ValueError, match="spool folder"):
             check({}, {"offsets": [{"partition": partition, "offset": offset}]})
+
+
+def test_the_workers_own_files_and_names_that_are_no_text_are_left_out(folder: Folder) -> None:
+    own = folder.file("worker.properties", b"password=x\n")
+    folder.worker = {**folder.worker, "the worker's own files": (str(own),)}
+    with open(os.fsencode(folder.root / "in") + b"/\xff.txt", "wb") as file:
+        file.write(b"no\n")
+    folder.file("a.txt", b"one\n")
+    assert Walk(folder).values() == ["one"]
+    assert len(os.listdir(folder.root / "in")) == 2
+
+
+def test_a_folder_of_many_files_that_stay_costs_few_looks(tmp_path: Path) -> None:
+    folder = Folder(tmp_path, cleanup_policy="NONE")
+    for number in range(600):
+        folder.file(f"{number:04}.txt", b"x\n")
+    walk = Walk(folder)
+    assert len(walk.values()) == 600
+    walk.restart()
+    for _ in range(5):
+        assert walk.batch() is None
+
+
+def test_a_plan_forgets_only_what_it_was_asked_about(folder: Folder) -> None:
+    folder.file("a.txt", b"one\n")
+    walk = Walk(folder)
+    assert walk.batch()
+    assert folder.names("done") == ["a.txt"]
+    folder.file("a.txt", b"two\n")
+    assert walk.values() == ["two"]
+    assert walk.stored == {}
