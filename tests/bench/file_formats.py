@@ -18,9 +18,9 @@ import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from headrace.connectors.hdfs.format_choice import format_of
 from headrace.connectors.hdfs.format_settings import FileFormat, FormatSettings
-from headrace.connectors.hdfs.formats.choice import format_of
-from headrace.connectors.hdfs.formats.format import Format
+from headrace.plugins.interop.formats.format import Format
 from headrace.plugins.schema import DECIMAL, STRING, TIMESTAMP, Field, Schema, SchemaType, spark_type
 from headrace.worker.engine.driver import Spark
 from headrace.worker.engine.driver_jars import driver_jars

@@ -18,8 +18,8 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 
+from headrace.connectors.hdfs.format_choice import format_of
 from headrace.connectors.hdfs.format_settings import FileFormat, FormatSettings
-from headrace.connectors.hdfs.formats.choice import format_of
 from headrace.connectors.hdfs.hive.metastore import Metastore
 from headrace.connectors.hdfs.hive.tables import HiveTables
 from headrace.connectors.hdfs.hive_settings import HiveSettings

@@ -20,8 +20,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final, NamedTuple
 
-from headrace.connectors.hdfs.formats.avro import AvroFormat
-from headrace.connectors.hdfs.formats.format import Format
+from headrace.plugins.interop.formats.avro import AvroFormat
+from headrace.plugins.interop.formats.format import Format
 from headrace.plugins.schema import DATE, DECIMAL, MOST_DIGITS, TIME, TIMESTAMP, Schema, SchemaType, logical, scale
 
 AVRO_SCHEMA: Final = "avro.schema.literal"

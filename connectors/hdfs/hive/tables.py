@@ -16,7 +16,6 @@ from urllib.parse import unquote
 
 from headrace.config.worker.allowed_hosts import ALL_NAMES, AllowedHosts
 from headrace.connectors.hdfs.errors import StoreError
-from headrace.connectors.hdfs.formats.format import Format
 from headrace.connectors.hdfs.hive.definition import Definition, definition, evolved, why_no_table
 from headrace.connectors.hdfs.hive.metastore import HiveTable, Metastore, MetastoreError
 from headrace.connectors.hdfs.hive_settings import HiveSettings
@@ -25,6 +24,7 @@ from headrace.connectors.hdfs.stores.store import Store
 from headrace.plugins.backoff import Backoff
 from headrace.plugins.errors import RetriableError
 from headrace.plugins.extensions import Effect
+from headrace.plugins.interop.formats.format import Format
 from headrace.plugins.samples import Sample
 from headrace.plugins.schema import Schema
 

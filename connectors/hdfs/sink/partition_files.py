@@ -13,11 +13,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from headrace.connectors.hdfs.formats.compatibility import SchemaAction, decide
-from headrace.connectors.hdfs.formats.format import FileWriter
 from headrace.connectors.hdfs.sink.rotation import Rotation
 from headrace.connectors.hdfs.sink.spec import Begin, FileSpec
 from headrace.plugins.errors import DataError
+from headrace.plugins.interop.formats.compatibility import SchemaAction, decide
+from headrace.plugins.interop.formats.format import FileWriter
 from headrace.plugins.offsets import TopicPartition
 
 

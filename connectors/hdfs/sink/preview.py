@@ -14,7 +14,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from headrace.connectors.hdfs.errors import StoreError
-from headrace.connectors.hdfs.formats.format import VALUE
 from headrace.connectors.hdfs.hive.metastore import MetastoreError
 from headrace.connectors.hdfs.hive.tables import HiveTables
 from headrace.connectors.hdfs.sink.commit_marker import CommitMarker
@@ -24,6 +23,7 @@ from headrace.connectors.hdfs.sink.spec import FileSpec
 from headrace.connectors.hdfs.sink.writer import by_partition, local_disk, local_folder
 from headrace.plugins.errors import RecordFailure, RecordsFailed, RetriableError
 from headrace.plugins.extensions import Effect
+from headrace.plugins.interop.formats.format import VALUE
 from headrace.plugins.offsets import TopicPartition
 from headrace.plugins.record_api.unpacking import unpacked
 from headrace.plugins.schema import Schema

@@ -6,12 +6,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from time import time_ns
 
-from headrace.connectors.hdfs.formats.format import Format
 from headrace.connectors.hdfs.partitioners.partitioner import Partitioner
 from headrace.connectors.hdfs.sink.names import Names
 from headrace.connectors.hdfs.sink.rotation import Rules
 from headrace.connectors.hdfs.sink.side_files import SideFiles
 from headrace.connectors.hdfs.stores.store import Store
+from headrace.plugins.interop.formats.format import Format
 from headrace.plugins.offsets import TopicPartition
 from headrace.plugins.schema import Schema
 

@@ -15,7 +15,7 @@ from uuid import uuid4
 import pyarrow as pa
 from pyspark.sql import Column
 
-from headrace.connectors.hdfs.formats.choice import format_of
+from headrace.connectors.hdfs.format_choice import format_of
 from headrace.connectors.hdfs.hive.tables import HiveTables
 from headrace.connectors.hdfs.partitioners.partitioner import partitioner_of
 from headrace.connectors.hdfs.settings import SinkSettings, sink_settings, store_values

@@ -10,7 +10,7 @@ from typing import Any
 
 from headrace.config.problems import ConfigError, Problem
 from headrace.connectors.hdfs.compact_settings import NOT_IN_S3
-from headrace.connectors.hdfs.formats.choice import format_of
+from headrace.connectors.hdfs.format_choice import format_of
 from headrace.connectors.hdfs.partitioners.partitioner import Partitioner, partitioner_of
 from headrace.connectors.hdfs.partitioners.topic_folders import TopicFolders
 from headrace.connectors.hdfs.settings import SinkSettings, is_s3, parse, sink_settings, store_values

@@ -11,11 +11,11 @@ from typing import Final
 import numpy as np
 import pyarrow as pa
 
-from headrace.connectors.hdfs.formats.format import VALUE, Format
 from headrace.connectors.hdfs.source.progress import OFFSET_TYPE, Piece
 from headrace.connectors.hdfs.stores.store import Store
 from headrace.plugins.arrow_types import arrow_type_of_schema
 from headrace.plugins.errors import DataError
+from headrace.plugins.interop.formats.format import VALUE, Format
 from headrace.plugins.schema import Schema
 
 log = logging.getLogger(__name__)

@@ -6,8 +6,8 @@ import json
 
 import pytest
 
+from headrace.connectors.hdfs.format_choice import format_of
 from headrace.connectors.hdfs.format_settings import FileFormat, FormatSettings
-from headrace.connectors.hdfs.formats.choice import format_of
 from headrace.connectors.hdfs.hive.definition import (
     AVRO_SCHEMA,
     VERSION,

@@ -15,7 +15,6 @@ import pytest
 
 from headrace.connectors.hdfs.compact_settings import CompactSettings
 from headrace.connectors.hdfs.errors import StoreError
-from headrace.connectors.hdfs.formats.lines import TextFormat
 from headrace.connectors.hdfs.sink import compaction
 from headrace.connectors.hdfs.sink.commit_marker import CommitMarker
 from headrace.connectors.hdfs.sink.compaction import Compaction
@@ -26,6 +25,7 @@ from headrace.connectors.hdfs.stores.settings import StoreSettings
 from headrace.plugins.backoff import Backoff
 from headrace.plugins.contracts import TaskContext, TopicPartition
 from headrace.plugins.errors import DataError, RetriableError
+from headrace.plugins.interop.formats.lines import TextFormat
 from headrace.plugins.stopping import StopToken
 from tests.integration.worker_process import eventually
 from tests.unit.connectors.hdfs.sink.test_replacement import Killed

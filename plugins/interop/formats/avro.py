@@ -21,16 +21,16 @@ import pyarrow as pa
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 
-from headrace.connectors.hdfs.formats.appending import Appended, Data, binary_parts
-from headrace.connectors.hdfs.formats.avro_codecs import COMPRESS
-from headrace.connectors.hdfs.formats.avro_container import MAGIC, SYNC_BYTES, Block, blocks, encoded_long, opened
-from headrace.connectors.hdfs.formats.avro_reading import read_values
-from headrace.connectors.hdfs.formats.avro_schema import connect_schema_of, file_schema, refusal_of_avro
-from headrace.connectors.hdfs.formats.format import FileWriter, Format
-from headrace.connectors.hdfs.formats.projection import project_avro
 from headrace.plugins.interop.avro.carrier import AvroEncoding
 from headrace.plugins.interop.avro.tree import AvroOptions
 from headrace.plugins.interop.avro.writing import datum, encoding
+from headrace.plugins.interop.formats.appending import Appended, Data, binary_parts
+from headrace.plugins.interop.formats.avro_codecs import COMPRESS
+from headrace.plugins.interop.formats.avro_container import MAGIC, SYNC_BYTES, Block, blocks, encoded_long, opened
+from headrace.plugins.interop.formats.avro_reading import read_values
+from headrace.plugins.interop.formats.avro_schema import connect_schema_of, file_schema, refusal_of_avro
+from headrace.plugins.interop.formats.format import FileWriter, Format
+from headrace.plugins.interop.formats.projection import project_avro
 from headrace.plugins.schema import Schema
 
 BLOCK_BYTES: Final = 64 << 10

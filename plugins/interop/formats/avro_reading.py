@@ -17,12 +17,12 @@ from typing import Any, Final
 import fastavro
 import pyarrow as pa
 
-from headrace.connectors.hdfs.formats.arrow_types import conform
-from headrace.connectors.hdfs.formats.avro_container import Block, blocks, encoded_long, opened
-from headrace.connectors.hdfs.formats.format import VALUE
 from headrace.plugins.arrow_types import arrow_type_of_schema
 from headrace.plugins.errors import DataError
 from headrace.plugins.interop.avro.tree import AvroOptions, is_union
+from headrace.plugins.interop.formats.arrow_types import conform
+from headrace.plugins.interop.formats.avro_container import Block, blocks, encoded_long, opened
+from headrace.plugins.interop.formats.format import VALUE
 from headrace.plugins.schema import DATE, DECIMAL, TIMESTAMP, Schema, SchemaType, logical
 
 _BATCH_BYTES: Final = 1 << 20

@@ -10,8 +10,8 @@ from typing import Final
 
 import pyarrow as pa
 
-from headrace.connectors.hdfs.formats.appending import Data
 from headrace.plugins.errors import DataError
+from headrace.plugins.interop.formats.appending import Data
 
 _RAW: Final = -15
 """zlib's sign for deflate without header and check sum."""

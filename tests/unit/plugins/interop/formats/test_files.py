@@ -16,12 +16,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from headrace.connectors.hdfs.format_choice import format_of
 from headrace.connectors.hdfs.format_settings import FileFormat, FormatSettings
-from headrace.connectors.hdfs.formats import parquet
-from headrace.connectors.hdfs.formats.avro import BLOCK_BYTES
-from headrace.connectors.hdfs.formats.choice import format_of
-from headrace.connectors.hdfs.formats.format import VALUE, FileWriter, Format
 from headrace.plugins.errors import DataError
+from headrace.plugins.interop.formats import parquet
+from headrace.plugins.interop.formats.avro import BLOCK_BYTES
+from headrace.plugins.interop.formats.format import VALUE, FileWriter, Format
 from headrace.plugins.schema import DATE, DECIMAL, STRING, TIME, TIMESTAMP, Field, Schema, SchemaType
 from tests.open_files import open_below
 
@@ -336,6 +336,6 @@ def test_a_column_of_dates_and_times_that_spark_reads() -> None:
     schema = Schema(
         T.STRUCT, fields=tuple(Field(f"f{n}", Schema(kind, name=name)) for n, (name, kind) in enumerate(fields))
     )
-    from headrace.connectors.hdfs.formats.parquet_types import parquet_fields
+    from headrace.plugins.interop.formats.parquet_types import parquet_fields
 
     assert [str(one.type) for one in parquet_fields(schema)] == ["date32[day]", "int32", "timestamp[ms, tz=UTC]"]

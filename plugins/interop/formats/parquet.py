@@ -39,16 +39,16 @@ import pyarrow.parquet as pq
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 
-from headrace.connectors.hdfs.formats.arrow_types import compact, conform
-from headrace.connectors.hdfs.formats.avro_schema import connect_schema_of, file_schema, refusal_of_avro, required
-from headrace.connectors.hdfs.formats.defaults import filled
-from headrace.connectors.hdfs.formats.format import VALUE, FileWriter, Format
-from headrace.connectors.hdfs.formats.parquet_types import parquet_fields, schema_of_columns
-from headrace.connectors.hdfs.formats.projection import project_array
 from headrace.plugins.arrow_types import arrow_type_of_schema
 from headrace.plugins.errors import DataError
 from headrace.plugins.interop.avro.tree import AvroOptions
 from headrace.plugins.interop.avro.writing import encoding
+from headrace.plugins.interop.formats.arrow_types import compact, conform
+from headrace.plugins.interop.formats.avro_schema import connect_schema_of, file_schema, refusal_of_avro, required
+from headrace.plugins.interop.formats.defaults import filled
+from headrace.plugins.interop.formats.format import VALUE, FileWriter, Format
+from headrace.plugins.interop.formats.parquet_types import parquet_fields, schema_of_columns
+from headrace.plugins.interop.formats.projection import project_array
 from headrace.plugins.schema import Schema, SchemaType
 
 AVRO_KEY: Final = b"parquet.avro.schema"

@@ -21,9 +21,9 @@ import pyarrow.compute as pc
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 
-from headrace.connectors.hdfs.formats.appending import Appended, Data, binary_parts
-from headrace.connectors.hdfs.formats.format import VALUE, FileWriter, Format
 from headrace.plugins.errors import DataError
+from headrace.plugins.interop.formats.appending import Appended, Data, binary_parts
+from headrace.plugins.interop.formats.format import VALUE, FileWriter, Format
 from headrace.plugins.interop.json.writing import NULL_REFUSED, JsonWriter
 from headrace.plugins.java_text import java_text
 from headrace.plugins.schema import OPTIONAL_BYTES, STRING, Schema, SchemaType, logical, uncarried

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from headrace.connectors.hdfs.format_settings import FileFormat, FormatSettings
-from headrace.connectors.hdfs.formats.avro import AvroFormat
-from headrace.connectors.hdfs.formats.format import Format
-from headrace.connectors.hdfs.formats.lines import BytesFormat, JsonFormat, TextFormat
-from headrace.connectors.hdfs.formats.parquet import ParquetFormat
 from headrace.plugins.interop.avro.tree import AvroOptions
+from headrace.plugins.interop.formats.avro import AvroFormat
+from headrace.plugins.interop.formats.format import Format
+from headrace.plugins.interop.formats.lines import BytesFormat, JsonFormat, TextFormat
+from headrace.plugins.interop.formats.parquet import ParquetFormat
 from headrace.plugins.schema import MOST_DIGITS
 
 

@@ -15,18 +15,18 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import given
 
+from headrace.connectors.hdfs.format_choice import format_of
 from headrace.connectors.hdfs.format_settings import FileFormat, FormatSettings
-from headrace.connectors.hdfs.formats import parquet
-from headrace.connectors.hdfs.formats.avro import BLOCK_BYTES
-from headrace.connectors.hdfs.formats.choice import format_of
-from headrace.connectors.hdfs.formats.format import VALUE, Format
-from headrace.connectors.hdfs.formats.lines import BytesFormat
-from headrace.connectors.hdfs.formats.parquet_types import parquet_fields
 from headrace.plugins.errors import DataError
+from headrace.plugins.interop.formats import parquet
+from headrace.plugins.interop.formats.avro import BLOCK_BYTES
+from headrace.plugins.interop.formats.format import VALUE, Format
+from headrace.plugins.interop.formats.lines import BytesFormat
+from headrace.plugins.interop.formats.parquet_types import parquet_fields
 from headrace.plugins.schema import DATE, DECIMAL, STRING, TIME, TIMESTAMP, Field, Schema, SchemaType
 from tests.open_files import open_below
-from tests.unit.connectors.hdfs.formats.schemas import structs
-from tests.unit.connectors.hdfs.formats.test_files import FORMATS, POINT, payload
+from tests.unit.plugins.interop.formats.schemas import structs
+from tests.unit.plugins.interop.formats.test_files import FORMATS, POINT, payload
 
 T = SchemaType
 PARQUET, AVRO = FormatSettings(FileFormat.PARQUET), FormatSettings(FileFormat.AVRO)

@@ -15,16 +15,16 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from headrace.connectors.hdfs.formats.appending import binary_parts
-from headrace.connectors.hdfs.formats.arrow_types import conform, with_values
-from headrace.connectors.hdfs.formats.avro_container import Block
-from headrace.connectors.hdfs.formats.avro_reading import decoder, without_logical_types
-from headrace.connectors.hdfs.formats.avro_schema import file_schema
-from headrace.connectors.hdfs.formats.format import VALUE
-from headrace.connectors.hdfs.formats.parquet_types import parquet_type
 from headrace.plugins.arrow_types import arrow_type_of_schema
 from headrace.plugins.errors import DataError
 from headrace.plugins.interop.avro.tree import AvroOptions, is_union
+from headrace.plugins.interop.formats.appending import binary_parts
+from headrace.plugins.interop.formats.arrow_types import conform, with_values
+from headrace.plugins.interop.formats.avro_container import Block
+from headrace.plugins.interop.formats.avro_reading import decoder, without_logical_types
+from headrace.plugins.interop.formats.avro_schema import file_schema
+from headrace.plugins.interop.formats.format import VALUE
+from headrace.plugins.interop.formats.parquet_types import parquet_type
 from headrace.plugins.interop.java.numbers import unscaled_bytes
 from headrace.plugins.schema import DECIMAL, Schema, SchemaType, logical, scale
 

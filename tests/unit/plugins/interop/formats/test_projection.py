@@ -10,14 +10,14 @@ import pyarrow as pa
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from headrace.connectors.hdfs.formats.avro import AvroFormat
-from headrace.connectors.hdfs.formats.avro_schema import file_schema
-from headrace.connectors.hdfs.formats.parquet import ParquetFormat
 from headrace.plugins.arrow_types import arrow_type_of_schema
 from headrace.plugins.interop.avro.tree import AvroOptions
+from headrace.plugins.interop.formats.avro import AvroFormat
+from headrace.plugins.interop.formats.avro_schema import file_schema
+from headrace.plugins.interop.formats.parquet import ParquetFormat
 from headrace.plugins.schema import DATE, TIMESTAMP, Schema, SchemaType, logical
 from tests.spark.avro_values import EPOCH, Generator, T, datum, dt, in_order, spelled, without_logical_types
-from tests.unit.connectors.hdfs.formats.schemas import evolved, structs
+from tests.unit.plugins.interop.formats.schemas import evolved, structs
 
 OPTIONS = AvroOptions(enhanced=True)
 

@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headrace.connectors.hdfs.formats.compatibility import SchemaAction, can_project, decide
 from headrace.plugins.errors import DataError
 from headrace.plugins.interop.avro.tree import ENUM, FIELD_DOC, RECORD_DOC, UNION
+from headrace.plugins.interop.formats.compatibility import SchemaAction, can_project, decide
 from headrace.plugins.schema import DATE, DECIMAL, STRING, TIMESTAMP, Field, Schema, SchemaType
-from tests.unit.connectors.hdfs.formats.schemas import evolved, record, schemas, structs
+from tests.unit.plugins.interop.formats.schemas import evolved, record, schemas, structs
 
 T = SchemaType
 INT = Schema(T.INT32)

@@ -8,8 +8,8 @@ from typing import Final, NamedTuple
 
 import pyarrow as pa
 
-from headrace.connectors.hdfs.formats.avro_codecs import DECOMPRESS
 from headrace.plugins.errors import DataError
+from headrace.plugins.interop.formats.avro_codecs import DECOMPRESS
 
 MAGIC: Final = b"Obj\x01"
 SYNC_BYTES: Final = 16
