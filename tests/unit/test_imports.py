@@ -93,6 +93,7 @@ ROOMS: Mapping[str, Mapping[str, set[str]]] = {
         "hdfs": set(),
         "java": set(),
         "jdbc": set(),
+        "logs": {"file"},
         "mirror": set(),
         "singer": set(),
     },
@@ -114,6 +115,7 @@ ROOMS: Mapping[str, Mapping[str, set[str]]] = {
         "source": {"contract", "database"},
         "sink": {"contract", "database"},
     },
+    "connectors/logs": {"": set(), "files": {""}, "syslog": {""}},
     "connectors/mirror": {
         "": set(),
         "copy": {""},
