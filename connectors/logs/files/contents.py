@@ -77,7 +77,7 @@ class Content:
 
         Errors: RetriableError if the file is out of reach.
         """
-        raw = open(self.file.open(), "rb", buffering=0)
+        raw = os.fdopen(self.file.open(), "rb", buffering=0)
         raw.seek(0)
         return cast(BinaryIO, _Decompressed(raw)) if self.is_gzip else raw
 

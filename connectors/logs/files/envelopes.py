@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
-from datetime import datetime
 from enum import StrEnum
 from typing import Any, Final, NamedTuple
 
@@ -13,6 +12,8 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import json as pj
+
+from headrace.connectors.logs.instants import milliseconds
 
 
 class Format(StrEnum):
@@ -51,7 +52,7 @@ def _plain(texts: pa.StringArray) -> Pieces:
 def _cri(texts: pa.StringArray) -> Pieces:
     found = pc.extract_regex(texts, _CRI)
     given = pc.coalesce(pc.struct_field(found, "text"), texts)
-    streams, times = pc.struct_field(found, "stream"), _times(pc.struct_field(found, "time"))
+    streams, times = pc.struct_field(found, "stream"), milliseconds(pc.struct_field(found, "time"))
     partial = pc.fill_null(pc.match_substring_regex(pc.struct_field(found, "tags"), "^P(:|$)"), False)
     return Pieces(given, streams, times, partial.to_numpy(zero_copy_only=False))
 
@@ -63,7 +64,7 @@ def _docker(texts: pa.StringArray) -> Pieces:
     whole = pc.or_(pc.ends_with(texts, "\n"), pc.is_null(log))
     partial = pc.invert(whole).to_numpy(zero_copy_only=False)
     bare = pc.replace_substring_regex(texts, r"\r?\n\z", "")
-    streams, times = found.column("stream").combine_chunks(), _times(found.column("time").combine_chunks())
+    streams, times = found.column("stream").combine_chunks(), milliseconds(found.column("time").combine_chunks())
     return Pieces(bare, streams, times, partial)
 
 
@@ -89,22 +90,6 @@ def _member(text: str) -> dict[str, str | None]:
         found = None
     values = found if isinstance(found, Mapping) and isinstance(found.get("log"), str) else {}
     return {name: value if isinstance(value := values.get(name), str) else None for name in _DOCKER.names}
-
-
-def _times(texts: pa.StringArray) -> pa.Int64Array:
-    try:
-        found = pc.cast(texts, pa.timestamp("ns", "UTC"))
-    except pa.ArrowInvalid:
-        found = pa.array([_time(text) for text in texts.to_pylist()], pa.timestamp("ns", "UTC"))
-    return pc.divide(found.cast(pa.int64()), 1_000_000)
-
-
-def _time(text: str | None) -> datetime | None:
-    try:
-        found = None if text is None else datetime.fromisoformat(text)
-    except ValueError:
-        return None
-    return None if found is None or found.tzinfo is None else found
 
 
 _UNWRAP: Final[Mapping[Format, Callable[[pa.StringArray], Pieces]]] = {

@@ -4,7 +4,8 @@
     offset     {"position": 34, "file": "/var/log/app.log.1"}, with hidden `_inode`, `_device`, `_head`, `_modified`
 
 `position` counts bytes as they are once decompressed. `_head` is a checksum of the file's first bytes, so that an inode
-that is used again is another file. `_modified` is the time of its last change: if it is gone, files changed later follow.
+that is used again is another file. `_modified` is the time of its last change: if it is gone, those changed later
+follow.
 """
 
 from __future__ import annotations

@@ -13,8 +13,8 @@ from headrace.connectors.file.offsets import HEAD_BYTES, head_of, same_head
 from headrace.connectors.logs.files.contents import DAMAGED, Content
 from headrace.connectors.logs.files.envelopes import Format, unwrapped
 from headrace.connectors.logs.files.events import Events, Joining, events
-from headrace.connectors.logs.files.lines import Encoding, Lines, split
 from headrace.connectors.logs.files.offsets import TYPE, LogOffset
+from headrace.connectors.logs.lines import Encoding, Lines, split
 from headrace.plugins.contracts import RetriableError
 
 ROW: Final = pa.schema(

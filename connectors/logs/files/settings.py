@@ -16,8 +16,8 @@ from headrace.config.validators import All, Check, NonEmpty, OneOf, OrNull, Rang
 from headrace.config.values import invalid
 from headrace.connectors.logs.files.envelopes import Format
 from headrace.connectors.logs.files.events import Joining
-from headrace.connectors.logs.files.lines import Encoding
 from headrace.connectors.logs.files.reader import Reading
+from headrace.connectors.logs.lines import Encoding
 
 TASKS: Final = "tasks.count"
 """The number of tasks among which logs are spread; the connector writes it into the configs of its tasks."""
@@ -189,9 +189,16 @@ SETTINGS: Final = Settings(
         "An event that reaches so many bytes ends with the line that does.",
         Range(1, _MOST_LINE),
     ),
-    _records("topic", Type.STRING, None, HIGH, MID, "Topic", "The topic of all records.", Check(
-        lambda name, value: None if value else invalid(name, value, "A topic is needed"), "the name of a topic"
-    )),  # fmt: skip
+    _records(
+        "topic",
+        Type.STRING,
+        None,
+        HIGH,
+        MID,
+        "Topic",
+        "The topic of all records.",
+        Check(lambda name, value: None if value else invalid(name, value, "A topic is needed"), "the name of a topic"),
+    ),
     _records(
         "record.value",
         Type.STRING,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gzip
 import json
-import logging
 import os
 import shutil
 import threading
@@ -233,12 +232,13 @@ def test_start_at_the_end_counts_from_the_first_look_on(tmp_path: Path) -> None:
     after.stored = drive.stored
     context = after  # the offsets that the worker has
     task = type(drive.task)()
+
     def stored(partitions: Any) -> list[Any]:
         found = [context.stored.get(json.dumps(one, sort_keys=True)) for one in partitions]
         return [None if one is None else json.loads(one) for one in found]
 
     task.start(rig.config(), TaskContext("c", 0, StopToken(), rig.worker, stored_offsets=stored))
-    after._take(type(after._running)(task, StopToken()))  # noqa: SLF001
+    after._take(type(after._running)(task, StopToken()))
     assert sorted(after.run()) == ["all of a new file", "first", "new"]
     task.stop()
 
@@ -370,7 +370,7 @@ def test_lines_without_end_are_cut_and_none_is_lost(tmp_path: Path, limit: Limit
     found = drive.run(limit)
     rig.write(f"{text}\nnext\n")
     found += drive.run(limit)
-    assert found[0] == "short" and found[-1] == "next"
+    assert (found[0], found[-1]) == ("short", "next")
     assert "".join(found[1:-1]) == text + text
     assert max(len(one.encode()) for one in found) <= 1_002
     drive.task.stop()
