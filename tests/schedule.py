@@ -36,6 +36,7 @@ TOGETHER: Final = {
     "tests/faults/test_task_failures.py": "shared servers",
     "tests/integration/test_dead_letters.py": "shared servers",
     "tests/integration/test_file_source.py": "shared servers",
+    "tests/integration/test_logs.py": "shared servers",
     "tests/integration/test_hdfs_sink.py": "shared servers",
     "tests/integration/test_hdfs_sink_schemas.py": "shared servers",
     "tests/integration/test_hdfs_sink_troubles.py": "shared servers",
