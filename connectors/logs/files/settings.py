@@ -57,7 +57,7 @@ SETTINGS: Final = Settings(
     _files(
         "paths",
         Type.LIST,
-        (),
+        [],
         HIGH,
         LONG,
         "Paths",
@@ -68,7 +68,7 @@ SETTINGS: Final = Settings(
     _files(
         "exclude",
         Type.LIST,
-        (),
+        [],
         MEDIUM,
         LONG,
         "Exclude",

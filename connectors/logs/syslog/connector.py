@@ -12,6 +12,7 @@ from headrace.connectors.logs.syslog import settings as syslog_settings
 from headrace.connectors.logs.syslog.settings import SyslogSettings, confluent, jcustenborder
 from headrace.connectors.logs.syslog.task import (
     MessageSourceTask,
+    SyslogSourceTask,
     TcpValueSourceTask,
     TlsValueSourceTask,
     ValueSourceTask,
@@ -25,7 +26,7 @@ class SyslogSourceConnector(Connector):
     settings = syslog_settings.CONFLUENT
     version = __version__
     task_class = "io.confluent.connect.syslog.SyslogSourceTask"
-    task = MessageSourceTask
+    task: ClassVar[type[SyslogSourceTask]] = MessageSourceTask
     parsed: ClassVar[Callable[[Mapping[str, str]], SyslogSettings]] = staticmethod(confluent)
 
     def validate(self, config: Mapping[str, str]) -> list[Problem]:

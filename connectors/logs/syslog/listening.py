@@ -114,10 +114,9 @@ class Listener:
         except Exception:
             log.exception("Listening on %s ended", self.address)
         finally:
-            for one in [*self._connections.values()]:
-                one.socket.close()
-            for one in (self._socket, self._woken, self._wake):
-                one.close()
+            sockets = [one.socket for one in self._connections.values()]
+            for each in (*sockets, self._socket, self._woken, self._wake):
+                each.close()
             self._selector.close()
 
     @property
