@@ -33,7 +33,7 @@ def topic(worker: WorkerProcess, broker: str) -> Iterator[Topic]:
     """A topic, whose name is also that of the connector that writes it."""
     made = Topic(broker, "logs")
     yield made
-    worker.request("DELETE", f"/connectors/{made.name}")
+    worker.http.delete(f"/connectors/{made.name}")  # which a test may have done
 
 
 def test_log_files_over_rotation_and_a_restart(worker: WorkerProcess, topic: Topic, tmp_path: Path) -> None:
@@ -213,6 +213,7 @@ def test_a_taken_port_fails_the_task_which_starts_once_it_is_free(worker: Worker
         port = other.getsockname()[1]
         config |= {"syslog.port": str(port), "syslog.listen.address": "127.0.0.1", **JSON}
         worker.create(topic.name, **config)
+        worker.wait_states(topic.name, "FAILED")
         eventually(lambda: "is taken by another process" in worker.trace(topic.name), 60, worker.log)
     eventually(lambda: worker.states(topic.name) == ["RUNNING"], 120, worker.log)
     tcp(port, REFRIGERATOR)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import math
 import os
 import time
 import zlib
@@ -18,6 +19,9 @@ from headrace.connectors.logs.files.settings import LogFilesSettings
 MOST_LOGS: Final = 64
 """The most logs of a plan."""
 _HOT_S: Final = 60.0
+_MANY: Final = 1_000
+_REST: Final = 20
+"""A look at many files comes after so many times what the last one took."""
 
 log = logging.getLogger(__name__)
 
@@ -45,6 +49,8 @@ class Logs:
         self._is_told = False
         self._scanned: float | None = None
         self._began_ns = time.time_ns()
+        self._first_look = 0.0
+        self._took_s = 0.0
         self._seen: dict[str, object] = {}
         self._settled: dict[str, object] = {}
         self._hot: dict[str, float] = {}
@@ -57,10 +63,13 @@ class Logs:
         """The logs that may have something to read, some of them in turn if there are many."""
         self._directories.forget()
         now = time.monotonic()
-        is_due = self._scanned is None or now - self._scanned >= self._settings.scan_s
-        if is_due or self._is_told or self._globs.have_changed():
+        since = now - self._scanned if self._scanned is not None else math.inf
+        rest = _REST * self._took_s if len(self.followed) > _MANY else 0.0
+        is_due = since >= max(self._settings.scan_s, rest)
+        if is_due or (since >= rest / 2 and (self._is_told or self._globs.have_changed())):
             self._is_told = False
             self._scan(now)
+            self._took_s = time.monotonic() - now
         for path in [path for path, since in self._hot.items() if now - since > _HOT_S]:
             del self._hot[path]
         for path in self._hot:
@@ -83,16 +92,13 @@ class Logs:
             for known in (self.followed, self._seen, self._settled, self._hot):
                 known.pop(path, None)
 
-    def unsettle(self, path: str) -> None:
-        """Has a log looked at again."""
-        self._settled.pop(path, None)
-
     def found(self, nothing: bool) -> None:
         """Notes if a look found nothing: the second such look in a row has the directories watched."""
         self._idle = self._idle + 1 if nothing else 0
         waits = any(one.due is not None for one in self.followed.values())
         # Watches that stand only now tell nothing of what came just before: another look does.
-        self.is_watched = self._idle > 1 and self._watches.stand(list(self._globs.directories)) and not waits
+        self.is_watched = self._idle > 1 and self._watches.stand(list(self._globs.directories))
+        self.is_watched = self.is_watched and not waits and not self._is_told
 
     def bound_open(self, kept: set[str]) -> None:
         """Closes files beyond the most that may be open, the longest idle first, but for those of a plan."""
@@ -121,6 +127,7 @@ class Logs:
         files = self._globs.files()
         lives = set(self._lives(files))
         first = self._scanned is None
+        self._first_look = now if first else self._first_look
         self._scanned = now
         for path in lives:
             if zlib.crc32(path.encode("utf-8", "surrogateescape")) % self._settings.tasks != self._number:
@@ -144,9 +151,10 @@ class Logs:
 
     def _see(self, path: str, status: os.stat_result | None, now: float) -> None:
         shown = None if status is None else (status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns)
-        if self._seen.get(path) != shown or path not in self._seen:
+        if self._seen.get(path) != shown:
+            if path in self._seen or now > self._first_look:
+                self._hot[path] = now
             self._seen[path] = shown
-            self._hot[path] = now
 
     def _lives(self, files: dict[str, os.stat_result]) -> Iterator[str]:
         """The logs of these files; a rotated file belongs to the log whose name it has, if that is there or known."""
