@@ -178,7 +178,12 @@ class FollowedLog:
         return False
 
     def _after_lost(self, stored: LogOffset | None, at: LogOffset) -> LogOffset | None:
-        """The start of the first file that was changed after the one that is gone."""
+        """The start of the first file that was changed after the one that is gone; None while files are renamed."""
+        if not self._is_at_rest():
+            return None
+        if self._located(at):
+            self._of = at
+            return at
         for one in self._members():
             if not one.is_live and modified(one.status) <= (at.modified or 0):
                 continue
@@ -326,13 +331,9 @@ class FollowedLog:
 
     def _next(self, stored: LogOffset | None) -> LogOffset | None:
         """The start of the next younger file once this one is read; None while there is none."""
-        before = self._changed()
-        self._directories.forget()
-        members = self._members(self._current.begin())
-        if before != self._changed() or abs(time.time() - before / 1e9) < _UNSTABLE_S:
-            self.due = time.monotonic() + _AGAIN_S
+        if not self._is_at_rest():
             return None
-        for one in self._younger(members):
+        for one in self._younger(self._members(self._current.begin())):
             if one.is_live and not one.status.st_size:
                 break  # its writer may not have opened it yet, and still have the renamed one
             content = Content.open(one.path, self._allowed)
@@ -351,11 +352,16 @@ class FollowedLog:
             self.close()  # what holds a removed file open takes room on its disk
         return None
 
-    def _changed(self) -> int:
-        try:
-            return os.stat(os.path.dirname(os.path.realpath(self.path))).st_mtime_ns
-        except FileNotFoundError:
-            return 0
+    def _is_at_rest(self) -> bool:
+        """Lists the directory anew; False, and sets `due`, while files are renamed in it: a listing may miss one."""
+        directory = os.path.dirname(os.path.realpath(self.path))
+        before = _changed(directory)
+        self._directories.forget()
+        self._directories.of(directory)
+        if before == _changed(directory) and abs(time.time() - before / 1e9) >= _UNSTABLE_S:
+            return True
+        self.due = time.monotonic() + _AGAIN_S
+        return False
 
     def _younger(self, members: Sequence[Member]) -> Sequence[Member]:
         """The members after the current file; if it has no name any more, those that were changed later."""
@@ -378,6 +384,13 @@ class FollowedLog:
             return content.head() == mine.head and content.measure() == mine
         finally:
             content.close()
+
+
+def _changed(path: str) -> int:
+    try:
+        return os.stat(path).st_mtime_ns
+    except (FileNotFoundError, NotADirectoryError):
+        return 0
 
 
 def _shown(status: os.stat_result) -> object:

@@ -58,7 +58,12 @@ class Globs:
     def match(self, path: str) -> bool:
         """True if this file is one of the patterns'."""
         parts = path.split("/")[1:]
-        return not self._is_excluded(path) and any(_matches(parts, pattern) for pattern in self._patterns)
+        return not self.excludes(path) and any(_matches(parts, pattern) for pattern in self._patterns)
+
+    def excludes(self, path: str) -> bool:
+        """True if this file is left out."""
+        name = os.path.basename(path)
+        return any(fnmatchcase(path if "/" in one else name, one) for one in self._excluded)
 
     def _below(self, path: str, parts: Sequence[str]) -> Iterator[_Found]:
         part, rest = parts[0], parts[1:]
@@ -88,7 +93,7 @@ class Globs:
                 yield from self._below(entry.path, rest) if rest else self._file(entry.path, entry.is_symlink())
 
     def _file(self, path: str, is_link: bool) -> Iterator[_Found]:
-        if self._is_excluded(path):
+        if self.excludes(path):
             return
         try:
             status = os.stat(path)
@@ -101,10 +106,6 @@ class Globs:
         changed = _changed(path)
         if changed is not None:
             self.directories[path] = min(changed, self.directories.get(path, changed))
-
-    def _is_excluded(self, path: str) -> bool:
-        name = os.path.basename(path)
-        return any(fnmatchcase(path if "/" in one else name, one) for one in self._excluded)
 
 
 def _changed(path: str) -> int | None:

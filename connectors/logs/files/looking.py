@@ -140,10 +140,12 @@ class Logs:
 
     def _follow(self, path: str, first: bool) -> FollowedLog:
         began = self._began_ns
-        at_end = first and self.is_first and self._settings.at_end
+        at_end = first and self.is_first and self._settings.start_at == "end"
+        all_files = self._settings.start_at == "beginning"
 
         def wants(rotated: str, status: os.stat_result) -> bool:
-            return self._globs.match(rotated) or (not first and status.st_mtime_ns >= began)
+            is_new = not first and status.st_mtime_ns >= began
+            return not self._globs.excludes(rotated) and (all_files or is_new or self._globs.match(rotated))
 
         settings = self._settings
         begin = Begin(at_end, wants)

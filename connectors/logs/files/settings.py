@@ -81,9 +81,9 @@ SETTINGS: Final = Settings(
         MEDIUM,
         SHORT,
         "Start at",
-        "Where the connector's first look begins to read: beginning, or end. Files that appear later are read from "
-        "their beginning. With end there is one task.",
-        OneOf("beginning", "end"),
+        "Where a log without an offset begins: beginning, of its oldest rotated file that is there; live, at the start "
+        "of its live file; end, for logs that the connector's first look finds. With end there is one task.",
+        OneOf("beginning", "live", "end"),
     ),
     _files(
         "scan.interval.ms",
@@ -237,7 +237,7 @@ class LogFilesSettings:
 
     paths: tuple[str, ...]
     exclude: tuple[str, ...]
-    at_end: bool
+    start_at: str
     scan_s: float
     most_open: int
     reading: Reading
@@ -264,7 +264,7 @@ class LogFilesSettings:
         return cls(
             tuple(values["paths"]),
             tuple(values["exclude"]),
-            values["start.at"] == "end",
+            values["start.at"],
             values["scan.interval.ms"] / 1_000,
             values["open.files.max"],
             Reading(Format(values["format"]), encoding, values["line.max.bytes"], joining),

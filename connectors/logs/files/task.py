@@ -25,7 +25,6 @@ from headrace.plugins.contracts import (
     PartitionResult,
     Place,
     Plan,
-    RetriableError,
     SourceOffset,
     SourcePartition,
     SourceTask,
@@ -72,7 +71,7 @@ class LogFilesSourceTask(SourceTask, PacedSource, SourceProgress, PreviewedSourc
         self._host = socket.gethostname()
         # Files found at the first look of all are read from their end; a mark says that this look is over.
         self._mark: SourcePartition = {PATH: settings.paths[0] + "#start"}
-        is_first = settings.at_end and context.stored_offsets([self._mark])[0] is None
+        is_first = settings.start_at == "end" and context.stored_offsets([self._mark])[0] is None
         allowed = allowed_paths(context.worker)
 
         def has_offset(path: str) -> bool:
@@ -131,15 +130,12 @@ class LogFilesSourceTask(SourceTask, PacedSource, SourceProgress, PreviewedSourc
         one = self._logs.followed[path]
         try:
             part = one.plan(stored, limit)
-        except (Unusable, ConfigError) as e:
+        except (Unusable, ConfigError, OSError) as e:
             one.close()
             if path not in self._unusable:
                 log.warning("%s is not read, and tried again every %d s: %s", path, _UNUSABLE_S, e)
             self._unusable[path] = time.monotonic() + _UNUSABLE_S
             return None
-        except OSError as e:
-            one.close()
-            raise RetriableError(f"{path} cannot be read: {e}") from e
         self._unusable.pop(path, None)
         if part is None:
             self._logs.settle(path, state)

@@ -161,6 +161,27 @@ def test_removed_and_made_again(rig: LogRig, drive: SourceDrive) -> None:
     assert drive.run() == ["three"]
 
 
+@pytest.mark.parametrize(
+    ("settings", "wanted"),
+    [
+        ({}, ["oldest", "older", "old", "live"]),
+        ({"exclude": "*.gz"}, ["older", "old", "live"]),
+        ({"start_at": "live"}, ["live"]),
+        ({"start_at": "end"}, []),
+    ],
+)
+def test_the_beginning_of_a_log(tmp_path: Path, settings: dict[str, str], wanted: list[str]) -> None:
+    rig = LogRig(tmp_path, **settings)
+    for name, line in (("app.log.3", "oldest"), ("app.log.2", "older"), ("app.log.1", "old"), ("app.log", "live")):
+        rig.write(f"{line}\n", name)
+    squeeze(tmp_path / "app.log.3")
+    drive = SourceDrive(rig)
+    assert drive.run() == wanted
+    rig.put(["later"])
+    assert drive.run() == ["later"]
+    drive.task.stop()
+
+
 def test_a_rotated_file_ends_within_a_line(rig: LogRig, drive: SourceDrive) -> None:
     rig.write("one\ntw")
     assert drive.run() == ["one"]
