@@ -101,13 +101,13 @@ def _of_other_plugins(plugins: PluginLookup) -> Iterator[str]:
 
 def _by_title(plugins: Iterable[PluginClass], suffix: str = "") -> Iterator[tuple[str, list[PluginClass]]]:
     """Group the plugins that share a simple name (of several vendors, of keys and values) or a class."""
-    plugins, titles = list(plugins), dict[str, str]()
+    plugins, titles = list(plugins), dict[type, str]()
     for plugin in plugins:
         simple = plugin.class_name.rpartition(".")[2].partition("$")[0].removesuffix(suffix)
-        titles[plugin.implementation] = min(titles.get(plugin.implementation, simple), simple, key=len)
+        titles[plugin.load()] = min(titles.get(plugin.load(), simple), simple, key=len)
 
     def title(plugin: PluginClass) -> str:
-        return titles[plugin.implementation]
+        return titles[plugin.load()]
 
     for name, found in groupby(sorted(plugins, key=lambda plugin: (title(plugin), plugin.class_name)), title):
         yield name, list(found)

@@ -12,7 +12,7 @@ from typing import Final, NamedTuple
 
 GZIP: Final = ".gz"
 _DATE: Final = r"(?:19|20)\d\d-?[01]\d(?:-?[0-3]\d)?(?:[-_T.]?\d\d[-:.]?\d\d(?:[-:.]?\d\d)?(?:[.,]\d+)?)?(?:[-.]\d+)?"
-_SUFFIX: Final = re.compile(rf"(?P<live>.+?)[.\-_](?:(?P<date>{_DATE}|\d{{9,10}})|(?P<number>\d{{1,5}})|(?:old|bak))")
+_SUFFIX: Final = re.compile(rf"(?P<live>.+?)[.\-_](?:(?P<date>{_DATE}|\d{{9,10}})|(?P<number>\d{{1,3}})|(?:old|bak))")
 _INFIX: Final = re.compile(rf"(?P<stem>.+?)[.\-_](?P<date>{_DATE})(?P<ending>\.[A-Za-z]+)")
 
 
