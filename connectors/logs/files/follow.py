@@ -128,14 +128,22 @@ class FollowedLog:
             at, self._moved = stored, None
         if at is None:
             return self._first()
-        if self._content is not None:
-            if self._is_its(at):
-                return at
+        if self._content is not None and not self._is_its(at):
             self.close()
-        if self._located(at):
+        if self._content is None:
+            if not self._located(at):
+                return self._after_lost(stored, at)
             self._of = at
-            return at
-        return self._after_lost(stored, at)
+        return at if at.position or self._is_rotated() else self._copied_since(stored, at)
+
+    def _copied_since(self, stored: LogOffset | None, at: LogOffset) -> LogOffset:
+        """The start of a copy of what the live file had before it was cut, all of which is unread; else `at`."""
+        for one in self._members():
+            if not one.is_live and modified(one.status) > (at.modified or 0) and at.inode is not None:
+                self.close()
+                self._content = Content.open(one.path, self._allowed)
+                return self._begun(stored)
+        return at
 
     def _is_its(self, at: LogOffset) -> bool:
         """True if the open file is still the one that was read up to this offset."""
