@@ -24,8 +24,9 @@ from typing import Any, Final, NamedTuple
 
 from headrace.plugins.backoff import idle_pause_s
 
-_EVENTS: Final = 0x00000002 | 0x00000004 | 0x00000400 | 0x00000800
-"""IN_MODIFY, IN_ATTRIB, IN_DELETE_SELF and IN_MOVE_SELF."""
+_EVENTS: Final = 0x00000002 | 0x00000004 | 0x00000400 | 0x00000800 | 0x00000040 | 0x00000080 | 0x00000100 | 0x00000200
+"""IN_MODIFY, IN_ATTRIB, IN_DELETE_SELF and IN_MOVE_SELF; of a directory also IN_MOVED_FROM, IN_MOVED_TO, IN_CREATE and
+IN_DELETE."""
 _ONCE: Final = 0x80000000
 _GONE: Final = 0x00008000
 """IN_IGNORED: the watch has been removed."""

@@ -106,6 +106,7 @@ ROOMS: Mapping[str, Mapping[str, set[str]]] = {
         "hdfs": set(),
         "java": set(),
         "jdbc": set(),
+        "logs": {"file"},
         "mirror": set(),
         "http": set(),
         "singer": set(),
@@ -130,6 +131,7 @@ ROOMS: Mapping[str, Mapping[str, set[str]]] = {
         "source": {"contract", "database"},
         "sink": {"contract", "database"},
     },
+    "connectors/logs": {"": set(), "files": {""}, "syslog": {""}},
     "connectors/mirror": {
         "": set(),
         "copy": {""},

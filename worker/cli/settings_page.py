@@ -108,6 +108,14 @@ def _by_title(plugins: Iterable[PluginClass], suffix: str = "") -> Iterator[tupl
 
     A plugin without a short name has its full name as title.
     """
+    """Group the plugins that share a simple name (of several vendors, of keys and values) or a class."""
+    plugins, titles = list(plugins), dict[type, str]()
+    for plugin in plugins:
+        simple = plugin.class_name.rpartition(".")[2].partition("$")[0].removesuffix(suffix)
+        titles[plugin.load()] = min(titles.get(plugin.load(), simple), simple, key=len)
+
+    def title(plugin: PluginClass) -> str:
+        return titles[plugin.load()]
 
     def home(plugin: PluginClass) -> tuple[str, str]:
         simple = plugin.class_name.rpartition(".")[2].partition("$")[0].removesuffix(suffix)

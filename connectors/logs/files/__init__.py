@@ -1,0 +1,1 @@
+"""LogFiles: the lines of log files over their rotation."""

@@ -1,0 +1,1 @@
+"""Syslog: messages over UDP, TCP and TLS."""
