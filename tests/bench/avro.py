@@ -30,8 +30,6 @@ from tests.bench.processes import Cost, Failed, cpu_s, machine_cpu_s
 from tests.bench.structs import BEGIN
 
 TIMES = 3
-PREFIX = b"\0" + (1).to_bytes(4, "big")
-"""Zero and the schema's id."""
 SCHEMA = {
     "type": "record",
     "name": "Order",
@@ -103,30 +101,6 @@ def configured(made: Converter, url: str, topic: str, more: bytes) -> ConverterB
 
 def cost(bench: Bench) -> Cost:
     """The side is this process, with its Spark."""
-    spark = Spark({"spark.master": "local[2]"}, driver_jars())
-    spark.start()
-    try:
-        if not spark.wait_ready(120):
-            raise Failed("Spark did not start")
-        with registry() as url:
-            value = ConverterBinding(AvroConverter(), "io.confluent.connect.avro.AvroConverter")
-            value.converter.configure({"converter.type": "value", "schema.registry.url": url}, False)
-            value = value.learned([(PREFIX, topic)])
-            session = spark.session()
-            plain, found = [], []
-            begin = cost(bench)
-            for _ in range(TIMES + 1):
-                plain.append(_timed(read(session, bench.topics.bootstrap, topic).agg(F.count("*")), count))
-                found.append(_timed(decoded(read(session, bench.topics.bootstrap, topic), value), count))
-            others = (cost(bench) - begin).shares()["others_cpu_pct"]
-    finally:
-        spark.stop()
-    rate, plain_rate = (sorted(rates[1:])[TIMES // 2] for rates in (found, plain))
-    return {"rec_s": rate, "plain_s": plain_rate, "ratio": rate / plain_rate, "others_cpu_pct": others}
-
-
-def cost(bench: Bench) -> Cost:
-    """The processor time so far. The side is this process, with its Spark."""
     me, broker = psutil.Process(), map(psutil.Process, bench.broker_pids)
     return Cost(time.monotonic(), cpu_s([me, *me.children(recursive=True)]), cpu_s(broker), machine_cpu_s(), 0.0)
 
@@ -139,7 +113,6 @@ def read(session: SparkSession, bootstrap: str, topic: str) -> DataFrame:
 
 def counted(rows: DataFrame, value: ConverterBinding) -> DataFrame:
     """The number of records whose fields were all read."""
-def decoded(rows: DataFrame, value: ConverterBinding) -> DataFrame:
     keys = ConverterBinding(ByteArrayConverter(), "ByteArrayConverter")
     nothing = F.lit(None)
     given = rows.select(
@@ -164,18 +137,6 @@ def timed(rows: DataFrame, count: int) -> float:
 
 def orders(count: int) -> Iterator[dict[str, Any]]:
     """The orders of the topic."""
-def values(count: int) -> Iterator[bytes]:
-    """The values of the topic."""
-    parsed = fastavro.parse_schema(json.loads(json.dumps(SCHEMA)))
-    for row in rows(count):
-        body = io.BytesIO()
-        body.write(PREFIX)
-        fastavro.schemaless_writer(body, parsed, row)
-        yield body.getvalue()
-
-
-def rows(count: int) -> Iterator[dict[str, Any]]:
-    """The orders in the values."""
     begin = int(BEGIN.timestamp() * 1000)
     for number in range(count):
         yield {
@@ -208,19 +169,6 @@ def registry(text: str, kind: str = "AVRO") -> Iterator[str]:
 
         def do_POST(self) -> None:
             self._answer({"subject": "s", "id": 1, "version": 1, **schema})
-
-
-@contextmanager
-def registry(schema: object = SCHEMA, kind: str = "AVRO") -> Iterator[str]:
-    """A registry that knows one schema, whatever it is asked."""
-    known = {"schema": json.dumps(schema), "schemaType": kind}
-
-    class Answer(BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
-            self._answer(known)
-
-        def do_POST(self) -> None:
-            self._answer({"subject": "s", "id": 1, "version": 1, **known})
 
         def _answer(self, body: dict[str, object]) -> None:
             data = json.dumps(body).encode()

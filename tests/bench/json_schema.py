@@ -8,10 +8,6 @@ import psutil
 
 from headrace.converters.avro.converter import AvroConverter
 from headrace.converters.json_schema.converter import JsonSchemaConverter
-from headrace.plugins.contracts import Converter
-from headrace.plugins.interop.conversion.decode import ConverterBinding
-from headrace.worker.engine.driver import Spark
-from headrace.worker.engine.driver_jars import driver_jars
 from tests.bench import avro, sides
 from tests.bench.context import Bench, Figures
 from tests.bench.processes import Failed, cpu_s
@@ -41,6 +37,7 @@ SCHEMA = {
         },
     },
 }
+TEXT = json.dumps(SCHEMA)
 
 
 def decode(bench: Bench, side: sides.Side) -> Figures:
@@ -50,37 +47,24 @@ def decode(bench: Bench, side: sides.Side) -> Figures:
         "json": bench.shared_topic("json-schema", lambda: values(count)),
         "avro": bench.shared_topic("avro", lambda: avro.values(count)),
     }
-    spark = Spark({"spark.master": "local[2]"}, driver_jars())
-    spark.start()
-    try:
-        if not spark.wait_ready(120):
-            raise Failed("Spark did not start")
-        session = spark.session()
-        with avro.registry(SCHEMA, "JSON") as of_json, avro.registry() as of_avro:
-            bindings = {
-                "json": _binding(JsonSchemaConverter(), of_json, topics["json"]),
-                "avro": _binding(AvroConverter(), of_avro, topics["avro"]),
-            }
-            least: dict[str, float] = {}
-            for _ in range(avro.TIMES + 1):
-                for kind, topic in topics.items():
-                    begin = _cpu_s()
-                    rows = avro.decoded(avro.read(session, bench.topics.bootstrap, topic), bindings[kind])
-                    if (found := rows.collect()[0][0]) != count:
-                        raise Failed(f"wrong output: {found} records instead of {count}")
-                    least[kind] = min(least.get(kind, float("inf")), _cpu_s() - begin)
-    finally:
-        spark.stop()
+    with avro.started() as session, avro.registry(TEXT, "JSON") as of_json, avro.registry(avro.TEXT) as of_avro:
+        bindings = {
+            "json": avro.configured(JsonSchemaConverter(), of_json, topics["json"], b""),
+            "avro": avro.configured(AvroConverter(), of_avro, topics["avro"], b""),
+        }
+        least: dict[str, float] = {}
+        for _ in range(avro.TIMES + 1):
+            for kind, topic in topics.items():
+                begin = _cpu_s()
+                rows = avro.counted(avro.read(session, bench.topics.bootstrap, topic), bindings[kind])
+                if (found := rows.collect()[0][0]) != count:
+                    raise Failed(f"wrong output: {found} records instead of {count}")
+                least[kind] = min(least.get(kind, float("inf")), _cpu_s() - begin)
     return {
         "json_cpu": count / least["json"],
         "avro_cpu": count / least["avro"],
         "ratio": least["avro"] / least["json"],
     }
-
-
-def _binding(converter: Converter, url: str, topic: str) -> ConverterBinding:
-    converter.configure({"converter.type": "value", "schema.registry.url": url}, False)
-    return ConverterBinding(converter, type(converter).__name__).learned([(avro.PREFIX, topic)])
 
 
 def _cpu_s() -> float:
@@ -91,8 +75,8 @@ def _cpu_s() -> float:
 
 def values(count: int) -> Iterator[bytes]:
     """The values of the topic, as the converter writes them."""
-    for row in avro.rows(count):
+    for row in avro.orders(count):
         unscaled = int(row["price"].scaleb(2))
         data = unscaled.to_bytes(unscaled.bit_length() // 8 + 1, "big", signed=True)
         price = base64.b64encode(data).decode()
-        yield avro.PREFIX + json.dumps({**row, "price": price}, separators=(",", ":")).encode()
+        yield b"\0" + (1).to_bytes(4, "big") + json.dumps({**row, "price": price}, separators=(",", ":")).encode()

@@ -20,17 +20,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import StructField, StructType
 
 from headrace.connectors.hdfs.format_settings import FileFormat, FormatSettings
-from headrace.connectors.hdfs.formats.avro import AvroFormat
-from headrace.connectors.hdfs.formats.avro_schema import file_schema, required
-from headrace.connectors.hdfs.formats.format import VALUE, Format
-from headrace.connectors.hdfs.formats.lines import BytesFormat, JsonFormat, TextFormat
-from headrace.connectors.hdfs.formats.parquet import ParquetFormat
 from headrace.connectors.hdfs.sink.side_files import SideFiles, SideFormat
-from headrace.plugins.arrow_types import arrow_type_of_schema
-from headrace.plugins.errors import DataError
-from headrace.plugins.interop.avro.tree import UNION, AvroOptions
-from headrace.plugins.records import source_records
-from headrace.plugins.schema import DATE, DECIMAL, STRING, TIME, TIMESTAMP, Field, Schema, SchemaType, spark_type
 from headrace.plugins.arrow_types import arrow_type_of_schema
 from headrace.plugins.errors import DataError
 from headrace.plugins.interop.avro.tree import UNION, AvroOptions
@@ -39,7 +29,8 @@ from headrace.plugins.interop.formats.avro_schema import file_schema, required
 from headrace.plugins.interop.formats.format import VALUE, Format
 from headrace.plugins.interop.formats.lines import BytesFormat, JsonFormat, TextFormat
 from headrace.plugins.interop.formats.parquet import ParquetFormat
-from headrace.plugins.schema import DATE, DECIMAL, STRING, TIME, TIMESTAMP, Field, Schema, spark_type
+from headrace.plugins.records import source_records
+from headrace.plugins.schema import DATE, DECIMAL, STRING, TIME, TIMESTAMP, Field, Schema, SchemaType, spark_type
 from tests.spark.avro_values import Generator, T, datum, in_order, spelled
 
 pytestmark = pytest.mark.spark

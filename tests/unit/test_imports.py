@@ -87,8 +87,8 @@ ROOMS: Mapping[str, Mapping[str, set[str]]] = {
         "avro": {"", "catalyst", "java"},
         "http": {""},
         "protobuf": {"", "catalyst"},
+        "formats": {"", "catalyst", "java", "json", "avro"},
     },
-    "converters": {"": set(), "json": {""}, "registry": set(), "avro": {"", "registry"}, "protobuf": {"", "registry"}},
     "converters": {
         "": set(),
         "json": {""},
@@ -96,7 +96,7 @@ ROOMS: Mapping[str, Mapping[str, set[str]]] = {
         "avro": {"", "registry"},
         "json_schema": {"", "json", "registry"},
         "apicurio": {"", "registry", "avro"},
-        "formats": {"", "catalyst", "java", "json", "avro"},
+        "protobuf": {"", "registry"},
     },
     "connectors": {
         "": set(),

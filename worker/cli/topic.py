@@ -45,17 +45,14 @@ def topic_show(
         ),
     ] = None,
     registry: Annotated[
-        str | None, typer.Option(metavar="URL", help="The registry of values that name a schema.")
         str | None, typer.Option(metavar="URL", help="The registry of the schemas that bytes name.")
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object a line on stdout.")] = False,
 ) -> None:
     """Show a topic's records with their keys, values and headers; joins no group and commits nothing.
 
-    Without a converter, bytes after Confluent's five are Avro or Protobuf if there is a registry; others are JSON, text
-    or hexadecimal digits. Standard error says which.
-    Without a converter, bytes that name a schema are Avro or JSON if there is a registry; others are JSON, text or
-    hexadecimal digits. Standard error says which.
+    Without a converter, bytes that name a schema are Avro, Protobuf or JSON if there is a registry; others are JSON,
+    text or hexadecimal digits. Standard error says which.
     """
     from headrace.config.problems import ConfigError
     from headrace.worker.cli import topic_records

@@ -15,10 +15,10 @@ from typing import Final, NamedTuple
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 
+from headrace.connectors.hdfs import beside
+from headrace.connectors.hdfs.format_choice import format_of
 from headrace.connectors.hdfs.format_settings import FileFormat, FormatSettings
-from headrace.connectors.hdfs.formats import beside
-from headrace.connectors.hdfs.formats.choice import format_of
-from headrace.connectors.hdfs.formats.format import Format
+from headrace.plugins.interop.formats.format import Format
 from headrace.plugins.records import Records
 from headrace.plugins.schema import Schema
 

@@ -15,11 +15,8 @@ import pyarrow.parquet as pq
 
 from headrace.connectors.hdfs.format_choice import format_of
 from headrace.connectors.hdfs.format_settings import FileFormat
-from headrace.connectors.hdfs.formats.choice import format_of
-from headrace.connectors.hdfs.formats.format import Format
 from headrace.connectors.hdfs.source.backup import Destination, kinds_beside, stem_of
 from headrace.connectors.hdfs.source.listing import Listing, format_by_name
-from headrace.connectors.hdfs.source.listing import Listing
 from headrace.connectors.hdfs.source.progress import Piece
 from headrace.plugins.errors import DataError
 from headrace.plugins.interop.formats.format import Format

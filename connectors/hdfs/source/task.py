@@ -17,8 +17,8 @@ import pyarrow as pa
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
+from headrace.connectors.hdfs import beside
 from headrace.connectors.hdfs.format_settings import FileFormat
-from headrace.connectors.hdfs.formats import beside
 from headrace.connectors.hdfs.source import settings as source_settings
 from headrace.connectors.hdfs.source.backup import Destination
 from headrace.connectors.hdfs.source.inspection import Inspected, Inspection, Shape

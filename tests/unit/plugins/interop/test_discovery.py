@@ -455,6 +455,8 @@ def test_the_short_name_of_two_vendors_is_that_of_confluents() -> None:
     assert plugins.find("converter", "AvroConverter").class_name == "io.confluent.connect.avro.AvroConverter"
     full = "io.apicurio.registry.utils.converter.AvroConverter"
     assert plugins.find("converter", full).class_name == full
+
+
 def test_a_short_name_stands_for_apaches_class_if_others_name_the_same() -> None:
     found = Plugins.shipped().find("converter", "ByteArrayConverter")
     assert found.class_name == "org.apache.kafka.connect.converters.ByteArrayConverter"
