@@ -393,7 +393,6 @@ class HeaderFraming(ABC):
         """
 
 
-OF_SOURCES: Final = (PacedSource, SourceProgress, RowsOfSeveralTypes, PreviewedSource, Measured)
 OF_SOURCES: Final = (PacedSource, SourceProgress, RowsOfSeveralTypes, PreviewedSource, HeaderValues, Measured)
 OF_SINKS: Final = (PartitionedSink, StagingSink, BufferingSink, PreviewedSink, Measured)
 """What the worker looks for in source tasks and in sink tasks."""

@@ -31,8 +31,6 @@ OWN_FILES: Final = "the worker's own files"
 
 _READ_WHOLE: Final = re.compile(
     r"(^|[._])(ssl[._](truststore|keystore)([._]location)?|client\.keystore|sslcert|sslkey|sslrootcert"
-    r"|keytab([._](file|path|location))?|assertion\.(file|private\.key\.file|template\.file))$",
-    r"(^|[._])(ssl[._](truststore|keystore)([._]location)?|sslcert|sslkey|sslrootcert"
     r"|keytab([._](file|path|location))?|assertion\.(file|private\.key\.file|template\.file)"
     r"|syslog\.(truststore|keystore)|ssl\.(key|cert\.chain)\.path)$",
     re.I,

@@ -38,14 +38,15 @@ class MappedWriter(JsonWriter):
     def _decimal(self, value: Column, schema: Schema) -> Column:
         return double_text(value.cast("double"))
 
-    def _map(self, value: Column, schema: Schema) -> Column:
+    def of_map(self, value: Column, schema: Schema) -> Column:
+        """An object or a list of entries, as the mapping has it."""
         key, of = schema.key_schema, schema.value_schema
         assert key is not None
         if self.compacts_maps and key.type is SchemaType.STRING:
-            return super()._map(value, schema)
+            return super().of_map(value, schema)
         parts = self._entries(
             value,
-            lambda e: ('{"key":', self._member(e["key"], key), ',"value":', self._member(e["value"], of), "}"),
+            lambda e: ('{"key":', self.member(e["key"], key), ',"value":', self.member(e["value"], of), "}"),
         )
         texts = F.concat(F.lit("["), F.array_join(parts, ","), F.lit("]"))
         return F.when(~F.exists(parts, lambda one: one.isNull()), texts)

@@ -14,7 +14,8 @@ from urllib.parse import urlsplit
 from headrace.config.problems import ConfigError
 from headrace.config.settings import REQUIRED, Importance, Password, Problem, Setting, Settings, Type
 from headrace.converters.registry.schema_settings import flag, key
-from headrace.converters.registry.settings import HEADER_PREFIX, PREFIX, masked
+from headrace.converters.registry.settings import HEADER_PREFIX, PREFIX
+from headrace.plugins.interop.http.client import masked
 
 _OWN: Final = "apicurio.registry."
 URL: Final = f"{_OWN}url"

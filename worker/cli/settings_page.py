@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
 from typing import Final
@@ -106,20 +107,19 @@ def _of_other_plugins(plugins: PluginLookup) -> Iterator[str]:
 def _by_title(plugins: Iterable[PluginClass], suffix: str = "") -> Iterator[tuple[str, list[PluginClass]]]:
     """Group the plugins that share a simple name and a module: of several vendors, of keys and values.
 
-    A plugin without a short name has its full name as title.
+    The shortest name of a class counts. If another module has the same one, the title is the full name.
     """
-    """Group the plugins that share a simple name (of several vendors, of keys and values) or a class."""
     plugins, titles = list(plugins), dict[type, str]()
     for plugin in plugins:
         simple = plugin.class_name.rpartition(".")[2].partition("$")[0].removesuffix(suffix)
         titles[plugin.load()] = min(titles.get(plugin.load(), simple), simple, key=len)
-
-    def title(plugin: PluginClass) -> str:
-        return titles[plugin.load()]
+    homes = {(title, plugin.__module__) for plugin, title in titles.items()}
+    shared = Counter(title for title, _ in homes)
+    own = {(plugin.load(), plugin.class_name) for plugin in plugins}
 
     def home(plugin: PluginClass) -> tuple[str, str]:
-        simple = plugin.class_name.rpartition(".")[2].partition("$")[0].removesuffix(suffix)
-        return simple if plugin.aliases() else plugin.class_name, plugin.load().__module__
+        title, of = titles[plugin.load()], plugin.load()
+        return (title if shared[title] == 1 or (of, title) in own else plugin.class_name), of.__module__
 
     for (name, _), found in groupby(sorted(plugins, key=lambda plugin: (*home(plugin), plugin.class_name)), home):
         yield name, list(found)
