@@ -39,8 +39,13 @@ NEEDED = {
     "value.literal": "1.5",
 }
 """A value of each setting that some transform has to have."""
-UNSETTLED = {"headrace.transforms.Python", "io.confluent.connect.avro.AvroConverter"}
-"""They call a module's function, and ask a registry."""
+UNSETTLED = {
+    "headrace.transforms.Python",
+    "io.apicurio.registry.utils.converter.AvroConverter",
+    "io.confluent.connect.avro.AvroConverter",
+    "io.confluent.connect.json.JsonSchemaConverter",
+}
+"""They call a module's function, or ask a registry."""
 
 
 def converter(made: Converter, **settings: str) -> Converter:
