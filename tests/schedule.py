@@ -23,6 +23,7 @@ TOGETHER: Final = {
     "tests/compat/test_apicurio_registry.py": "shared servers",
     "tests/integration/test_jdbc_round_trip.py": "shared servers",
     "tests/integration/test_registry.py": "shared servers",
+    "tests/integration/test_registry_converters.py": "shared servers",
     "tests/integration/test_secured_pipeline.py": "shared servers",
     "tests/integration/test_hdfs_stores.py": "shared servers",
     "tests/faults/test_hdfs_sink_killed.py": "shared servers",
