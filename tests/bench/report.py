@@ -192,6 +192,14 @@ ROWS = (
         for p, bars in (("p50", ()), ("p99", (_at_most(1_000), _at_most(300))))
     ),
     *(
+        Row(what, measure, "rec_cpu_s", "rec/CPU-s", _at_least(200_000))
+        for what, measure in (
+            ("Datagen → topic of JSON", "datagen-json"),
+            ("… by two tasks", "datagen-json-2"),
+            ("Datagen → topic of Avro", "datagen-avro"),
+        )
+    ),
+    *(
         row
         for what, measure in (
             ("dicts by a RecordSource → topic", "records-source"),

@@ -103,7 +103,7 @@ def eventually_offsets(clusters: Clusters, name: str) -> list[Any]:
     """The stored offsets of all three partitions."""
 
     def stored() -> list[Any]:
-        found: list[Any] = clusters.worker.offsets(name)["offsets"]
+        found: list[Any] = clusters.worker.offsets(name)
         return found
 
     eventually(lambda: len(stored()) == 3, 60, clusters.worker.log)
