@@ -102,6 +102,7 @@ class _Row:
         self._key_id = F.when(F.octet_length(self._key).between(1, LARGEST_ID), self._key)
         origin = [F.col("topic"), F.lit("+"), F.col("_partition").cast("string"), F.lit("+")]
         self._origin_id = F.concat(*origin, F.col("_offset").cast("string"))
+        self._has_key = F.coalesce(records.of_keys(lambda key, schema: key.isNotNull()), F.lit(False))
         self._is_null = ~F.coalesce(records.of_values(lambda value, schema: value.isNotNull()), F.lit(False))
         self.id = F.coalesce(self._by_ids(self._key_id, self._origin_id, F.lit(None)), F.lit(None).cast("string"))
 
@@ -119,9 +120,13 @@ class _Row:
         """The reason of a refusal."""
         options, reasons = self._options, list[Column]()
         reasons.append(F.when(self.index.isNull(), unmapped(F.col("topic"))))
-        reasons.append(F.when(self._is_null, F.lit(_NO_VALUE)))
-        has_key = F.coalesce(self._records.of_keys(lambda key, schema: key.isNotNull()), F.lit(False))
-        no_id = F.when(~has_key, F.lit(_NO_KEY)).when(self._key.isNull(), F.lit(_WRONG_KEY)).otherwise(F.lit(_WRONG_ID))
+        if options.nulls is Nulls.FAIL:
+            reasons.append(F.when(self._is_null, F.lit(_NO_VALUE)))
+        no_id = (
+            F.when(~self._has_key, F.lit(_NO_KEY))
+            .when(self._key.isNull(), F.lit(_WRONG_KEY))
+            .otherwise(F.lit(_WRONG_ID))
+        )
         needs_key = self._by_ids(F.lit(True), F.lit(False), F.lit(False))
         reasons.append(F.when(needs_key & self._key_id.isNull(), no_id))
         if options.version_header:
@@ -147,7 +152,7 @@ class _Row:
         if options.nulls is Nulls.IGNORE or options.is_stream:
             return passed
         deleted = F.concat(self._action("delete", self._key_id, versioned=not options.upserts), F.lit("\n"))
-        return self._by_ids(F.when(self._key.isNull(), passed).otherwise(deleted), passed, passed)
+        return self._by_ids(F.when(self._has_key, deleted).otherwise(passed), passed, passed)
 
     def _written(self, document: Column, id_: Column | None, versioned: bool = False) -> Column:
         options = self._options

@@ -63,14 +63,15 @@ def _item(action: str, told: Mapping[str, Any], shows_content: bool) -> Item:
         return _DONE
     kind = str(error.get("type", "")) if isinstance(error, dict) else ""
     reason = str(error.get("reason", "")) if isinstance(error, dict) else str(error)
-    text = f"{kind}: {_shown(error, reason, shows_content)}"
+    text, in_full = f"{kind}: {_shown(error, reason, shows_content)}", f"{kind}: {reason}"
     if status == 409 and action != "update":
         found = None if action == "create" else _CURRENT.search(reason)
         return Item(Fate.CONFLICT, text, None if found is None else int(found[1]), kind)
     if status in (408, 409, 429) or status >= 500 or kind in _PASSING_TYPES:
-        return Item(Fate.BUSY, text, kind=kind)
-    is_of_document = status in (400, 413) and kind not in _NO_DOCUMENT
-    return Item(Fate.REFUSED if is_of_document else Fate.FATAL, text, kind=kind)
+        return Item(Fate.BUSY, in_full, kind=kind)
+    if status in (400, 413) and kind not in _NO_DOCUMENT:
+        return Item(Fate.REFUSED, text, kind=kind)
+    return Item(Fate.FATAL, in_full, kind=kind)
 
 
 def _shown(error: Any, reason: str, shows_content: bool) -> str:

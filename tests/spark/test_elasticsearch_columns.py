@@ -94,6 +94,8 @@ def test_without_keys_the_place_is_the_id(spark: SparkSession) -> None:
 
 def test_tombstones(spark: SparkSession) -> None:
     tombstones = [Record(None, key="k"), Record(None)]
+    (wrong,) = rows(spark, [Record(None, key=1.5)], behavior_on_null_values="delete", schema_ignore="true")
+    assert "neither a text nor an integer" in (wrong.refused or "")
     config = {"schema_ignore": "true"}
     assert [one.refused for one in rows(spark, tombstones, behavior_on_null_values="ignore", **config)] == ["", ""]
     assert all("no value" in (one.refused or "") for one in rows(spark, tombstones, **config))

@@ -5,7 +5,9 @@ from __future__ import annotations
 import base64
 import gzip
 import socket
+import ssl
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -16,6 +18,7 @@ from headrace.connectors.elasticsearch.options import Flavour
 from headrace.connectors.elasticsearch.server import NotThere, Refused, Server, ServerBusy
 from headrace.plugins.errors import LoginRefused
 from headrace.plugins.interop.http.client import ServerUnavailable
+from tests.certificates import Authority
 from tests.unit.connectors.elasticsearch.fake_server import FakeServer
 
 WORKER = {"connector.allowed.hosts": ["127.0.0.1"]}
@@ -136,6 +139,32 @@ def test_compression(fake: FakeServer) -> None:
     server(fake.url, connection_compression="true").ask("POST", "/_bulk", b"x" * 1000)
     assert fake.requests[-1].headers["Content-Encoding"] == "gzip"
     assert gzip.decompress(fake.requests[-1].body) == b"x" * 1000
+
+
+@pytest.fixture
+def secured(fake: FakeServer, tmp_path: Path) -> Iterator[tuple[str, Path]]:
+    """The URL of the fake with TLS, and a trust store for it."""
+    authority = Authority()
+    (tmp_path / "own.pem").write_text(authority.issue("node").pem)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(tmp_path / "own.pem")
+    served = fake._server
+    served.socket = context.wrap_socket(served.socket, server_side=True)
+    (tmp_path / "trust.pem").write_text(authority.pem)
+    yield fake.url.replace("http:", "https:"), tmp_path / "trust.pem"
+
+
+def test_tls(secured: tuple[str, Path]) -> None:
+    url, trust = secured
+    names = {"elastic.https.ssl.truststore.location": str(trust), "elastic.https.ssl.truststore.type": "PEM"}
+    with_store = {"connection.url": url, "read.timeout.ms": "60000", **names}
+    Server(Access.of({**with_store, "elastic.security.protocol": "SSL"}, Flavour.CONFLUENT, WORKER)).check()
+    with pytest.raises(ConfigError, match=r"Its certificate is not trusted.*elastic\.https\.ssl\.truststore\.location"):
+        Server(Access.of(with_store, Flavour.CONFLUENT, WORKER)).check()
+    aivens = {name.replace("elastic.https.", "connection."): value for name, value in with_store.items()}
+    Server(Access.of(aivens, Flavour.AIVEN_OPENSEARCH, WORKER)).check()
+    trusting = {"connection.url": url, "read.timeout.ms": "60000", "connection.trust.all.certificates": "true"}
+    Server(Access.of(trusting, Flavour.AIVEN_OPENSEARCH, WORKER)).check()
 
 
 def test_a_host_that_is_not_allowed_is_not_asked(fake: FakeServer) -> None:
