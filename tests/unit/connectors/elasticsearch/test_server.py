@@ -142,7 +142,7 @@ def test_compression(fake: FakeServer) -> None:
 
 
 @pytest.fixture
-def secured(fake: FakeServer, tmp_path: Path) -> Iterator[tuple[str, Path]]:
+def secured(fake: FakeServer, tmp_path: Path) -> tuple[str, Path]:
     """The URL of the fake with TLS, and a trust store for it."""
     authority = Authority()
     (tmp_path / "own.pem").write_text(authority.issue("node").pem)
@@ -151,7 +151,7 @@ def secured(fake: FakeServer, tmp_path: Path) -> Iterator[tuple[str, Path]]:
     served = fake._server
     served.socket = context.wrap_socket(served.socket, server_side=True)
     (tmp_path / "trust.pem").write_text(authority.pem)
-    yield fake.url.replace("http:", "https:"), tmp_path / "trust.pem"
+    return fake.url.replace("http:", "https:"), tmp_path / "trust.pem"
 
 
 def test_tls(secured: tuple[str, Path]) -> None:
