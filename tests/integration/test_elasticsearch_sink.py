@@ -55,7 +55,7 @@ class Sink:
     def wait(self, wanted: dict[str, Any], index: str = "") -> None:
         """These documents are there, and no others."""
         what = lambda: f"{self.documents(index)}; {self.worker.log()[-3000:]}"  # noqa: E731
-        eventually(lambda: self.documents(index) == wanted, 120, what)
+        eventually(lambda: self.documents(index) == wanted, 240, what)
 
 
 @pytest.fixture
@@ -71,8 +71,8 @@ def test_the_last_record_of_a_key_is_its_document(sink: Sink) -> None:
     sink.send([{"n": 1}, {"n": 1}, {"n": 2}, None, {"n": 1}], ["a", "b", "a", "b", "c"])
     sink.start()
     sink.wait({"a": {"n": 2}, "c": {"n": 1}})
-    sink.send([{"n": 'é\n " '}, None], ["b", "c"])
-    sink.wait({"a": {"n": 2}, "c": {"n": 1}} | {"c": {"n": 1}} and {"a": {"n": 2}, "b": {"n": 'é\n " '}})
+    sink.send([{"n": 5}, None], ["b", "c"])
+    sink.wait({"a": {"n": 2}, "b": {"n": 5}})
     sink.delete()
 
 
@@ -153,6 +153,7 @@ PUBLISHED = {
             "connector.class": "io.aiven.connect.elasticsearch.ElasticsearchSinkConnector",
             "transforms": "routeTS",
             "errors.deadletterqueue.topic.name": "TOPIC-dead",
+            "errors.deadletterqueue.topic.replication.factor": "1",
             "batch.size": "10",
             "type.name": "_doc",
             "key.ignore": "true",
@@ -175,7 +176,7 @@ PUBLISHED = {
 def test_published_configs(sink: Sink, index: str) -> None:
     index = index.replace("TOPIC", sink.topic.name)
     sink.start()
-    sink.send([{"a": 1}, {"a": 2}], ["k", "l"])
+    sink.send([{"a": 1}, {"a": 2}], None if "key.converter" not in sink.config else ["k", "l"])
     eventually(lambda: len(sink.documents(index)) == 2, 120, sink.worker.log)
     assert sorted(one["a"] for one in sink.documents(index).values()) == [1, 2]
     assert sink.worker.states(sink.name) == ["RUNNING"] * int(sink.config.get("tasks.max", 1))
