@@ -13,7 +13,8 @@ from headrace.config.tls import TlsSettings
 from headrace.config.worker.allowed_hosts import AllowedHosts
 from headrace.connectors.elasticsearch.options import Flavour
 from headrace.connectors.elasticsearch.parsing import SETTINGS
-from headrace.connectors.elasticsearch.settings import AIVEN_SSL, CONFLUENT_SSL, with_scheme
+from headrace.connectors.elasticsearch.settings import AIVEN_SSL, CONFLUENT_SSL
+from headrace.connectors.elasticsearch.shared_settings import with_scheme
 from headrace.plugins.interop.http.client import Proxy
 
 _API_KEY: Final = "api_key"

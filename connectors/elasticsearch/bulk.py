@@ -73,7 +73,7 @@ class Piece:
         return self.slice(0, middle), self.slice(middle, len(self))
 
     def document(self, index: int) -> Document:
-        """What the row does, read from its text."""
+        """The row's action, read from its text."""
         (action,) = json.loads(self.rows["lines"][index].as_py().partition("\n")[0]).values()
         return Document(action["_index"], action.get("_id"), action.get("version"))
 

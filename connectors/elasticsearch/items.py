@@ -15,7 +15,7 @@ _NO_DOCUMENT: Final = ("invalid_index_name_exception", "index_closed_exception")
 
 
 class Fate(Enum):
-    """What became of a document."""
+    """The ways that a document's action ends."""
 
     DONE = "done"
     CONFLICT = "conflict"

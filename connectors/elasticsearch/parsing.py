@@ -8,6 +8,7 @@ from typing import Any, Final
 from headrace.config.settings import Settings
 from headrace.connectors.elasticsearch import settings as declared
 from headrace.connectors.elasticsearch.options import Flavour, Ids, Kind, Nulls, Policy, SinkOptions, Stream
+from headrace.connectors.elasticsearch.shared_settings import pairs
 
 SETTINGS: Final[Mapping[Flavour, Settings]] = {
     Flavour.CONFLUENT: declared.CONFLUENT,
@@ -48,7 +49,7 @@ def options(config: Mapping[str, str], flavour: Flavour) -> SinkOptions:
         stream=_stream(values, config),
         creates=kind is None,
         kind=kind or Kind.INDEX,
-        resources=declared.pairs(resources or values.get("topic.index.map") or []),
+        resources=pairs(resources or values.get("topic.index.map") or []),
         routing=_choice(values, "routing.type") or "none",
         routing_path=tuple((values.get("routing.type.record.value.path") or "").strip("/").split("/")),
         batch_rows=values["batch.size"],

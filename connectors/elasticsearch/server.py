@@ -53,7 +53,7 @@ class Refused(ServerError):
 
 
 class NotThere(ServerError):
-    """What is asked for is not there: 404."""
+    """A name that the cluster does not know: 404."""
 
 
 class Server:

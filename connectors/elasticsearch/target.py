@@ -34,7 +34,7 @@ def keep(name: str, link: Link) -> None:
 
 @dataclass(frozen=True)
 class Target:
-    """What a writer needs to know. Picklable."""
+    """The cluster and the settings of a writer. Picklable."""
 
     name: str
     access: Access

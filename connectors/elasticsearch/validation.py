@@ -28,32 +28,48 @@ def _found(config: Mapping[str, str], flavour: Flavour, of: SinkOptions) -> Iter
     values = SETTINGS[flavour].parse(config)
     yield from _not_served(config, values)
     yield from _logins(config, values)
-    for key, policy in (
-        ("behavior.on.version.conflict", of.conflicts),
-        ("behavior.on.malformed.documents", of.malformed),
-    ):
+    policies = {"behavior.on.version.conflict": of.conflicts, "behavior.on.malformed.documents": of.malformed}
+    for key, policy in policies.items():
         if policy is Policy.REPORT and not of.tells:
             what = "Nothing takes the reports."
             yield Problem(key, "report", what, "Set errors.tolerance=all and errors.deadletterqueue.topic.name.")
+    yield from _datasets(values, of)
     if of.is_stream:
         yield from _streams(config, of)
-    elif values.get("data.stream.dataset") and of.stream is None:
-        what = "Without data.stream.type it has no effect."
-        yield Problem("data.stream.dataset", values["data.stream.dataset"], what, "Set data.stream.type.")
-    if of.stream is not None and not values.get("data.stream.enabled") and not values["data.stream.dataset"]:
-        yield Problem("data.stream.dataset", "", "A data stream needs it.", "Set it, or data.stream.type=NONE.")
-    if of.upserts and Ids.SERVER in (of.ids, of.ids_without_key):
-        key = "write.method" if flavour is Flavour.CONFLUENT else "index.write.method"
+    yield from _upserts(config, flavour, of)
+    yield from _routing(config, of)
+    yield from _resources(config, values, of)
+
+
+def _datasets(values: Mapping[str, Any], of: SinkOptions) -> Iterator[Problem]:
+    key = "data.stream.dataset"
+    if key in values and of.stream is None and values[key]:
+        yield Problem(key, values[key], "Without data.stream.type it has no effect.", "Set data.stream.type.")
+    if key in values and of.stream is not None and not values[key]:
+        yield Problem(key, "", "A data stream needs it.", "Set it, or data.stream.type=NONE.")
+
+
+def _upserts(config: Mapping[str, str], flavour: Flavour, of: SinkOptions) -> Iterator[Problem]:
+    if not of.upserts:
+        return
+    key = "write.method" if flavour is Flavour.CONFLUENT else "index.write.method"
+    if Ids.SERVER in (of.ids, of.ids_without_key):
         yield Problem(key, config.get(key), "An upsert needs ids of its own.", "Use insert, or ids of the record.")
-    if flavour is Flavour.AIVEN_OPENSEARCH and of.upserts and of.ids is Ids.ORIGIN:
+    elif flavour is Flavour.AIVEN_OPENSEARCH and of.ids is Ids.ORIGIN:
         what = "With key.ignore=true each record is a document of its own, which no upsert can change."
-        yield Problem("index.write.method", "upsert", what, "Set key.ignore.id.strategy=record.key, or use insert.")
+        yield Problem(key, config.get(key), what, "Set key.ignore.id.strategy=record.key, or use insert.")
+
+
+def _routing(config: Mapping[str, str], of: SinkOptions) -> Iterator[Problem]:
     if of.routing == "value" and not any(of.routing_path):
         key = "routing.type.record.value.path"
         yield Problem(key, config.get(key), "routing.type=value needs it.", "Set it to a field, such as /customer/id.")
     if of.routing == "value" and of.nulls is Nulls.DELETE:
         what = "A record without a value has no field that says where its document is."
         yield Problem(_DELETE, "delete", what, "Use routing.type=key, or behavior.on.null.values=ignore.")
+
+
+def _resources(config: Mapping[str, str], values: Mapping[str, Any], of: SinkOptions) -> Iterator[Problem]:
     if not of.creates and not of.resources:
         key = next(one for one in values if one.endswith(("external.resource.mapping", "existing.resource.mapping")))
         yield Problem(key, config.get(key), "The existing resources of topics are not named.", "Set topic:resource.")

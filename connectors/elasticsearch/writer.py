@@ -43,7 +43,7 @@ _CONFLICT: Final = (
 
 
 class Result(NamedTuple):
-    """What a writer tells its task."""
+    """The answer of a writer to its task."""
 
     counts: Mapping[str, int]
     replays: Mapping[TopicPartition, Replay]
@@ -242,7 +242,7 @@ class BulkWriter:
 
 
 def result_of(part: bytes) -> Result:
-    """What a writer tells, from the answer of its `finish`."""
+    """The result in the bytes of a writer's `finish`."""
     told = json.loads(part)
     replays = {TopicPartition(topic, number): Replay(**replay) for topic, number, replay in told["replays"]}
     return Result(told["counts"], replays)
