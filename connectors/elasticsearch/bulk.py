@@ -8,6 +8,8 @@ not understood, is halved until the document to blame is alone.
 from __future__ import annotations
 
 import json
+import threading
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
@@ -105,8 +107,8 @@ class Sender:
         """`pause` waits so many seconds. Errors of `pause`: StoppedError."""
         self._server, self._options, self._pause = server, options, pause
         self._backoff = Backoff(options.backoff_s, _LONGEST_S, spread=1.0)
-        self.requests = 0
-        self.repeated = 0
+        self._counting = threading.Lock()
+        self.counts = Counter[str]()
 
     def send(self, piece: Piece, ordered: bool = False) -> list[Settled]:
         """Write these rows; return those that were not written, and conflicts.
@@ -139,12 +141,12 @@ class Sender:
             if vain > self._options.max_retries:
                 raise RetriableError(f"{self._server.where} did not take {len(again)} documents: {why}")
             self._pause(min(max(self._backoff.pause(rounds), wait_s), _LONGEST_S))
-            self.repeated += len(again)
+            self._count("repeated", len(again))
             waiting.append(again)
         return settled
 
     def _answer(self, part: Piece) -> Sequence[Item] | None:
-        self.requests += 1
+        self._count("requests", 1)
         answer = self._server.ask("POST", _PATH, part.body, LINES)
         return items_of(answer, len(part), self._options.shows_content)
 
@@ -164,6 +166,10 @@ class Sender:
             elif item.fate is not Fate.DONE:
                 settled.append(_settled(part, index, item))
         return busy
+
+    def _count(self, what: str, number: int) -> None:
+        with self._counting:
+            self.counts[what] += number
 
     def _shown(self, error: Refused) -> str:
         return str(error) if self._options.shows_content else f"the request is refused: {error.kind or 'too large'}"

@@ -37,8 +37,11 @@ _NO_SCHEMA: Final = (
     "The record's value has no schema, and the index has no mapping yet; schema.ignore=true has the server make one"
 )
 _CONFLICT: Final = (
-    "is there with a higher version than the record's offset: its key is in several partitions, or the topic was made "
+    "is there with the version {}, and the record's is {}: its key is in several partitions, or the topic was made "
     "again, so that its offsets begin anew. Delete the index, or take versions from a header"
+)
+_ALREADY: Final = (
+    "of this id is there already, and only new documents are taken; with key.ignore=true each record is one"
 )
 
 
@@ -88,7 +91,7 @@ class BulkWriter:
         while self._running:
             self._settle()
         if self._sender is not None:
-            self._counts.update(requests=self._sender.requests, repeated=self._sender.repeated)
+            self._counts.update(self._sender.counts)
         self._close()
         replays = [[*partition, asdict(replay)] for partition, replay in self._replays.of.items()]
         part = json.dumps({"counts": dict(self._counts), "replays": replays}).encode()
@@ -219,8 +222,8 @@ class BulkWriter:
         options = self.target.options
         self._counts["conflicts"] += 1
         name = one.document.id if options.shows_content else "a document"
-        versions = f"Its version is {one.item.current}, the record's {one.document.version}"
-        text = f"{one.document.where}: {name} {_CONFLICT}. {versions}"
+        why = _ALREADY if one.item.current is None else _CONFLICT.format(one.item.current, one.document.version)
+        text = f"{one.document.where}: {name} {why}"
         if options.conflicts in (Policy.FAIL, Policy.REPORT):
             self._failures[one.number] = text
         elif options.conflicts is Policy.WARN and self._counts["conflicts"] == 1:
