@@ -198,12 +198,11 @@ def test_a_document_that_the_server_refuses_is_a_dead_letter_with_its_reason(sin
     sink.start()
     sink.wait({"a": {"n": 1}, "c": {"n": 3}})
     assert sink.worker.states(sink.name) == ["RUNNING"]
-    (letter,) = partitions.messages(broker, sink.config["errors.deadletterqueue.topic.name"], 0)
+    dead = sink.config["errors.deadletterqueue.topic.name"]
+    (letter,) = eventually(lambda: partitions.messages(broker, dead, 0), 120, sink.worker.log)
     reason = dict(letter.headers())["__connect.errors.exception.message"].decode()
-    assert (
-        reason
-        == f"{sink.topic.name} refuses the document: mapper_parsing_exception: the field n does not fit its type long"
-    )
+    refused = f"{sink.topic.name} refuses the document: mapper_parsing_exception: "
+    assert reason == f"{refused}the field n does not fit its type long"
     assert "confidential" not in sink.worker.log()
     sink.delete()
 
