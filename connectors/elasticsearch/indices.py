@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from typing import Final
 
 from headrace.config.settings import ConfigError, Problem
-from headrace.connectors.elasticsearch.options import Flavour, Kind, SinkOptions
+from headrace.connectors.elasticsearch.options import Flavour, SinkOptions
 from headrace.connectors.elasticsearch.server import NotThere, Refused, Server, ServerBusy, path_of
 from headrace.plugins.errors import RetriableError
 from headrace.plugins.interop.http.client import ServerUnavailable
@@ -119,7 +119,7 @@ class Indices:
     def _missing(self, name: str) -> ConfigError:
         is_confluents = self._options.flavour is Flavour.CONFLUENT
         key = "topic.to.external.resource.mapping" if is_confluents else "topic.to.existing.resource.mapping"
-        what = f"{self._server.where} has no {Kind(self._options.kind)} {name}."
+        what = f"{self._server.where} has no {self._options.kind} {name}."
         return ConfigError(Problem(key, name, what, "Make it first, or correct its name."))
 
 

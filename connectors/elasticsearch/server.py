@@ -59,8 +59,8 @@ class NotThere(ServerError):
 class Server:
     """One cluster; any thread may ask."""
 
-    def __init__(self, access: Access, in_flight: int = 1) -> None:
-        """`in_flight`: the most requests at once. Errors: ConfigError."""
+    def __init__(self, access: Access) -> None:
+        """Connects to nothing yet. Errors: ConfigError."""
         self._access, self._current = access, 0
         self._client = HttpClient(
             access.allowed,

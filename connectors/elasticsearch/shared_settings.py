@@ -12,7 +12,7 @@ from headrace.config.settings import REQUIRED, Setting, Type
 from headrace.config.validators import Check, OneOfIgnoringCase, Range
 from headrace.config.values import invalid, without_login
 
-SERVES: Final = "The worker decides how long records are collected and how many wait."
+_COLLECTED: Final = "The worker decides how long records are collected and how many wait."
 _MOST_ROWS: Final = 1_000_000
 _PART: Final = re.compile(r"[^A-Z/\\*\"<>|,#:\-\s?]{1,100}")
 
@@ -119,8 +119,8 @@ def batches(flush_ms: int) -> tuple[Setting, ...]:
             "Retry Backoff",
             "The longest pause before the first retry; it doubles with each one. The server may ask for a longer one.",
         ),
-        none("linger.ms", Type.LONG, 1, SERVES),
-        none("max.buffered.records", Type.INT, 20000, SERVES),
+        none("linger.ms", Type.LONG, 1, _COLLECTED),
+        none("max.buffered.records", Type.INT, 20000, _COLLECTED),
         none("flush.timeout.ms", Type.LONG, flush_ms, "A batch is written until it is done, or its task is to end."),
     )
 
