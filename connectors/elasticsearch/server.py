@@ -14,6 +14,7 @@ import json
 import logging
 import re
 from collections.abc import Mapping
+from functools import cached_property
 from typing import Any, Final
 from urllib.parse import quote
 
@@ -109,13 +110,26 @@ class Server:
         for _ in self._access.urls:
             place = self._current
             url = self._access.urls[place] + path
-            signed = headers if self._access.aws is None else _signed(self._access.aws, method, url, headers, body)
+            signed = headers if self._access.aws is None else self._signed(method, url, headers, body)
             try:
                 return self._client.exchange(method, url, key="connection.url", headers=signed, body=body)
             except ServerUnavailable as error:
                 failure = error
                 self._current = (place + 1) % len(self._access.urls)
         raise ServerUnavailable(f"{self.where}: {failure}") from failure
+
+    def _signed(self, method: str, url: str, headers: Mapping[str, str], body: bytes | None) -> dict[str, str]:
+        from botocore.awsrequest import AWSRequest
+
+        request = AWSRequest(method=method, url=url, data=body, headers=dict(headers))
+        self._signer.add_auth(request)
+        return dict(request.headers.items())
+
+    @cached_property
+    def _signer(self) -> Any:
+        """The signer of AWS; the machine's own login is looked for once, and renewed by itself."""
+        assert self._access.aws is not None
+        return _signer(self._access.aws)
 
     def _understood(self, answer: HttpAnswer, request: str) -> Any:
         found = _json(answer.body)
@@ -161,18 +175,16 @@ def _login_header(access: Access) -> dict[str, str]:
     return {} if access.login is None else basic_header(":".join(access.login))
 
 
-def _signed(aws: Aws, method: str, url: str, headers: Mapping[str, str], body: bytes | None) -> dict[str, str]:
+def _signer(aws: Aws) -> Any:
+    """Errors: LoginRefused."""
     from botocore.auth import SigV4Auth
-    from botocore.awsrequest import AWSRequest
     from botocore.credentials import Credentials
     from botocore.session import Session
 
     login = Credentials(aws.key, aws.secret) if aws.key else Session().get_credentials()
     if login is None:
         raise LoginRefused("aws.region is set, and there is no AWS login: set aws.access_key_id")
-    request = AWSRequest(method=method, url=url, data=body, headers=dict(headers))
-    SigV4Auth(login, aws.service, aws.region).add_auth(request)
-    return dict(request.headers.items())
+    return SigV4Auth(login, aws.service, aws.region)
 
 
 def _json(body: bytes) -> Any:
