@@ -113,6 +113,7 @@ SECONDS: Final = {
     "tests/spark/test_elasticsearch_columns.py": 40,
     "tests/integration/test_java_debezium.py": 45,
     "tests/spark/test_inline.py": 42,
+    "tests/integration/test_spool_source.py": 60,
     "tests/integration/test_tenants.py": 40,
     "tests/spark/test_slow_batches.py": 40,
     "tests/compat/test_config_topic.py": 38,

@@ -6,6 +6,7 @@ not find it again; loses: files stay in the folder for up to `offset.flush.inter
 
 from __future__ import annotations
 
+import errno
 import logging
 import os
 import shutil
@@ -76,10 +77,13 @@ class Cleanup:
         try:
             os.rename(file.path, target)
         except OSError as error:
-            if not os.path.exists(file.path) or os.stat(folder).st_dev == os.stat(os.path.dirname(file.path)).st_dev:
+            if error.errno != errno.EXDEV:
                 raise
-            log.debug("%s is copied to another file system: %s", file.path, error)
             _copy(file.path, target)
+            return target
+        if SpoolFile.at(file.name, target).identity != file.identity:
+            os.rename(target, file.path)  # it was replaced at the last moment, and is not read yet
+            raise FileExistsError(f"{file.path} was replaced while it was moved")
         return target
 
 

@@ -90,7 +90,7 @@ class SpoolTask(SourceTask, RowsOfSeveralTypes, SourceProgress, PreviewedSource)
     def start(self, config: Mapping[str, str], context: TaskContext) -> None:
         """Prepare to plan. Errors: ConfigError; SpoolError if schemas have to be generated, and cannot be."""
         self._prepare(config, context)
-        for name, path, mode in self._folders():
+        for name, path, mode in _folders(self._options):
             if not os.path.isdir(path) or not os.access(path, mode):
                 can = " and ".join([*(["read"] if mode & os.R_OK else []), *(["change"] if mode & os.W_OK else [])])
                 text = f"It is no folder that this worker can {can}."
@@ -104,7 +104,7 @@ class SpoolTask(SourceTask, RowsOfSeveralTypes, SourceProgress, PreviewedSource)
     def _prepare(self, config: Mapping[str, str], context: TaskContext) -> None:
         self._allowed = allowed_paths(context.worker)
         options = options_of(config, self.kind, own_files(context.worker))
-        for _, path, _ in self._folders_of(options):
+        for _, path, _ in _folders(options):
             check_allowed(path, self._allowed)
         self._options = with_schemas(options, self._allowed)
         self._is_preview = True
@@ -126,16 +126,6 @@ class SpoolTask(SourceTask, RowsOfSeveralTypes, SourceProgress, PreviewedSource)
         """Where the last plan began in each file."""
         self._chosen: list[FileToRead | None] = []
         self._schemas: list[Schema | None] = [self._options.value]
-
-    def _folders(self) -> Iterator[tuple[str, str, int]]:
-        return self._folders_of(self._options)
-
-    def _folders_of(self, options: SpoolOptions) -> Iterator[tuple[str, str, int]]:
-        moves = options.cleanup.policy is not Policy.NONE
-        yield "input.path", options.listing.folder, os.R_OK | os.X_OK | (os.W_OK if moves else 0)
-        yield "error.path", options.cleanup.failed, os.W_OK | os.X_OK
-        if options.cleanup.finished is not None:
-            yield "finished.path", options.cleanup.finished, os.W_OK | os.X_OK
 
     def topics(self) -> Sequence[str]:
         """Return the one topic."""
@@ -369,6 +359,15 @@ class SpoolTask(SourceTask, RowsOfSeveralTypes, SourceProgress, PreviewedSource)
             else:
                 self._left[file.name] = file.identity
             self._put_away.pop(0)
+
+
+def _folders(options: SpoolOptions) -> Iterator[tuple[str, str, int]]:
+    """The settings that name folders, these folders, and what has to be allowed in them."""
+    moves = options.cleanup.policy is not Policy.NONE
+    yield "input.path", options.listing.folder, os.R_OK | os.X_OK | (os.W_OK if moves else 0)
+    yield "error.path", options.cleanup.failed, os.W_OK | os.X_OK
+    if options.cleanup.finished is not None:
+        yield "finished.path", options.cleanup.finished, os.W_OK | os.X_OK
 
 
 def _fits(rows: int, size: int, limit: Limit) -> bool:

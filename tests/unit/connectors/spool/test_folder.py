@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import time
@@ -18,6 +19,7 @@ from headrace.connectors.spool.connector import (
 )
 from headrace.connectors.spool.errors import SpoolError
 from headrace.plugins.contracts import Limit, PartitionResult
+from headrace.plugins.errors import RetriableError
 from headrace.plugins.testkit import SMALL, SourceContract
 from headrace.plugins.testkit.driving import start_tasks
 from tests.unit.connectors.spool.folders import Folder, Walk, schema
@@ -308,3 +310,35 @@ def test_a_plan_forgets_only_what_it_was_asked_about(folder: Folder) -> None:
     folder.file("a.txt", b"two\n")
     assert walk.values() == ["two"]
     assert walk.stored == {}
+
+
+def test_a_file_replaced_while_it_is_moved_is_read(folder: Folder, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder.file("a.txt", b"one\n")
+    walk, rename = Walk(folder), os.rename
+
+    def replaced(path: str, target: str) -> None:
+        monkeypatch.undo()
+        folder.file("a.txt", b"two\n")
+        rename(path, target)
+
+    assert walk.batch(stores=False)
+    monkeypatch.setattr(os, "rename", replaced)
+    with pytest.raises(RetriableError, match="replaced while it was moved"):
+        walk.progress.committed([_reached(walk)])
+    assert walk.values() == ["two"]
+    assert folder.names("done") == ["a.txt"]
+
+
+def test_a_file_is_copied_to_another_file_system_as_a_whole(folder: Folder, monkeypatch: pytest.MonkeyPatch) -> None:
+    rename = os.rename
+
+    def apart(path: str, target: str) -> None:
+        if os.path.dirname(path) != os.path.dirname(target):
+            raise OSError(errno.EXDEV, "Invalid cross-device link")
+        rename(path, target)
+
+    folder.file("a.txt", b"one\n")
+    monkeypatch.setattr(os, "rename", apart)
+    assert Walk(folder).values() == ["one"]
+    assert (folder.names("in"), folder.names("done")) == ([], ["a.txt"])
+    assert (folder.root / "done/a.txt").read_bytes() == b"one\n"
