@@ -76,6 +76,7 @@ SECONDS: Final = {
     "tests/integration/test_jdbc_sink.py": 110,
     "tests/integration/test_plugin_install.py": 110,
     "tests/integration/test_quickstart.py": 103,
+    "tests/faults/test_log_files_killed.py": 70,
     "tests/faults/test_jdbc_sink_killed.py": 98,
     "tests/integration/test_topic_creation.py": 95,
     "tests/integration/test_http.py": 90,

@@ -14,8 +14,7 @@ from tests.integration.worker_process import Topic, WorkerProcess, connector_fil
 
 pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.long]
 
-LOGS = 3
-KEPT = 6
+KEPT = 20
 
 
 class Log:
@@ -54,9 +53,9 @@ class Log:
         return self.path.with_name(f"{self.path.name}.{number}{end}")
 
 
-@pytest.mark.parametrize("seed", [1, pytest.param(2, marks=pytest.mark.soak), pytest.param(3, marks=pytest.mark.soak)])
+@pytest.mark.parametrize(("kills", "seed"), [(1, 1), pytest.param(4, 2, marks=pytest.mark.soak)])
 @pytest.mark.timeout(1200)
-def test_logs_over_kills_and_rotations(broker: str, tmp_path: Path, seed: int) -> None:
+def test_logs_over_kills_and_rotations(broker: str, tmp_path: Path, kills: int, seed: int) -> None:
     chance = random.Random(seed)
     folder = tmp_path / "logs"
     folder.mkdir()
@@ -68,7 +67,7 @@ def test_logs_over_kills_and_rotations(broker: str, tmp_path: Path, seed: int) -
     for log in logs:
         log.write(1_000)
     with WorkerProcess(tmp_path, broker, [source]) as worker:
-        for _ in range(3):
+        for _ in range(kills):
             eventually(lambda: worker.states("source") == ["RUNNING"] * 2, 120, worker.log)
             for log in logs:
                 log.write(chance.randrange(5_000))

@@ -1,4 +1,4 @@
-"""What container engines write around each line: Docker's `json-file` and the format of CRI."""
+"""The envelopes that container engines write around each line: Docker's `json-file` and the format of CRI."""
 
 from __future__ import annotations
 

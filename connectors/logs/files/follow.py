@@ -320,7 +320,7 @@ class FollowedLog:
     # -- rotation ------------------------------------------------------------------------------------------------------
 
     def _rest(self, at: LogOffset) -> Part | None:
-        """What a renamed file has after its last line end, once it has stood still; sets `due` before."""
+        """The rest of a renamed file after its last line end, once it has stood still; sets `due` before."""
         if not self._stands(ROTATION_QUIET_S, True) or self._current.is_gzip:
             return None
         size = self._current.status().st_size

@@ -35,7 +35,7 @@ class Globs:
         self._patterns = [os.path.normpath(pattern).split("/")[1:] for pattern in patterns]
         self._excluded = excluded
         self.directories: dict[str, int] = {}
-        """Those looked into, and those that hold what links lead to, with their time of change."""
+        """Directories looked into, and those that hold what links lead to, with their time of change."""
 
     def files(self) -> dict[str, os.stat_result]:
         """The regular files, by path; of several names for one file the first counts."""

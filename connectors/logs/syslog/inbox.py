@@ -19,7 +19,7 @@ ARRIVED: Final = pa.schema([("data", pa.binary()), ("remote", pa.string()), ("re
 
 @dataclass
 class Counts:
-    """What became of messages, for metrics."""
+    """Counts of messages by what became of them, for metrics."""
 
     received: int = 0
     dropped: int = 0

@@ -191,6 +191,7 @@ class Listener:
             if one.is_shaking:
                 one.socket.do_handshake()  # type: ignore[attr-defined]
                 one.is_shaking = False
+                self._selector.modify(one.socket, selectors.EVENT_READ)
             while True:
                 data = one.socket.recv(_READ_BYTES)
                 self._took(one, data)
@@ -224,11 +225,13 @@ class Listener:
         for one in list(self._connections.values()):
             if one.is_registered and not has_room:
                 self._selector.unregister(one.socket)
+                one.is_registered = False
             elif has_room and not one.is_registered:
                 self._selector.register(one.socket, selectors.EVENT_READ)
+                one.is_registered = True
+                one.since = time.monotonic()  # it was not read, so it was not silent
                 if getattr(one.socket, "pending", int)():
                     self._read(one)
-            one.is_registered = has_room
 
     def _expire(self) -> None:
         now = time.monotonic()

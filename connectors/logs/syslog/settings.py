@@ -290,7 +290,7 @@ class SyslogSettings:
     most_connections: int
     idle_s: float
     names_ms: int | None = None
-    """How long names of senders count; None: they are not asked for."""
+    """The time for which names of senders count; None: they are not asked for."""
     tls: Callable[[], TlsSettings] | None = None
     """Reads the settings of TLS with the files that they name; None without TLS."""
     tls_files: tuple[Path, ...] = ()
