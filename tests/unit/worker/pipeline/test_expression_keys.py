@@ -44,7 +44,6 @@ UNSETTLED = {
     "io.confluent.connect.avro.AvroConverter",
     "io.confluent.connect.protobuf.ProtobufConverter",
     "io.apicurio.registry.utils.converter.AvroConverter",
-    "io.confluent.connect.avro.AvroConverter",
     "io.confluent.connect.json.JsonSchemaConverter",
 }
 """They call a module's function, or ask a registry."""
