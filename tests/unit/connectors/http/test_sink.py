@@ -121,7 +121,6 @@ class HttpRig(SinkRig):
         return [effect.detail["body"] for effect in effects]
 
 
-@pytest.mark.long
 class TestConfluentSink(SinkContract, SinkFaultsContract, PreviewedSinkContract):
     @pytest.fixture
     def rig(self) -> Iterator[SinkRig]:
@@ -138,7 +137,6 @@ class AivenRig(HttpRig):
         return {"http.url": f"{self.store.url}/rows", "http.authorization.type": "none", "max.retries": "0"}
 
 
-@pytest.mark.long
 class TestAivenSink(SinkContract):
     @pytest.fixture
     def rig(self) -> Iterator[SinkRig]:

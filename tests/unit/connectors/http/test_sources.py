@@ -81,7 +81,6 @@ class CastormRig(_Rig):
         return json.loads(record.value["value"])["text"]
 
 
-@pytest.mark.long
 class TestCastorm(SourceContract, SourceFaultsContract):
     @pytest.fixture
     def rig(self) -> Iterator[SourceRig]:
@@ -99,7 +98,6 @@ class PagedRig(CastormRig):
         return {**config, "http.request.params": "page=${page}", "http.paging": "PAGE"}
 
 
-@pytest.mark.long
 class TestPages(SourceContract):
     @pytest.fixture
     def rig(self) -> Iterator[SourceRig]:
@@ -139,7 +137,6 @@ class CursorRig(ConfluentRig):
     }
 
 
-@pytest.mark.long
 class TestConfluent(SourceContract):
     @pytest.fixture(params=[ConfluentRig, CursorRig])
     def rig(self, request: pytest.FixtureRequest) -> Iterator[SourceRig]:
