@@ -110,9 +110,6 @@ CLASSES: Final[Mapping[str, str]] = {
         "io.debezium.connector.mongodb.transforms.ExtractNewDocumentState"
     ),
     "io.debezium.converters.ByteBufferConverter": "io.debezium.converters.BinaryDataConverter",
-    "io.confluent.connect.replicator.util.ByteArrayConverter": (
-        "org.apache.kafka.connect.converters.ByteArrayConverter"
-    ),
     "io.tabular.iceberg.connect.IcebergSinkConnector": "org.apache.iceberg.connect.IcebergSinkConnector",
 }
 """Today's full names of classes, by their former full names."""

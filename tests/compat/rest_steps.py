@@ -61,6 +61,7 @@ OTHERWISE: Final[Mapping[str, Mapping[str, tuple[str, Mapping[str, Any]]]]] = {
 
 BEYOND: Final = {
     "io.confluent.connect.avro.AvroConverter",
+    "io.confluent.connect.replicator.util.ByteArrayConverter",
     "io.debezium.transforms.ExtractNewRecordState",
     "headrace.transforms.Sql",
     "headrace.transforms.Python",
