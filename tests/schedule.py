@@ -129,6 +129,7 @@ SPARK: Final = frozenset(
         "tests/compat/test_json_oracle_structures.py",
         "tests/compat/test_mirror_maker_config.py",
         "tests/compat/test_mirror_offset_syncs.py",
+        "tests/compat/test_confluent_transforms.py",
         "tests/compat/test_new_record_state.py",
         "tests/compat/test_transforms_cast.py",
         "tests/compat/test_transforms_one.py",
