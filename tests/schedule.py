@@ -131,6 +131,7 @@ SPARK: Final = frozenset(
         "tests/compat/test_mirror_offset_syncs.py",
         "tests/compat/test_confluent_transforms.py",
         "tests/compat/test_new_record_state.py",
+        "tests/compat/test_outbox.py",
         "tests/compat/test_transforms_cast.py",
         "tests/compat/test_transforms_one.py",
         "tests/compat/test_transforms_properties.py",
