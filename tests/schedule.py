@@ -132,6 +132,7 @@ SPARK: Final = frozenset(
         "tests/compat/test_confluent_transforms.py",
         "tests/compat/test_new_record_state.py",
         "tests/compat/test_outbox.py",
+        "tests/compat/test_time_zone_conversion.py",
         "tests/compat/test_transforms_cast.py",
         "tests/compat/test_transforms_one.py",
         "tests/compat/test_transforms_properties.py",

@@ -75,6 +75,7 @@ BEYOND: Final = {
     "io.confluent.connect.transforms.ReplaceField$Key",
     "io.confluent.connect.transforms.ReplaceField$Value",
     "io.confluent.connect.transforms.TombstoneHandler",
+    "io.debezium.transforms.TimezoneConverter",
     "io.debezium.transforms.outbox.EventRouter",
     "headrace.transforms.Sql",
     "headrace.transforms.Python",
