@@ -92,7 +92,7 @@ commons-validator
 io.apicurio
   R apicurio-registry-app 3.3.3:all@tar.gz 8bc6751c76d963734224b01d5e7f84ccb3cb61c87d3bd77c36c35f10a5cbed63
 io.debezium
-  PM debezium-api 3.5.0.Final d1267b742b9a83b5c0c3e24d417f75c93dc5d4640d5fcee7d24390a0ddf96cb3
+  TPM debezium-api 3.5.0.Final d1267b742b9a83b5c0c3e24d417f75c93dc5d4640d5fcee7d24390a0ddf96cb3
   TPM debezium-config 3.5.0.Final 9430a5bb4dc9f6ee12015c3e3925f14a3e07906ccdf005a295be116ea5e0d5c8
   TPM debezium-connect-plugins 3.5.0.Final 0c8579e75dbe0f4993a87fe8e85baa39b87170412348121dc67837740d080dbf
   M debezium-connector-binlog 3.5.0.Final 802a269457f5ca2eadec2332ec778006dcae634ba8d0b6ee7364beac91fa2b12

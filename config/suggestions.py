@@ -11,6 +11,13 @@ _ALIKE = 0.75
 """The least likeness, of 1.0, to take a name for a misspelling of another."""
 _MANY = 40
 """The most names that an error lists."""
+_NEEDS_ENGINE = "runs scripts, from its jars with an engine on plugin.path. Without them, use"
+_INSTEAD = {
+    "io.debezium.transforms.Filter": f" It {_NEEDS_ENGINE} headrace.transforms.Sql with WHERE, or "
+    "io.confluent.connect.transforms.Filter$Value.",
+    "io.debezium.transforms.ContentBasedRouter": f" It {_NEEDS_ENGINE} headrace.transforms.Sql with a column _topic.",
+}
+"""Advice in place of names, for classes that are known and not here."""
 
 
 def nearest(name: str, names: Iterable[str]) -> str | None:
@@ -51,6 +58,8 @@ def class_advice(name: str, classes: Iterable[str]) -> str:
 
     If there are many classes, only the most similar names are listed.
     """
+    if name in _INSTEAD:
+        return _INSTEAD[name]
     full = list(classes)
     return f"{question(nearest_class(name, full))} {_listed(name, {short_name(one) for one in full})}"
 

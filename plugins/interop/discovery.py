@@ -328,6 +328,13 @@ class Plugins:
         things = {plugin.implementation for plugin in self._plugins if plugin.class_name in names}
         first = min(names, key=lambda one: (not one.startswith(_APACHE), one), default=None)
         return first if len(names) == 1 or len(things) == 1 else None
+        named = [plugin for plugin in self._plugins if plugin.class_name in self._aliases.get(name, set())]
+        if all(_is_shipped(plugin) for plugin in named):
+            # A name that one of them is Connect's own class means that, as it did before there were others.
+            named = [one for one in named if connects_own(one.kind, one.class_name) is not None] or named
+        # One implementation under several vendors' names has the short name that they share.
+        alone = len({plugin.implementation for plugin in named}) == 1 or len({one.class_name for one in named}) == 1
+        return min(plugin.class_name for plugin in named) if alone else None
 
     def find(self, kind: str, name: str) -> PluginEntry:
         """Return the plugin of this kind by name or alias; the kind `connector` means sources and sinks.
@@ -419,6 +426,10 @@ def _installed() -> Iterator[PluginEntry]:
 
 def _distribution(entry: EntryPoint) -> str | None:
     return entry.dist.name if entry.dist is not None else None
+
+
+def _is_shipped(plugin: PluginEntry) -> bool:
+    return not plugin.from_jar and _distribution(plugin.entry_point) == "headrace"
 
 
 def found_in(place: Place) -> Iterator[PluginEntry]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import Any, ClassVar, Final, NamedTuple
 
 from pyspark.sql import Column
@@ -13,19 +13,27 @@ from headrace.config.settings import Importance, Setting, Settings, Type, Width
 from headrace.config.validators import Check
 from headrace.config.values import invalid, trimmed
 from headrace.plugins.contracts import Transform
-from headrace.plugins.interop.java.class_names import class_of
 from headrace.plugins.records import Records
 from headrace.plugins.schema import STRING, Field, Schema, SchemaType, literal
+from headrace.plugins.transforms.change_events import (
+    DEBEZIUM_VERSION,
+    Changes,
+    Events,
+    RefusedError,
+    events_of,
+    field_of,
+    part_of,
+    require_struct,
+    required,
+)
 from headrace.plugins.transforms.extract_field import ExtractFieldValue
 from headrace.plugins.transforms.headers import appended, made_header
 from headrace.plugins.transforms.insert_field import InsertFieldValue
-from headrace.plugins.transforms.key_or_value import Became, KeyOrValue, only_struct
-from headrace.plugins.transforms.new_columns import NewColumns, with_new_columns, without_null_values
+from headrace.plugins.transforms.key_or_value import KeyOrValue
+from headrace.plugins.transforms.new_columns import NewColumns, without_null_values
 from headrace.plugins.transforms.predicates import RecordIsTombstone
 from headrace.plugins.transforms.replace_field import split_pair
 from headrace.plugins.transforms.struct_fields import REPLACE_NULLS, struct_of, struct_schema, twice
-
-DEBEZIUM_VERSION: Final = "3.5.0.Final"
 
 _DROP: Final = "drop"
 _TOMBSTONE: Final = "tombstone"
@@ -33,8 +41,6 @@ _REWRITE: Final = "rewrite"
 _REWRITE_WITH_TOMBSTONE: Final = "rewrite-with-tombstone"
 _DELETE_TO_TOMBSTONE: Final = "delete-to-tombstone"
 _MODES: Final = (_DROP, _TOMBSTONE, _REWRITE, _REWRITE_WITH_TOMBSTONE, _DELETE_TO_TOMBSTONE)
-_ENVELOPE: Final = ".Envelope"
-"""End of the schema names of change events."""
 _PARENTS: Final[Mapping[str, str | None]] = {
     **dict.fromkeys(("op", "ts_ms", "ts_us", "ts_ns")),
     **dict.fromkeys(("id", "total_order", "data_collection_order"), "transaction"),
@@ -68,14 +74,6 @@ class _Addition(NamedTuple):
         return cls(parent, steps[:2][-1], prefix + (parts[1] if len(parts) == 2 else name))
 
 
-class _RefusedError(Exception):
-    """All rows that would change so fail."""
-
-    def __init__(self, message: Column | str) -> None:
-        super().__init__()
-        self.message = F.lit(message) if isinstance(message, str) else message
-
-
 class _Replacement(NamedTuple):
     """Replacement for an event."""
 
@@ -84,35 +82,6 @@ class _Replacement(NamedTuple):
     topic: Column | None = None
     """Null for a record that stays in its topic."""
     message: Column | None = None
-
-
-@dataclass
-class _Changes:
-    """Results for all schemas."""
-
-    columns: list[NewColumns] = field(default_factory=list)
-    messages: list[Column] = field(default_factory=list)
-    drops: list[Column] = field(default_factory=list)
-
-    def made(self, records: Records) -> Records:
-        message = F.coalesce(*self.messages) if self.messages else None
-        drop = None
-        for one in self.drops:
-            # Never null: a null would hide that another one is true.
-            drop = F.coalesce(one, F.lit(False)) if drop is None else drop | F.coalesce(one, F.lit(False))
-        return with_new_columns(records, self.columns, message, drop)
-
-
-@dataclass(frozen=True)
-class _Events:
-    """Events of one schema."""
-
-    records: Records
-    number: int
-    schema: Schema
-    value: Column
-    rows: Column
-    """Rows that are not null."""
 
 
 def _additions(texts: list[str], prefix: str) -> tuple[_Addition, ...]:
@@ -234,17 +203,14 @@ class ExtractNewRecordState(Transform):
 
     def apply(self, records: Records) -> Records:
         """Replace events by their rows, in other topics if `route.by.field` is set, and with added headers."""
-        changes = _Changes()
+        changes = Changes()
         self._tombstones(changes, records)
-        for number, schema in enumerate(records.values):
-            if schema is not None and (schema.name or "").endswith(_ENVELOPE):
-                value = records.value(number)
-                rows = (F.col("value_schema") == number) & value.isNotNull()
-                self._unwrap(changes, _Events(records, number, schema, value, rows))
+        for events in events_of(records):
+            self._unwrap(changes, events)
         done = changes.made(records)
         return without_null_values(done) if self._mode == _DELETE_TO_TOMBSTONE else done
 
-    def _tombstones(self, changes: _Changes, records: Records) -> None:
+    def _tombstones(self, changes: Changes, records: Records) -> None:
         tombstone = RecordIsTombstone().test(records)
         if self._mode != _REWRITE_WITH_TOMBSTONE:
             changes.drops.append(tombstone)
@@ -253,18 +219,18 @@ class ExtractNewRecordState(Transform):
         if of:
             changes.columns.append(NewColumns(tombstone, None, {"headers": (appended([one for one, _ in of]), None)}))
 
-    def _unwrap(self, changes: _Changes, events: _Events) -> None:
+    def _unwrap(self, changes: Changes, events: Events) -> None:
         """Add the new columns of these events: deletes first, since that of updates is for all rows of a schema."""
         try:
             headers = self._added_headers(events)
-            after, after_schema = _part(self._after, events)
-        except _RefusedError as error:
+            after, after_schema = part_of(self._after, events)
+        except RefusedError as error:
             changes.messages.append(F.when(events.rows, error.message))
             return
         gone = events.rows & after.isNull()
         try:
-            before, before_schema = _part(self._before, events)
-        except _RefusedError as error:
+            before, before_schema = part_of(self._before, events)
+        except RefusedError as error:
             changes.messages.append(F.when(gone, error.message))
         else:
             # A truncate has neither `before` nor `after`.
@@ -284,15 +250,15 @@ class ExtractNewRecordState(Transform):
         whole = not (self._mode == _REWRITE_WITH_TOMBSTONE and events.schema.optional)
         _take(changes, events, updated, headers, lambda: self._update(events, after, after_schema), whole=whole)
 
-    def _update(self, events: _Events, after: Column, schema: Schema) -> _Replacement:
+    def _update(self, events: Events, after: Column, schema: Schema) -> _Replacement:
         row = self._marked(self._updated, events, after, schema)
         topic = None
         if self._route:
-            _require_struct(row.schema, "Read record to set topic routing for CREATE / UPDATE")
+            require_struct(row.schema, "Read record to set topic routing for CREATE / UPDATE")
             topic = _topic(row.value, row.schema, self._route)
         return self._extended(events, row)._replace(topic=topic)
 
-    def _delete(self, events: _Events, after_schema: Schema, before: Column, schema: Schema) -> _Replacement:
+    def _delete(self, events: Events, after_schema: Schema, before: Column, schema: Schema) -> _Replacement:
         if self._mode == _TOMBSTONE:
             row = _Replacement(literal(None, after_schema), after_schema)
         elif self._mode == _DELETE_TO_TOMBSTONE:
@@ -302,25 +268,25 @@ class ExtractNewRecordState(Transform):
         topic = None
         if self._route:
             if schema.type is not SchemaType.STRUCT:
-                raise _RefusedError("Field 'before' is not of type STRUCT")
+                raise RefusedError("Field 'before' is not of type STRUCT")
             topic = _topic(before, schema, self._route)
         rewrites = self._mode in (_REWRITE, _REWRITE_WITH_TOMBSTONE)
         return (self._extended(events, row) if rewrites else row)._replace(topic=topic)
 
-    def _marked(self, insertion: KeyOrValue, events: _Events, value: Column, schema: Schema) -> _Replacement:
+    def _marked(self, insertion: KeyOrValue, events: Events, value: Column, schema: Schema) -> _Replacement:
         """Add the field __deleted, if this is a rewrite."""
         if self._mode not in (_REWRITE, _REWRITE_WITH_TOMBSTONE) or schema.type is not SchemaType.STRUCT:
             return _Replacement(value, schema)
-        return _Replacement(*_required(insertion.with_schema(value, schema, events.records)))
+        return _Replacement(*required(insertion.with_schema(value, schema, events.records)))
 
-    def _extended(self, events: _Events, row: _Replacement) -> _Replacement:
+    def _extended(self, events: Events, row: _Replacement) -> _Replacement:
         """Add the parts of the event named by `add.fields`; the schema is required and has no default."""
-        schema = _require_struct(row.schema, "source field insertion")
-        _field(events.schema, "op", SchemaType.STRING)
+        schema = require_struct(row.schema, "source field insertion")
+        field_of(events.schema, "op", SchemaType.STRING)
         new = [(one, *found) for one in self._fields if (found := _found(one, events)) is not None]
         fields = [*schema.fields, *(Field(one.name, of) for one, of, _ in new)]
         if (message := twice(fields)) is not None:
-            raise _RefusedError(message)
+            raise RefusedError(message)
         made = struct_schema(schema, fields)
         if not new:
             return _Replacement(row.value, made)
@@ -329,14 +295,14 @@ class ExtractNewRecordState(Transform):
         value = struct_of(zip(fields, columns, strict=True))
         return _Replacement(value, made, None, F.coalesce(*others) if others else None)
 
-    def _added_headers(self, events: _Events) -> list[tuple[Column, Column]]:
+    def _added_headers(self, events: Events) -> list[tuple[Column, Column]]:
         found = ((one, _found(one, events)) for one in self._headers)
         return [made_header(events.records, one.name, part[1], part[0]) for one, part in found if part is not None]
 
 
 def _take(
-    changes: _Changes,
-    events: _Events,
+    changes: Changes,
+    events: Events,
     rows: Column,
     headers: Sequence[tuple[Column, Column]],
     make: Callable[[], _Replacement],
@@ -345,7 +311,7 @@ def _take(
 ) -> None:
     try:
         row = make()
-    except _RefusedError as error:
+    except RefusedError as error:
         changes.messages.append(F.when(rows, error.message))
         return
     parts: dict[str, tuple[Column, Schema | None]] = {"value": (row.value, row.schema)}
@@ -358,50 +324,22 @@ def _take(
     changes.messages += [F.when(rows, message) for message in refusals]
 
 
-def _part(extraction: KeyOrValue, events: _Events) -> tuple[Column, Schema]:
-    return _required(extraction.with_schema(events.value, events.schema, events.records))
-
-
-def _required(became: Became | None) -> tuple[Column, Schema]:
-    assert became is not None, "transforms of values answer for every schema"
-    if became.value is None or became.schema is None:
-        assert became.message is not None, "a transform that changes nothing says why"
-        raise _RefusedError(became.message)
-    return became.value, became.schema
-
-
-def _require_struct(schema: Schema | None, purpose: str) -> Schema:
-    assert schema is not None, "a row of an event has a schema"
-    if schema.type is not SchemaType.STRUCT:
-        raise _RefusedError(only_struct(purpose, F.lit(class_of(schema))))
-    return schema
-
-
-def _field(schema: Schema, name: str, type_: SchemaType) -> Field:
-    found = schema.field(name)
-    if found is None:
-        raise _RefusedError(f"{name} is not a valid field name")
-    if found.schema.type is not type_:
-        raise _RefusedError(f"Field '{name}' is not of type {type_.name}")
-    return found
-
-
 def _topic(row: Column, schema: Schema | None, name: str) -> Column:
     """Return the text of the field; null if it is blank."""
     assert schema is not None, "a row of an event has a schema"
-    text = row.getField(_field(schema, name, SchemaType.STRING).name)
+    text = row.getField(field_of(schema, name, SchemaType.STRING).name)
     return F.when(~text.rlike(_BLANK), text)
 
 
-def _found(one: _Addition, events: _Events) -> tuple[Schema, Column] | None:
+def _found(one: _Addition, events: Events) -> tuple[Schema, Column] | None:
     """Return the part's schema, made optional, and its value; None if events have no such part."""
     schema, value = events.schema, events.value
     if one.parent is not None:
         parent = schema.field(one.parent)
         if parent is None:
-            raise _RefusedError(f"Field does not exist: {one.parent}")
+            raise RefusedError(f"Field does not exist: {one.parent}")
         if parent.schema.type is not SchemaType.STRUCT:
-            raise _RefusedError("Cannot look up fields on non-struct type")
+            raise RefusedError("Cannot look up fields on non-struct type")
         schema, value = parent.schema, value.getField(one.parent)
     if (inner := schema.field(one.field)) is not None:
         column = value.getField(one.field)

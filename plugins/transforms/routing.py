@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import ClassVar, Final
 
 from pyspark.sql import Column
@@ -93,7 +93,7 @@ class TimestampRouter(Transform):
     def configure(self, config: Mapping[str, str]) -> None:
         """Configure. Errors: ConfigError."""
         parsed = self.settings.parse(config)
-        self._parts = [part for part in _VARIABLE.split(parsed["topic.format"]) if part]
+        self._parts = parts_of(parsed["topic.format"])
         self._pattern: str = parsed["timestamp.format"]
         if (wrong := pattern_problem(self._pattern)) is not None:
             remedy = "Set it to a pattern of java.text.SimpleDateFormat, such as yyyyMMdd."
@@ -101,10 +101,20 @@ class TimestampRouter(Transform):
 
     def apply(self, records: Records) -> Records:
         """Return the records with their new topics; a record without timestamp fails."""
-        variables = {"${topic}": F.col("topic"), "${timestamp}": formatted(F.col("timestamp"), self._pattern)}
-        topic = F.concat(F.lit(""), *(variables.get(part, F.lit(part)) for part in self._parts))
+        topic = named_topic(self._parts, formatted(F.col("timestamp"), self._pattern))
         message = F.when(F.col("timestamp").isNull(), _without_timestamp(records))
         return records.changed({"topic": topic}, message=message)
+
+
+def parts_of(topic_format: str) -> list[str]:
+    """Split a format of topics into its variables `${topic}` and `${timestamp}`, and what is between them."""
+    return [part for part in _VARIABLE.split(topic_format) if part]
+
+
+def named_topic(parts: Sequence[str], timestamp: Column) -> Column:
+    """Return the topic of these parts, as of `parts_of`; null if the timestamp is null."""
+    variables = {"${topic}": F.col("topic"), "${timestamp}": timestamp}
+    return F.concat(F.lit(""), *(variables.get(part, F.lit(part)) for part in parts))
 
 
 def _without_timestamp(records: Records) -> Column:

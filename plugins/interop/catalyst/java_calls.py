@@ -8,6 +8,7 @@ loses: they are internals of classic Spark.
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import Any, Final
 from weakref import WeakKeyDictionary
 
@@ -37,6 +38,22 @@ class JavaCalls:
         # An encoder cannot be sent to where a plan runs; a mapper can.
         self.encoder = self.static(_ENCODER, "getInstance", self.type(_ENCODER))
         self.mapper = self.constant(jvm.com.fasterxml.jackson.databind.ObjectMapper(), _MAPPER)
+        self._jvm = jvm
+
+    @cached_property
+    def mapper_without_nulls(self) -> Any:
+        """Jackson's mapper that writes no null members."""
+        jackson = self._jvm.com.fasterxml.jackson
+        include = jackson.annotation.JsonInclude
+        every, some = include.Include.ALWAYS, include.Include.NON_NULL
+        made = jackson.databind.ObjectMapper()
+        made.setDefaultPropertyInclusion(include.Value.construct(every, some))
+        return self.constant(made, _MAPPER)
+
+    @cached_property
+    def any_class(self) -> Any:
+        """The class `java.lang.Object`."""
+        return self.constant(self._jvm.java.lang.Class.forName("java.lang.Object"), "java.lang.Class")
 
     def type(self, name: str) -> Any:
         """Return Spark's name for a Java type."""
@@ -144,6 +161,14 @@ def json_quoted(text: Column) -> Column:
     return java.column(java.call(java.mapper, "writeValueAsBytes", "byte[]", java.string(text)))
 
 
+def compact_json(text: Column, *, nulls: bool) -> Column:
+    """Return the JSON in a text without blanks, without null members unless `nulls`; null if the text is not JSON."""
+    java = java_calls()
+    mapper = java.mapper if nulls else java.mapper_without_nulls
+    read = java.call(mapper, "readValue", "java.lang.Object", java.string(text), java.any_class)
+    return java.text(java.attempt(java.call(mapper, "writeValueAsString", "java.lang.String", read)))
+
+
 def bytes_of_decimal(decimal: Column) -> Column:
     """Return a decimal's unscaled value in the fewest bytes of big-endian two's complement."""
     java = java_calls()
@@ -158,3 +183,11 @@ def decimal_text(unscaled: Column, scale: Column) -> Column:
     whole = java.new("java.math.BigInteger", java.value(unscaled))
     value = java.new("java.math.BigDecimal", whole, java.value(scale))
     return java.text(java.call(value, "toPlainString", "java.lang.String"))
+
+
+def gunzipped(data: Column, most_bytes: int) -> Column:
+    """Return at most this many of the bytes that gzip compressed; null if the data is not gzip's."""
+    java = java_calls()
+    given = java.new("java.io.ByteArrayInputStream", java.value(data))
+    stream = java.new("java.util.zip.GZIPInputStream", given)
+    return java.column(java.attempt(java.call(stream, "readNBytes", "byte[]", java.value(F.lit(most_bytes)))))

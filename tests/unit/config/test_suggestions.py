@@ -26,3 +26,8 @@ def test_of_many_classes_the_most_alike_are_named() -> None:
     named = advice.partition("There are: ")[2].split(", ")
     assert named[:2] == ["FileStreamSink", "FileStreamSource"]
     assert (len(named), named[-1]) == (41, "and 2 more.")
+
+
+def test_debeziums_scripts_have_something_in_their_place() -> None:
+    assert "headrace.transforms.Sql with WHERE" in class_advice("io.debezium.transforms.Filter", CLASSES)
+    assert "a column _topic" in class_advice("io.debezium.transforms.ContentBasedRouter", CLASSES)

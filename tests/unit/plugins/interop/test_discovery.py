@@ -303,8 +303,23 @@ def test_connects_own_classes_need_no_jar() -> None:
     assert [one.class_name for one in found if not one.has_java_class] == [
         "headrace.transforms.Python",
         "headrace.transforms.Sql",
+        "io.confluent.connect.transforms.Drop$Key",
+        "io.confluent.connect.transforms.Drop$Value",
+        "io.confluent.connect.transforms.ExtractTopic$Header",
+        "io.confluent.connect.transforms.ExtractTopic$Key",
+        "io.confluent.connect.transforms.ExtractTopic$Value",
+        "io.confluent.connect.transforms.Filter$Key",
+        "io.confluent.connect.transforms.Filter$Value",
+        "io.confluent.connect.transforms.GzipDecompress$Key",
+        "io.confluent.connect.transforms.GzipDecompress$Value",
+        "io.confluent.connect.transforms.MessageTimestampRouter",
+        "io.confluent.connect.transforms.ReplaceField$Key",
+        "io.confluent.connect.transforms.ReplaceField$Value",
+        "io.confluent.connect.transforms.TombstoneHandler",
         "io.debezium.transforms.ExtractNewRecordState",
         "io.confluent.connect.replicator.util.ByteArrayConverter",
+        "io.debezium.transforms.TimezoneConverter",
+        "io.debezium.transforms.outbox.EventRouter",
     ]
     assert {one.in_java.jars for one in found if one.in_java is not None} == {()}
 
