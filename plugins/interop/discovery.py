@@ -39,8 +39,6 @@ from headrace.plugins.interop.requirements import declared_in, of_distribution, 
 
 log = logging.getLogger(__name__)
 
-_APACHE: Final = "org.apache.kafka."
-
 KINDS: Final = {
     "sink": "Connector",
     "source": "Connector",
@@ -322,12 +320,6 @@ class Plugins:
         """Resolve a name of any kind to a class name; None if it is unknown or ambiguous."""
         if any(plugin.class_name == name for plugin in self._plugins):
             return name
-        names = self._aliases.get(name, set())
-        # One implementation under several vendors' names has the short name that they share, for Apache's if it is one
-        # of them: that is in Java, too.
-        things = {plugin.implementation for plugin in self._plugins if plugin.class_name in names}
-        first = min(names, key=lambda one: (not one.startswith(_APACHE), one), default=None)
-        return first if len(names) == 1 or len(things) == 1 else None
         named = [plugin for plugin in self._plugins if plugin.class_name in self._aliases.get(name, set())]
         if all(_is_shipped(plugin) for plugin in named):
             # A name that one of them is Connect's own class means that, as it did before there were others.
