@@ -1,4 +1,4 @@
-"""Debezium's outbox EventRouter against its own jar."""
+"""Debezium's outbox EventRouter and ByLogicalTableRouter against their own jar."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 
 from headrace.config.problems import ConfigError
+from headrace.plugins.transforms.logical_table import ByLogicalTableRouter, ToLogicalTopicRouter
 from headrace.plugins.transforms.outbox import EventRouter
 from tests.compat.test_new_record_state import (
     KEEPS_NULLS,
@@ -29,6 +30,7 @@ from tests.compat.transform_oracle import Answer, Chain, Chains, Link, Record
 pytestmark = pytest.mark.spark
 
 OUTBOX: Final = "io.debezium.transforms.outbox.EventRouter"
+LOGICAL: Final = "io.debezium.transforms.ByLogicalTableRouter"
 LATER: Final = schema("int64", "ts_ms")
 Node = dict[str, Any]
 
@@ -199,6 +201,12 @@ def settings_of(chains: Chains, transform: Any, name: str, *ours_alone: str, req
 
 def test_settings_are_those_of_the_jar(chains: Chains) -> None:
     settings_of(chains, EventRouter, OUTBOX)
+    # The jar reads these without declaring them, and refuses to start without the required ones.
+    more = ("key.field.name", "schema.name.adjustment.mode")
+    settings_of(chains, ByLogicalTableRouter, LOGICAL, *more, required=("topic.regex", "topic.replacement"))
+    assert {one.name: one.default for one in ToLogicalTopicRouter.settings}[
+        "key.field.name"
+    ] == "__dbz__sourceIdentifier"
 
 
 @pytest.mark.parametrize(
@@ -209,6 +217,10 @@ def test_settings_are_those_of_the_jar(chains: Chains) -> None:
         (OUTBOX, {"table.fields.additional.placement": "a:header:b:c"}),
         (OUTBOX, {"route.topic.regex": "("}),
         (OUTBOX, {"table.json.payload.null.behavior": "keep"}),
+        (LOGICAL, {"topic.regex": "a"}),
+        (LOGICAL, {"topic.regex": "(", "topic.replacement": "b"}),
+        (LOGICAL, {"topic.regex": "a", "topic.replacement": ""}),
+        (LOGICAL, {"topic.regex": "a", "topic.replacement": "b", "key.field.regex": "x"}),
     ],
     ids=str,
 )
@@ -216,7 +228,7 @@ def test_both_refuse(chains: Chains, name: str, settings: dict[str, str]) -> Non
     with pytest.raises((Py4JJavaError, PySparkException)):
         chains.apache(Chain((Link(name, settings),)), [])
     with pytest.raises(ConfigError):
-        EventRouter().configure(settings)
+        (EventRouter if name == OUTBOX else ByLogicalTableRouter)().configure(settings)
 
 
 def test_what_only_ours_refuses() -> None:
@@ -225,6 +237,66 @@ def test_what_only_ours_refuses() -> None:
         EventRouter().configure({**placed, "table.field.event.schema.version": "v"})
     with pytest.raises(ConfigError, match="one of header, envelope, partition"):
         EventRouter().configure({"table.fields.additional.placement": "type:heather"})
+
+
+SHARD: Final = "s.db.orders_1"
+SHARD_KEY: Final = struct(schema("int32", "id", optional=False), optional=False, name=f"{SHARD}.Key", version=2)
+
+
+def shard(*payloads: Any, name: str = f"{SHARD}.Envelope", **parts: Any) -> list[Record]:
+    of = {**row(), "name": f"{SHARD}.Value"}
+    envelope = event(named(of, "before"), named(of, "after"), SOURCE, OP, name=name)
+    key = documents(SHARD_KEY, {"id": 1})[0].value
+    return documents(envelope, *payloads, **{"topic": SHARD, "key": key, **parts})
+
+
+CHANGES: Final = [
+    *shard(
+        {"after": {"id": 1, "name": "x"}, "op": "c", "source": {"version": "3", "ts_ms": 1}},
+        {"before": {"id": 1, "name": None}, "op": "d", "source": {"version": "3", "ts_ms": 1}},
+        headers=(("h", b"x"),),
+    ),
+    *shard({"op": "t", "source": {"version": "3", "ts_ms": 1}}, topic="other"),
+    *shard({"op": "t", "source": {"version": "3", "ts_ms": 1}}, key=None),
+    Record(None, shard(None)[0].key, topic=SHARD),
+    *documents(schema("string"), "heartbeat", topic=SHARD, key=shard(None)[0].key),
+    *documents(schema("string"), "x", topic=SHARD, key=documents(schema("string"), "k")[0].value),
+]
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"topic.replacement": "$1all"},
+        {"topic.replacement": "$1all", "key.enforce.uniqueness": "false"},
+        {
+            "topic.replacement": "$1all",
+            "key.field.regex": ".*_(.*)",
+            "key.field.replacement": "n$1",
+            "key.field.name": "of",
+        },
+        {"topic.replacement": "${nothing}"},
+        {"topic.replacement": "$1all", "key.field.name": "id"},
+        {"topic.replacement": "$1a-l", "schema.name.adjustment.mode": "avro"},
+    ],
+    ids=lambda options: "-".join(options.values()),
+)
+def test_logical_tables(chains: Chains, options: dict[str, str]) -> None:
+    link = Link(LOGICAL, {"topic.regex": "(.*orders_).*", **options})
+    chains.alike([link], CHANGES, value=KEEPS_NULLS, key=KEEPS_NULLS, source=True)
+
+
+def test_an_empty_topic_changes_nothing(chains: Chains) -> None:
+    link = Link(LOGICAL, {"topic.regex": "(x?).*", "topic.replacement": "$1"})
+    chains.alike([link], CHANGES, value=KEEPS_NULLS, key=KEEPS_NULLS, source=True, here=True)
+
+
+def test_a_schema_that_is_not_named_after_its_topic_is_refused(chains: Chains) -> None:
+    link = Link(LOGICAL, {"topic.regex": "(.*)_1", "topic.replacement": "$1"})
+    truncate = {"op": "t", "source": {"version": "3", "ts_ms": 1}}
+    records = shard(truncate, name="s.db.people_1.Envelope", key=None) + shard(truncate, topic="x_1")
+    for answer in chains.ours(Chain((link,), source=True), records):
+        assert "is not named after the record's topic" in str(answer)
 
 
 SNAKE: Final = struct(

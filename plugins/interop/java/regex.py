@@ -150,6 +150,14 @@ class JavaRegex:
         new = self._java.call(self._matcher(text), "replaceFirst", "java.lang.String", string)
         return F.when(self.matches(text), self._java.text(new)).otherwise(text)
 
+    def replaced_text(self, text: str, replacement: str) -> str | None:
+        """Return `replaced` of this text, None if it does not match. Errors: ValueError, as `replaced`."""
+        try:
+            matcher = _compile(self._pattern).matcher(text)
+            return str(matcher.replaceFirst(replacement)) if matcher.matches() else None
+        except JAVA_ERRORS as error:
+            raise ValueError(java_message(error)) from None
+
     def _matcher(self, text: Column) -> Any:
         return self._java.call(self._constant, "matcher", f"{_REGEX}Matcher", self._java.string(text))
 

@@ -316,9 +316,11 @@ def test_connects_own_classes_need_no_jar() -> None:
         "io.confluent.connect.transforms.ReplaceField$Key",
         "io.confluent.connect.transforms.ReplaceField$Value",
         "io.confluent.connect.transforms.TombstoneHandler",
+        "io.debezium.transforms.ByLogicalTableRouter",
         "io.debezium.transforms.ExtractNewRecordState",
         "io.confluent.connect.replicator.util.ByteArrayConverter",
         "io.debezium.transforms.TimezoneConverter",
+        "io.debezium.transforms.ToLogicalTopicRouter",
         "io.debezium.transforms.outbox.EventRouter",
     ]
     assert {one.in_java.jars for one in found if one.in_java is not None} == {()}
