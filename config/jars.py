@@ -67,8 +67,7 @@ com.github.luben
   O zstd-jni 1.5.5-5 c78d4e139894f555d956d12fbfcf3d45af751d4b2f183880ed5f99b69b284416
   KCJI zstd-jni 1.5.6-10 b6c3237e24b8252a5a9c3a0e1ae30ef8f323412e74bd358548b7a9e527d676df
 com.google.protobuf
-  PO protobuf-java 3.25.5 8540247fad9e06baefa8fb45eb313802d019f485f14300e0f9d6b556ed88e753
-  SP protobuf-java 3.25.5 8540247fad9e06baefa8fb45eb313802d019f485f14300e0f9d6b556ed88e753
+  SPO protobuf-java 3.25.5 8540247fad9e06baefa8fb45eb313802d019f485f14300e0f9d6b556ed88e753
 com.google.re2j
   K re2j 1.8 7b52c72156dd7f98b3237a5b35c1d34fba381b21048c89208913ad80a45dfbd7
 com.sun.activation

@@ -318,10 +318,10 @@ def test_connects_own_classes_need_no_jar() -> None:
         "io.confluent.connect.transforms.TombstoneHandler",
         "io.debezium.transforms.ByLogicalTableRouter",
         "io.debezium.transforms.ExtractNewRecordState",
-        "io.confluent.connect.replicator.util.ByteArrayConverter",
         "io.debezium.transforms.TimezoneConverter",
         "io.debezium.transforms.ToLogicalTopicRouter",
         "io.debezium.transforms.outbox.EventRouter",
+        "io.confluent.connect.replicator.util.ByteArrayConverter",
     ]
     assert {one.in_java.jars for one in found if one.in_java is not None} == {()}
 
