@@ -18,6 +18,7 @@ TOGETHER: Final = {
     "tests/compat/test_rest_vectors.py": "REST workers",
     "tests/compat/test_rest_clients.py": "REST workers",
     "tests/compat/test_avro_registry.py": "shared servers",
+    "tests/compat/test_protobuf_registry.py": "shared servers",
     "tests/integration/test_jdbc_round_trip.py": "shared servers",
     "tests/integration/test_registry.py": "shared servers",
     "tests/integration/test_secured_pipeline.py": "shared servers",
