@@ -9,6 +9,7 @@ of a second for each schema, once in a process.
 
 from __future__ import annotations
 
+import base64
 import json
 import re
 import subprocess
@@ -20,7 +21,8 @@ from importlib import resources
 from pathlib import Path, PurePosixPath
 from typing import Final
 
-from google.protobuf.descriptor_pb2 import FileDescriptorSet
+from google.protobuf.descriptor_pb2 import FileDescriptorProto, FileDescriptorSet
+from google.protobuf.message import DecodeError
 
 from headrace.plugins.contracts import DataError
 
@@ -32,6 +34,7 @@ _MOST_CPU_S: Final = 10
 _LARGEST: Final = 2 << 20
 """Bytes of all texts, and of what the compiler makes of them."""
 _NAME: Final = re.compile(r"""["']([\w/.-]+\.proto)["']""")
+_BASE64: Final = re.compile(r"[A-Za-z0-9+/]+={0,2}")
 _SHOWN: Final = 2_000
 _CHILD: Final = f"""
 import resource, sys
@@ -74,14 +77,30 @@ def compiled(text: str) -> FileDescriptorSet:
     if len(text) > _LARGEST:
         raise DataError(f"The Protobuf schema is larger than {_LARGEST >> 20} MiB")
     with tempfile.TemporaryDirectory(prefix="headrace-proto-") as folder:
-        root = Path(folder, "in")
+        root, given = Path(folder, "in"), FileDescriptorSet()
+        root.mkdir()
         for name, found in {**files, MAIN: own}.items():
-            _write(root, name, found)
-        for found in (own, *files.values()):
+            if (descriptor := _descriptor(name, found)) is not None:
+                given.file.append(descriptor)
+            else:
+                _write(root, name, found)
+        for found in (own, *files.values(), *(f'"{name}"' for file in given.file for name in file.dependency)):
             _add_known(root, found)
-        made = FileDescriptorSet.FromString(_compile(root, Path(folder, "out")))
+        made = FileDescriptorSet.FromString(_compile(root, given, Path(folder)))
     if any(file.syntax == "editions" for file in made.file):
         raise DataError("The Protobuf schema has an edition; Headrace reads proto2 and proto3")
+    return made
+
+
+def _descriptor(name: str, text: str) -> FileDescriptorProto | None:
+    """The file of a text that is a descriptor in base64, as some clients register them; None for a .proto text."""
+    if not _BASE64.fullmatch(text.strip()):
+        return None
+    try:
+        made = FileDescriptorProto.FromString(base64.b64decode(text, validate=True))
+    except (ValueError, DecodeError):
+        return None
+    made.name = name
     return made
 
 
@@ -116,10 +135,13 @@ def _known() -> Mapping[str, str]:
     }
 
 
-def _compile(root: Path, out: Path) -> bytes:
-    """Runs the compiler. Errors: DataError with what it says."""
-    included = resources.files("grpc_tools") / "_proto"
+def _compile(root: Path, given: FileDescriptorSet, folder: Path) -> bytes:
+    """Runs the compiler over the files in `root` and those that are `given`. Errors: DataError with what it says."""
+    included, out = resources.files("grpc_tools") / "_proto", folder / "out"
     arguments = ["-I.", f"-I{included}", "--include_imports", f"--descriptor_set_out={out}", MAIN]
+    if given.file:
+        (folder / "given").write_bytes(given.SerializeToString())
+        arguments.insert(0, f"--descriptor_set_in={folder / 'given'}")
     try:
         done = subprocess.run(
             [sys.executable, "-I", "-c", _CHILD, *arguments],

@@ -142,7 +142,9 @@ _SCALARS: Final[Mapping[SchemaType, st.SearchStrategy[Any]]] = {
 _LOGICAL: Final[Mapping[str, st.SearchStrategy[Any]]] = {
     DATE: st.dates(date(1900, 1, 1), date(2999, 12, 31)),
     TIME: st.integers(0, 86_399_999).map(lambda ms: (datetime.min + timedelta(milliseconds=ms)).time()),
-    TIMESTAMP: st.integers(-(2**40), 2**43).map(lambda ms: datetime.fromtimestamp(ms / 1000, UTC)),
+    TIMESTAMP: st.integers(-(2**40), 2**43).map(
+        lambda ms: datetime(1970, 1, 1, tzinfo=UTC) + timedelta(milliseconds=ms)
+    ),
 }
 
 

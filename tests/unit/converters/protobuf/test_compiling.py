@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 from pathlib import Path
 
 import pytest
@@ -30,6 +31,20 @@ def test_no_file_of_the_machine_is_read(name: str) -> None:
     with pytest.raises(DataError, match="cannot be compiled") as caught:
         compiled(f'{HEAD}import "{name}"; message M {{}}')
     assert "localhost" not in str(caught.value)
+
+
+def test_a_descriptor_in_base64_is_a_schema_as_well() -> None:
+    """Confluent's Python client registers such, and Apicurio gives them back as they came."""
+    beside = HEAD + "package o; message N { int32 x = 1; }"
+    imported = 'import "b.proto"; import "google/type/date.proto"; import "google/protobuf/any.proto"; '
+    own = f"{HEAD}{imported}message M {{ o.N n = 1; google.type.Date d = 2; }}"
+    both = (compiled(bundle(own, [("b.proto", beside)])), compiled(beside))
+    one, two = (base64.b64encode(made.file[-1].SerializeToString()).decode() for made in both)
+    file = file_of(bundle(one, [("b.proto", two)]))
+    kinds = [field.message_type for field in message_at(file, [0]).fields]
+    assert [kind and kind.full_name for kind in kinds] == ["o.N", "google.type.Date"]
+    with pytest.raises(DataError, match="cannot be compiled"):
+        compiled(one)
 
 
 def test_no_file_beside_the_schema_is_seen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
