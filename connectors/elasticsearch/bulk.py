@@ -24,7 +24,8 @@ from headrace.plugins.backoff import Backoff
 from headrace.plugins.errors import RetriableError
 from headrace.plugins.interop.http.client import ServerUnavailable
 
-_PATH: Final = "/_bulk?filter_path=errors,items.*.status,items.*.error"
+_PATH: Final = "/_bulk?filter_path=errors%2Citems.%2A.status%2Citems.%2A.error"
+"""Commas and stars are escaped, as they are in what AWS signs."""
 _LONGEST_S: Final = 60.0
 """The longest pause: a task that waits longer loses its partitions."""
 _MISSING: Final = "index_not_found_exception"

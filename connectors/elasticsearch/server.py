@@ -88,7 +88,7 @@ class Server:
     def ask(self, method: str, path: str, body: bytes | None = None, kind: str = JSON) -> Any:
         """The answer's JSON. Errors: as for the module."""
         self.check()
-        return self._understood(self._sent(method, path, body, kind), f"{method} {path}")
+        return self._understood(self._sent(method, path, body, kind), f"{method} {path.partition('?')[0]}")
 
     def check(self) -> None:
         """Looks once what is there. Errors: as for the module."""

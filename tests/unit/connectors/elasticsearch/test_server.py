@@ -10,15 +10,22 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
+from botocore.auth import SigV4Auth
+from botocore.awsrequest import AWSRequest
+from botocore.credentials import Credentials
 
 from headrace.config.settings import ConfigError
 from headrace.connectors.elasticsearch.access import Access
+from headrace.connectors.elasticsearch.bulk import Piece, Sender
 from headrace.connectors.elasticsearch.options import Flavour
+from headrace.connectors.elasticsearch.parsing import options
 from headrace.connectors.elasticsearch.server import NotThere, Refused, Server, ServerBusy
 from headrace.plugins.errors import LoginRefused
 from headrace.plugins.interop.http.client import ServerUnavailable
 from tests.certificates import Authority
+from tests.unit.connectors.elasticsearch.elasticsearch_rig import rows_of
 from tests.unit.connectors.elasticsearch.fake_server import FakeServer
 
 WORKER = {"connector.allowed.hosts": ["127.0.0.1"]}
@@ -87,6 +94,22 @@ def test_logins(fake: FakeServer) -> None:
     assert signed.startswith("AWS4-HMAC-SHA256 Credential=AKID/")
     assert "/eu-west-1/es/aws4_request" in signed
     assert "secret" not in repr(Access.of(config, Flavour.AIVEN_OPENSEARCH, WORKER))
+
+
+def test_a_bulk_request_is_signed_as_aws_verifies_it(fake: FakeServer) -> None:
+    keys = {"aws.region": "eu-west-1", "aws.access_key_id": "AKID", "aws.secret_access_key": "secret"}
+    config = {"connection.url": fake.url, "read.timeout.ms": "60000", **keys}
+    fake.whole = lambda request: (200, {"errors": False, "items": []})
+    flavour = Flavour.AIVEN_OPENSEARCH
+    sender = Sender(Server(Access.of(config, flavour, WORKER)), options(config, flavour), lambda seconds: None)
+    assert sender.send(Piece(rows_of([]), np.arange(0))) == []
+    sent = fake.requests[-1]
+    headers = {name: sent.headers[name] for name in ("Content-Type", "X-Amz-Date")}
+    signed = AWSRequest(sent.method, fake.url + sent.path, headers, sent.body, params=dict(sent.query))
+    signed.context["timestamp"] = headers["X-Amz-Date"]
+    signer = SigV4Auth(Credentials("AKID", "secret"), "es", "eu-west-1")
+    wanted = signer.signature(signer.string_to_sign(signed, signer.canonical_request(signed)), signed)
+    assert sent.headers["Authorization"].endswith(f"Signature={wanted}")
 
 
 def test_a_node_that_does_not_answer_is_passed_over(fake: FakeServer) -> None:
