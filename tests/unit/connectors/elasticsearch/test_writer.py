@@ -97,6 +97,15 @@ def test_a_server_that_stays_busy_is_left_to_the_worker(server: FakeServer) -> N
     assert len(server.indices["t"]) == 3
 
 
+@pytest.mark.parametrize("status", [409, 500])
+def test_what_is_tried_again_quotes_no_document(server: FakeServer, status: int) -> None:
+    server.fault = lambda action, key, document: (status, "runtime_exception", "of the pipeline: 'confidential'")
+    with pytest.raises(RetriableError) as error:
+        Running(server, max_retries="0", write_method="UPSERT").write(rows_of([upsert("k", {"n": 1})], lanes=[1]))
+    assert "runtime_exception" in str(error.value)
+    assert "confidential" not in str(error.value)
+
+
 def test_a_pause_is_as_long_as_the_server_asks_for(server: FakeServer, monkeypatch: pytest.MonkeyPatch) -> None:
     from headrace.connectors.elasticsearch import server as requests
 
