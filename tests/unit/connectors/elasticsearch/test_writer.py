@@ -124,6 +124,16 @@ def test_a_pause_is_as_long_as_the_server_asks_for(server: FakeServer, monkeypat
     assert paused == [7.0]
 
 
+def test_after_a_minute_of_pauses_the_worker_takes_over(server: FakeServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    paused = list[float]()
+    monkeypatch.setattr(BulkWriter, "_pause", lambda self, seconds: paused.append(seconds))
+    server.headers = {"Retry-After": "25"}
+    server.whole = lambda request: (503, {})
+    with pytest.raises(RetriableError, match="did not take 1 documents"):
+        Running(server, max_retries="100").write(numbered(1))
+    assert paused == [25, 25, 10]
+
+
 @pytest.mark.parametrize("status", [413, 400])
 def test_a_request_that_is_refused_whole_is_halved_to_the_document_to_blame(server: FakeServer, status: int) -> None:
     def whole(request: Request) -> tuple[int, Any] | None:
