@@ -279,6 +279,32 @@ def test_a_later_record_of_the_same_batch_is_no_conflict(server: FakeServer) -> 
     assert server.indices["t"]["k"] == {"n": 6}
 
 
+def test_records_of_a_stream_that_come_again_have_no_versions(
+    server: FakeServer, caplog: pytest.LogCaptureFixture
+) -> None:
+    line = json.dumps({"create": {"_index": "t", "_id": "k"}}) + "\n" + json.dumps({"n": 1}) + "\n"
+    server.fault = lambda action, key, document: (409, "version_conflict_engine_exception", "already exists")
+    counts = Running(server, OpenSearchSinkTask).write(rows_of([line]))
+    assert counts.get("conflicts", 0) == 0
+    assert "t-0: documents are there with the ids of records, and stay as they are" in caplog.text
+
+
+def test_partitions_may_come_while_a_job_gets_its_writer(server: FakeServer) -> None:
+    running = Running(server)
+
+    class Read(Replay):
+        """Another partition comes while this one is looked at."""
+
+        def __getattribute__(self, name: str) -> Any:
+            if name == "clean":
+                running.task.open([TopicPartition("t", 1)])
+            return super().__getattribute__(name)
+
+    running.task._replays[PLACE] = Read()
+    assert running.writer().replaying == {PLACE: 0}
+    assert set(running.task._replays) == {PLACE, TopicPartition("t", 1)}
+
+
 CLASH = [index_line("k", 100, {"n": "other partition"})]
 
 
