@@ -206,10 +206,9 @@ class _Row:
         return self._records.of_values(made)
 
     def _timed(self, text: Column, value: Column, schema: Schema | None) -> Column:
-        stream = self._options.stream
-        if stream is None:
+        if not self._options.is_stream:
             return text
-        fields = stream.timestamp_fields
+        fields = self._options.timestamp_fields
         if self._options.flavour is Flavour.AIVEN_OPENSEARCH:
             return with_time(text, value, schema, (), F.col("timestamp")) if fields == ("@timestamp",) else text
         return with_time(text, value, schema, fields, F.col("timestamp"))

@@ -81,7 +81,7 @@ class Indices:
     def _make_stream(self, name: str) -> None:
         assert self._options.stream is not None
         if (template := self._options.stream.template) is not None:
-            field = self._options.stream.timestamp_fields[0]
+            field = self._options.timestamp_fields[0]
             own = {} if field == "@timestamp" else {"timestamp_field": {"name": field}}
             patterns = sorted({*self._patterns(template), name})
             body = {"index_patterns": patterns, "data_stream": own, "priority": _PRIORITY}

@@ -238,6 +238,13 @@ def test_data_streams_take_new_documents_with_a_time(spark: SparkSession) -> Non
     ]
 
 
+def test_documents_of_a_stream_that_is_there_have_a_time(spark: SparkSession) -> None:
+    existing = {"external_resource_usage": "DATASTREAM", "topic_to_external_resource_mapping": "t:s"}
+    (one,) = rows(spark, [Record({"a": 1}, timestamp=99)], key_ignore="true", schema_ignore="true", **existing)
+    assert one.action == {"create": {"_index": "s", "_id": "t+0+0"}}
+    assert one.document == {"@timestamp": 99, "a": 1}
+
+
 @dataclass
 class Event:
     n: int

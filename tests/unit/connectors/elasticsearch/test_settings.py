@@ -106,6 +106,15 @@ def test_choices_have_any_case() -> None:
     assert options(URL | {"bulk.size.bytes": "-1"}, Flavour.CONFLUENT).batch_bytes > 1 << 40
 
 
+def test_streams_that_are_there_have_timestamps_too() -> None:
+    confluents = {"external.resource.usage": "DATASTREAM", "topic.to.external.resource.mapping": "t:s"}
+    of = options(URL | confluents | {"data.stream.timestamp.field": "at,on"}, Flavour.CONFLUENT)
+    assert (of.is_stream, of.timestamp_fields) == (True, ("at", "on"))
+    aivens = {"existing.resource.type": "data_stream", "topic.to.existing.resource.mapping": "t:s"}
+    of = options(URL | aivens, Flavour.AIVEN_OPENSEARCH)
+    assert (of.is_stream, of.timestamp_fields) == (True, ("@timestamp",))
+
+
 @pytest.mark.parametrize(
     ("config", "key"),
     [
