@@ -238,6 +238,12 @@ def test_data_streams_take_new_documents_with_a_time(spark: SparkSession) -> Non
     ]
 
 
+def test_the_topic_may_be_twice_in_a_streams_name(spark: SparkSession) -> None:
+    stream = {"data_stream_type": "logs", "data_stream_dataset": "of.${topic}", "key_ignore": "true"}
+    (one,) = rows(spark, [Record({"a": 1}, topic="T")], schema_ignore="true", **stream)
+    assert one.action["create"]["_index"] == "logs-of.t-t"
+
+
 def test_documents_of_a_stream_that_is_there_have_a_time(spark: SparkSession) -> None:
     existing = {"external_resource_usage": "DATASTREAM", "topic_to_external_resource_mapping": "t:s"}
     (one,) = rows(spark, [Record({"a": 1}, timestamp=99)], key_ignore="true", schema_ignore="true", **existing)
