@@ -92,6 +92,15 @@ def test_without_keys_the_place_is_the_id(spark: SparkSession) -> None:
     assert one.action == {"index": {"_index": "t"}}
 
 
+def test_records_of_two_topics_in_one_index_have_ids_of_their_own(spark: SparkSession) -> None:
+    made = frame_records(spark, [Record({"a": 1}, topic="x"), Record({"a": 1}, topic="y")])
+    columns = SinkColumns(options({"connection.url": "h", "key.ignore": "true"}, Flavour.CONFLUENT))
+    routed = made.with_frame(made.frame.withColumn("topic", F.lit("one")))
+    lines = routed.frame.select(columns.columns(routed)[0]).toArrow()["lines"].to_pylist()
+    actions = [json.loads(line.split("\n")[0])["index"] for line in lines]
+    assert actions == [{"_index": "one", "_id": "x+0+0"}, {"_index": "one", "_id": "y+0+1"}]
+
+
 def test_tombstones(spark: SparkSession) -> None:
     tombstones = [Record(None, key="k"), Record(None)]
     (wrong,) = rows(spark, [Record(None, key=1.5)], behavior_on_null_values="delete", schema_ignore="true")

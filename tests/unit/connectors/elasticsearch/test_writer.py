@@ -289,6 +289,16 @@ def test_records_of_a_stream_that_come_again_have_no_versions(
     assert "t-0: documents are there with the ids of records, and stay as they are" in caplog.text
 
 
+def test_a_document_of_another_topic_is_no_record_that_comes_again(server: FakeServer) -> None:
+    running = Running(server, OpenSearchSinkTask)
+    running.write(numbered(1))  # nothing comes again
+    added = [json.dumps({"create": {"_index": "t", "_id": key}}) + "\n{}\n" for key in ("t+0+1", "u+0+2")]
+    server.fault = lambda action, key, document: (409, "version_conflict_engine_exception", "already exists")
+    with pytest.raises(RecordsFailed) as error:
+        running.write(rows_of(added, 1))
+    assert list(failures(error)) == [1]
+
+
 def test_partitions_may_come_while_a_job_gets_its_writer(server: FakeServer) -> None:
     running = Running(server)
 
