@@ -99,8 +99,11 @@ class Server:
         answer = self._sent("GET", "/", None, JSON)
         if answer.status == 403:
             log.info("%s does not tell this login what it is; it is taken for the right server", self.where)
-        elif (what := _unknown(answer.headers, self._understood(answer, "GET /"))) is not None:
-            raise problem(self._access.urls, what, _NEITHER)
+        else:
+            is_another = answer.status < 400 or answer.status == 404  # a page, a redirect, a server without a root
+            root = _json(answer.body) if is_another else self._understood(answer, "GET /")
+            if (what := _unknown(answer.headers, root)) is not None:
+                raise problem(self._access.urls, what, _NEITHER)
         self._is_checked = True
 
     def _sent(self, method: str, path: str, body: bytes | None, kind: str) -> HttpAnswer:

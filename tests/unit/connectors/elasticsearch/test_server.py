@@ -24,7 +24,7 @@ from headrace.connectors.elasticsearch.options import Flavour
 from headrace.connectors.elasticsearch.parsing import options
 from headrace.connectors.elasticsearch.server import NotThere, Refused, Server, ServerBusy
 from headrace.plugins.errors import LoginRefused
-from headrace.plugins.interop.http.client import ServerUnavailable
+from headrace.plugins.interop.http.client import HttpAnswer, HttpClient, ServerUnavailable
 from tests.certificates import Authority
 from tests.unit.connectors.elasticsearch.elasticsearch_rig import rows_of
 from tests.unit.connectors.elasticsearch.fake_server import FakeServer
@@ -64,6 +64,13 @@ def test_elasticsearch_is_taken_by_its_header(fake: FakeServer, number: str) -> 
 @pytest.mark.parametrize("root", [elasticsearch("8.1.0"), {}, [], "text", {"version": "1"}], ids=str)
 def test_another_server_is_refused(fake: FakeServer, root: Any) -> None:
     fake.root = root
+    with pytest.raises(ConfigError, match="neither Elasticsearch nor OpenSearch"):
+        server(fake.url).check()
+
+
+@pytest.mark.parametrize("status", [200, 302, 404])
+def test_a_page_is_no_server(fake: FakeServer, monkeypatch: pytest.MonkeyPatch, status: int) -> None:
+    monkeypatch.setattr(HttpClient, "exchange", lambda *given, **more: HttpAnswer(status, b"<html>"))
     with pytest.raises(ConfigError, match="neither Elasticsearch nor OpenSearch"):
         server(fake.url).check()
 
