@@ -60,7 +60,7 @@ class Access:
             connect_s=values["connection.timeout.ms"] / 1000,
             read_s=values["read.timeout.ms"] / 1000,
             login=_login(values) or (None if flavour is Flavour.CONFLUENT else in_url),
-            api_key=_secret(values, "api.key.value") if _auth(values) == _API_KEY else None,
+            api_key=secret(values, "api.key.value") if _auth(values) == _API_KEY else None,
             aws=_aws(values),
             proxy=_proxy(values),
             compresses=bool(values.get("connection.compression")),
@@ -96,11 +96,12 @@ def _auth(values: Mapping[str, Any]) -> str:
 
 
 def _login(values: Mapping[str, Any]) -> tuple[str, str] | None:
-    user, password = values["connection.username"], _secret(values, "connection.password")
+    user, password = values["connection.username"], secret(values, "connection.password")
     return (user, password) if user and password and _auth(values) == "basic" else None
 
 
-def _secret(values: Mapping[str, Any], name: str) -> str | None:
+def secret(values: Mapping[str, Any], name: str) -> str | None:
+    """The text of a secret, which may be empty; None if it is not set."""
     found = values.get(name)
     return found.value if isinstance(found, Password) else found
 
@@ -108,14 +109,14 @@ def _secret(values: Mapping[str, Any], name: str) -> str | None:
 def _aws(values: Mapping[str, Any]) -> Aws | None:
     if not values.get("aws.region"):
         return None
-    keys = _secret(values, "aws.access_key_id"), _secret(values, "aws.secret_access_key")
+    keys = secret(values, "aws.access_key_id"), secret(values, "aws.secret_access_key")
     return Aws(values["aws.region"], values["aws.service.signing.name"], *keys)
 
 
 def _proxy(values: Mapping[str, Any]) -> Proxy | None:
     if not values.get("proxy.host"):
         return None
-    user, password = values["proxy.username"], _secret(values, "proxy.password")
+    user, password = values["proxy.username"], secret(values, "proxy.password")
     return Proxy(values["proxy.host"], values["proxy.port"], (user, password or "") if user else None)
 
 

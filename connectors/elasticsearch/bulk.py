@@ -24,9 +24,10 @@ from headrace.plugins.backoff import Backoff
 from headrace.plugins.errors import RetriableError
 from headrace.plugins.interop.http.client import ServerUnavailable
 
-_PATH: Final = "/_bulk?filter_path=errors,items.*.status,items.*.error"
+_PATH: Final = "/_bulk?filter_path=errors%2Citems.%2A.status%2Citems.%2A.error"
+"""Commas and stars are escaped, as they are in what AWS signs."""
 _LONGEST_S: Final = 60.0
-"""The longest pause: a task that waits longer loses its partitions."""
+"""The longest pause, and all pauses of a request: a task that waits longer loses its partitions."""
 _MISSING: Final = "index_not_found_exception"
 
 
@@ -113,10 +114,11 @@ class Sender:
     def send(self, piece: Piece, ordered: bool = False) -> list[Settled]:
         """Write these rows; return those that were not written, and conflicts.
 
-        Errors: RetriableError once all retries are used up; ServerError, LoginRefused, ConfigError, StoppedError.
+        Errors: RetriableError after all retries, or a minute of pauses; ServerError, LoginRefused, ConfigError,
+        StoppedError.
         """
         settled, waiting = list[Settled](), [piece]
-        rounds = vain = 0
+        rounds, vain, paused_s = 0, 0, 0.0
         while waiting:
             part = waiting.pop()
             try:
@@ -138,9 +140,11 @@ class Sender:
                 why, wait_s = items[busy[0]].reason, 0.0
                 vain = vain + 1 if len(again) == len(part) else 0
             rounds += 1
-            if vain > self._options.max_retries:
+            if vain > self._options.max_retries or paused_s >= _LONGEST_S:
                 raise RetriableError(f"{self._server.where} did not take {len(again)} documents: {why}")
-            self._pause(min(max(self._backoff.pause(rounds), wait_s), _LONGEST_S))
+            pause_s = min(max(self._backoff.pause(rounds), wait_s), _LONGEST_S - paused_s)
+            paused_s += pause_s
+            self._pause(pause_s)
             self._count("repeated", len(again))
             waiting.append(again)
         return settled

@@ -10,6 +10,8 @@
 | `origin_topic`, `origin_partition`, `origin_offset` | the record's place in Kafka |
 
 Decided: a row is one text, so that the data buffer of the column is the body of a request; loses: nothing.
+Decided: an id by offset has the record's own topic, because those of two topics that a transform sends into one index
+would be equal, and one document would replace the other; loses: ids equal to Confluent's after such a transform.
 """
 
 from __future__ import annotations
@@ -100,7 +102,7 @@ class _Row:
         self.index = index_name(options, F.col("topic"))
         self._key = F.coalesce(records.of_keys(_key_text), F.lit(None).cast("string"))
         self._key_id = F.when(F.octet_length(self._key).between(1, LARGEST_ID), self._key)
-        origin = [F.col("topic"), F.lit("+"), F.col("_partition").cast("string"), F.lit("+")]
+        origin = [F.col("_topic"), F.lit("+"), F.col("_partition").cast("string"), F.lit("+")]
         self._origin_id = F.concat(*origin, F.col("_offset").cast("string"))
         self._has_key = F.coalesce(records.of_keys(lambda key, schema: key.isNotNull()), F.lit(False))
         self._is_null = ~F.coalesce(records.of_values(lambda value, schema: value.isNotNull()), F.lit(False))
@@ -206,10 +208,9 @@ class _Row:
         return self._records.of_values(made)
 
     def _timed(self, text: Column, value: Column, schema: Schema | None) -> Column:
-        stream = self._options.stream
-        if stream is None:
+        if not self._options.is_stream:
             return text
-        fields = stream.timestamp_fields
+        fields = self._options.timestamp_fields
         if self._options.flavour is Flavour.AIVEN_OPENSEARCH:
             return with_time(text, value, schema, (), F.col("timestamp")) if fields == ("@timestamp",) else text
         return with_time(text, value, schema, fields, F.col("timestamp"))

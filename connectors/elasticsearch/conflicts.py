@@ -75,8 +75,7 @@ def is_same_write(one: Settled) -> bool:
     """True if the document that is there is this record's own, from an earlier attempt."""
     if one.item.current is not None:
         return one.item.current == one.document.version
-    _, partition, offset = one.place
-    return one.document.id is not None and one.document.id.endswith(f"+{partition}+{offset}")
+    return one.document.id == "+".join(map(str, one.place))
 
 
 def explained(one: Settled, pieces: Iterable[Piece]) -> bool:

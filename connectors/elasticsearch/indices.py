@@ -18,6 +18,8 @@ log = logging.getLogger(__name__)
 
 _THERE: Final = "resource_already_exists_exception"
 _PRIORITY: Final = 200
+_TEMPLATE_TRIES: Final = 10
+"""The tries to get a stream into the template, which all tasks of a connector write."""
 
 
 class Indices:
@@ -80,14 +82,25 @@ class Indices:
 
     def _make_stream(self, name: str) -> None:
         assert self._options.stream is not None
-        if (template := self._options.stream.template) is not None:
-            field = self._options.stream.timestamp_fields[0]
-            own = {} if field == "@timestamp" else {"timestamp_field": {"name": field}}
-            patterns = sorted({*self._patterns(template), name})
-            body = {"index_patterns": patterns, "data_stream": own, "priority": _PRIORITY}
-            self._server.ask("PUT", path_of("_index_template", template), json.dumps(body).encode())
-        self._put(path_of("_data_stream", name), None)
+        template = self._options.stream.template
+        for left in reversed(range(_TEMPLATE_TRIES)):
+            try:
+                if template is not None:
+                    self._extend(template, name)
+                self._put(path_of("_data_stream", name), None)
+                break
+            except Refused:  # another task's stream may have come into the template, or ours have gone from it
+                if template is None or not left:
+                    raise
         log.info("The data stream %s is made", name)
+
+    def _extend(self, template: str, name: str) -> None:
+        """Make the template, or have it take this stream, too."""
+        field = self._options.timestamp_fields[0]
+        own = {} if field == "@timestamp" else {"timestamp_field": {"name": field}}
+        patterns = sorted({*self._patterns(template), name})
+        body = {"index_patterns": patterns, "data_stream": own, "priority": _PRIORITY}
+        self._server.ask("PUT", path_of("_index_template", template), json.dumps(body).encode())
 
     def _patterns(self, template: str) -> list[str]:
         """The streams of the template, which has to keep them."""

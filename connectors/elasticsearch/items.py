@@ -11,6 +11,8 @@ _CURRENT: Final = re.compile(r"current version \[(-?\d+)\]")
 _FIELD: Final = re.compile(r"field \[([^\]]*)\] of type \[([^\]]*)\]")
 _STRICT: Final = re.compile(r"introduction of \[([^\]]*)\]")
 _PASSING_TYPES: Final = ("cluster_block_exception", "unavailable_shards_exception", "index_not_found_exception")
+_PASSING_STATUSES: Final = (408, 429, 503)
+"""Those whose reasons are about the server, not about a document."""
 _NO_DOCUMENT: Final = ("invalid_index_name_exception", "index_closed_exception")
 
 
@@ -67,8 +69,10 @@ def _item(action: str, told: Mapping[str, Any], shows_content: bool) -> Item:
     if status == 409 and action != "update":
         found = None if action == "create" else _CURRENT.search(reason)
         return Item(Fate.CONFLICT, text, None if found is None else int(found[1]), kind)
-    if status in (408, 409, 429) or status >= 500 or kind in _PASSING_TYPES:
+    if status in _PASSING_STATUSES or kind in _PASSING_TYPES:
         return Item(Fate.BUSY, in_full, kind=kind)
+    if status == 409 or status >= 500:
+        return Item(Fate.BUSY, text, kind=kind)
     if status in (400, 413) and kind not in _NO_DOCUMENT:
         return Item(Fate.REFUSED, text, kind=kind)
     return Item(Fate.FATAL, in_full, kind=kind)

@@ -19,8 +19,9 @@ def index_name(options: SinkOptions, topic: Column) -> Column:
         return _mapped(options, topic, F.lit(None).cast("string"))
     if options.stream is None:
         return _mapped(options, topic, _named(options.flavour, topic))
-    before, has_topic, after = options.stream.format.partition(_TOPIC)
-    return _named(options.flavour, F.concat(F.lit(before), topic, F.lit(after)) if has_topic else F.lit(before))
+    before, *others = options.stream.format.split(_TOPIC)
+    parts = [part for other in others for part in (topic, F.lit(other))]
+    return _named(options.flavour, F.concat(F.lit(before), *parts))
 
 
 def unmapped(topic: Column) -> Column:

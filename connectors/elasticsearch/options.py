@@ -56,12 +56,10 @@ class Kind(StrEnum):
 
 @dataclass(frozen=True)
 class Stream:
-    """Names and timestamps of data streams."""
+    """Names of data streams."""
 
     format: str
     """The stream's name; `${topic}` in it is the topic."""
-    timestamp_fields: tuple[str, ...] = ()
-    """The first of these that a document has becomes its `@timestamp`; none: the record's time does."""
     template: str | None = None
     """The name of the index template that is made for each stream; None: none is made."""
 
@@ -85,6 +83,8 @@ class SinkOptions:
     drops_invalid: bool = False
     version_header: str = ""
     stream: Stream | None = None
+    timestamp_fields: tuple[str, ...] = ()
+    """The first of these that a stream's document has becomes its `@timestamp`; none: the record's time does."""
     creates: bool = True
     """False: whatever is written into must be there."""
     kind: Kind = Kind.INDEX

@@ -47,6 +47,7 @@ def options(config: Mapping[str, str], flavour: Flavour) -> SinkOptions:
         drops_invalid=values["drop.invalid.message"],
         version_header=values.get("external.version.header") or "",
         stream=_stream(values, config),
+        timestamp_fields=_timestamp_fields(values),
         creates=kind is None,
         kind=kind or Kind.INDEX,
         resources=pairs(resources or values.get("topic.index.map") or []),
@@ -89,12 +90,17 @@ def _ids_without_key(values: Mapping[str, Any]) -> Ids:
 
 def _stream(values: Mapping[str, Any], config: Mapping[str, str]) -> Stream | None:
     if values.get("data.stream.enabled"):
-        prefix, field = values["data.stream.prefix"], values["data.stream.timestamp.field"]
+        prefix = values["data.stream.prefix"]
         own = values["data.streams.existing.index.template.name"]
         template = None if own else f"{config.get('name', 'sink')}-connector-data-stream-template"
-        return Stream(f"{prefix}-${{topic}}" if prefix else "${topic}", (field,), template)
+        return Stream(f"{prefix}-${{topic}}" if prefix else "${topic}", template)
     kind = _choice(values, "data.stream.type")
     if kind in ("", "none"):
         return None
     name = f"{kind}-{values['data.stream.dataset']}-{values['data.stream.namespace']}"
-    return Stream(name, tuple(values["data.stream.timestamp.field"]))
+    return Stream(name)
+
+
+def _timestamp_fields(values: Mapping[str, Any]) -> tuple[str, ...]:
+    given = values.get("data.stream.timestamp.field")
+    return (given,) if isinstance(given, str) else tuple(given or ())

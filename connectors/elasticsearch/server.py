@@ -27,6 +27,8 @@ log = logging.getLogger(__name__)
 JSON: Final = "application/json"
 LINES: Final = "application/x-ndjson"
 _LARGEST_BYTES: Final = 64 << 20
+_AWAY: Final = (502, 503, 504)
+"""Answers of a node without its cluster, or of a proxy without its node: another node may do better."""
 _OLDEST: Final = {"elasticsearch": 7, "opensearch": 1}
 _NEITHER: Final = "Set it to the HTTP address of Elasticsearch 8 or 9, or of OpenSearch 2 or 3."
 
@@ -88,7 +90,7 @@ class Server:
     def ask(self, method: str, path: str, body: bytes | None = None, kind: str = JSON) -> Any:
         """The answer's JSON. Errors: as for the module."""
         self.check()
-        return self._understood(self._sent(method, path, body, kind), f"{method} {path}")
+        return self._understood(self._sent(method, path, body, kind), f"{method} {path.partition('?')[0]}")
 
     def check(self) -> None:
         """Looks once what is there. Errors: as for the module."""
@@ -97,8 +99,11 @@ class Server:
         answer = self._sent("GET", "/", None, JSON)
         if answer.status == 403:
             log.info("%s does not tell this login what it is; it is taken for the right server", self.where)
-        elif (what := _unknown(answer.headers, self._understood(answer, "GET /"))) is not None:
-            raise problem(self._access.urls, what, _NEITHER)
+        else:
+            is_another = answer.status < 400 or answer.status == 404  # a page, a redirect, a server without a root
+            root = _json(answer.body) if is_another else self._understood(answer, "GET /")
+            if (what := _unknown(answer.headers, root)) is not None:
+                raise problem(self._access.urls, what, _NEITHER)
         self._is_checked = True
 
     def _sent(self, method: str, path: str, body: bytes | None, kind: str) -> HttpAnswer:
@@ -112,24 +117,36 @@ class Server:
             url = self._access.urls[place] + path
             signed = headers if self._access.aws is None else self._signed(method, url, headers, body)
             try:
-                return self._client.exchange(method, url, key="connection.url", headers=signed, body=body)
+                answer = self._client.exchange(method, url, key="connection.url", headers=signed, body=body)
             except ServerUnavailable as error:
                 failure = error
-                self._current = (place + 1) % len(self._access.urls)
+                self._leave(place)
+            else:
+                if answer.status in _AWAY:
+                    self._leave(place)
+                return answer
         raise ServerUnavailable(f"{self.where}: {failure}") from failure
 
+    def _leave(self, place: int) -> None:
+        """Have the next request go to the next node."""
+        self._current = (place + 1) % len(self._access.urls)
+
     def _signed(self, method: str, url: str, headers: Mapping[str, str], body: bytes | None) -> dict[str, str]:
+        from botocore.auth import SigV4Auth
         from botocore.awsrequest import AWSRequest
 
+        aws = self._access.aws
+        assert aws is not None
         request = AWSRequest(method=method, url=url, data=body, headers=dict(headers))
-        self._signer.add_auth(request)
+        # Frozen, for another thread may renew the login between the reading of its key and of its secret.
+        SigV4Auth(self._aws_login.get_frozen_credentials(), aws.service, aws.region).add_auth(request)
         return dict(request.headers.items())
 
     @cached_property
-    def _signer(self) -> Any:
-        """The signer of AWS; the machine's own login is looked for once, and renewed by itself."""
+    def _aws_login(self) -> Any:
+        """The login to AWS; the machine's own is looked for once, and renewed by itself."""
         assert self._access.aws is not None
-        return _signer(self._access.aws)
+        return _aws_login(self._access.aws)
 
     def _understood(self, answer: HttpAnswer, request: str) -> Any:
         found = _json(answer.body)
@@ -175,16 +192,15 @@ def _login_header(access: Access) -> dict[str, str]:
     return {} if access.login is None else basic_header(":".join(access.login))
 
 
-def _signer(aws: Aws) -> Any:
+def _aws_login(aws: Aws) -> Any:
     """Errors: LoginRefused."""
-    from botocore.auth import SigV4Auth
     from botocore.credentials import Credentials
     from botocore.session import Session
 
     login = Credentials(aws.key, aws.secret) if aws.key else Session().get_credentials()
     if login is None:
         raise LoginRefused("aws.region is set, and there is no AWS login: set aws.access_key_id")
-    return SigV4Auth(login, aws.service, aws.region)
+    return login
 
 
 def _json(body: bytes) -> Any:

@@ -94,7 +94,8 @@ class ElasticsearchSinkTask(SinkTask, PartitionedSink, PreviewedSink, Measured):
         if not self._is_written:
             self.open(tuple(self._mine))
         self._is_written = False
-        replaying = {partition: replay.clean for partition, replay in self._replays.items()}
+        # A job's writer is made on the job's thread, while the task's own may get partitions.
+        replaying = {partition: replay.clean for partition, replay in tuple(self._replays.items())}
         return BulkWriter(self._target, replaying, self._context.stopping)
 
     def commit(self, parts: Sequence[bytes]) -> None:
@@ -111,12 +112,12 @@ class ElasticsearchSinkTask(SinkTask, PartitionedSink, PreviewedSink, Measured):
         is_first = not replay.superseded and bool(found.superseded)
         replay.add(found)
         if is_first:
+            versions = f"higher versions than the offsets of their records, up to {replay.highest}"
             log.warning(
-                "%s: documents are there with higher versions than the offsets of their records, up to %d, and stay as "
-                "they are. After a restart that is so while records come again; else their keys are in several "
-                "partitions, or the topic was made again",
+                "%s: documents are there with %s, and stay as they are. After a restart that is so while records come "
+                "again; else their keys are in several partitions, or the topic was made again",
                 partition,
-                replay.highest,
+                "the ids of records" if replay.highest < 0 else versions,
             )
         if not replay.is_over:
             return
@@ -129,7 +130,7 @@ class ElasticsearchSinkTask(SinkTask, PartitionedSink, PreviewedSink, Measured):
                 replay.highest,
                 replay.last,
             )
-        del self._replays[partition]
+        self._replays.pop(partition, None)
 
     def samples(self) -> Iterator[Sample]:
         """Counts of documents and requests."""

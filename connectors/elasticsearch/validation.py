@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from headrace.config.settings import ConfigError, Problem
-from headrace.connectors.elasticsearch.access import Access
+from headrace.connectors.elasticsearch.access import Access, secret
 from headrace.connectors.elasticsearch.options import Flavour, Ids, Nulls, Policy, SinkOptions
 from headrace.connectors.elasticsearch.parsing import SETTINGS, options
 
@@ -58,6 +58,9 @@ def _upserts(config: Mapping[str, str], flavour: Flavour, of: SinkOptions) -> It
     elif flavour is Flavour.AIVEN_OPENSEARCH and of.ids is Ids.ORIGIN:
         what = "With key.ignore=true each record is a document of its own, which no upsert can change."
         yield Problem(key, config.get(key), what, "Set key.ignore.id.strategy=record.key, or use insert.")
+    if of.version_header and not of.is_stream:
+        what = "Upserts have no versions."
+        yield Problem("external.version.header", of.version_header, what, "Remove it, or use insert.")
 
 
 def _routing(config: Mapping[str, str], of: SinkOptions) -> Iterator[Problem]:
@@ -70,13 +73,21 @@ def _routing(config: Mapping[str, str], of: SinkOptions) -> Iterator[Problem]:
 
 
 def _resources(config: Mapping[str, str], values: Mapping[str, Any], of: SinkOptions) -> Iterator[Problem]:
+    key, kind = _resource_keys(values)
     if not of.creates and not of.resources:
-        key = next(one for one in values if one.endswith(("external.resource.mapping", "existing.resource.mapping")))
         yield Problem(key, config.get(key), "The existing resources of topics are not named.", "Set topic:resource.")
+    if of.creates and values.get(key):
+        yield Problem(key, config.get(key), f"Without {kind} it has no effect.", f"Set {kind}, or remove it.")
     if not of.creates and of.stream is not None:
-        key = next(one for one in ("external.resource.usage", "existing.resource.type") if one in values)
         what = "Data streams cannot be made and be there at once."
-        yield Problem(key, config.get(key), what, "Remove it, or the settings data.stream.*.")
+        yield Problem(kind, config.get(kind), what, "Remove it, or the settings data.stream.*.")
+
+
+def _resource_keys(values: Mapping[str, Any]) -> tuple[str, str]:
+    """The settings of the resources of topics, and of their kind."""
+    if "external.resource.usage" in values:
+        return "topic.to.external.resource.mapping", "external.resource.usage"
+    return "topic.to.existing.resource.mapping", "existing.resource.type"
 
 
 def _streams(config: Mapping[str, str], of: SinkOptions) -> Iterator[Problem]:
@@ -103,15 +114,15 @@ def _not_served(config: Mapping[str, str], values: Mapping[str, Any]) -> Iterato
 
 
 def _logins(config: Mapping[str, str], values: Mapping[str, Any]) -> Iterator[Problem]:
-    user, password = values["connection.username"], values["connection.password"]
+    user, password = values["connection.username"], secret(values, "connection.password")
     if bool(user) != bool(password):
         key = "connection.password" if user else "connection.username"
         yield Problem(key, None, "A login needs both user and password.", "Set both, or neither.")
-    if str(values.get("auth.type", "")).upper() == "API_KEY" and not values["api.key.value"]:
+    if str(values.get("auth.type", "")).upper() == "API_KEY" and not secret(values, "api.key.value"):
         yield Problem("api.key.value", None, "auth.type=API_KEY needs it.", "Set it to the encoded key.")
     if values.get("aws.region") and user:
         what = "A request has one login: signatures by aws.*, or a user."
         yield Problem("connection.username", user, what, "Remove it, or aws.region.")
-    if bool(values.get("aws.access_key_id")) != bool(values.get("aws.secret_access_key")):
+    if bool(secret(values, "aws.access_key_id")) != bool(secret(values, "aws.secret_access_key")):
         what = "An access key needs its secret."
         yield Problem("aws.secret_access_key", None, what, "Set both, or neither.")

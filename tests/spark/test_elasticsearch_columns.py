@@ -92,6 +92,15 @@ def test_without_keys_the_place_is_the_id(spark: SparkSession) -> None:
     assert one.action == {"index": {"_index": "t"}}
 
 
+def test_records_of_two_topics_in_one_index_have_ids_of_their_own(spark: SparkSession) -> None:
+    made = frame_records(spark, [Record({"a": 1}, topic="x"), Record({"a": 1}, topic="y")])
+    columns = SinkColumns(options({"connection.url": "h", "key.ignore": "true"}, Flavour.CONFLUENT))
+    routed = made.with_frame(made.frame.withColumn("topic", F.lit("one")))
+    lines = routed.frame.select(columns.columns(routed)[0]).toArrow()["lines"].to_pylist()
+    actions = [json.loads(line.split("\n")[0])["index"] for line in lines]
+    assert actions == [{"_index": "one", "_id": "x+0+0"}, {"_index": "one", "_id": "y+0+1"}]
+
+
 def test_tombstones(spark: SparkSession) -> None:
     tombstones = [Record(None, key="k"), Record(None)]
     (wrong,) = rows(spark, [Record(None, key=1.5)], behavior_on_null_values="delete", schema_ignore="true")
@@ -236,6 +245,19 @@ def test_data_streams_take_new_documents_with_a_time(spark: SparkSession) -> Non
         {"@timestamp": 99},
         {"@timestamp": 99, "at": None},
     ]
+
+
+def test_the_topic_may_be_twice_in_a_streams_name(spark: SparkSession) -> None:
+    stream = {"data_stream_type": "logs", "data_stream_dataset": "of.${topic}", "key_ignore": "true"}
+    (one,) = rows(spark, [Record({"a": 1}, topic="T")], schema_ignore="true", **stream)
+    assert one.action["create"]["_index"] == "logs-of.t-t"
+
+
+def test_documents_of_a_stream_that_is_there_have_a_time(spark: SparkSession) -> None:
+    existing = {"external_resource_usage": "DATASTREAM", "topic_to_external_resource_mapping": "t:s"}
+    (one,) = rows(spark, [Record({"a": 1}, timestamp=99)], key_ignore="true", schema_ignore="true", **existing)
+    assert one.action == {"create": {"_index": "s", "_id": "t+0+0"}}
+    assert one.document == {"@timestamp": 99, "a": 1}
 
 
 @dataclass

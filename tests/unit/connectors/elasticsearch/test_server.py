@@ -10,15 +10,23 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
+from botocore.auth import SigV4Auth
+from botocore.awsrequest import AWSRequest
+from botocore.credentials import Credentials, ReadOnlyCredentials
+from botocore.session import Session
 
 from headrace.config.settings import ConfigError
 from headrace.connectors.elasticsearch.access import Access
+from headrace.connectors.elasticsearch.bulk import Piece, Sender
 from headrace.connectors.elasticsearch.options import Flavour
+from headrace.connectors.elasticsearch.parsing import options
 from headrace.connectors.elasticsearch.server import NotThere, Refused, Server, ServerBusy
 from headrace.plugins.errors import LoginRefused
-from headrace.plugins.interop.http.client import ServerUnavailable
+from headrace.plugins.interop.http.client import HttpAnswer, HttpClient, ServerUnavailable
 from tests.certificates import Authority
+from tests.unit.connectors.elasticsearch.elasticsearch_rig import rows_of
 from tests.unit.connectors.elasticsearch.fake_server import FakeServer
 
 WORKER = {"connector.allowed.hosts": ["127.0.0.1"]}
@@ -60,6 +68,13 @@ def test_another_server_is_refused(fake: FakeServer, root: Any) -> None:
         server(fake.url).check()
 
 
+@pytest.mark.parametrize("status", [200, 302, 404])
+def test_a_page_is_no_server(fake: FakeServer, monkeypatch: pytest.MonkeyPatch, status: int) -> None:
+    monkeypatch.setattr(HttpClient, "exchange", lambda *given, **more: HttpAnswer(status, b"<html>"))
+    with pytest.raises(ConfigError, match="neither Elasticsearch nor OpenSearch"):
+        server(fake.url).check()
+
+
 def test_an_old_one_is_refused(fake: FakeServer) -> None:
     fake.root, fake.headers = elasticsearch("6.8.0"), {"X-Elastic-Product": "Elasticsearch"}
     with pytest.raises(ConfigError, match=r"elasticsearch 6\.8\.0, which is too old"):
@@ -89,6 +104,26 @@ def test_logins(fake: FakeServer) -> None:
     assert "secret" not in repr(Access.of(config, Flavour.AIVEN_OPENSEARCH, WORKER))
 
 
+def test_a_bulk_request_is_signed_as_aws_verifies_it(fake: FakeServer) -> None:
+    keys = {"aws.region": "eu-west-1", "aws.access_key_id": "AKID", "aws.secret_access_key": "secret"}
+    config = {"connection.url": fake.url, "read.timeout.ms": "60000", **keys}
+    fake.whole = lambda request: (200, {"errors": False, "items": []})
+    flavour = Flavour.AIVEN_OPENSEARCH
+    sender = Sender(Server(Access.of(config, flavour, WORKER)), options(config, flavour), lambda seconds: None)
+    assert sender.send(Piece(rows_of([]), np.arange(0))) == []
+    assert fake.requests[-1].headers["Authorization"].endswith(f"Signature={aws_signature(fake)}")
+
+
+def aws_signature(fake: FakeServer) -> str:
+    """The signature of the last request, as AWS makes it."""
+    sent = fake.requests[-1]
+    headers = {name: sent.headers[name] for name in ("Content-Type", "X-Amz-Date")}
+    signed = AWSRequest(sent.method, fake.url + sent.path, headers, sent.body, params=dict(sent.query))
+    signed.context["timestamp"] = headers["X-Amz-Date"]
+    signer = SigV4Auth(Credentials("AKID", "secret"), "es", "eu-west-1")
+    return str(signer.signature(signer.string_to_sign(signed, signer.canonical_request(signed)), signed))
+
+
 def test_a_node_that_does_not_answer_is_passed_over(fake: FakeServer) -> None:
     with socket.socket() as unused:
         unused.bind(("127.0.0.1", 0))
@@ -99,6 +134,37 @@ def test_a_node_that_does_not_answer_is_passed_over(fake: FakeServer) -> None:
         assert list(fake.indices) == ["i"]
         with pytest.raises(ServerUnavailable):
             server(dead).check()
+
+
+def test_after_a_node_without_its_cluster_the_next_one_is_asked(fake: FakeServer) -> None:
+    other = FakeServer()
+    try:
+        fake.whole = lambda request: (503, {"error": {"type": "cluster_block_exception", "reason": "no master"}})
+        other.whole = lambda request: (200, {"errors": False, "items": []})
+        one = server(f"{fake.url},{other.url}")
+        with pytest.raises(ServerBusy):
+            one.ask("POST", "/_bulk", b"")
+        one.ask("POST", "/_bulk", b"")
+    finally:
+        other.close()
+    assert [request.path for request in other.requests] == ["/_bulk"]
+
+
+def test_a_login_to_aws_that_is_renewed_meanwhile_signs_as_a_whole(
+    fake: FakeServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Renewed(Credentials):  # type: ignore[misc]
+        """Another login from its second attribute on; frozen, the one it was."""
+
+        secret_key = property(lambda self: "of another key", lambda self, value: None)
+
+        def get_frozen_credentials(self) -> Any:
+            return ReadOnlyCredentials("AKID", "secret", None)
+
+    monkeypatch.setattr(Session, "get_credentials", lambda self: Renewed("AKID", "secret"))
+    config = {"connection.url": fake.url, "read.timeout.ms": "60000", "aws.region": "eu-west-1"}
+    Server(Access.of(config, Flavour.AIVEN_OPENSEARCH, WORKER)).check()
+    assert fake.requests[-1].headers["Authorization"].endswith(f"Signature={aws_signature(fake)}")
 
 
 def test_one_node_with_https_makes_all_use_it() -> None:

@@ -97,6 +97,15 @@ def test_a_server_that_stays_busy_is_left_to_the_worker(server: FakeServer) -> N
     assert len(server.indices["t"]) == 3
 
 
+@pytest.mark.parametrize("status", [409, 500])
+def test_what_is_tried_again_quotes_no_document(server: FakeServer, status: int) -> None:
+    server.fault = lambda action, key, document: (status, "runtime_exception", "of the pipeline: 'confidential'")
+    with pytest.raises(RetriableError) as error:
+        Running(server, max_retries="0", write_method="UPSERT").write(rows_of([upsert("k", {"n": 1})], lanes=[1]))
+    assert "runtime_exception" in str(error.value)
+    assert "confidential" not in str(error.value)
+
+
 def test_a_pause_is_as_long_as_the_server_asks_for(server: FakeServer, monkeypatch: pytest.MonkeyPatch) -> None:
     from headrace.connectors.elasticsearch import server as requests
 
@@ -113,6 +122,16 @@ def test_a_pause_is_as_long_as_the_server_asks_for(server: FakeServer, monkeypat
     writer.write(numbered(1))
     writer.finish()
     assert paused == [7.0]
+
+
+def test_after_a_minute_of_pauses_the_worker_takes_over(server: FakeServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    paused = list[float]()
+    monkeypatch.setattr(BulkWriter, "_pause", lambda self, seconds: paused.append(seconds))
+    server.headers = {"Retry-After": "25"}
+    server.whole = lambda request: (503, {})
+    with pytest.raises(RetriableError, match="did not take 1 documents"):
+        Running(server, max_retries="100").write(numbered(1))
+    assert paused == [25, 25, 10]
 
 
 @pytest.mark.parametrize("status", [413, 400])
@@ -258,6 +277,42 @@ def test_a_later_record_of_the_same_batch_is_no_conflict(server: FakeServer) -> 
     counts = running.write(rows_of([index_line("k", 5, {"n": 5}), index_line("k", 6, {"n": 6})], 5))
     assert counts.get("conflicts", 0) == 0
     assert server.indices["t"]["k"] == {"n": 6}
+
+
+def test_records_of_a_stream_that_come_again_have_no_versions(
+    server: FakeServer, caplog: pytest.LogCaptureFixture
+) -> None:
+    line = json.dumps({"create": {"_index": "t", "_id": "k"}}) + "\n" + json.dumps({"n": 1}) + "\n"
+    server.fault = lambda action, key, document: (409, "version_conflict_engine_exception", "already exists")
+    counts = Running(server, OpenSearchSinkTask).write(rows_of([line]))
+    assert counts.get("conflicts", 0) == 0
+    assert "t-0: documents are there with the ids of records, and stay as they are" in caplog.text
+
+
+def test_a_document_of_another_topic_is_no_record_that_comes_again(server: FakeServer) -> None:
+    running = Running(server, OpenSearchSinkTask)
+    running.write(numbered(1))  # nothing comes again
+    added = [json.dumps({"create": {"_index": "t", "_id": key}}) + "\n{}\n" for key in ("t+0+1", "u+0+2")]
+    server.fault = lambda action, key, document: (409, "version_conflict_engine_exception", "already exists")
+    with pytest.raises(RecordsFailed) as error:
+        running.write(rows_of(added, 1))
+    assert list(failures(error)) == [1]
+
+
+def test_partitions_may_come_while_a_job_gets_its_writer(server: FakeServer) -> None:
+    running = Running(server)
+
+    class Read(Replay):
+        """Another partition comes while this one is looked at."""
+
+        def __getattribute__(self, name: str) -> Any:
+            if name == "clean":
+                running.task.open([TopicPartition("t", 1)])
+            return super().__getattribute__(name)
+
+    running.task._replays[PLACE] = Read()
+    assert running.writer().replaying == {PLACE: 0}
+    assert set(running.task._replays) == {PLACE, TopicPartition("t", 1)}
 
 
 CLASH = [index_line("k", 100, {"n": "other partition"})]
