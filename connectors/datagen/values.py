@@ -85,8 +85,11 @@ class Floats(Values):
     kind: pa.DataType
 
     def draw(self, rng: Random, first: int | None, rows: int) -> pa.Array:
-        part = rng.random(rows)
-        return pa.array(self.least * (1 - part) + self.end * part).cast(self.kind)
+        part, number = rng.random(rows), self.kind.to_pandas_dtype()
+        made = (self.least * (1 - part) + self.end * part).astype(number)
+        # Rounding can reach the end.
+        below = np.nextafter(number(self.end), number(self.least))
+        return pa.array(np.minimum(made, below), self.kind)
 
 
 @dataclass(frozen=True)
