@@ -26,7 +26,7 @@ from headrace.plugins.errors import RetriableError
 
 log = logging.getLogger(__name__)
 
-_COMMITTED: Final = "src.consumer.isolation.level"
+_ISOLATION: Final = ("src.consumer.isolation.level", "src.kafka.isolation.level")
 
 
 def sign(source: str) -> str:
@@ -99,8 +99,9 @@ class ReplicatorSourceConnector(MirrorSourceConnector):
         return problems_of(config)
 
     def exactly_once_support(self, config: Mapping[str, str]) -> bool:
-        """True unless records of aborted transactions are read."""
-        return config.get(_COMMITTED, "read_committed") == "read_committed"
+        """True unless records of aborted transactions are read, or a group's offsets come before the stored ones."""
+        level = next((config[key] for key in _ISOLATION if key in config), "read_committed")
+        return level == "read_committed" and config.get("offset.start", "connect") == "connect"
 
     def diagnose(self, config: Mapping[str, str]) -> Iterator[Finding]:
         """As the mirror's."""
