@@ -26,6 +26,7 @@ from headrace.plugins.errors import RetriableError
 
 log = logging.getLogger(__name__)
 
+_ANY: Final = "any-topic"
 _ISOLATION: Final = ("src.consumer.isolation.level", "src.kafka.isolation.level")
 
 
@@ -40,7 +41,7 @@ class FlowById(OppositeFlow):
     def refusal(self, source: ClusterAdmin, target: ClusterAdmin) -> ConfigError | None:
         """As the mirror's."""
         ids = source.listed()[0], target.listed()[0]
-        if not self._selection.keeps_name("any-topic"):
+        if not self._selection.keeps_name(_ANY):
             return None
         if ids[0] == ids[1]:
             why = "Source and destination are one cluster, and topics would be copied onto themselves."
@@ -121,6 +122,9 @@ class ReplicatorSourceConnector(MirrorSourceConnector):
             super().start(mirror.config, context)
         except ConfigError as error:
             raise ConfigError(mirror.named(error.problems), error.where) from error
+        if self._duties is not None and not self._opposite.watched and self._selection.keeps_name(_ANY):
+            # An opposite flow that marks nothing has to see it: its copies come back as new records, marked or not.
+            self._duties.once("leaving the sign of this flow", self._create_offset_syncs)
 
     def task_configs(self, max_tasks: int) -> list[dict[str, str]]:
         """As the mirror's, with the ids of the clusters. Errors: RetriableError before these are known."""
