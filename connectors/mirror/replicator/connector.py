@@ -96,8 +96,8 @@ class ReplicatorSourceConnector(MirrorSourceConnector):
         self._missing: list[str] = []
 
     def validate(self, config: Mapping[str, str]) -> list[Problem]:
-        """The problems of its settings together; no cluster is asked."""
-        return problems_of(config)
+        """The problems of its settings together; none if a single one is wrong: that is reported elsewhere."""
+        return [] if SETTINGS.problems(config) else problems_of(config)
 
     def exactly_once_support(self, config: Mapping[str, str]) -> bool:
         """True unless records of aborted transactions are read, or a group's offsets come before the stored ones."""
