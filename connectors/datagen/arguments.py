@@ -118,3 +118,19 @@ def number_of(found: Any, kind: Callable[[Any], T]) -> T | None:
 def is_unicode(text: str) -> bool:
     """True unless the text has half of a surrogate pair, which JSON can write and UTF-8 cannot."""
     return not any("\ud800" <= char <= "\udfff" for char in text)
+
+
+def bounded(arguments: Arguments, bounds: Any, kind: Any, limits: tuple[Any, Any]) -> tuple[Any, Any]:
+    """Return the min and the max of a range, by default the limits of the type. Errors: DataError."""
+    low, high = arguments.number(bounds, "min", kind), arguments.number(bounds, "max", kind)
+    least, end = limits
+    if (low is not None and low < least) or (high is not None and high > end):
+        raise arguments.fault(f"has the range {bounds}, beyond its type, which goes from {least} to {end}, excluded")
+    return ordered(arguments, least if low is None else low, end if high is None else high)
+
+
+def ordered(arguments: Arguments, least: Any, end: Any) -> tuple[Any, Any]:
+    """Return the bounds of a range. Errors: DataError if nothing lies between them."""
+    if least >= end:
+        raise arguments.fault(f"has a range from {least} to {end}: its max, excluded, has to be above its min")
+    return least, end

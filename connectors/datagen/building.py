@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from headrace.connectors.datagen.arguments import ANNOTATIONS, Arguments
+from headrace.connectors.datagen.arguments import ANNOTATIONS, Arguments, bounded, ordered
 from headrace.connectors.datagen.options import Opener, options_of
 from headrace.connectors.datagen.patterns import PRINTABLE, Literal, Node, OneOf, Sequenced, pattern
 from headrace.connectors.datagen.values import (
@@ -30,6 +30,10 @@ from headrace.connectors.datagen.values import (
     Texts,
     Unions,
     Values,
+    dates,
+    joined,
+    timestamps,
+    unscaled,
 )
 from headrace.plugins.arrow_types import arrow_type_of_schema
 from headrace.plugins.contracts import DataError
@@ -182,7 +186,7 @@ class _Builder:
         prefix, suffix = arguments.text("prefix"), arguments.text("suffix")
         if not prefix and not suffix:
             return inner
-        return Converted(inner, partial(_joined, prefix=prefix, suffix=suffix))
+        return Converted(inner, partial(joined, prefix=prefix, suffix=suffix))
 
     def _integer(self, schema: Schema, arguments: Arguments) -> Values:
         bits, name = INTEGER_BITS[schema.type], logical(schema)
@@ -194,8 +198,8 @@ class _Builder:
         else:
             made = Integers(*_range(arguments, name, bits), plain)
         if name == TIMESTAMP:
-            return Converted(made, _timestamps)
-        return Converted(made, _dates) if name == DATE else made
+            return Converted(made, timestamps)
+        return Converted(made, dates) if name == DATE else made
 
     def _float(self, schema: Schema, arguments: Arguments) -> Values:
         kind = arrow_type_of_schema(schema)
@@ -204,7 +208,7 @@ class _Builder:
             return CountingFloats(*self._count(arguments, counted, float, (-most, most)), kind)
         if (bounds := arguments.bounds("range", ("min", "max"))) is None:
             return Floats(0.0, 1.0, kind)
-        return Floats(*_bounded(arguments, bounds, float, (-most, most)), kind)
+        return Floats(*bounded(arguments, bounds, float, (-most, most)), kind)
 
     def _counting(self, arguments: Arguments, name: str | None, bits: int, kind: pa.DataType) -> Counting:
         counted = arguments.bounds("iteration", _COUNTS)
@@ -258,22 +262,7 @@ def _range(arguments: Arguments, name: str | None, bits: int) -> tuple[int, int]
         first, last = _DAYS
         usual = {DATE: _DAYS, TIME: (0, _DAY_MS), TIMESTAMP: (first * _DAY_MS, last * _DAY_MS)}
         return usual[name] if name in usual else _limits(name, bits)
-    return _bounded(arguments, bounds, int, _limits(name, bits))
-
-
-def _bounded(arguments: Arguments, bounds: Any, kind: Any, limits: tuple[Any, Any]) -> tuple[Any, Any]:
-    """Return the min and the max of a range, by default the limits of the type."""
-    low, high = arguments.number(bounds, "min", kind), arguments.number(bounds, "max", kind)
-    least, end = limits
-    if (low is not None and low < least) or (high is not None and high > end):
-        raise arguments.fault(f"has the range {bounds}, beyond its type, which goes from {least} to {end}, excluded")
-    return _ordered(arguments, least if low is None else low, end if high is None else high)
-
-
-def _ordered(arguments: Arguments, least: Any, end: Any) -> tuple[Any, Any]:
-    if least >= end:
-        raise arguments.fault(f"has a range from {least} to {end}: its max, excluded, has to be above its min")
-    return least, end
+    return bounded(arguments, bounds, int, _limits(name, bits))
 
 
 def _pattern(arguments: Arguments) -> Node:
@@ -304,24 +293,4 @@ def _decimal(tree: Tree, schema: Schema, arguments: Arguments) -> Values:
     ]
     if ends[0] < -most or ends[1] > most:
         raise arguments.fault(f"has a range beyond {min(precision, 18)} digits")
-    return Converted(Integers(*_ordered(arguments, *ends), pa.int64()), partial(_unscaled, kind=kind))
-
-
-def _unscaled(numbers: pa.Array, kind: pa.Decimal128Type) -> pa.Array:
-    """Return decimals of these unscaled numbers."""
-    low = numbers.to_numpy(zero_copy_only=False)
-    halves = np.stack([low, low >> 63], axis=1)
-    return pa.Array.from_buffers(kind, len(numbers), [None, pa.py_buffer(halves.tobytes())])
-
-
-def _timestamps(millis: pa.Array) -> pa.Array:
-    micros = pc.multiply(millis, 1000)
-    return micros.cast(pa.timestamp("us", tz="UTC"))
-
-
-def _dates(days: pa.Array) -> pa.Array:
-    return days.cast(pa.date32())
-
-
-def _joined(values: pa.Array, prefix: str, suffix: str) -> pa.Array:
-    return pc.binary_join_element_wise(prefix, values, suffix, "")
+    return Converted(Integers(*ordered(arguments, *ends), pa.int64()), partial(unscaled, kind=kind))
