@@ -78,7 +78,7 @@ class _Builder:
         self._counts = True
         """False within arrays and maps."""
         self._copies = 1
-        """How often a row may have the type that is built."""
+        """The most values of the type that is built in one row."""
         self._room = _MOST_ROW_BYTES
 
     def of(self, tree: Tree, schema: Schema | None, at: str) -> Values:

@@ -88,7 +88,7 @@ class Floats(Values):
     def draw(self, rng: Random, first: int | None, rows: int) -> pa.Array:
         part, number = rng.random(rows), self.kind.to_pandas_dtype()
         made = (self.least * (1 - part) + self.end * part).astype(number)
-        # Rounding can reach the end.
+        # Rounded numbers may reach the end, which is excluded.
         below = np.nextafter(number(self.end), number(self.least))
         return pa.array(np.minimum(made, below), self.kind)
 
