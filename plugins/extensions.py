@@ -188,7 +188,10 @@ class CopyingReader(ArrowReader, Protocol):
     """
 
     def can_copy(self, target: ClientConfig) -> bool:
-        """Return True if the splits can be copied unchanged to this producer's cluster; otherwise they are read."""
+        """Return True if the splits can be copied unchanged to this producer's cluster; otherwise they are read.
+
+        Called for each plan, before any of it is written. Errors: ConfigError if nothing may go to this cluster.
+        """
 
     def copy(self, splits: Sequence[int], target: ClientConfig, stop: StopToken) -> Mapping[int, PartitionResult]:
         """Copy these splits of the plan; return the result of each one that made progress or was stopped.

@@ -5,6 +5,7 @@ Errors: DataError, with the path to the type.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Collection, Mapping
 from typing import Any, Final, TypeVar
 
@@ -63,9 +64,9 @@ class Arguments:
         found = within.get(name)
         if found is None:
             return None
-        if isinstance(found, bool) or not isinstance(found, int | float) or kind(found) != found:
-            raise self.fault(f"has {name}={found!r}, which its type does not hold")
-        return kind(found)
+        if (made := number_of(found, kind)) is None:
+            raise self.fault(f"has {name}={found!r:.80}, which its type does not hold")
+        return made
 
     def length(self, default: tuple[int, int] = (8, 15), most: int = 1 << 20) -> tuple[int, int]:
         """Return the least and the most length, both included."""
@@ -89,7 +90,9 @@ class Arguments:
         """Return an annotation that is a text; empty if it is not there."""
         found = self._given.get(name, "")
         if not isinstance(found, str):
-            raise self.fault(f"has {name}={found!r}, which is no text")
+            raise self.fault(f"has {name}={found!r:.80}, which is no text")
+        if not is_unicode(found):
+            raise self.fault(f"has {name}={found!r:.80}, which has half of a surrogate pair")
         return found
 
     def _members(self, found: Any, name: str, known: Collection[str]) -> Mapping[str, Any]:
@@ -99,3 +102,35 @@ class Arguments:
             taken = ", ".join(sorted(known))
             raise self.fault(f"has {unknown[0]} in {name}, where only {taken} are of use to its type")
         return found
+
+
+def number_of(found: Any, kind: Callable[[Any], T]) -> T | None:
+    """Return a number of JSON as a `kind`; None if it is no number, is not finite, or is another one as a `kind`."""
+    if isinstance(found, bool) or not isinstance(found, int | float):
+        return None
+    try:
+        made = kind(found) if math.isfinite(found) else None
+    except OverflowError:
+        return None
+    return made if made == found else None
+
+
+def is_unicode(text: str) -> bool:
+    """True unless the text has half of a surrogate pair, which JSON can write and UTF-8 cannot."""
+    return not any("\ud800" <= char <= "\udfff" for char in text)
+
+
+def bounded(arguments: Arguments, bounds: Any, kind: Any, limits: tuple[Any, Any]) -> tuple[Any, Any]:
+    """Return the min and the max of a range, by default the limits of the type. Errors: DataError."""
+    low, high = arguments.number(bounds, "min", kind), arguments.number(bounds, "max", kind)
+    least, end = limits
+    if (low is not None and low < least) or (high is not None and high > end):
+        raise arguments.fault(f"has the range {bounds}, beyond its type, which goes from {least} to {end}, excluded")
+    return ordered(arguments, least if low is None else low, end if high is None else high)
+
+
+def ordered(arguments: Arguments, least: Any, end: Any) -> tuple[Any, Any]:
+    """Return the bounds of a range. Errors: DataError if nothing lies between them."""
+    if least >= end:
+        raise arguments.fault(f"has a range from {least} to {end}: its max, excluded, has to be above its min")
+    return least, end

@@ -132,10 +132,11 @@ class DatagenConnector(Connector):
     task = DatagenTask
 
     def validate(self, config: Mapping[str, str]) -> list[Problem]:
-        """Return the problems of the schema."""
-        settings = SETTINGS.parse(config)
+        """Return the problems of the schema; none if a single setting is wrong: that is reported elsewhere."""
+        if SETTINGS.problems(config):
+            return []
         try:
-            generated(settings, self.worker)
+            generated(SETTINGS.parse(config), self.worker)
         except ConfigError as error:
             return error.problems
         return []

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import errno
 import io
 import json
 import os
-from collections.abc import Callable
+import stat
+from collections.abc import Callable, Mapping
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from typing import Any, Final
@@ -13,7 +15,7 @@ from typing import Any, Final
 import fastavro
 import pyarrow as pa
 
-from headrace.connectors.datagen.arguments import Arguments
+from headrace.connectors.datagen.arguments import Arguments, is_unicode, number_of
 from headrace.plugins.arrow_types import arrow_type_of_schema
 from headrace.plugins.contracts import DataError
 from headrace.plugins.interop.avro.parsing import LOGICAL_TYPE, branches, kind_of
@@ -26,7 +28,7 @@ Opener = Callable[[str], int]
 """Opens a file that may be read, by its path; returns the descriptor."""
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
-_NUMBERS: Final = {
+_NUMBERS: Final[Mapping[SchemaType, Callable[[Any], int | float]]] = {
     SchemaType.INT8: int,
     SchemaType.INT16: int,
     SchemaType.INT32: int,
@@ -43,8 +45,8 @@ def options_of(arguments: Arguments, tree: Tree, schema: Schema, opened: Opener)
         given = _of_file(arguments, given, tree, opened)
     if not isinstance(given, list) or not given:
         raise arguments.fault("has options that are no list of values")
-    values = [_value(one, tree, schema, arguments) for one in given]
     try:
+        values = [_value(one, tree, schema, arguments) for one in given]
         return pa.array(values, arrow_type_of_schema(schema))
     except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError) as error:
         raise arguments.fault(f"has an option that its type does not hold: {error}") from error
@@ -55,8 +57,7 @@ def _of_file(arguments: Arguments, given: dict[str, Any], tree: Tree, opened: Op
     if not isinstance(path, str) or encoding not in ("json", "binary"):
         raise arguments.fault('has options that name no file and encoding, as {"file": "/a/b", "encoding": "json"}')
     try:
-        with os.fdopen(opened(path), "rb") as file:
-            data = file.read(MOST_FILE_BYTES + 1)
+        data = contents(path, opened, MOST_FILE_BYTES)
         if len(data) > MOST_FILE_BYTES:
             raise arguments.fault(f"has options in {path}, which is larger than {MOST_FILE_BYTES >> 20} MiB")
         if encoding == "json":
@@ -64,8 +65,22 @@ def _of_file(arguments: Arguments, given: dict[str, Any], tree: Tree, opened: Op
         return fastavro.schemaless_reader(io.BytesIO(data), {"type": "array", "items": _plain(tree)}, None)
     except OSError as error:
         raise arguments.fault(f"has options in {path}, which cannot be read: {error.strerror}") from error
-    except (ValueError, EOFError, IndexError, KeyError) as error:
+    except (ValueError, EOFError, IndexError, KeyError, RecursionError) as error:
         raise arguments.fault(f"has options in {path}, which is no list of such values: {error}") from error
+
+
+def contents(path: str, opened: Opener, most: int) -> bytes:
+    """Return the bytes of a file, one more than `most` of a larger one. Errors: OSError; ConfigError as `opened`."""
+    if "\0" in path:
+        raise OSError(errno.EINVAL, os.strerror(errno.EINVAL))
+    descriptor = opened(path)
+    try:
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            raise OSError(errno.EINVAL, "It is no file but a directory, a device or a pipe")
+        with os.fdopen(descriptor, "rb", closefd=False) as file:
+            return file.read(most + 1)
+    finally:
+        os.close(descriptor)
 
 
 def _plain(tree: Tree) -> Tree:
@@ -96,14 +111,15 @@ def _value(given: Any, tree: Tree, schema: Schema, arguments: Arguments) -> Any:
             return [(key, _value(one, tree["values"], schema.value_schema, arguments)) for key, one in given.items()]
         case SchemaType.BYTES if isinstance(given, str | bytes):
             return _bytes(given, tree, arguments)
-        case SchemaType.STRING if isinstance(given, str):
+        case SchemaType.STRING if isinstance(given, str) and is_unicode(given):
             return _text(given, tree, arguments)
         case SchemaType.BOOLEAN if isinstance(given, bool):
             return given
     kind = _NUMBERS.get(schema.type)
-    if kind is None or isinstance(given, bool) or not isinstance(given, int | float) or kind(given) != given:
+    number = None if kind is None else number_of(given, kind)
+    if number is None:
         raise arguments.fault(f"has the option {given!r:.80}, which is no {kind_of(tree)}")
-    return _instant(kind(given), logical(schema))
+    return _instant(number, logical(schema))
 
 
 def _instant(number: Any, name: str | None) -> Any:

@@ -23,6 +23,9 @@ import pyarrow as pa
 MORE: Final = 15
 MOST_WIDTH: Final = 100_000
 """The most bytes of one text: alternatives and repetitions count in full."""
+_MOST_CELLS: Final = 4 << 20
+"""So many bytes are drawn at a time: a pattern takes memory for its longest text in each row."""
+_MOST_DEPTH: Final = 32
 PRINTABLE: Final = bytes(range(0x20, 0x7F))
 
 _DIGITS: Final = b"0123456789"
@@ -179,6 +182,9 @@ def _counts(node: OneOf | Repeated, rng: np.random.Generator, rows: int) -> npt.
 
 def texts(node: Node, rng: np.random.Generator, rows: int, kind: pa.DataType) -> pa.Array:
     """Draw so many texts, or byte strings, of this pattern; `kind`: string or binary."""
+    most = max(1, _MOST_CELLS // max(1, node.width))
+    if rows > most:
+        return pa.concat_arrays([texts(node, rng, min(most, rows - at), kind) for at in range(0, rows, most)])
     out, present = np.empty((rows, node.width), np.uint8), np.ones((rows, node.width), bool)
     node.write(rng, out, present)
     if node.is_fixed:
@@ -206,6 +212,7 @@ class _Reader:
     def __init__(self, text: str) -> None:
         self.text = text
         self.at = 0
+        self._depth = 0
 
     def alternatives(self) -> Node:
         parts = [self._sequence()]
@@ -225,9 +232,13 @@ class _Reader:
             case "(":
                 if self._takes("?") and not self._takes(":"):
                     raise self.fault("only plain groups and (?:…) are served")
+                self._depth += 1
+                if self._depth > _MOST_DEPTH:
+                    raise self.fault(f"more than {_MOST_DEPTH} groups within each other")
                 inner = self.alternatives()
                 if not self._takes(")"):
                     raise self.fault("an unclosed group")
+                self._depth -= 1
                 return inner
             case "[":
                 return self._class()
@@ -242,17 +253,18 @@ class _Reader:
         return Literal(char.encode())
 
     def _repeated(self, node: Node) -> Node:
-        while self.at < len(self.text) and self.text[self.at] in "?*+{":
-            least, most = self._count(self._next())
-            if most * node.width > MOST_WIDTH:
-                raise self.fault(f"more than {MOST_WIDTH} bytes")
-            if isinstance(node, OneOf) and (node.least, node.most) == (1, 1):
-                node = OneOf(node.octets, least, most)
-            else:
-                node = Repeated(node, least, most)
-            if self.text[self.at : self.at + 1] in ("?", "+"):
-                raise self.fault("lazy and possessive repetitions are not served")
-        return node
+        if self.at == len(self.text) or self.text[self.at] not in "?*+{":
+            return node
+        least, most = self._count(self._next())
+        if most * max(1, node.width) > MOST_WIDTH:
+            raise self.fault(f"more than {MOST_WIDTH} bytes, or repetitions")
+        if self.text[self.at : self.at + 1] in ("?", "+"):
+            raise self.fault("lazy and possessive repetitions are not served")
+        if self.text[self.at : self.at + 1] in ("*", "{"):
+            raise self.fault("a repetition is not repeated but in a group")
+        if isinstance(node, OneOf) and (node.least, node.most) == (1, 1):
+            return OneOf(node.octets, least, most)
+        return Repeated(node, least, most)
 
     def _count(self, sign: str) -> tuple[int, int]:
         if sign != "{":

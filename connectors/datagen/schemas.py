@@ -12,7 +12,7 @@ from typing import Any, Final
 from headrace.config.problems import ConfigError, Problem
 from headrace.connectors.datagen.arguments import ANNOTATIONS
 from headrace.connectors.datagen.building import generator
-from headrace.connectors.datagen.options import Opener
+from headrace.connectors.datagen.options import Opener, contents
 from headrace.connectors.datagen.quickstarts import QUICKSTARTS, Quickstart
 from headrace.connectors.datagen.settings import FILE, KEY_FIELD, QUICKSTART, STRING
 from headrace.connectors.datagen.values import Values
@@ -93,8 +93,7 @@ def _quickstart(name: str) -> Quickstart:
 def _read(path: str, opened: Opener) -> str:
     """Return a file's text. Errors: ConfigError."""
     try:
-        with os.fdopen(opened(path), "rb") as file:
-            data = file.read(MOST_BYTES + 1)
+        data = contents(path, opened, MOST_BYTES)
         if len(data) <= MOST_BYTES:
             return data.decode()
         fault = f"The file is larger than {MOST_BYTES >> 20} MiB."

@@ -14,6 +14,7 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from headrace.connectors.datagen.patterns import Node, texts
 
@@ -85,8 +86,11 @@ class Floats(Values):
     kind: pa.DataType
 
     def draw(self, rng: Random, first: int | None, rows: int) -> pa.Array:
-        part = rng.random(rows)
-        return pa.array(self.least * (1 - part) + self.end * part).cast(self.kind)
+        part, number = rng.random(rows), self.kind.to_pandas_dtype()
+        made = (self.least * (1 - part) + self.end * part).astype(number)
+        # Rounded numbers may reach the end, which is excluded.
+        below = np.nextafter(number(self.end), number(self.least))
+        return pa.array(np.minimum(made, below), self.kind)
 
 
 @dataclass(frozen=True)
@@ -220,3 +224,26 @@ class Maps(Values):
 
 def _ends(counts: npt.NDArray[np.int64]) -> pa.Array:
     return pa.array(np.concatenate(([0], np.cumsum(counts))), pa.int32())
+
+
+def unscaled(numbers: pa.Array, kind: pa.Decimal128Type) -> pa.Array:
+    """Return decimals of these unscaled numbers."""
+    low = numbers.to_numpy(zero_copy_only=False)
+    halves = np.stack([low, low >> 63], axis=1)
+    return pa.Array.from_buffers(kind, len(numbers), [None, pa.py_buffer(halves.tobytes())])
+
+
+def timestamps(millis: pa.Array) -> pa.Array:
+    """Return timestamps of these milliseconds."""
+    micros = pc.multiply(millis, 1000)
+    return micros.cast(pa.timestamp("us", tz="UTC"))
+
+
+def dates(days: pa.Array) -> pa.Array:
+    """Return dates of these days since 1970."""
+    return days.cast(pa.date32())
+
+
+def joined(values: pa.Array, prefix: str, suffix: str) -> pa.Array:
+    """Return texts with others around them."""
+    return pc.binary_join_element_wise(prefix, values, suffix, "")

@@ -270,6 +270,8 @@ class SingerSinkConnector(Connector):
 
     def validate(self, config: Mapping[str, str]) -> list[Problem]:
         """Return the problems of the target's name and config."""
+        if self.settings.problems(config):
+            return []  # reported elsewhere
         try:
             self._check(config)
         except ConfigError as refused:

@@ -205,6 +205,8 @@ class SingerSourceConnector(Connector):
 
     def validate(self, config: Mapping[str, str]) -> list[Problem]:
         """Return the problems of the tap's name and config, and of settings that are JSON."""
+        if self.settings.problems(config):
+            return []  # reported elsewhere
         try:
             tap_command(config, self.worker)
         except ConfigError as refused:

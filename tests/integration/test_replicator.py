@@ -10,6 +10,7 @@ import pytest
 from confluent_kafka import Consumer, TopicPartition
 from confluent_kafka.admin import AdminClient, ConfigResource
 
+from headrace.connectors.mirror.replicator.connector import sign
 from headrace.worker.embedded.kafka_broker import Broker
 from tests.container_broker import ContainerBroker
 from tests.integration.copied_topics import commit, create, new_name, numbered, records_of, write
@@ -166,6 +167,10 @@ def test_with_provenance_two_flows_keep_names_and_nothing_goes_round(clusters: C
         assert {*clusters.worker.states(topic), *clusters.worker.states(back)} == {"RUNNING"}
     finally:
         clusters.worker.http.delete(f"/connectors/{back}")
+        opposite = sign(str(AdminClient({"bootstrap.servers": clusters.target}).list_topics(timeout=60).cluster_id))
+        at_source = AdminClient({"bootstrap.servers": clusters.source})
+        eventually(lambda: opposite in at_source.list_topics(timeout=60).topics, 60, clusters.worker.log)
+        at_source.delete_topics([opposite])[opposite].result(60)  # other tests have flows without provenance
 
 
 def test_a_destination_that_is_not_the_workers_kafka_is_refused(clusters: Clusters, topic: str) -> None:

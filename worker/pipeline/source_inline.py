@@ -128,13 +128,12 @@ class CopiedSource:
     producer: SourceProducer
 
     def takes(self, reader: ArrowReader) -> bool:
-        """True if this reader can copy, and all its rows go to Kafka as they are."""
-        return (
-            self.producer.transactions is None
-            and issubclass(type(reader), CopyingReader)
-            and self.encoding.keeps_bytes
-            and cast(CopyingReader, reader).can_copy(self.producer.client)
-        )
+        """True if this reader can copy, and all its rows go to Kafka as they are. Errors: as `can_copy`."""
+        if not issubclass(type(reader), CopyingReader):
+            return False
+        # Asked in any case: the reader may refuse the cluster, wherever its rows take their way.
+        can_copy = cast(CopyingReader, reader).can_copy(self.producer.client)
+        return can_copy and self.producer.transactions is None and self.encoding.keeps_bytes
 
     def run(self, work: PlannedBatch) -> Outcome[int]:
         """Have the reader copy the splits."""

@@ -26,7 +26,8 @@ from headrace.plugins.errors import RetriableError
 
 log = logging.getLogger(__name__)
 
-_COMMITTED: Final = "src.consumer.isolation.level"
+_ANY: Final = "any-topic"
+_ISOLATION: Final = ("src.consumer.isolation.level", "src.kafka.isolation.level")
 
 
 def sign(source: str) -> str:
@@ -40,7 +41,7 @@ class FlowById(OppositeFlow):
     def refusal(self, source: ClusterAdmin, target: ClusterAdmin) -> ConfigError | None:
         """As the mirror's."""
         ids = source.listed()[0], target.listed()[0]
-        if not self._selection.keeps_name("any-topic"):
+        if not self._selection.keeps_name(_ANY):
             return None
         if ids[0] == ids[1]:
             why = "Source and destination are one cluster, and topics would be copied onto themselves."
@@ -95,12 +96,13 @@ class ReplicatorSourceConnector(MirrorSourceConnector):
         self._missing: list[str] = []
 
     def validate(self, config: Mapping[str, str]) -> list[Problem]:
-        """The problems of its settings together; no cluster is asked."""
-        return problems_of(config)
+        """The problems of its settings together; none if a single one is wrong: that is reported elsewhere."""
+        return [] if SETTINGS.problems(config) else problems_of(config)
 
     def exactly_once_support(self, config: Mapping[str, str]) -> bool:
-        """True unless records of aborted transactions are read."""
-        return config.get(_COMMITTED, "read_committed") == "read_committed"
+        """True unless records of aborted transactions are read, or a group's offsets come before the stored ones."""
+        level = next((config[key] for key in _ISOLATION if key in config), "read_committed")
+        return level == "read_committed" and config.get("offset.start", "connect") == "connect"
 
     def diagnose(self, config: Mapping[str, str]) -> Iterator[Finding]:
         """As the mirror's."""
@@ -120,6 +122,9 @@ class ReplicatorSourceConnector(MirrorSourceConnector):
             super().start(mirror.config, context)
         except ConfigError as error:
             raise ConfigError(mirror.named(error.problems), error.where) from error
+        if self._duties is not None and not self._opposite.watched and self._selection.keeps_name(_ANY):
+            # An opposite flow that marks nothing has to see it: its copies come back as new records, marked or not.
+            self._duties.once("leaving the sign of this flow", self._create_offset_syncs)
 
     def task_configs(self, max_tasks: int) -> list[dict[str, str]]:
         """As the mirror's, with the ids of the clusters. Errors: RetriableError before these are known."""

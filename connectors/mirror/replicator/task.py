@@ -50,7 +50,7 @@ class ReplicatorReader(MirrorReader):
         return {**super().__getstate__(), "check": None}
 
     def can_copy(self, target: ClientConfig) -> bool:
-        """As the mirror's. Errors: ConfigError if the producer's cluster is not the destination."""
+        """As the mirror's. Errors: ConfigError if the producer's cluster is not the destination; RetriableError."""
         if self.check is not None:
             self.check(target)
         return not self.marks and super().can_copy(target)

@@ -56,6 +56,13 @@ class Opened:
     """The fetches of all partitions that do not rest."""
     stopping: StopToken
     _records: RecordRanges | None = None
+    _can_reach: bool | None = None
+
+    def can_reach(self, target: ClientConfig) -> bool:
+        """True if batches can go from the source to the task's one target; found out once, as TLS takes files."""
+        if self._can_reach is None:
+            self._can_reach = can_be_reached(self.flow.source) and can_be_reached(target)
+        return self._can_reach
 
     @property
     def records(self) -> RecordRanges:
@@ -99,8 +106,8 @@ class MirrorReader:
     def can_copy(self, target: ClientConfig) -> bool:
         """True if the ranges can go unchanged to the cluster of this producer."""
         codec = codec_of(target)
-        reached = can_be_reached(self.flow.source) and can_be_reached(target)
-        return not self.as_records and reached and (codec is None or codec.is_served)
+        is_served = not self.as_records and (codec is None or codec.is_served)
+        return is_served and self.opened is not None and self.opened.can_reach(target)
 
     def copy(self, splits: Sequence[int], target: ClientConfig, stop: StopToken) -> dict[int, PartitionResult]:
         """Copy these ranges unchanged; return how far each got. Errors: RetriableError."""

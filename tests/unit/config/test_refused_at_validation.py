@@ -28,6 +28,18 @@ def errors(config: Mapping[str, str]) -> dict[str, list[str]]:
     return {row["value"]["name"]: row["value"]["errors"] for row in rows if row["value"]["errors"]}
 
 
+CONNECTORS = sorted({one.load(): one.class_name for one in PLUGINS.of_kind("source", "sink")}.values())
+
+
+@pytest.mark.parametrize("name", CONNECTORS)
+def test_each_wrong_setting_of_a_connector_is_named_once(name: str) -> None:
+    nothing = {"name": "c", "connector.class": name}
+    settings = PLUGINS.find("connector", name).load().settings
+    for config in (nothing, {**{one.name: "\x01" for one in settings}, **nothing}):
+        found = errors(config)
+        assert {key: text for key, text in found.items() if len(set(text)) < len(text)} == {}
+
+
 def sql(text: str) -> dict[str, str]:
     return {**SINK, "transforms": "s", "transforms.s.type": "headrace.transforms.Sql", "transforms.s.sql": text}
 

@@ -50,6 +50,12 @@ def test_all_that_can_come_does() -> None:
     assert {len(text) for text in drawn("a{2,}", 5_000)} == set(range(2, MORE + 3))
 
 
+def test_many_texts_of_a_wide_pattern_are_drawn_in_parts() -> None:
+    found = drawn("a{50000}|b", 300)
+    assert len(found) == 300
+    assert set(found) == {"a" * 50_000, "b"}
+
+
 @pytest.mark.parametrize(
     ("regex", "fault"),
     [
@@ -69,6 +75,9 @@ def test_all_that_can_come_does() -> None:
         ("(a{50000}){3}", "100000 bytes"),
         (r"\p{L}", r"\p is not served"),
         ("a\\", "at the end"),
+        ("(){1000000000}", "more than 100000"),
+        ("a{2}{3}", "but in a group"),
+        ("(" * 5_000, "32 groups within each other"),
     ],
 )
 def test_the_rest_is_refused_with_its_place(regex: str, fault: str) -> None:

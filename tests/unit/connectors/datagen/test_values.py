@@ -12,9 +12,11 @@ from typing import Any
 
 import fastavro
 import numpy as np
+import pyarrow as pa
 import pytest
 
 from headrace.connectors.datagen.building import generator
+from headrace.connectors.datagen.values import Floats
 from headrace.plugins.arrow_types import arrow_type_of_schema
 from headrace.plugins.contracts import DataError
 from headrace.plugins.interop.avro.parsing import parsed
@@ -23,7 +25,7 @@ from headrace.plugins.interop.avro.tree import AvroOptions
 
 
 def opened(path: str) -> int:
-    return os.open(path, os.O_RDONLY)
+    return os.open(path, os.O_RDONLY | os.O_NONBLOCK)
 
 
 def drawn(type_: Any, rows: int = 1_000, first: int = 0, **annotations: Any) -> list[Any]:
@@ -181,6 +183,21 @@ def test_options_of_files(tmp_path: Path) -> None:
         ("string", {"prefix": 3}, "no text"),
         ({"type": "enum", "name": "E", "symbols": ["A"]}, {"options": ["B"]}, "none of its symbols"),
         ({"type": "fixed", "name": "F", "size": 2}, {"options": ["abc"]}, "3 bytes"),
+        ("int", {"iteration": {"start": 1 << 31}}, "beyond its type"),
+        ("int", {"iteration": {"start": 0, "restart": 1 << 40}}, "beyond its type"),
+        ("int", {"options": [float("inf")]}, "is no int"),
+        ("double", {"options": [float("nan")]}, "is no double"),
+        ("double", {"range": {"max": float("inf")}}, "max=inf"),
+        ("double", {"range": {"max": 10**400}}, "max=1000"),
+        ("float", {"range": {"max": 1e300}}, "beyond its type"),
+        ("float", {"iteration": {"start": 1e300}}, "beyond its type"),
+        ("string", {"length": float("inf")}, "length=inf"),
+        ("string", {"prefix": "\ud800"}, "surrogate"),
+        ("string", {"options": ["\ud800"]}, "is no string"),
+        ({"type": "int", "logicalType": "date"}, {"options": [1 << 30]}, "does not hold"),
+        ({"type": "long", "logicalType": "timestamp-millis"}, {"options": [1 << 60]}, "does not hold"),
+        ({"type": "long", "logicalType": "timestamp-millis"}, {"iteration": {"start": 1 << 60}}, "beyond its type"),
+        ({"type": "int", "logicalType": "time-millis"}, {"range": {"max": 86_400_001}}, "beyond its type"),
     ],
 )
 def test_what_is_wrong_is_named_with_its_field(type_: Any, annotations: dict[str, Any], fault: str) -> None:
@@ -195,3 +212,36 @@ def test_a_count_within_an_array_is_refused() -> None:
     for type_ in ({"type": "array", "items": items}, {"type": "map", "values": items}):
         with pytest.raises(DataError, match="within an array or a map"):
             drawn(type_)
+
+
+def test_counts_of_times_stay_within_a_day() -> None:
+    found = drawn({"type": "int", "logicalType": "time-millis"}, 4, iteration={"start": 0, "step": 40_000_000})
+    assert found == [0, 40_000_000, 80_000_000, 33_600_001]
+
+
+def test_small_floats_do_not_round_up_to_their_max() -> None:
+    made = Floats(1.0, 1.0 + 2**-22, pa.float32()).draw(np.random.default_rng(3), 0, 1_000)
+    assert set(made.to_pylist()) == {1.0, 1.0 + 2**-23}
+
+
+def test_a_row_that_could_take_all_memory_is_refused() -> None:
+    deep: Any = "string"
+    for _ in range(8):
+        deep = {"type": "array", "items": deep}
+    long = {"type": "string", "arg.properties": {"length": 1 << 20}}
+    many = {"type": "array", "items": {"type": "fixed", "name": "F", "size": 1 << 20}}
+    options = {"type": "string", "arg.properties": {"options": ["a" * (1 << 16)]}}
+    for type_ in (deep, many, {"type": "map", "values": long}, {"type": "array", "items": options}):
+        with pytest.raises(DataError, match="set smaller lengths"):
+            drawn(type_, **({"length": 1_000} if type_ is not deep else {}))
+    assert len(drawn(long, 2)[1]) == 1 << 20
+
+
+def test_a_file_of_options_is_a_plain_file(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    before = len(os.listdir("/proc/self/fd"))
+    places = ((str(tmp_path), "a directory"), (str(tmp_path / "pipe"), "a pipe"), ("a\0b", "Invalid argument"))
+    for path, fault in places:
+        with pytest.raises(DataError, match=fault):
+            drawn("string", options={"file": path, "encoding": "json"})
+    assert len(os.listdir("/proc/self/fd")) == before

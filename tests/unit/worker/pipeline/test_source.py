@@ -6,13 +6,14 @@ import gc
 import weakref
 from collections.abc import Callable, Collection, Iterator
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
 
 import pyarrow as pa
 import pytest
 from confluent_kafka import KafkaError
 
 from headrace.config.kafka.client_config import ClientConfig
+from headrace.config.problems import ConfigError, Problem
 from headrace.plugins.contracts import (
     Deliveries,
     Limit,
@@ -38,6 +39,7 @@ from headrace.worker.pipeline.job_size import FIRST_JOB
 from headrace.worker.pipeline.placement import LARGEST_INLINE, SMALL, SourcePlacement
 from headrace.worker.pipeline.source import SourcePipeline
 from headrace.worker.pipeline.source_expressions import EncodedRows, SourceExpressions
+from headrace.worker.pipeline.source_inline import CopiedSource
 from headrace.worker.pipeline.source_job import SourceJobs
 from headrace.worker.pipeline.source_producer import SourceProducer
 from headrace.worker.pipeline.transforms import Transforms
@@ -465,3 +467,25 @@ def test_rows_of_another_shape_than_declared_name_the_plugins_member(rig: Rig, m
     monkeypatch.setattr(Encoded, "declared", SourceEncoding.declared)
     with pytest.raises(TypeError, match=r"reader of Task yields the columns .*its row_type and offset_type declare"):
         rig.batch()
+
+
+@pytest.mark.parametrize(("transactions", "keeps_bytes"), [(None, True), (None, False), (object(), True)])
+def test_a_reader_that_could_copy_may_refuse_the_cluster_of_any_rows(transactions: Any, keeps_bytes: bool) -> None:
+    class Reader:
+        def read(self, split: int) -> Any: ...
+
+        def can_copy(self, target: Any) -> bool:
+            if target == "elsewhere":
+                raise ConfigError(Problem("dest", None, "It is another cluster.", "Correct it."))
+            return True
+
+        def copy(self, splits: Any, target: Any, stop: Any) -> Any: ...
+
+    def takes(client: str) -> bool:
+        producer: Any = SimpleNamespace(transactions=transactions, client=client)
+        encoding: Any = SimpleNamespace(keeps_bytes=keeps_bytes)
+        return CopiedSource(task_scope(), cast(Any, None), encoding, producer).takes(Reader())
+
+    assert takes("destination") == (transactions is None and keeps_bytes)
+    with pytest.raises(ConfigError, match="another cluster"):
+        takes("elsewhere")

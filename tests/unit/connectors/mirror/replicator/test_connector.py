@@ -17,6 +17,7 @@ from headrace.connectors.mirror.source import connector as connector_module
 from headrace.plugins.offsets import PartitionResult, TopicPartition
 from tests.unit.connectors.mirror.replicator.test_translation import LEAST, with_more
 from tests.unit.connectors.mirror.source.clusters import FakeCluster
+from tests.unit.connectors.mirror.source.test_connector import eventually
 
 
 class Started:
@@ -61,6 +62,12 @@ def test_chosen_topics_are_created_and_divided(started: Started) -> None:
 def test_a_flow_that_keeps_names_leaves_a_sign(started: Started) -> None:
     started.start(LEAST)
     assert set(started.clusters["destination"].there) == {"orders", sign("A1")}
+
+
+@pytest.mark.parametrize(("key", "value"), [("provenance.header.enable", "true"), ("opposite.flow.topics", "")])
+def test_a_flow_that_looks_for_none_leaves_its_sign_for_others(started: Started, key: str, value: str) -> None:
+    started.start({**LEAST, key: value})
+    eventually(lambda: set(started.clusters["destination"].there) == {"orders", sign("A1")})
 
 
 def test_the_opposite_flow_is_refused(started: Started) -> None:

@@ -195,9 +195,12 @@ def test_exactly_once() -> None:
     connector = ReplicatorSourceConnector()
     assert connector.exactly_once_support(LEAST)
     assert problems_of(with_more(exactly__once__support="required")) == []
-    dirty = with_more(exactly__once__support="required", src__consumer__isolation__level="read_uncommitted")
-    assert not connector.exactly_once_support(dirty)
-    assert keys(dirty) == {"exactly.once.support"}
+    for clients in ("src.consumer", "src.kafka"):
+        dirty = {**LEAST, "exactly.once.support": "required", f"{clients}.isolation.level": "read_uncommitted"}
+        assert not connector.exactly_once_support(dirty)
+        assert keys(dirty) == {"exactly.once.support"}
+    assert connector.exactly_once_support({**dirty, "src.consumer.isolation.level": "read_committed"})
+    assert not connector.exactly_once_support(with_more(offset__start="consumer"))  # the group may lag behind
 
 
 def test_offsets_that_an_operator_sets() -> None:
