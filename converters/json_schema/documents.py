@@ -64,7 +64,9 @@ class Documents:
 
     def resolve(self, reference: str, base: str) -> tuple[Any, str]:
         """The part that a reference names, and the URL of its document. Errors: DataError if there is none."""
-        for whole in (urljoin(base, reference), reference):
+        # A base such as urn:x takes no relative URL, but a fragment.
+        joined = base + reference if reference.startswith("#") else urljoin(base, reference)
+        for whole in (joined, reference):
             url, fragment = urldefrag(whole)
             if whole in self._by_url:
                 return self._by_url[whole], url
