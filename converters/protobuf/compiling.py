@@ -9,8 +9,10 @@ of a second for each schema, once in a process.
 
 from __future__ import annotations
 
+import errno
 import json
 import re
+import signal
 import subprocess
 import sys
 import tempfile
@@ -22,7 +24,7 @@ from typing import Final
 
 from google.protobuf.descriptor_pb2 import FileDescriptorSet
 
-from headrace.plugins.contracts import DataError
+from headrace.plugins.contracts import DataError, RetriableError
 
 MAIN: Final = "schema.headrace.proto"
 """The name of a schema's own file; those that it refers to have the names of its references."""
@@ -33,13 +35,20 @@ _LARGEST: Final = 2 << 20
 """Bytes of all texts, and of what the compiler makes of them."""
 _NAME: Final = re.compile(r"""["']([\w/.-]+\.proto)["']""")
 _SHOWN: Final = 2_000
-_CHILD: Final = f"""
+"""Characters of the compiler's errors that are shown."""
+_READ: Final = 64 << 10
+"""Bytes of them that are read."""
+_NAME_FAULTS: Final = (errno.ENOTDIR, errno.EISDIR, errno.EEXIST, errno.ENAMETOOLONG)
+LIMITS: Final = f"""
 import resource, sys
-from grpc_tools import protoc
 resource.setrlimit(resource.RLIMIT_AS, ({_MOST_MEMORY}, {_MOST_MEMORY}))
-resource.setrlimit(resource.RLIMIT_CPU, ({_MOST_CPU_S}, {_MOST_CPU_S}))
+resource.setrlimit(resource.RLIMIT_CPU, ({_MOST_CPU_S}, {_MOST_CPU_S + 2}))
 resource.setrlimit(resource.RLIMIT_FSIZE, ({_LARGEST}, {_LARGEST}))
 resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+"""
+_CHILD: Final = f"""
+from grpc_tools import protoc
+{LIMITS}
 sys.exit(protoc.main(["protoc", *sys.argv[1:]]))
 """
 
@@ -66,23 +75,30 @@ def unbundled(text: str) -> tuple[str, Mapping[str, str]]:
 
 @lru_cache(maxsize=64)
 def compiled(text: str) -> FileDescriptorSet:
-    """The schema's file and all that it imports, each after its imports. Errors: DataError.
+    """The schema's file and all that it imports, each after its imports.
 
-    `text`: as of `bundle`, or one file's.
+    `text`: as of `bundle`, or one file's. Errors: DataError; RetriableError if the machine does not run the compiler.
     """
     own, files = unbundled(text)
     if len(text) > _LARGEST:
         raise DataError(f"The Protobuf schema is larger than {_LARGEST >> 20} MiB")
-    with tempfile.TemporaryDirectory(prefix="headrace-proto-") as folder:
-        root = Path(folder, "in")
-        for name, found in {**files, MAIN: own}.items():
-            _write(root, name, found)
-        for found in (own, *files.values()):
-            _add_known(root, found)
-        made = FileDescriptorSet.FromString(_compile(root, Path(folder, "out")))
+    try:
+        with tempfile.TemporaryDirectory(prefix="headrace-proto-") as folder:
+            made = FileDescriptorSet.FromString(_compiled_in(Path(folder), own, files))
+    except OSError as error:  # of the machine: it says nothing of the records
+        raise RetriableError(f"The compiler of a Protobuf schema cannot run now: {error}") from error
     if any(file.syntax == "editions" for file in made.file):
         raise DataError("The Protobuf schema has an edition; Headrace reads proto2 and proto3")
     return made
+
+
+def _compiled_in(folder: Path, own: str, files: Mapping[str, str]) -> bytes:
+    root = folder / "in"
+    for name, found in {**files, MAIN: own}.items():
+        _write(root, name, found)
+    for found in (own, *files.values()):
+        _add_known(root, found)
+    return _compile(root, folder / "out")
 
 
 def _write(root: Path, name: str, text: str) -> None:
@@ -94,6 +110,8 @@ def _write(root: Path, name: str, text: str) -> None:
         Path(root, name).parent.mkdir(parents=True, exist_ok=True)
         Path(root, name).write_text(text, encoding="utf-8", errors="replace")
     except OSError as error:
+        if error.errno not in _NAME_FAULTS:
+            raise
         raise DataError(f"The Protobuf schema refers to a file that may not be named so: {name!r}: {error}") from error
 
 
@@ -117,24 +135,43 @@ def _known() -> Mapping[str, str]:
 
 
 def _compile(root: Path, out: Path) -> bytes:
-    """Runs the compiler. Errors: DataError with what it says."""
+    """Runs the compiler.
+
+    Errors: DataError with what it says; RetriableError if the machine did not let it end; OSError.
+    """
     included = resources.files("grpc_tools") / "_proto"
     arguments = ["-I.", f"-I{included}", "--include_imports", f"--descriptor_set_out={out}", MAIN]
+    told = out.with_name("errors")
     try:
-        done = subprocess.run(
-            [sys.executable, "-I", "-c", _CHILD, *arguments],
-            cwd=root,
-            env={"LANG": "C.UTF-8"},
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            timeout=_LONGEST_S,
-            check=False,
-        )
+        with told.open("wb") as errors:  # a file's size is limited, what a pipe brings is not
+            done = subprocess.run(
+                [sys.executable, "-I", "-c", _CHILD, *arguments],
+                cwd=root,
+                env={"LANG": "C.UTF-8"},
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=errors,
+                timeout=_LONGEST_S,
+                check=False,
+            )
     except subprocess.TimeoutExpired as error:
-        raise DataError(f"The Protobuf schema took the compiler longer than {_LONGEST_S} seconds") from error
+        # A text that needs too much work is ended before, by the limit of CPU time.
+        raise RetriableError(f"The compiler of a Protobuf schema did not end within {_LONGEST_S} seconds") from error
+    if done.returncode == -signal.SIGKILL:
+        raise RetriableError("The compiler of a Protobuf schema was killed; check the machine's memory")
     if done.returncode:
-        lines = done.stderr.decode("utf-8", "replace").splitlines()
-        said = "\n".join(line for line in lines if not line.startswith(("WARNING: ", "W0")))
-        said = said[:_SHOWN] or f"it ended with {done.returncode}"
-        raise DataError(f"The Protobuf schema cannot be compiled: {said}")
+        raise DataError(f"The Protobuf schema cannot be compiled: {_said(told) or _ended(done.returncode)}")
     return out.read_bytes()
+
+
+def _said(told: Path) -> str:
+    """The beginning of the compiler's errors, without its warnings."""
+    with told.open("rb") as errors:
+        lines = errors.read(_READ).decode("utf-8", "replace").splitlines()
+    return "\n".join(line for line in lines if not line.startswith(("WARNING: ", "W0")))[:_SHOWN]
+
+
+def _ended(code: int) -> str:
+    if code == -signal.SIGXCPU:
+        return f"it took the compiler more than {_MOST_CPU_S} seconds"
+    return f"the compiler ended with {code}"

@@ -32,6 +32,7 @@ from headrace.plugins.interop.avro.tree import PRECISION
 from headrace.plugins.schema import DATE, DECIMAL, TIME, TIMESTAMP, Field, Schema, SchemaType
 
 _MOST_FIELDS: Final = 10_000
+_SCALE: Final = re.compile(r"-?[0-9]{1,9}")
 _BEFORE_CAPITAL: Final = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 
 _F = FieldDescriptor
@@ -209,8 +210,6 @@ class _Reading:
 
     def single(self, field: FieldDescriptor, known: Mapping[str, str] | None = None) -> Part:
         """The part of a scalar; `known`: the params of the field that stands for it."""
-        if field.type not in _SCALARS:
-            raise DataError(f"The Protobuf field {field.full_name} is a group, which is not supported")
         type_, kind, own = _SCALARS[field.type]
         small = (parameters(field) if known is None else known).get("connect.type")
         if field.type == _F.TYPE_INT32 and small in _SMALL:
@@ -226,7 +225,7 @@ class _Reading:
 
 def _decimal(known: Mapping[str, str]) -> Part:
     scale = known.get("scale", "0")
-    if not scale.lstrip("-").isdigit():
+    if not _SCALE.fullmatch(scale):
         raise DataError(f"The scale of a Protobuf field is {scale!r}, not an integer")
     precision = {PRECISION: known["precision"]} if "precision" in known else {}
     schema = Schema(SchemaType.BYTES, optional=True, name=DECIMAL, version=1, parameters={"scale": scale, **precision})
