@@ -20,10 +20,18 @@ _ANCHORS: Final = ("$anchor", "$dynamicAnchor")
 
 
 def merged(text: str, referenced: Sequence[tuple[str, str]]) -> str:
-    """One text of a schema and of those that it refers to, pairs of a reference's name and text. Errors: DataError."""
+    """One text of a schema and of those that it refers to, pairs of a reference's name and text.
+
+    Errors: DataError, also if a name has two documents.
+    """
     if not referenced:
         return text
-    return json.dumps({_SCHEMA: _parsed(text), _REFERENCED: {name: _parsed(other) for name, other in referenced}})
+    documents: dict[str, Any] = {}
+    for name, other in referenced:
+        found = _parsed(other)
+        if documents.setdefault(name, found) != found:
+            raise DataError(f"The schema's references give two different documents for {name}")
+    return json.dumps({_SCHEMA: _parsed(text), _REFERENCED: documents})
 
 
 def _parsed(text: str) -> Any:

@@ -121,6 +121,12 @@ def test_references_to_other_subjects() -> None:
     assert merged(text, []) == text
 
 
+def test_one_name_has_one_document() -> None:
+    assert merged("{}", [("a", "{}"), ("a", " {}")])
+    with pytest.raises(DataError, match="two different documents for a"):
+        merged("{}", [("a", "{}"), ("a", "true")])
+
+
 def test_a_fragment_is_of_its_own_document_whose_id_is_no_path() -> None:
     text = json.dumps({"properties": {"a": {"$ref": "b.json"}}, "$defs": {"x": {"type": "integer"}}})
     other = json.dumps({"$id": "urn:acme:b", "properties": {"of": {"$ref": "#/$defs/x"}}, "$defs": {"x": TEXT}})
