@@ -61,6 +61,9 @@ _MOMENTS: Final = {
     TIME_TYPE: (Schema(SchemaType.INT32, name=TIME, version=1), "time"),
 }
 
+_WITHOUT_DEFAULT: Final = (DATE_TYPE, DECIMAL_TYPE)
+"""Messages whose fields of zeros hold no value: no date is the day 0, no Decimal has no bytes."""
+
 
 @dataclass(frozen=True)
 class Part:
@@ -162,8 +165,8 @@ class _Reading:
         within = field.containing_type
         if within is None or field.is_repeated or not field.has_presence or field.is_required:
             return False
-        if field.message_type is not None and field.message_type.full_name == DECIMAL_TYPE:
-            return True  # no Decimal is a default
+        if field.message_type is not None and field.message_type.full_name in _WITHOUT_DEFAULT:
+            return True
         if field.containing_oneof is not None and field.name not in optional_fields(within):
             return True  # a flat member of a oneof
         if field.message_type is None and is_proto2(within) and not self._options.optional_proto2:

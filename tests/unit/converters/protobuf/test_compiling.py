@@ -143,3 +143,10 @@ def test_a_scale_that_is_no_integer_is_refused(scale: str) -> None:
     message = message_at(file_of(f"{HEAD}{imports} message M {{ confluent.type.Decimal d = 1 {option}; }}"), [0])
     with pytest.raises(DataError, match="scale of a Protobuf field is"):
         connect_part(message, ProtobufOptions(), None)
+
+
+def test_a_date_that_is_not_set_is_null_even_if_structs_are_generated() -> None:
+    imports = 'import "google/type/date.proto"; import "google/type/timeofday.proto";'
+    text = f"{HEAD}{imports} message M {{ google.type.Date d = 1; google.type.TimeOfDay t = 2; }}"
+    shape = connect_part(message_at(file_of(text), [0]), ProtobufOptions(structs_for_nulls=True), None).shape
+    assert [one["nullable"] for one in shape["members"]] == [True, False]
