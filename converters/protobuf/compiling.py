@@ -67,21 +67,39 @@ def bundle(text: str, referenced: Sequence[tuple[str, str]]) -> str:
 
 def unbundled(text: str) -> tuple[str, Mapping[str, str]]:
     """The schema's own text, and those of its files by name."""
-    if not text.startswith("{"):  # no .proto text begins with a brace
+    try:
+        found = json.loads(text) if text.startswith("{") else None  # no .proto text begins with a brace
+    except (ValueError, RecursionError):
+        found = None
+    if not isinstance(found, dict) or found.keys() != {"schema", "files"}:
         return text, {}
-    found = json.loads(text)
     return found["schema"], found["files"]
 
 
-@lru_cache(maxsize=64)
 def compiled(text: str) -> FileDescriptorSet:
     """The schema's file and all that it imports, each after its imports.
 
     `text`: as of `bundle`, or one file's. Errors: DataError; RetriableError if the machine does not run the compiler.
     """
-    own, files = unbundled(text)
+    found = _made_of(text)
+    if isinstance(found, str):
+        raise DataError(found)
+    return found
+
+
+@lru_cache(maxsize=64)
+def _made_of(text: str) -> FileDescriptorSet | str:
+    """What the compiler makes of a text, or the text's fault, which stays. Errors: RetriableError."""
+    try:
+        return _made(text)
+    except DataError as error:
+        return str(error)
+
+
+def _made(text: str) -> FileDescriptorSet:
     if len(text) > _LARGEST:
         raise DataError(f"The Protobuf schema is larger than {_LARGEST >> 20} MiB")
+    own, files = unbundled(text)
     try:
         with tempfile.TemporaryDirectory(prefix="headrace-proto-") as folder:
             made = FileDescriptorSet.FromString(_compiled_in(Path(folder), own, files))

@@ -61,6 +61,8 @@ def test_one_name_has_one_text() -> None:
     ("text", "told"),
     [
         ("hello", "Expected top-level statement"),
+        ("{", "Expected top-level statement"),
+        ('{"schema": "hello"}', "Expected top-level statement"),
         (HEAD + "message M { Gone g = 1; }", '"Gone" is not defined'),
         (HEAD + f'import "{compiling.MAIN}"; message M {{}}', "imports itself"),
         ('edition = "2023"; message M {}', "has an edition"),
@@ -88,6 +90,14 @@ def test_a_compiler_that_the_machine_stops_is_no_fault_of_the_schema(
     monkeypatch.setattr(compiling, "_LONGEST_S", 0.5 if "while" in child else 20)
     with pytest.raises(RetriableError, match=told):
         compiled(HEAD + f"message Stopped {{ /* {told} */ }}")
+
+
+def test_a_bad_text_is_compiled_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    text = HEAD + "message Once { Gone g = 1; }"
+    for _ in range(2):
+        with pytest.raises(DataError, match="Gone"):
+            compiled(text)
+        monkeypatch.setattr(compiling, "_CHILD", "raise SystemExit(7)")
 
 
 def test_a_full_disk_is_no_fault_of_the_schema(monkeypatch: pytest.MonkeyPatch) -> None:
