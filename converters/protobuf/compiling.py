@@ -39,17 +39,23 @@ _SHOWN: Final = 2_000
 _READ: Final = 64 << 10
 """Bytes of them that are read."""
 _NAME_FAULTS: Final = (errno.ENOTDIR, errno.EISDIR, errno.EEXIST, errno.ENAMETOOLONG)
+_FAULT: Final = 3
+"""The compiler's exit status for a text's fault; 1 is Python's, for a fault of the installation."""
 LIMITS: Final = f"""
 import resource, sys
-resource.setrlimit(resource.RLIMIT_AS, ({_MOST_MEMORY}, {_MOST_MEMORY}))
-resource.setrlimit(resource.RLIMIT_CPU, ({_MOST_CPU_S}, {_MOST_CPU_S + 2}))
-resource.setrlimit(resource.RLIMIT_FSIZE, ({_LARGEST}, {_LARGEST}))
-resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+def limit(kind, most, spare=0):
+    hard = resource.getrlimit(kind)[1]
+    last = most + spare if hard == resource.RLIM_INFINITY else min(most + spare, hard)
+    resource.setrlimit(kind, (min(most, last), last))
+limit(resource.RLIMIT_AS, {_MOST_MEMORY})
+limit(resource.RLIMIT_CPU, {_MOST_CPU_S}, 2)
+limit(resource.RLIMIT_FSIZE, {_LARGEST})
+limit(resource.RLIMIT_CORE, 0)
 """
 _CHILD: Final = f"""
 from grpc_tools import protoc
 {LIMITS}
-sys.exit(protoc.main(["protoc", *sys.argv[1:]]))
+sys.exit({_FAULT} if protoc.main(["protoc", *sys.argv[1:]]) else 0)
 """
 
 
@@ -89,7 +95,7 @@ def compiled(text: str) -> FileDescriptorSet:
 
 @lru_cache(maxsize=64)
 def _made_of(text: str) -> FileDescriptorSet | str:
-    """What the compiler makes of a text, or the text's fault, which stays. Errors: RetriableError."""
+    """The compiler's result for a text, or the text's fault, which stays. Errors: RetriableError."""
     try:
         return _made(text)
     except DataError as error:
@@ -177,6 +183,8 @@ def _compile(root: Path, out: Path) -> bytes:
         raise RetriableError(f"The compiler of a Protobuf schema did not end within {_LONGEST_S} seconds") from error
     if done.returncode == -signal.SIGKILL:
         raise RetriableError("The compiler of a Protobuf schema was killed; check the machine's memory")
+    if done.returncode == 1:
+        raise RetriableError(f"The compiler of a Protobuf schema does not run: {_said(told)}")
     if done.returncode:
         raise DataError(f"The Protobuf schema cannot be compiled: {_said(told) or _ended(done.returncode)}")
     return out.read_bytes()
