@@ -1,4 +1,4 @@
-"""Which registered schemas take the documents of a schema of ours."""
+"""Registered schemas that take the documents of a schema of ours, and those that do not."""
 
 from __future__ import annotations
 
