@@ -30,7 +30,7 @@ OWN_FILES: Final = "the worker's own files"
 """The key of the worker's own files in the settings for plugins."""
 
 _READ_WHOLE: Final = re.compile(
-    r"(^|[._])(ssl[._](truststore|keystore)([._]location)?|client\.keystore|sslcert|sslkey|sslrootcert"
+    r"(^|[._])((ssl|tls)[._](truststore|keystore)([._]location)?|client\.keystore|sslcert|sslkey|sslrootcert"
     r"|keytab([._](file|path|location))?|assertion\.(file|private\.key\.file|template\.file)"
     r"|syslog\.(truststore|keystore)|ssl\.(key|cert\.chain)\.path)$",
     re.I,

@@ -28,6 +28,7 @@ _STRATEGIES: Final = {
 _ONLY: Final[Mapping[str, tuple[tuple[str, ...], str]]] = {
     "use-id": (("contentId",), "Records are named by content ids only"),
     "id-handler": (("Default4ByteIdHandler",), "Ids have four bytes only"),
+    "as-confluent": (("true",), "Ids have four bytes only"),
     "headers.enabled": (("false",), "The id stands before the value, not in a header"),
     "auto-register.if-exists": (
         ("FIND_OR_CREATE_VERSION", "RETURN_OR_UPDATE"),
@@ -62,8 +63,8 @@ APICURIO_SETTINGS: Final = Settings(
     key(f"{_OWN}artifact.version", Type.STRING, None, "Not supported."),
     key(f"{_OWN}use-id", Type.STRING, "contentId", "The only one that is served."),
     key(f"{_OWN}id-handler", Type.STRING, "Default4ByteIdHandler", "The only one that is served."),
-    key(f"{_OWN}headers.enabled", Type.STRING, "false", "Not supported."),
-    flag(f"{_OWN}as-confluent", True, "Without effect: ids have four bytes."),
+    flag(f"{_OWN}headers.enabled", False, "Not supported."),
+    flag(f"{_OWN}as-confluent", True, "Ids have four bytes; false is not supported."),
     flag(f"{_OWN}serde.validation-enabled", True, "Without effect: a value is written by its schema."),
     key(f"{_OWN}auth.username", Type.STRING, None, "User of the registry."),
     key(f"{_OWN}auth.password", Type.PASSWORD, None, "The user's password."),
@@ -110,6 +111,7 @@ def _refuse_unserved(values: Mapping[str, Any]) -> None:
     problems = []
     for name, (served, why) in _ONLY.items():
         given = values[_OWN + name]
+        given = str(given).lower() if isinstance(given, bool) else given
         if given not in (None, "") and _simple(given) not in served:
             remedy = f"Set it to {' or '.join(served)}." if served else f"Leave {_OWN}{name} out."
             problems.append(Problem(_OWN + name, given, f"{why}.", remedy))

@@ -1,4 +1,4 @@
-"""What converters that write JSON differ in when they read it."""
+"""Rules by which converters that write JSON read it, each in its own way."""
 
 from __future__ import annotations
 

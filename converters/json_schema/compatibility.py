@@ -9,6 +9,8 @@ from headrace.converters.json_schema.documents import Documents, base_of
 
 _UNIONS: Final = ("oneOf", "anyOf")
 _DEEPEST: Final = 32
+_MOST_COMPARED: Final = 20_000
+"""Parts to compare before a schema counts as too large: branches that name each other multiply."""
 
 
 def breaks(reader: Documents, writer: Documents) -> Iterator[str]:
@@ -23,9 +25,14 @@ class _Check:
     def __init__(self, reader: Documents, writer: Documents) -> None:
         self._reader = reader
         self._writer = writer
+        self._compared = 0
 
     def breaks(self, reader: Any, base: str, writer: Mapping[str, Any], at: str, depth: int) -> Iterator[str]:
         """The reasons for one part."""
+        self._compared += 1
+        if self._compared > _MOST_COMPARED:
+            yield f"{at} has too many parts to be compared"
+            return
         if reader is True or reader == {}:
             return
         if not isinstance(reader, dict) or depth > _DEEPEST:

@@ -20,10 +20,18 @@ _ANCHORS: Final = ("$anchor", "$dynamicAnchor")
 
 
 def merged(text: str, referenced: Sequence[tuple[str, str]]) -> str:
-    """One text of a schema and of those that it refers to, pairs of a reference's name and text. Errors: DataError."""
+    """One text of a schema and of those that it refers to, pairs of a reference's name and text.
+
+    Errors: DataError, also if a name has two documents.
+    """
     if not referenced:
         return text
-    return json.dumps({_SCHEMA: _parsed(text), _REFERENCED: {name: _parsed(other) for name, other in referenced}})
+    documents: dict[str, Any] = {}
+    for name, other in referenced:
+        found = _parsed(other)
+        if documents.setdefault(name, found) != found:
+            raise DataError(f"The schema's references give two different documents for {name}")
+    return json.dumps({_SCHEMA: _parsed(text), _REFERENCED: documents})
 
 
 def _parsed(text: str) -> Any:
@@ -64,7 +72,9 @@ class Documents:
 
     def resolve(self, reference: str, base: str) -> tuple[Any, str]:
         """The part that a reference names, and the URL of its document. Errors: DataError if there is none."""
-        for whole in (urljoin(base, reference), reference):
+        # A base such as urn:x takes no relative URL, but a fragment.
+        joined = base + reference if reference.startswith("#") else urljoin(base, reference)
+        for whole in (joined, reference):
             url, fragment = urldefrag(whole)
             if whole in self._by_url:
                 return self._by_url[whole], url

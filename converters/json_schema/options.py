@@ -1,4 +1,4 @@
-"""What JsonSchemaConverter's settings say of schemas and values, and the names that they are marked with."""
+"""JsonSchemaConverter's options for schemas and values, and the names that these are marked with."""
 
 from __future__ import annotations
 

@@ -9,6 +9,7 @@ the other branch are.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from decimal import Decimal
@@ -94,7 +95,7 @@ class _Reader:
         kinds = part.get("type")
         if isinstance(kinds, list):
             return self._of_several_types(part, kinds, base, at, inside)
-        union = next((key for key in _UNIONS if isinstance(part.get(key), list)), None)
+        union = _union_of(part)
         if "allOf" in part or (union and (kinds is not None or _kind(part) is not None)):
             return self._all_of(part, base, at, inside)
         if union is not None:
@@ -150,7 +151,7 @@ class _Reader:
         if properties:
             return _described(self._struct(properties, required, at, inside), part, at)
         tests: tuple[Callable[[Mapping[str, Any]], bool], ...] = (
-            lambda one: any(key in one for key in _UNIONS),
+            lambda one: _union_of(one) is not None,
             lambda one: "const" in one,
             lambda one: "enum" in one,
             lambda one: "format" in one,
@@ -161,8 +162,7 @@ class _Reader:
             raise DataError(f"The JSON Schema has an allOf at {at} without properties or a type that Connect knows")
         one, base = chosen
         kind = part.get("type") or next((other.get("type") for other, _ in others if "type" in other), None)
-        union = next((key for key in _UNIONS if key in one), None)
-        if union is not None:
+        if (union := _union_of(one)) is not None:
             return self._union(part, one[union], base, at, inside)
         found = self._schema({**({"type": kind} if kind else {}), **one}, base, at, (*inside, id(one)))
         return _described(found, part, at)
@@ -255,6 +255,11 @@ def _kind(part: Mapping[str, Any]) -> str | None:
     return next((of for of, keywords in _KEYWORDS.items() if any(key in part for key in keywords)), None)
 
 
+def _union_of(part: Mapping[str, Any]) -> str | None:
+    """The keyword with the branches of a union."""
+    return next((key for key in _UNIONS if isinstance(part.get(key), list)), None)
+
+
 def _is_null(part: Any) -> bool:
     if not isinstance(part, dict):
         return False
@@ -279,7 +284,7 @@ def _simple(part: Mapping[str, Any], kind: str, at: str) -> Schema:
             return Schema(SchemaType.BYTES if of == "bytes" else SchemaType.STRING)
     if of is None:
         return Schema(SchemaType.INT64 if kind == "integer" else SchemaType.FLOAT64)
-    if of not in _NUMBERS:
+    if not isinstance(of, str) or of not in _NUMBERS:
         raise DataError(f"The JSON Schema's connect.type is {of!r} at {at}, which Connect does not know for a number")
     return Schema(_NUMBERS[of])
 
@@ -303,15 +308,17 @@ def _described(schema: Schema, part: Mapping[str, Any], at: str) -> Schema:
         return found
     if (why := uncarried(found)) is not None:
         raise DataError(why)
-    value = read_value(found, _with_decimals(default))
+    value = read_value(found, _with_decimals(default, at))
     refuse_invalid(found, value)
     return replace(found, default=value)
 
 
-def _with_decimals(node: Any) -> Any:
+def _with_decimals(node: Any, at: str) -> Any:
     """The document with decimals for numbers with a fraction."""
     if isinstance(node, float):
+        if not math.isfinite(node):
+            raise DataError(f"The JSON Schema's default is {node} at {at}, which is no number of JSON")
         return Decimal(str(node))
     if isinstance(node, dict):
-        return {key: _with_decimals(value) for key, value in node.items()}
-    return [_with_decimals(one) for one in node] if isinstance(node, list) else node
+        return {key: _with_decimals(value, at) for key, value in node.items()}
+    return [_with_decimals(one, at) for one in node] if isinstance(node, list) else node

@@ -22,6 +22,7 @@ from headrace.converters.protobuf.names import (
     ENUM,
     FILES,
     META_FILE,
+    META_OPTION,
     TAG,
     TIME_TYPE,
     TIMESTAMP_TYPE,
@@ -139,11 +140,14 @@ class _File:
         self._options = options
         self._imports: set[str] = set()
         self._unnamed = 0
+        self._hidden: frozenset[str] = frozenset()
 
     def text(self, schema: Schema, package: str) -> ProtoText:
         """The whole file of a struct."""
         name = self._type_name(schema)
         package = ".".join(member_name(part, self._options) for part in package.split(".")) if package else ""
+        # Names are looked up from the inside: in the package io.confluent, confluent.type means io.confluent.type.
+        self._hidden = frozenset(package.split(".")[1:])
         lines = ['syntax = "proto3";', *([f"package {package};"] if package else []), ""]
         message = self._message(name, schema)
         if self._imports:
@@ -192,15 +196,16 @@ class _File:
         """The type and the label of an optional scalar."""
         if self._options.wrappers and not is_enum:
             self._imports.add(WRAPPERS_FILE)
-            return next(name for name, of in WRAPPERS.items() if of == _WRAPPED.get(kind, kind)), ""
+            wrapper = next(name for name, of in WRAPPERS.items() if of == _WRAPPED.get(kind, kind))
+            return self._from_outside(wrapper), ""
         return kind, "optional " if self._options.optional else ""
 
     def _single(self, name: str, schema: Schema, within: _Message, params: dict[str, str]) -> str:
         """The type of one value."""
         known = logical(schema)
         if known is not None:
-            made = _LOGICAL[known]
-            self._imports.add(FILES[made])
+            made = self._from_outside(_LOGICAL[known])
+            self._imports.add(FILES[_LOGICAL[known]])
             if known == DECIMAL:
                 precision = {"precision": schema.parameters[PRECISION]} if PRECISION in schema.parameters else {}
                 params |= {**precision, "scale": str(scale(schema))}
@@ -245,7 +250,11 @@ class _File:
             return ""
         self._imports.add(META_FILE)
         pairs = ", ".join(f"{{key: {json.dumps(key)}, value: {json.dumps(params[key])}}}" for key in sorted(params))
-        return f" [(confluent.field_meta) = {{params: [{pairs}]}}]"
+        return f" [({self._from_outside(META_OPTION)}) = {{params: [{pairs}]}}]"
+
+    def _from_outside(self, name: str) -> str:
+        """A well-known name, so that the package does not hide it."""
+        return f".{name}" if name.partition(".")[0] in self._hidden else name
 
 
 def _flat(schema: Schema) -> Iterator[Field]:
@@ -282,6 +291,9 @@ def _enum(name: str, schema: Schema) -> list[str]:
         for symbol, number in schema.parameters.items()
         if symbol.startswith(before)
     ]
+    for _, symbol in symbols:
+        if not _NAME.fullmatch(symbol):
+            raise DataError(f"Protobuf does not allow the symbol {symbol!r} of the enum {name}")
     symbols.sort(key=lambda pair: pair[0] != 0)  # the first of proto3 has the number 0
     alias = ["  option allow_alias = true;"] if len({number for number, _ in symbols}) < len(symbols) else []
     return [f"enum {name} {{", *alias, *(f"  {symbol} = {number};" for number, symbol in symbols), "}"]

@@ -9,6 +9,7 @@ from typing import Any, Final
 from google.protobuf.descriptor import Descriptor, FieldDescriptor, FileDescriptor
 from google.protobuf.descriptor_pb2 import FileDescriptorProto
 from google.protobuf.descriptor_pool import DescriptorPool
+from google.protobuf.message import DecodeError
 from google.protobuf.message_factory import GetMessageClass
 
 from headrace.converters.protobuf.compiling import MAIN, compiled
@@ -70,7 +71,10 @@ def _in_order(file: FileDescriptor, around: Descriptor | None) -> list[Descripto
 def parameters(field: FieldDescriptor) -> Mapping[str, str]:
     """The params of a field's option confluent.field_meta."""
     data = field.GetOptions().SerializeToString()
-    return dict(_options().FromString(data).meta.params) if data else {}
+    try:
+        return dict(_options().FromString(data).meta.params) if data else {}
+    except DecodeError:
+        return {}  # another option has the number of Confluent's
 
 
 @lru_cache(maxsize=1)

@@ -28,6 +28,7 @@ FILES: Final = {
 }
 """The file of each message that stands for a logical type."""
 META_FILE: Final = "confluent/meta.proto"
+META_OPTION: Final = "confluent.field_meta"
 WRAPPERS_FILE: Final = "google/protobuf/wrappers.proto"
 WRAPPERS: Final = {
     f"google.protobuf.{kind}Value": wrapped

@@ -32,6 +32,7 @@ from headrace.plugins.interop.avro.tree import PRECISION
 from headrace.plugins.schema import DATE, DECIMAL, TIME, TIMESTAMP, Field, Schema, SchemaType
 
 _MOST_FIELDS: Final = 10_000
+_SCALE: Final = re.compile(r"-?[0-9]{1,9}")
 _BEFORE_CAPITAL: Final = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 
 _F = FieldDescriptor
@@ -59,6 +60,9 @@ _MOMENTS: Final = {
     DATE_TYPE: (Schema(SchemaType.INT32, name=DATE, version=1), "date"),
     TIME_TYPE: (Schema(SchemaType.INT32, name=TIME, version=1), "time"),
 }
+
+_WITHOUT_DEFAULT: Final = (DATE_TYPE, DECIMAL_TYPE)
+"""Messages whose fields of zeros hold no value: no date is the day 0, no Decimal has no bytes."""
 
 
 @dataclass(frozen=True)
@@ -161,8 +165,8 @@ class _Reading:
         within = field.containing_type
         if within is None or field.is_repeated or not field.has_presence or field.is_required:
             return False
-        if field.message_type is not None and field.message_type.full_name == DECIMAL_TYPE:
-            return True  # no Decimal is a default
+        if field.message_type is not None and field.message_type.full_name in _WITHOUT_DEFAULT:
+            return True
         if field.containing_oneof is not None and field.name not in optional_fields(within):
             return True  # a flat member of a oneof
         if field.message_type is None and is_proto2(within) and not self._options.optional_proto2:
@@ -209,8 +213,6 @@ class _Reading:
 
     def single(self, field: FieldDescriptor, known: Mapping[str, str] | None = None) -> Part:
         """The part of a scalar; `known`: the params of the field that stands for it."""
-        if field.type not in _SCALARS:
-            raise DataError(f"The Protobuf field {field.full_name} is a group, which is not supported")
         type_, kind, own = _SCALARS[field.type]
         small = (parameters(field) if known is None else known).get("connect.type")
         if field.type == _F.TYPE_INT32 and small in _SMALL:
@@ -226,7 +228,7 @@ class _Reading:
 
 def _decimal(known: Mapping[str, str]) -> Part:
     scale = known.get("scale", "0")
-    if not scale.lstrip("-").isdigit():
+    if not _SCALE.fullmatch(scale):
         raise DataError(f"The scale of a Protobuf field is {scale!r}, not an integer")
     precision = {PRECISION: known["precision"]} if "precision" in known else {}
     schema = Schema(SchemaType.BYTES, optional=True, name=DECIMAL, version=1, parameters={"scale": scale, **precision})

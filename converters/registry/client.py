@@ -54,6 +54,8 @@ _CHECK_S: Final = 2.0
 _NO_ID: Final = 0
 _LAST_ID: Final = 2**32 - 1
 _DEEPEST_REFERENCE: Final = 64
+_LONGEST_REFERENCED: Final = 16 << 20
+"""Characters of all schemas that a schema refers to."""
 _NAMESPACE: Final = re.compile(r'"namespace":"([^"]+)"')
 _PATH: Final = re.compile(r"/fields/\d+(?:/[a-z]+(?:/\d+)?)*")
 
@@ -277,6 +279,8 @@ class SchemaRegistry:
                 continue
             found = self._http.get(f"/subjects/{_segment(subject)}/versions/{version}?deleted=true", until_s)
             texts[name, subject, version] = self._member(found, "schema", str)
+            if sum(map(len, texts.values())) > _LONGEST_REFERENCED:
+                raise DataError(f"The schema's references are longer than {_LONGEST_REFERENCED >> 20} Mi characters")
             self._follow(found, texts, depth + 1, until_s)
 
     def _number(self, answer: Any, name: str) -> int:

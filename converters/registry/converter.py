@@ -1,4 +1,4 @@
-"""What converters with schemas in a registry share: which schema is written, which one is read, and the framing.
+"""The shared part of converters with schemas in a registry: the schema to write, the schema to read, and the framing.
 
 `RegistryConverter` asks the registry; what it needs of a format is its abstract methods. A format's own object of a
 schema stands in `RegistrySchema.form`.

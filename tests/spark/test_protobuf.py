@@ -361,6 +361,7 @@ def test_hostile_bytes_are_errors_of_their_rows_only(spark: SparkSession) -> Non
         good[:-1]: "Order: ",
         good[:7] + b"\xff" * 20: "Order: ",
         good[:7] + b"\x52\x02\x10\x0d": "Order: ",  # the month 13
+        good[:7] + b"\x5a\x04\x08\x18\x10\x1e": "88200000 is not between 0 and 86400000",  # half past 24
         good[:7] + b"\x62\x05\x0a\x01\x01\x18\x03": "more than 2 digits after the decimal point",
         good[:7] + b"\x62\x02\x18\x02": "A Decimal has no bytes",
         good[:7] + b"\x62\x15\x0a\x11\x7f" + bytes(16) + b"\x18\x02": "more than 38 digits",

@@ -27,6 +27,9 @@ import org.apache.spark.unsafe.types.UTF8String;
 /** Reads messages of one type into Spark's rows; never throws for data. */
 public final class ProtobufReader implements Serializable {
     private static final long serialVersionUID = 1L;
+    private static final int DAY_MS = 86_400_000;
+    /** Bytes of 38 digits and as many zeros as a scale can take away; more would take a second to be counted. */
+    private static final int LONGEST_DECIMAL = 512;
 
     private final ProtobufFiles files;
     private final int start;
@@ -240,7 +243,8 @@ public final class ProtobufReader implements Serializable {
         return found -> {
             int minute = checked((int) get(found, hours), 0, 24) * 60 + checked((int) get(found, minutes), 0, 59);
             int second = minute * 60 + checked((int) get(found, seconds), 0, 60);
-            return second * 1_000 + checked((int) get(found, nanos), 0, 999_999_999) / 1_000_000;
+            int ms = second * 1_000 + checked((int) get(found, nanos), 0, 999_999_999) / 1_000_000;
+            return checked(ms, 0, DAY_MS);
         };
     }
 
@@ -250,6 +254,9 @@ public final class ProtobufReader implements Serializable {
             byte[] digits = ((ByteString) get(found, unscaled)).toByteArray();
             if (digits.length == 0) {
                 throw new ArithmeticException("A Decimal has no bytes");
+            }
+            if (digits.length > LONGEST_DECIMAL) {
+                throw new ArithmeticException("A Decimal has more than 38 digits");
             }
             int given = checked((int) get(found, own), -1_000, 1_000);
             BigDecimal value = new BigDecimal(new BigInteger(digits), given);

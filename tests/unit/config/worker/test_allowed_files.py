@@ -23,6 +23,7 @@ KEYS = (
     "producer.override.ssl.keystore.location",
     "source.cluster.ssl.truststore.location",
     "value.converter.schema.registry.ssl.keystore.location",
+    "value.converter.apicurio.registry.tls.truststore.location",
     "admin.override.sasl.oauthbearer.assertion.private.key.file",
     "connect.hdfs.keytab",
     "connection.sslrootcert",

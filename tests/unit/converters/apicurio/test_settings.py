@@ -80,6 +80,7 @@ def test_logins_groups_and_stores() -> None:
         ("use-id", "globalId"),
         ("id-handler", "io.apicurio.registry.serde.Legacy8ByteIdHandler"),
         ("headers.enabled", "true"),
+        ("as-confluent", "false"),
         ("auto-register.if-exists", "FAIL"),
         ("artifact-resolver-strategy", "io.apicurio.registry.serde.avro.strategy.RecordIdStrategy"),
         ("artifact.artifact-id", "a"),
@@ -97,6 +98,7 @@ def test_what_is_not_served_is_refused_with_what_to_do(name: str, value: str) ->
         ("id-handler", "io.apicurio.registry.serde.Default4ByteIdHandler"),
         ("artifact-resolver-strategy", "io.apicurio.registry.serde.avro.strategy.QualifiedRecordIdStrategy"),
         ("as-confluent", "true"),
+        ("headers.enabled", "False"),
         ("unknown", "x"),
     ],
 )

@@ -121,6 +121,19 @@ def test_references_to_other_subjects() -> None:
     assert merged(text, []) == text
 
 
+def test_one_name_has_one_document() -> None:
+    assert merged("{}", [("a", "{}"), ("a", " {}")])
+    with pytest.raises(DataError, match="two different documents for a"):
+        merged("{}", [("a", "{}"), ("a", "true")])
+
+
+def test_a_fragment_is_of_its_own_document_whose_id_is_no_path() -> None:
+    text = json.dumps({"properties": {"a": {"$ref": "b.json"}}, "$defs": {"x": {"type": "integer"}}})
+    other = json.dumps({"$id": "urn:acme:b", "properties": {"of": {"$ref": "#/$defs/x"}}, "$defs": {"x": TEXT}})
+    found = connect_schema(Documents(merged(text, [("b.json", other)])), JsonSchemaOptions())
+    assert found == struct(a=struct(of=STRING))
+
+
 @pytest.mark.parametrize(
     ("document", "why"),
     [
@@ -138,6 +151,9 @@ def test_references_to_other_subjects() -> None:
         ({"$ref": "#/$defs/a"}, "where nothing stands"),
         ({"allOf": [{"type": "object"}]}, "without properties"),
         ({"properties": {"": TEXT}}, "whose name no field can have"),
+        ({"type": "integer", "connect.type": ["int8"]}, "which Connect does not know for a number"),
+        ({"type": "number", "default": float("inf")}, "default is inf at the schema"),
+        ({"allOf": [{"oneOf": 1}]}, "without properties or a type"),
     ],
 )
 def test_what_connect_or_spark_lacks_is_refused_with_its_place(document: Any, why: str) -> None:

@@ -1,4 +1,4 @@
-"""Which Protobuf messages may take the place of which, by Confluent's rules."""
+"""Protobuf messages that may take each other's place, by Confluent's rules."""
 
 from __future__ import annotations
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import errno
 from pathlib import Path
 
 import pytest
@@ -10,7 +11,9 @@ import pytest
 from headrace.converters.protobuf import compiling
 from headrace.converters.protobuf.compiling import bundle, compiled
 from headrace.converters.protobuf.messages import all_messages, file_of, indexes_of, message_at, parameters
-from headrace.plugins.contracts import DataError
+from headrace.converters.protobuf.settings import ProtobufOptions
+from headrace.converters.protobuf.to_connect import connect_part
+from headrace.plugins.contracts import DataError, RetriableError
 
 HEAD = 'syntax = "proto3"; '
 
@@ -73,6 +76,8 @@ def test_one_name_has_one_text() -> None:
     ("text", "told"),
     [
         ("hello", "Expected top-level statement"),
+        ("{", "Expected top-level statement"),
+        ('{"schema": "hello"}', "Expected top-level statement"),
         (HEAD + "message M { Gone g = 1; }", '"Gone" is not defined'),
         (HEAD + f'import "{compiling.MAIN}"; message M {{}}', "imports itself"),
         ('edition = "2023"; message M {}', "has an edition"),
@@ -86,11 +91,54 @@ def test_a_bad_text_has_a_clear_error(text: str, told: str) -> None:
         compiled(text)
 
 
-def test_a_compiler_that_does_not_end_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(compiling, "_CHILD", "while True: pass")
-    monkeypatch.setattr(compiling, "_LONGEST_S", 0.5)
-    with pytest.raises(DataError, match=r"longer than 0\.5 seconds"):
-        compiled(HEAD + "message Slow {}")
+@pytest.mark.parametrize(
+    ("child", "told"),
+    [
+        ("while True: pass", r"did not end within 0\.5 seconds"),
+        ("import os; os.kill(os.getpid(), 9)", "was killed"),
+        ("import absent_module", "does not run: .*absent_module"),
+    ],
+)
+def test_a_compiler_that_the_machine_stops_is_no_fault_of_the_schema(
+    monkeypatch: pytest.MonkeyPatch, child: str, told: str
+) -> None:
+    monkeypatch.setattr(compiling, "_CHILD", child)
+    monkeypatch.setattr(compiling, "_LONGEST_S", 0.5 if "while" in child else 20)
+    with pytest.raises(RetriableError, match=f"(?s){told}"):
+        compiled(HEAD + f"message Stopped {{ /* {told} */ }}")
+
+
+def test_a_bad_text_is_compiled_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    text = HEAD + "message Once { Gone g = 1; }"
+    for _ in range(2):
+        with pytest.raises(DataError, match="Gone"):
+            compiled(text)
+        monkeypatch.setattr(compiling, "_CHILD", "raise SystemExit(7)")
+
+
+def test_a_full_disk_is_no_fault_of_the_schema(monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: object, **__: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(Path, "write_text", full)
+    with pytest.raises(RetriableError, match="No space left"):
+        compiled(HEAD + "message Full {}")
+
+
+@pytest.mark.parametrize(
+    ("child", "told"),
+    [
+        ("import os, signal; os.kill(os.getpid(), signal.SIGXCPU)", "more than 10 seconds"),
+        (
+            f"{compiling.LIMITS}\ntry: sys.stderr.write('x' * (8 << 20))\nexcept OSError: sys.exit(3)",
+            "cannot be compiled: xxx",
+        ),
+    ],
+)
+def test_a_text_that_needs_too_much_is_refused(monkeypatch: pytest.MonkeyPatch, child: str, told: str) -> None:
+    monkeypatch.setattr(compiling, "_CHILD", child)
+    with pytest.raises(DataError, match=told):
+        compiled(HEAD + f"message TooMuch {{ /* {told} */ }}")
 
 
 def test_messages_are_known_by_their_indexes() -> None:
@@ -109,3 +157,25 @@ def test_options_of_fields_are_read() -> None:
     text = f'{HEAD}import "confluent/meta.proto"; message M {{ int32 x = 1 {option}; int32 y = 2; }}'
     first, second = message_at(file_of(text), [0]).fields
     assert (parameters(first), parameters(second)) == ({"a": "b"}, {})
+
+
+def test_another_option_with_the_number_of_confluents_has_no_params() -> None:
+    of = 'import "google/protobuf/descriptor.proto"; extend google.protobuf.FieldOptions { bytes mine = 1088; }'
+    (field,) = message_at(file_of(HEAD + of + ' message M { int32 x = 1 [(mine) = "\\377\\377"]; }'), [0]).fields
+    assert parameters(field) == {}
+
+
+@pytest.mark.parametrize("scale", ["--5", "\u00b2", "", "5-", "1" * 12])
+def test_a_scale_that_is_no_integer_is_refused(scale: str) -> None:
+    option = f'[(confluent.field_meta) = {{params: {{key: "scale" value: "{scale}"}}}}]'
+    imports = 'import "confluent/meta.proto"; import "confluent/type/decimal.proto";'
+    message = message_at(file_of(f"{HEAD}{imports} message M {{ confluent.type.Decimal d = 1 {option}; }}"), [0])
+    with pytest.raises(DataError, match="scale of a Protobuf field is"):
+        connect_part(message, ProtobufOptions(), None)
+
+
+def test_a_date_that_is_not_set_is_null_even_if_structs_are_generated() -> None:
+    imports = 'import "google/type/date.proto"; import "google/type/timeofday.proto";'
+    text = f"{HEAD}{imports} message M {{ google.type.Date d = 1; google.type.TimeOfDay t = 2; }}"
+    shape = connect_part(message_at(file_of(text), [0]), ProtobufOptions(structs_for_nulls=True), None).shape
+    assert [one["nullable"] for one in shape["members"]] == [True, False]

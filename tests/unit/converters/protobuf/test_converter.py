@@ -12,7 +12,7 @@ from headrace.converters.protobuf.converter import ProtobufConverter
 from headrace.converters.protobuf.indexes import head_length, indexes_after, indexes_of_bytes
 from headrace.converters.protobuf.names import ENUM, TAG, UNION
 from headrace.plugins.contracts import DataError
-from headrace.plugins.schema import DECIMAL, OPTIONAL_STRING, STRING, Field, Schema, SchemaType
+from headrace.plugins.schema import DECIMAL, OPTIONAL_STRING, STRING, TIMESTAMP, Field, Schema, SchemaType
 from tests.unit.converters.avro.fake_registry import FakeRegistry
 
 T = SchemaType
@@ -74,6 +74,10 @@ def test_subjects_are_named_by_the_message(strategy: str, subject: str) -> None:
         (struct(Field("a-b", STRING)), "does not allow the name 'a-b': set scrub.invalid.names=true"),
         (struct(Field("a", Schema(T.ARRAY, value_schema=TEXTS))), "values of type ARRAY inside"),
         (struct(Field("a", Schema(T.MAP, key_schema=STRING, value_schema=TEXTS))), "values of type ARRAY inside"),
+        (
+            struct(Field("e", Schema(T.STRING, parameters={ENUM: "E", f"{ENUM}.A = 0; }} message X {{": "0"}))),
+            "does not allow the symbol 'A = 0; } message X {' of the enum E",
+        ),
         (struct(Field("a", THIRD), Field("b", THIRD)), 'Field number 3 has already been used in "M"'),
     ],
 )
@@ -89,6 +93,24 @@ def test_names_are_changed_as_asked() -> None:
     assert "message M_24x {" in text
     assert "string x1_a = 1;" in text
     assert "string x_b = 2;" in text
+
+
+@pytest.mark.parametrize(
+    ("package", "lines"),
+    [
+        (
+            "io.confluent",
+            (".confluent.type.Decimal d = 1 [(.confluent.field_meta)", " google.protobuf.Timestamp t = 2"),
+        ),
+        ("com.google.x", (" confluent.type.Decimal d = 1 [(confluent.field_meta)", ".google.protobuf.Timestamp t = 2")),
+        ("confluent", (" confluent.type.Decimal d = 1 [(confluent.field_meta)", " google.protobuf.Timestamp t = 2")),
+    ],
+)
+def test_a_package_does_not_hide_well_known_names(package: str, lines: tuple[str, ...]) -> None:
+    decimal = Schema(T.BYTES, name=DECIMAL, parameters={"scale": "2"})
+    schema = struct(Field("d", decimal), Field("t", Schema(T.INT64, name=TIMESTAMP)), name=f"{package}.M")
+    text = registered(schema)
+    assert all(line in text for line in lines), text
 
 
 def test_unnamed_structs_enums_and_unions() -> None:

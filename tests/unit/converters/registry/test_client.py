@@ -390,6 +390,16 @@ def test_circular_references_end() -> None:
     assert len(played.asked) == 2
 
 
+def test_references_without_end_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("headrace.converters.registry.client._LONGEST_REFERENCED", 4 << 20)
+    many = [{"name": f"N{number}", "subject": "s", "version": number} for number in range(1, 20)]
+    answers = [(200, {"schema": "O", "references": many}), (200, {"schema": "x" * (1 << 20)})]
+    told = pytest.raises(DataError, match="references are longer than 4 Mi characters")
+    with scripted(*answers) as played, closing(client(played.url)) as registry, told:
+        registry.schema(1)
+    assert len(played.asked) == 6
+
+
 def stall(until: threading.Event) -> Callable[[BaseHTTPRequestHandler], None]:
     return lambda handler: until.wait(60) and None
 
