@@ -236,7 +236,7 @@ class FollowedLog:
                 live = one
             elif (twin := found.get(plain(entry.name))) is None or is_gzip(twin.path):
                 found[plain(entry.name)] = one  # a file that is being compressed is there twice
-        rotated = sorted(found.values(), key=lambda one: one.rank or Rank(True, "", -1))
+        rotated = sorted(found.values(), key=lambda one: one.rank or Rank(True, (), -1))
         return [*rotated, live] if live is not None else rotated
 
     # -- what is unread ------------------------------------------------------------------------------------------------
