@@ -98,8 +98,9 @@ def squeeze(path: Path) -> None:
     path.unlink()
 
 
-def test_a_compressed_file_that_was_read_is_not_read_again(rig: LogRig, drive: SourceDrive) -> None:
-    rig.settings["paths"] = f"{rig.folder}/app.log*"
+def test_a_compressed_file_that_was_read_is_not_read_again(tmp_path: Path) -> None:
+    rig = LogRig(tmp_path, paths=f"{tmp_path}/app.log*")
+    drive = SourceDrive(rig)
     rig.put(["one", "two"])
     assert drive.run() == ["one", "two"]
     rig.rotate("app.log.1")
@@ -110,6 +111,38 @@ def test_a_compressed_file_that_was_read_is_not_read_again(rig: LogRig, drive: S
     again = restarted(rig, drive)
     assert again.run() == []
     again.task.stop()
+
+
+def test_a_file_that_is_being_compressed_is_of_its_log(tmp_path: Path) -> None:
+    rig = LogRig(tmp_path, paths=f"{tmp_path}/app.log*")
+    drive = SourceDrive(rig)
+    rig.put(["one"])
+    assert drive.run() == ["one"]
+    rig.rotate("app.log.1")
+    rig.put(["two"])
+    assert drive.run() == ["two"]
+    (rig.folder / "app.log.1.gz").write_bytes(gzip.compress(b"one\n")[:-4])
+    rig.put(["three"])
+    assert drive.run() == ["three"]
+    assert list(drive.stored) == [json.dumps({"path": str(rig.path)})]
+    drive.task.stop()
+
+
+def test_the_tenth_file_of_a_day_is_younger_than_the_ninth(rig: LogRig, drive: SourceDrive) -> None:
+    names = [f"app-2026-11-28-{number}.log" for number in range(8, 12)]
+    for name in names[:2]:
+        rig.write(f"{name}\n", name)
+    rig.put(["ten"])
+    assert drive.run() == [*names[:2], "ten"]
+    rig.rotate(names[2])
+    rig.put(["eleven"])
+    assert drive.run() == ["eleven"]
+    after = restarted(rig, drive)
+    rig.rotate(names[3])
+    rig.put(["twelve"])
+    rig.write("late\n", names[3])
+    assert after.run() == ["late", "twelve"]
+    after.task.stop()
 
 
 @pytest.mark.parametrize("is_down", [False, True])
