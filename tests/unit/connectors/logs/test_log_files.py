@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import gzip
 import json
 import os
@@ -15,6 +16,7 @@ import pytest
 
 from headrace.config.problems import ConfigError
 from headrace.connectors.logs.files import follow, looking
+from headrace.connectors.logs.files.globs import Globs
 from headrace.plugins.contracts import Limit, TaskContext
 from headrace.plugins.stopping import StopToken
 from headrace.plugins.testkit import LARGE, SMALL, SourceContract, SourceDrive, SourceRig
@@ -306,6 +308,34 @@ def test_a_file_that_nobody_may_read_harms_no_other(
     rig.put(["one"])
     assert drive.run() == ["one"]
     assert "link.log is not read" in caplog.text
+
+
+def test_a_directory_that_nobody_may_list_is_told_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    (tmp_path / "closed").mkdir()
+    listed = os.scandir
+
+    def scandir(path: str) -> Any:
+        if path.endswith("closed"):
+            raise PermissionError(errno.EACCES, "Permission denied", path)
+        return listed(path)
+
+    monkeypatch.setattr(os, "scandir", scandir)
+    globs = Globs([f"{tmp_path}/**/*.log"], [])
+    assert globs.files() == globs.files() == {}
+    assert [one.getMessage() for one in caplog.records] == [
+        f"'{tmp_path}/closed' cannot be listed: Permission denied. Let this worker's user read it."
+    ]
+
+
+def test_a_name_that_is_not_utf_8_harms_no_other(
+    rig: LogRig, drive: SourceDrive, caplog: pytest.LogCaptureFixture
+) -> None:
+    Path(os.fsdecode(os.fsencode(rig.folder) + b"/\xff.log")).write_text("other\n")
+    rig.put(["one"])
+    assert drive.run() == ["one"]
+    assert r"\udcff.log' is not read: its name is not UTF-8" in caplog.text
 
 
 def test_several_lines(tmp_path: Path) -> None:
