@@ -8,14 +8,14 @@ import json
 import os
 import shutil
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from headrace.config.problems import ConfigError
-from headrace.connectors.logs.files import follow, looking
+from headrace.connectors.logs.files import directories, follow, looking
 from headrace.connectors.logs.files.globs import Globs
 from headrace.plugins.contracts import Limit, TaskContext
 from headrace.plugins.stopping import StopToken
@@ -458,6 +458,24 @@ def test_lines_without_end_are_cut_and_none_is_lost(tmp_path: Path, limit: Limit
     assert "".join(found[1:-1]) == text + text
     assert max(len(one.encode()) for one in found) <= 1_002
     drive.task.stop()
+
+
+def test_a_watch_that_tells_while_it_begins_stands_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    tellers: list[threading.Thread] = []
+
+    class Hasty:
+        def watch(self, descriptor: int, told: Callable[[], None]) -> int:
+            tellers.append(threading.Thread(target=told))
+            tellers[-1].start()
+            tellers[-1].join(0.05)
+            return len(tellers)
+
+    monkeypatch.setattr(directories, "INOTIFY", Hasty())
+    watches = directories.Watches(lambda: None)
+    for _ in range(2):
+        assert not watches.stand([str(tmp_path)])
+        tellers[-1].join()
+    assert len(tellers) == 2
 
 
 def test_what_is_watched_tells_of_news(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
