@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import logging
+import selectors
 import shutil
 import socket
 import ssl
@@ -226,6 +228,32 @@ def test_connections_beyond_the_most_are_refused(source: Callable[..., Source]) 
         return bool(one.rows())
 
     eventually(is_taken)
+
+
+def test_a_process_without_descriptors_tells_it_and_accepts_later(
+    source: Callable[..., Source], monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def accept(listening: socket.socket) -> Any:
+        raise OSError(errno.EMFILE, "Too many open files")
+
+    one = source("TCP")
+    with monkeypatch.context() as scarce, caplog.at_level(logging.WARNING):
+        scarce.setattr(socket.socket, "accept", accept)
+        sender = one.connect()
+        eventually(lambda: "Too many open files. Raise its limit of open files" in caplog.text)
+    with sender:
+        sender.sendall(b"<13>late\n")
+        assert one.wait(1)[0]["raw"] == "<13>late"
+
+
+def test_a_connection_that_had_to_write_is_only_read_afterwards(source: Callable[..., Source]) -> None:
+    one = source("TCP")
+    with one.connect():
+        listener = one.task._listener
+        eventually(lambda: len(listener._selector.get_map()) == 3)  # the port, the waking pair, the connection
+        (connection,) = listener._connections.values()
+        listener._selector.modify(connection.socket, selectors.EVENT_READ | selectors.EVENT_WRITE)
+        eventually(lambda: listener._selector.get_key(connection.socket).events == selectors.EVENT_READ)
 
 
 def test_silent_connections_are_closed(source: Callable[..., Source], monkeypatch: pytest.MonkeyPatch) -> None:
