@@ -398,6 +398,14 @@ def test_a_certificate_that_is_wrong_is_told_before_anything_starts(certificates
     assert [one.path for one in named_files(store)] == ["/k.jks", "/t.jks"]
 
 
+def test_certificates_that_are_required_need_authorities(certificates: Path) -> None:
+    config = {"kafka.topic": "t", "syslog.keystore": str(certificates / "server.both.pem")}
+    assert SSLTCPSyslogSourceConnector().validate(config) == []  # requested, which nobody can check
+    [problem] = SSLTCPSyslogSourceConnector().validate({**config, "syslog.ssl.client.auth": "required"})
+    assert (problem.key, problem.value) == ("syslog.truststore", None)
+    assert "syslog.ssl.client.auth=required" in problem.message
+
+
 @pytest.mark.parametrize(
     ("key", "value"),
     [
