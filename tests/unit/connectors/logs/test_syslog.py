@@ -404,6 +404,9 @@ def test_certificates_that_are_required_need_authorities(certificates: Path) -> 
     [problem] = SSLTCPSyslogSourceConnector().validate({**config, "syslog.ssl.client.auth": "required"})
     assert (problem.key, problem.value) == ("syslog.truststore", None)
     assert "syslog.ssl.client.auth=required" in problem.message
+    for name in ("syslog.keystore", "syslog.truststore"):
+        [problem] = SSLTCPSyslogSourceConnector().validate({**config, name: str(certificates / "none.pem")})
+        assert (problem.key, problem.value) == (name, str(certificates / "none.pem"))
 
 
 @pytest.mark.parametrize(
