@@ -394,6 +394,22 @@ def test_dockers_lines_are_joined_by_stream(tmp_path: Path) -> None:
     drive.task.stop()
 
 
+@pytest.mark.parametrize(
+    ("line", "wanted"),
+    [
+        (r'{"log":"half \ud83d\n","stream":"stdout","time":"\ud83d"}', "half ?"),
+        ("[" * 100_000, "[" * 100_000),
+        ('{"log":"torn', '{"log":"torn'),
+    ],
+)
+def test_a_malformed_line_of_docker_is_read(tmp_path: Path, line: str, wanted: str) -> None:
+    rig = LogRig(tmp_path, format="docker")
+    drive = SourceDrive(rig)
+    rig.put([line, r'{"log":"next\n","stream":"stdout","time":"2026-11-28T10:00:00Z"}'])
+    assert drive.run() == [wanted, "next"]
+    drive.task.stop()
+
+
 def test_the_lines_of_cri(tmp_path: Path) -> None:
     rig = LogRig(tmp_path, format="cri", multiline_pattern=r"^\s", multiline_timeout_ms="600000")
     drive = SourceDrive(rig)
