@@ -476,6 +476,19 @@ def test_lines_without_end_are_cut_and_none_is_lost(tmp_path: Path, limit: Limit
     drive.task.stop()
 
 
+def test_a_line_that_is_too_long_is_told_once(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    rig = LogRig(tmp_path, line_max_bytes="1000")
+    drive = SourceDrive(rig)
+    for complete in (9, 10):
+        rig.write("x" * 10_000)
+        assert len(drive.run()) == complete
+        assert caplog.text.count("is longer than line.max.bytes") == 1
+    rig.write("\n" + "y" * 2_000)
+    drive.run()
+    assert caplog.text.count("is longer than line.max.bytes") == 2
+    drive.task.stop()
+
+
 def test_a_watch_that_tells_while_it_begins_stands_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     tellers: list[threading.Thread] = []
 
