@@ -156,8 +156,9 @@ class _Parser:
         while (char := self._char) in (".", "["):
             if self.text.startswith("..", self.at):
                 raise self._fault("recursive descent is not supported: name the fields on the way")
-            self.at += 1
-            steps.append(self._dotted() if char == "." else self._bracketed())
+            begin = "[" if self.text.startswith(".[", self.at) else char  # `$.[0]` is `$[0]`
+            self.at = self.text.index(begin, self.at) + 1
+            steps.append(self._bracketed() if begin == "[" else self._dotted())
         if self._char == "(":
             raise self._fault("functions are not supported")
         return Path(tuple(steps), from_root)
@@ -323,7 +324,7 @@ class _Parser:
         return found
 
     def _fault(self, why: str) -> ValueError:
-        place = self.at - (len(self.text) - self.given) + 1
+        place = max(1, self.at - (len(self.text) - self.given) + 1)
         rest = self.text[self.at : self.at + 20]
         where = f"at character {place}, before {rest!r}" if rest else "at its end"
         return ValueError(f"This JSON path is not supported {where}: {why}")

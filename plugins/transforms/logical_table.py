@@ -51,7 +51,7 @@ def _settings(key_field: str, cache_size: str) -> Settings:
             "key.enforce.uniqueness",
             Type.BOOLEAN,
             True,
-            "Whether keys get a field that says which table they are of.",
+            "If true, keys get a field that says which table they are of.",
             None,
             Width.SHORT,
         ),

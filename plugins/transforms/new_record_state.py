@@ -179,8 +179,8 @@ class ExtractNewRecordState(Transform):
         replace(
             REPLACE_NULLS,
             importance=Importance.LOW,
-            documentation="Whether, where a rewrite adds __deleted, a field that is null is read as the default of its "
-            "schema, where that has one.",
+            documentation="If true, and a rewrite adds __deleted, a field that is null is read as the default of its "
+            "schema if that has one.",
         ),
     )
     version: ClassVar[str] = DEBEZIUM_VERSION

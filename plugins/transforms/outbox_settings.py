@@ -120,7 +120,7 @@ SETTINGS: Final = Settings(
             _B,
             True,
             _MEDIUM,
-            "Whether events fail if a table has not all of these columns.",
+            "If true, events fail if a table has not all of these columns.",
             None,
         ),
         (
@@ -144,7 +144,7 @@ SETTINGS: Final = Settings(
             _B,
             False,
             _MEDIUM,
-            "Whether a payload that is the text of a JSON object or array becomes that, without a schema.",
+            "If true, a payload that is the text of a JSON object or array becomes that, without a schema.",
             None,
         ),
         (
@@ -180,7 +180,7 @@ SETTINGS: Final = Settings(
             _B,
             False,
             _HIGH,
-            "Whether an event without payload, or with a blank one, becomes a tombstone.",
+            "If true, an event without payload, or with a blank one, becomes a tombstone.",
             None,
         ),
     ),

@@ -10,7 +10,7 @@ from pyspark.sql import functions as F
 
 from headrace.config.problems import ConfigError
 from headrace.config.settings import REQUIRED, Importance, Problem, Setting, Settings, Type
-from headrace.config.validators import Check, ListOf, OneOf
+from headrace.config.validators import All, Check, ListOf, NonEmpty, OneOf
 from headrace.config.values import invalid
 from headrace.plugins.contracts import Transform
 from headrace.plugins.interop.java.class_names import class_of
@@ -148,7 +148,7 @@ class MessageTimestampRouter(Transform):
     """Renames topics by their name and a time in the value, which is JSON without schema.
 
     Decided: the keys and both formats are required, because no defaults are documented; loses: configs that rely on
-    some.
+    some. A message's format is not empty, because by that of SimpleDateFormat every text is the start of 1970.
     """
 
     settings: ClassVar[Settings] = Settings(
@@ -172,7 +172,7 @@ class MessageTimestampRouter(Transform):
             "message.timestamp.format",
             Type.STRING,
             REQUIRED,
-            _DATE_FORMAT,
+            All(NonEmpty(), _DATE_FORMAT),
             Importance.HIGH,
             "How the time is written in the value: a pattern of java.text.SimpleDateFormat, in UTC.",
         ),

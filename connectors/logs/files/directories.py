@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import threading
 from bisect import bisect_left
 from collections.abc import Callable, Collection, Iterator
 from functools import partial
@@ -61,6 +62,8 @@ class Watches:
 
     def __init__(self, told: Callable[[], None]) -> None:
         self._told = told
+        self._lock = threading.Lock()
+        """Held while a watch begins, because it may tell before its number is known."""
         self._numbers: dict[str, tuple[int, Callable[[], None]]] = {}
 
     def stand(self, paths: Collection[str]) -> bool:
@@ -85,18 +88,23 @@ class Watches:
             return False
         try:
             tell = partial(self._tell, path)
-            number = INOTIFY.watch(descriptor, tell)
+            with self._lock:
+                number = INOTIFY.watch(descriptor, tell)
+                if number is None:
+                    return False
+                self._numbers[path] = number, tell
         finally:
             os.close(descriptor)
-        if number is None:
-            return False
-        self._numbers[path] = number, tell
         return True
 
     def _tell(self, path: str) -> None:
-        self._numbers.pop(path, None)
+        self._ended(path)
         self._told()
 
     def _end(self, path: str) -> None:
-        if (known := self._numbers.pop(path, None)) is not None:
+        if (known := self._ended(path)) is not None:
             INOTIFY.end(*known)
+
+    def _ended(self, path: str) -> tuple[int, Callable[[], None]] | None:
+        with self._lock:
+            return self._numbers.pop(path, None)

@@ -86,10 +86,12 @@ def _members(texts: pa.StringArray) -> pa.Table:
 def _member(text: str) -> dict[str, str | None]:
     try:
         found: Any = json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         found = None
     values = found if isinstance(found, Mapping) and isinstance(found.get("log"), str) else {}
-    return {name: value if isinstance(value := values.get(name), str) else None for name in _DOCKER.names}
+    texts = {name: value if isinstance(value := values.get(name), str) else None for name in _DOCKER.names}
+    # Half of a pair of UTF-16, such as `\ud83d`, is no character.
+    return {name: text and text.encode("utf-8", "replace").decode() for name, text in texts.items()}
 
 
 _UNWRAP: Final[Mapping[Format, Callable[[pa.StringArray], Pieces]]] = {

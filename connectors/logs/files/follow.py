@@ -76,6 +76,8 @@ class FollowedLog:
         self._moved: tuple[LogOffset | None, LogOffset] | None = None
         self._still: tuple[object, float] | None = None
         self._measured: tuple[object, Measure | None] | None = None
+        self._cuts = False
+        """True within a line that is too long, which is told once."""
 
     @property
     def is_open(self) -> bool:
@@ -236,7 +238,7 @@ class FollowedLog:
                 live = one
             elif (twin := found.get(plain(entry.name))) is None or is_gzip(twin.path):
                 found[plain(entry.name)] = one  # a file that is being compressed is there twice
-        rotated = sorted(found.values(), key=lambda one: one.rank or Rank(True, "", -1))
+        rotated = sorted(found.values(), key=lambda one: one.rank or Rank(True, (), -1))
         return [*rotated, live] if live is not None else rotated
 
     # -- what is unread ------------------------------------------------------------------------------------------------
@@ -277,11 +279,14 @@ class FollowedLog:
         while True:
             end = self._last_end(at.position, at.position + window)
             if end is not None:
+                self._cuts = False
                 return end, window == unread
             if window > most:
                 data = os.pread(self._current.descriptor, reading.most_bytes + 4, at.position)
-                log.warning("%s: the line at position %d is longer than line.max.bytes (%d) and is cut", self.path,
-                            at.position, reading.most_bytes)  # fmt: skip
+                if not self._cuts:
+                    self._cuts = True
+                    log.warning("%s: the line at position %d is longer than line.max.bytes (%d) and is cut", self.path,
+                                at.position, reading.most_bytes)  # fmt: skip
                 return at.position + reading.encoding.boundary(data, reading.most_bytes), False
             if window >= unread:
                 return None, True

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import stat
 import time
@@ -13,6 +14,8 @@ _ANY_DEPTH: Final = "**"
 _WILD: Final = frozenset("*?[")
 _TRUSTED_NS: Final = 50_000_000
 """A directory may change again within the tick of the clock that its time of change shows."""
+
+log = logging.getLogger(__name__)
 
 
 def begin_of(pattern: str) -> str:
@@ -36,6 +39,7 @@ class Globs:
         self._excluded = excluded
         self.directories: dict[str, int] = {}
         """Directories looked into, and those that hold what links lead to, with their time of change."""
+        self._told: set[str] = set()
 
     def files(self) -> dict[str, os.stat_result]:
         """The regular files, by path; of several names for one file the first counts."""
@@ -78,7 +82,10 @@ class Globs:
         self._enter(path)
         try:
             entries = sorted(os.scandir(path), key=lambda entry: entry.name)
-        except OSError:
+        except (FileNotFoundError, NotADirectoryError):
+            return
+        except OSError as error:
+            self._tell(path, f"cannot be listed: {error.strerror}. Let this worker's user read it.")
             return
         if part == _ANY_DEPTH:
             yield from self._below(path, rest or ["*"])
@@ -97,10 +104,23 @@ class Globs:
             return
         try:
             status = os.stat(path)
-        except OSError:
+        except (FileNotFoundError, NotADirectoryError):
             return
-        if stat.S_ISREG(status.st_mode):
-            yield _Found(path, status, is_link)
+        except OSError as error:
+            self._tell(path, f"is not read: {error.strerror}. Let this worker's user read it, or use `exclude`.")
+            return
+        if not stat.S_ISREG(status.st_mode):
+            return
+        if not _is_text(path):
+            self._tell(path, "is not read: its name is not UTF-8. Rename it, or leave it out by `exclude`.")
+            return
+        yield _Found(path, status, is_link)
+
+    def _tell(self, path: str, why: str) -> None:
+        """Logs a warning, once for a path."""
+        if path not in self._told:
+            self._told.add(path)
+            log.warning("%a %s", path, why)
 
     def _enter(self, path: str) -> None:
         changed = _changed(path)
@@ -113,6 +133,15 @@ def _changed(path: str) -> int | None:
         return os.stat(path).st_mtime_ns
     except OSError:
         return None
+
+
+def _is_text(path: str) -> bool:
+    """True if the path can be a value of a record; bytes that are not UTF-8 are lone surrogates in it."""
+    try:
+        path.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _is_wild(part: str) -> bool:

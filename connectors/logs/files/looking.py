@@ -161,23 +161,33 @@ class Logs:
     def _lives(self, files: dict[str, os.stat_result]) -> Iterator[str]:
         """The logs of these files; a rotated file belongs to the log whose name it has, if that is there or known."""
         for path in files:
-            directory, name = os.path.split(path)
-            bases = [os.path.join(directory, base) for base, _ in readings(name)]
-            live = next((base for base in bases if base in files or base in self.followed), None)
-            if live is None:
-                live = next((base for base in bases if self._has_offset(base)), None)
-            if live is not None:
+            if (live := self._live_of(path, files)) is not None:
                 yield live
-            elif (there := next(filter(os.path.isfile, bases), None)) is not None:
+            elif (there := next(filter(os.path.isfile, _bases(path)), None)) is not None:
                 self._tell_orphan(path, there)
             else:
                 yield path
+
+    def _live_of(self, path: str, files: dict[str, os.stat_result]) -> str | None:
+        """The log of a rotated file; None if that is none that is there or known."""
+        bases = _bases(path)
+        live = next((base for base in bases if base in files or base in self.followed), None)
+        if live is None:
+            live = next((base for base in bases if self._has_offset(base)), None)
+        # While `app.log.1` is compressed, `app.log.1.gz` lies beside it, and is of the same log.
+        return None if live is None else self._live_of(live, files) or live
 
     def _tell_orphan(self, path: str, live: str) -> None:
         if path not in self._orphans:
             self._orphans.add(path)
             log.warning("%s is a rotated file of %s, which no pattern of `paths` names: it is not read. Name the live "
                         "file; its rotated files need no pattern.", path, live)  # fmt: skip
+
+
+def _bases(path: str) -> list[str]:
+    """The live files that a file may be a rotated one of."""
+    directory, name = os.path.split(path)
+    return [os.path.join(directory, base) for base, _ in readings(name)]
 
 
 def _status(path: str) -> os.stat_result | None:

@@ -20,7 +20,8 @@ class Rank(NamedTuple):
     """The age of a rotated file; the oldest is the least."""
 
     is_numbered: bool
-    date: str
+    date: tuple[int, ...]
+    """The numbers of the date, and the one after it: of one day's files the 10th is younger than the 9th."""
     number: int
 
 
@@ -38,12 +39,16 @@ def readings(name: str) -> Iterator[tuple[str, Rank]]:
     """The live names that this name of a rotated file may belong to, with its age."""
     bare = plain(name)
     if bare != name:
-        yield bare, Rank(True, "", 0)
+        yield bare, Rank(True, (), 0)
     if (found := _SUFFIX.fullmatch(bare)) is not None:
-        date = found["date"] or ""
+        date = _numbers(found["date"] or "")
         yield found["live"], Rank(not date, date, -int(found["number"] or 1))
     if (found := _INFIX.fullmatch(bare)) is not None:
-        yield found["stem"] + found["ending"], Rank(False, found["date"], 0)
+        yield found["stem"] + found["ending"], Rank(False, _numbers(found["date"]), 0)
+
+
+def _numbers(date: str) -> tuple[int, ...]:
+    return tuple(map(int, re.findall(r"\d+", date)))
 
 
 def rank(live: str, name: str) -> Rank | None:

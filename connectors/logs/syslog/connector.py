@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from functools import partial
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Final
 
 from headrace import __version__
 from headrace.config.problems import ConfigError, Problem
@@ -18,6 +19,11 @@ from headrace.connectors.logs.syslog.task import (
     ValueSourceTask,
 )
 from headrace.plugins.contracts import Connector
+
+_STORES: Final = {
+    "syslog.ssl.keystore.location": "syslog.keystore",
+    "syslog.ssl.truststore.location": "syslog.truststore",
+}
 
 
 class SyslogSourceConnector(Connector):
@@ -77,3 +83,7 @@ class SSLTCPSyslogSourceConnector(SyslogSourceConnector):
     task_class = "com.github.jcustenborder.kafka.connect.syslog.SSLTCPSyslogSourceTask"
     task = TlsValueSourceTask
     parsed = staticmethod(partial(jcustenborder, kind="TCPSSL"))
+
+    def validate(self, config: Mapping[str, str]) -> list[Problem]:
+        """The problems of certificates and keys, by the names that this class has for their settings."""
+        return [replace(one, key=_STORES.get(one.key, one.key)) for one in super().validate(config)]

@@ -13,6 +13,10 @@ import pyarrow as pa
 _OVERHEAD_BYTES: Final = 64
 """Of a message, beside its own bytes."""
 
+_SMALL_BYTES: Final = 1 << 16
+_MOST_LOOSE: Final = 100
+"""The most small batches that follow each other: one of a single message takes 2 KiB more than the message."""
+
 ARRIVED: Final = pa.schema([("data", pa.binary()), ("remote", pa.string()), ("received", pa.int64())])
 """Units of `received`: milliseconds since 1970."""
 
@@ -41,6 +45,8 @@ class Inbox:
         """Each with the number of its first message."""
         self._next = 0
         self._bytes = 0
+        self._loose = 0
+        """Small batches at the end; some may be released already."""
 
     @property
     def has_room(self) -> bool:
@@ -57,6 +63,17 @@ class Inbox:
             self._next += count
             self._bytes += _size(batch)
             self.counts.received += count
+            self._join(batch)
+
+    def _join(self, batch: pa.RecordBatch) -> None:
+        """Joins the last batches if this one is one more of many small ones."""
+        self._loose = self._loose + 1 if batch.nbytes < _SMALL_BYTES else 0
+        if self._loose < _MOST_LOOSE:
+            return
+        loose = [self._batches.pop() for _ in range(min(self._loose, len(self._batches)))][::-1]
+        self._batches.append((loose[0][0], pa.concat_batches([one for _, one in loose])))
+        self._bytes += _size(self._batches[-1][1]) - sum(_size(one) for _, one in loose)
+        self._loose = 0
 
     def release(self, number: int) -> None:
         """Forgets the messages before this number."""

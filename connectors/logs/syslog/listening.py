@@ -30,6 +30,7 @@ _RECEIVE_BYTES: Final = 8 << 20
 _HANDSHAKE_S: Final = 10.0
 _TELL_S: Final = 10.0
 _TICK_S: Final = 1.0
+_SCARCE_S: Final = 0.1
 
 log = logging.getLogger(__name__)
 
@@ -164,7 +165,13 @@ class Listener:
     def _accept(self) -> None:
         try:
             accepted, remote = self._socket.accept()
-        except OSError:
+        except BlockingIOError:
+            return
+        except OSError as error:
+            if error.errno in (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM):
+                self._tell("scarce", "%s: a connection waits, because this process has no room for it: %s. Raise its "
+                           "limit of open files, or lower connections.max", self.address, error)  # fmt: skip
+                time.sleep(_SCARCE_S)  # the waiting connection would be told of without end
             return
         name = _plain(remote[0])
         if len(self._connections) >= self._most_connections:
@@ -191,7 +198,6 @@ class Listener:
             if one.is_shaking:
                 one.socket.do_handshake()  # type: ignore[attr-defined]
                 one.is_shaking = False
-                self._selector.modify(one.socket, selectors.EVENT_READ)
             while True:
                 data = one.socket.recv(_READ_BYTES)
                 self._took(one, data)
@@ -199,10 +205,10 @@ class Listener:
                 if not data or not getattr(one.socket, "pending", int)() or not self._inbox.has_room:
                     break
         except (BlockingIOError, ssl.SSLWantReadError):
-            return
+            # A sender that made TLS wait to write would else be told of without end.
+            self._selector.modify(one.socket, selectors.EVENT_READ)
         except ssl.SSLWantWriteError:
             self._selector.modify(one.socket, selectors.EVENT_READ | selectors.EVENT_WRITE)
-            return
         except (OSError, FramingError) as error:
             self._inbox.counts.refused += 1
             self._drop(one)

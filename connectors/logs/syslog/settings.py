@@ -356,12 +356,16 @@ def _confluent_tls(values: Mapping[str, Any]) -> TlsSettings:
 
 
 def _store_tls(values: Mapping[str, Any]) -> TlsSettings:
+    asks = values["syslog.ssl.client.auth"] or "none"
+    if asks == "required" and not values["syslog.truststore"]:
+        text = "With syslog.ssl.client.auth=required it is needed."
+        raise ConfigError(Problem("syslog.truststore", None, text, "Name a store with the authority of your senders."))
     given = {setting.name: setting.default for setting in _TLS} | {
         "ssl.keystore.location": values["syslog.keystore"],
         "ssl.keystore.password": values["syslog.keystore.password"],
         "ssl.truststore.location": values["syslog.truststore"],
         "ssl.truststore.password": values["syslog.truststore.password"],
-        "ssl.client.auth": (values["syslog.ssl.client.auth"] or "none") if values["syslog.truststore"] else "none",
+        "ssl.client.auth": asks if values["syslog.truststore"] else "none",
     }
     return TlsSettings(given, _PREFIX)
 

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+import errno
 import gzip
 import json
 import os
 import shutil
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from headrace.config.problems import ConfigError
-from headrace.connectors.logs.files import follow, looking
+from headrace.connectors.logs.files import directories, follow, looking
+from headrace.connectors.logs.files.globs import Globs
 from headrace.plugins.contracts import Limit, TaskContext
 from headrace.plugins.stopping import StopToken
 from headrace.plugins.testkit import LARGE, SMALL, SourceContract, SourceDrive, SourceRig
@@ -98,8 +100,9 @@ def squeeze(path: Path) -> None:
     path.unlink()
 
 
-def test_a_compressed_file_that_was_read_is_not_read_again(rig: LogRig, drive: SourceDrive) -> None:
-    rig.settings["paths"] = f"{rig.folder}/app.log*"
+def test_a_compressed_file_that_was_read_is_not_read_again(tmp_path: Path) -> None:
+    rig = LogRig(tmp_path, paths=f"{tmp_path}/app.log*")
+    drive = SourceDrive(rig)
     rig.put(["one", "two"])
     assert drive.run() == ["one", "two"]
     rig.rotate("app.log.1")
@@ -110,6 +113,38 @@ def test_a_compressed_file_that_was_read_is_not_read_again(rig: LogRig, drive: S
     again = restarted(rig, drive)
     assert again.run() == []
     again.task.stop()
+
+
+def test_a_file_that_is_being_compressed_is_of_its_log(tmp_path: Path) -> None:
+    rig = LogRig(tmp_path, paths=f"{tmp_path}/app.log*")
+    drive = SourceDrive(rig)
+    rig.put(["one"])
+    assert drive.run() == ["one"]
+    rig.rotate("app.log.1")
+    rig.put(["two"])
+    assert drive.run() == ["two"]
+    (rig.folder / "app.log.1.gz").write_bytes(gzip.compress(b"one\n")[:-4])
+    rig.put(["three"])
+    assert drive.run() == ["three"]
+    assert list(drive.stored) == [json.dumps({"path": str(rig.path)})]
+    drive.task.stop()
+
+
+def test_the_tenth_file_of_a_day_is_younger_than_the_ninth(rig: LogRig, drive: SourceDrive) -> None:
+    names = [f"app-2026-11-28-{number}.log" for number in range(8, 12)]
+    for name in names[:2]:
+        rig.write(f"{name}\n", name)
+    rig.put(["ten"])
+    assert drive.run() == [*names[:2], "ten"]
+    rig.rotate(names[2])
+    rig.put(["eleven"])
+    assert drive.run() == ["eleven"]
+    after = restarted(rig, drive)
+    rig.rotate(names[3])
+    rig.put(["twelve"])
+    rig.write("late\n", names[3])
+    assert after.run() == ["late", "twelve"]
+    after.task.stop()
 
 
 @pytest.mark.parametrize("is_down", [False, True])
@@ -275,6 +310,34 @@ def test_a_file_that_nobody_may_read_harms_no_other(
     assert "link.log is not read" in caplog.text
 
 
+def test_a_directory_that_nobody_may_list_is_told_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    (tmp_path / "closed").mkdir()
+    listed = os.scandir
+
+    def scandir(path: str) -> Any:
+        if path.endswith("closed"):
+            raise PermissionError(errno.EACCES, "Permission denied", path)
+        return listed(path)
+
+    monkeypatch.setattr(os, "scandir", scandir)
+    globs = Globs([f"{tmp_path}/**/*.log"], [])
+    assert globs.files() == globs.files() == {}
+    assert [one.getMessage() for one in caplog.records] == [
+        f"'{tmp_path}/closed' cannot be listed: Permission denied. Let this worker's user read it."
+    ]
+
+
+def test_a_name_that_is_not_utf_8_harms_no_other(
+    rig: LogRig, drive: SourceDrive, caplog: pytest.LogCaptureFixture
+) -> None:
+    Path(os.fsdecode(os.fsencode(rig.folder) + b"/\xff.log")).write_text("other\n")
+    rig.put(["one"])
+    assert drive.run() == ["one"]
+    assert r"\udcff.log' is not read: its name is not UTF-8" in caplog.text
+
+
 def test_several_lines(tmp_path: Path) -> None:
     rig = LogRig(tmp_path, multiline_pattern=r"^\s|^Caused", multiline_timeout_ms="600000")
     drive = SourceDrive(rig)
@@ -328,6 +391,22 @@ def test_dockers_lines_are_joined_by_stream(tmp_path: Path) -> None:
     assert drive.run() == ["begun and ended", "other"]
     rig.write("torn {\x00\x00\n" + docker("goes on\n"))
     assert drive.run() == ["torn {\x00\x00", "goes on"]
+    drive.task.stop()
+
+
+@pytest.mark.parametrize(
+    ("line", "wanted"),
+    [
+        (r'{"log":"half \ud83d\n","stream":"stdout","time":"\ud83d"}', "half ?"),
+        ("[" * 100_000, "[" * 100_000),
+        ('{"log":"torn', '{"log":"torn'),
+    ],
+)
+def test_a_malformed_line_of_docker_is_read(tmp_path: Path, line: str, wanted: str) -> None:
+    rig = LogRig(tmp_path, format="docker")
+    drive = SourceDrive(rig)
+    rig.put([line, r'{"log":"next\n","stream":"stdout","time":"2026-11-28T10:00:00Z"}'])
+    assert drive.run() == [wanted, "next"]
     drive.task.stop()
 
 
@@ -395,6 +474,37 @@ def test_lines_without_end_are_cut_and_none_is_lost(tmp_path: Path, limit: Limit
     assert "".join(found[1:-1]) == text + text
     assert max(len(one.encode()) for one in found) <= 1_002
     drive.task.stop()
+
+
+def test_a_line_that_is_too_long_is_told_once(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    rig = LogRig(tmp_path, line_max_bytes="1000")
+    drive = SourceDrive(rig)
+    for complete in (9, 10):
+        rig.write("x" * 10_000)
+        assert len(drive.run()) == complete
+        assert caplog.text.count("is longer than line.max.bytes") == 1
+    rig.write("\n" + "y" * 2_000)
+    drive.run()
+    assert caplog.text.count("is longer than line.max.bytes") == 2
+    drive.task.stop()
+
+
+def test_a_watch_that_tells_while_it_begins_stands_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    tellers: list[threading.Thread] = []
+
+    class Hasty:
+        def watch(self, descriptor: int, told: Callable[[], None]) -> int:
+            tellers.append(threading.Thread(target=told))
+            tellers[-1].start()
+            tellers[-1].join(0.05)
+            return len(tellers)
+
+    monkeypatch.setattr(directories, "INOTIFY", Hasty())
+    watches = directories.Watches(lambda: None)
+    for _ in range(2):
+        assert not watches.stand([str(tmp_path)])
+        tellers[-1].join()
+    assert len(tellers) == 2
 
 
 def test_what_is_watched_tells_of_news(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

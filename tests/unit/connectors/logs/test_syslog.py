@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import logging
+import selectors
 import shutil
 import socket
 import ssl
@@ -228,6 +230,32 @@ def test_connections_beyond_the_most_are_refused(source: Callable[..., Source]) 
     eventually(is_taken)
 
 
+def test_a_process_without_descriptors_tells_it_and_accepts_later(
+    source: Callable[..., Source], monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def accept(listening: socket.socket) -> Any:
+        raise OSError(errno.EMFILE, "Too many open files")
+
+    one = source("TCP")
+    with monkeypatch.context() as scarce, caplog.at_level(logging.WARNING):
+        scarce.setattr(socket.socket, "accept", accept)
+        sender = one.connect()
+        eventually(lambda: "Too many open files. Raise its limit of open files" in caplog.text)
+    with sender:
+        sender.sendall(b"<13>late\n")
+        assert one.wait(1)[0]["raw"] == "<13>late"
+
+
+def test_a_connection_that_had_to_write_is_only_read_afterwards(source: Callable[..., Source]) -> None:
+    one = source("TCP")
+    with one.connect():
+        listener = one.task._listener
+        eventually(lambda: len(listener._selector.get_map()) == 3)  # the port, the waking pair, the connection
+        (connection,) = listener._connections.values()
+        listener._selector.modify(connection.socket, selectors.EVENT_READ | selectors.EVENT_WRITE)
+        eventually(lambda: listener._selector.get_key(connection.socket).events == selectors.EVENT_READ)
+
+
 def test_silent_connections_are_closed(source: Callable[..., Source], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(listening, "_TICK_S", 0.05)
     one = source("TCP", syslog_idle_timeout_secs="1")
@@ -368,6 +396,17 @@ def test_a_certificate_that_is_wrong_is_told_before_anything_starts(certificates
     assert [one.path for one in named_files(given)] == ["/k.pem", "/c.pem"]
     store = {"syslog.keystore": "/k.jks", "syslog.truststore": "/t.jks"}
     assert [one.path for one in named_files(store)] == ["/k.jks", "/t.jks"]
+
+
+def test_certificates_that_are_required_need_authorities(certificates: Path) -> None:
+    config = {"kafka.topic": "t", "syslog.keystore": str(certificates / "server.both.pem")}
+    assert SSLTCPSyslogSourceConnector().validate(config) == []  # requested, which nobody can check
+    [problem] = SSLTCPSyslogSourceConnector().validate({**config, "syslog.ssl.client.auth": "required"})
+    assert (problem.key, problem.value) == ("syslog.truststore", None)
+    assert "syslog.ssl.client.auth=required" in problem.message
+    for name in ("syslog.keystore", "syslog.truststore"):
+        [problem] = SSLTCPSyslogSourceConnector().validate({**config, name: str(certificates / "none.pem")})
+        assert (problem.key, problem.value) == (name, str(certificates / "none.pem"))
 
 
 @pytest.mark.parametrize(

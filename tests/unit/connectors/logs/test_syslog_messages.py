@@ -212,3 +212,18 @@ def test_the_inbox_keeps_what_is_not_released() -> None:
     assert kept(10, 10_000) == [b"d"]
     inbox.release(9)
     assert kept(10, 10_000) == []
+
+
+def test_messages_that_arrive_one_by_one_lie_in_few_batches() -> None:
+    inbox = Inbox(1 << 20)
+    for number in range(1_000):
+        inbox.put([b"%d" % number], ["x"], number)
+        if number == 500:
+            inbox.release(300)
+    assert len(inbox._batches) < 110
+    found = inbox.messages(1_000, 1 << 20)
+    assert found is not None
+    assert found.column("data").to_pylist() == [b"%d" % number for number in range(300, 1_000)]
+    inbox.release(999)
+    inbox.release(1_000)
+    assert inbox._bytes == 0

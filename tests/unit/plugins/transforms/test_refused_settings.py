@@ -16,6 +16,7 @@ from headrace.plugins.transforms.new_record_state import ExtractNewRecordState
 from headrace.plugins.transforms.replace_field import ReplaceFieldValue, split_pair
 from headrace.plugins.transforms.schema_metadata import SetSchemaMetadataValue
 from headrace.plugins.transforms.timestamp_converter import TimestampConverterValue
+from headrace.plugins.transforms.topic_extraction import MessageTimestampRouter
 
 SUPPORTED = "supported types are [INT8, INT16, INT32, INT64, FLOAT32, FLOAT64, BOOLEAN, STRING]"
 ENUM = "java.lang.IllegalArgumentException: No enum constant org.apache.kafka.connect.data.Schema.Type."
@@ -43,6 +44,12 @@ ENUM = "java.lang.IllegalArgumentException: No enum constant org.apache.kafka.co
             {"spec": "a:b:c"},
             "spec",
             "Invalid value [a:b:c] for configuration renames: Invalid rename mapping: a:b:c",
+        ),
+        (
+            MessageTimestampRouter,
+            {"message.timestamp.keys": "at", "message.timestamp.format": "", "topic.timestamp.format": "yyyy"},
+            "message.timestamp.format",
+            "Invalid value  for configuration message.timestamp.format: String must be non-empty",
         ),
         (InsertFieldValue, {"static.value": "x"}, "topic.field", "No field insertion configured"),
         (
