@@ -34,15 +34,28 @@ def collected(spark: SparkSession, rig: FolderRig) -> tuple[Any, list[Any]]:
 
 def test_lines_of_json(spark: SparkSession, tmp_path: Path) -> None:
     rig = FolderRig(tmp_path)
-    lines = ['{"a": 1.50, "b":[1, {"c":"ü\\n"}]}', '"text"', "7", "true", " null ", "{broken", '{"a":1} rest', "-0.0"]
+    lines = [
+        '{"a": 1.50, "b":[1, {"c":"ü\\n"}]}',
+        '"text"',
+        "7",
+        "true",
+        " null ",
+        "{broken",
+        '{"a":1} rest',
+        "-0.0",
+        '{"a":1}} {"b":2}',
+        '1,"x":2',
+        "1,2",
+    ]
     rig.file("t/a.json", "\n".join(lines).encode())
     records, rows = collected(spark, rig)
     assert records.values == (None,)
     assert [row.value_0 for row in rows] == [
-        '{"a":1.5,"b":[1,{"c":"ü\\n"}]}', '"text"', "7", "true", None, None, None, "0.0",
+        '{"a":1.5,"b":[1,{"c":"ü\\n"}]}', '"text"', "7", "true", None, None, None, "0.0", None, None, None,
     ]  # fmt: skip
     assert [row.error and row.error.message for row in rows] == [
         None, None, None, None, None, "The line is no JSON: {broken", 'The line is no JSON: {"a":1} rest', None,
+        'The line is no JSON: {"a":1}} {"b":2}', 'The line is no JSON: 1,"x":2', "The line is no JSON: 1,2",
     ]  # fmt: skip
 
 

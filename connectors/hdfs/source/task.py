@@ -41,7 +41,7 @@ from headrace.plugins.contracts import (
     TaskContext,
 )
 from headrace.plugins.extensions import PreviewedSource, RowsOfSeveralTypes, SourceProgress
-from headrace.plugins.interop.java.json_members import member
+from headrace.plugins.interop.java.json_members import schemaless
 from headrace.plugins.records import Records, error, source_records
 
 MOST_FILES: Final = 64
@@ -253,11 +253,6 @@ def _read(column: str, kind: FileFormat) -> tuple[Column, Column]:
     line = F.col(column)
     if kind is not FileFormat.JSON:
         return line, F.lit(None).cast("string")
-    value = _json(line)
+    value = schemaless(line)
     unread = value.isNull() & (F.trim(line) != "null")
     return value, F.when(unread, F.concat(F.lit(_NO_JSON), F.left(line, F.lit(100))))
-
-
-def _json(line: Column) -> Column:
-    """The JSON text in the form of schemaless values; null for null and for other texts."""
-    return member(F.concat(F.lit('{"line":'), line, F.lit("}")), "line")

@@ -32,7 +32,7 @@ from headrace.plugins.contracts import (
     TaskContext,
 )
 from headrace.plugins.extensions import PacedSource, PreviewedSource, SourceProgress
-from headrace.plugins.interop.java.json_members import member
+from headrace.plugins.interop.java.json_members import schemaless
 from headrace.plugins.path_bounds import allowed_paths
 from headrace.plugins.records import Records, error, source_records
 from headrace.plugins.schema import OPTIONAL_STRING, STRING, TIMESTAMP, Field, Schema, SchemaType
@@ -169,7 +169,7 @@ class LogFilesSourceTask(SourceTask, PacedSource, SourceProgress, PreviewedSourc
         made = source_records(
             frame,
             F.lit(settings.topic),
-            _json(value) if settings.reading.format is Format.JSON and schema is STRING else value,
+            schemaless(value) if settings.reading.format is Format.JSON and schema is STRING else value,
             None if settings.reading.format is Format.JSON and schema is STRING else schema,
             "value",
             key=key,
@@ -193,8 +193,3 @@ class LogFilesSourceTask(SourceTask, PacedSource, SourceProgress, PreviewedSourc
 
 def _header(name: str, value: Column) -> Column:
     return F.struct(F.lit(f"log.{name}").alias("key"), value.cast("string").cast("binary").alias("value"))
-
-
-def _json(line: Column) -> Column:
-    """The JSON text in the form of schemaless values; null for null and for other texts."""
-    return member(F.concat(F.lit('{"line":'), line, F.lit("}")), "line")

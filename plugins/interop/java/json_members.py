@@ -28,6 +28,7 @@ _INTEGER: Final = r"^-?[0-9]+\z"
 _LONG: Final = r"^(?:0|-?[1-9][0-9]{0,17})\z"
 _NO_TEXT: Final = r'^(?:[\[{"\-0-9]|true\z|false\z)'
 """Beginnings of JSON that is not text; few texts begin so."""
+_END: Final = "headrace:end"
 _OPTIONS: Final = {"allowSingleQuotes": "false", "allowNonNumericNumbers": "false"}
 
 
@@ -59,6 +60,18 @@ def member(text: Column, name: str) -> Column:
         return F.when(is_object(object_), let(content, lambda one: _json_or_null(one, kind)))
 
     return let(text, found)
+
+
+def schemaless(line: Column) -> Column:
+    """Return a JSON text in the form of schemaless values; null for `null`, and for a text that is not one whole JSON.
+
+    Spark's parser stops after the first whole value, so what follows it would be lost in silence.
+    """
+    kept = F.from_json(F.concat(F.lit('{"line":['), line, F.lit(f',"{_END}"]}}')), "line array<string>", _OPTIONS)[
+        "line"
+    ]
+    is_whole = (F.size(kept) == 2) & (F.element_at(kept, 2) == _END)
+    return F.when(is_whole, member(F.concat(F.lit('{"line":'), line, F.lit("}")), "line"))
 
 
 def object_of(pairs: list[tuple[str, Column]]) -> Column:
