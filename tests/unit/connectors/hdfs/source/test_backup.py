@@ -13,7 +13,7 @@ import pytest
 from headrace.config.problems import ConfigError
 from headrace.connectors.hdfs.errors import StoreError
 from headrace.connectors.hdfs.source import settings
-from headrace.connectors.hdfs.source.backup import Destination, kinds_beside, stem_of
+from headrace.connectors.hdfs.source.backup import Backup, Destination, kinds_beside, stem_of
 from headrace.connectors.hdfs.source.connector import S3SourceConnector
 from headrace.connectors.hdfs.source.task import FileSourceTask
 from headrace.connectors.hdfs.stores.local import LocalStore
@@ -95,6 +95,11 @@ def test_a_name_that_tells_no_partition_fails(task: FileSourceTask, tmp_path: Pa
     rows(tmp_path / "topics" / "t" / "other.avro", "long", [7])
     with pytest.raises(StoreError, match="tells no topic and partition"):
         read(task)
+
+
+def test_a_name_that_leaves_a_group_out_fails() -> None:
+    with pytest.raises(StoreError, match="tells no topic and partition"):
+        Backup(r"(.+?)(?:\+(\d+))?[.]avro").destination("topics/t/t.avro")
 
 
 def test_other_formats_are_left_out(task: FileSourceTask, tmp_path: Path) -> None:
