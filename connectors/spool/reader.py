@@ -130,7 +130,12 @@ class FileToRead:
             return True
 
     def _read(self) -> Iterator[pa.RecordBatch]:
-        descriptor = open_allowed(self.file.path, os.O_RDONLY | os.O_CLOEXEC, self.allowed)
+        try:
+            descriptor = open_allowed(self.file.path, os.O_RDONLY | os.O_CLOEXEC, self.allowed)
+        except FileNotFoundError:
+            raise
+        except OSError as error:
+            raise RetriableError(f"{self.file.path} cannot be read: {error}") from error
         if identity_of(os.fstat(descriptor)) != self.file.identity:
             os.close(descriptor)
             raise RetriableError(f"{self.file.path} is another file than the one that was planned")

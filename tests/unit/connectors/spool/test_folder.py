@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import json
 import os
+import shutil
 import time
 import zlib
 from pathlib import Path
@@ -342,3 +343,61 @@ def test_a_file_is_copied_to_another_file_system_as_a_whole(folder: Folder, monk
     assert Walk(folder).values() == ["one"]
     assert (folder.names("in"), folder.names("done")) == ([], ["a.txt"])
     assert (folder.root / "done/a.txt").read_bytes() == b"one\n"
+
+
+def test_a_file_replaced_while_it_is_copied_to_another_file_system_is_read(
+    folder: Folder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder.file("a.txt", b"one\n")
+    walk, rename, copy = Walk(folder), os.rename, shutil.copy2
+
+    def apart(path: str, target: str) -> None:
+        if os.path.dirname(path) != os.path.dirname(target):
+            raise OSError(errno.EXDEV, "Invalid cross-device link")
+        rename(path, target)
+
+    def replaced(path: str, target: str, **given: bool) -> None:
+        copy(path, target, **given)
+        monkeypatch.undo()
+        folder.file("a.txt", b"two\n")
+
+    assert walk.batch(stores=False)
+    monkeypatch.setattr(os, "rename", apart)
+    monkeypatch.setattr(shutil, "copy2", replaced)
+    with pytest.raises(RetriableError, match="replaced while it was moved"):
+        walk.progress.committed([_reached(walk)])
+    assert folder.names("done") == []
+    assert walk.values() == ["two"]
+
+
+def test_a_link_is_moved_to_another_file_system_and_not_what_it_leads_to(
+    folder: Folder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    secret = folder.root / "secret"
+    secret.write_text("secret")
+    (folder.root / "in/a.z").symlink_to(secret)  # not served, so that it is moved unread
+    rename = os.rename
+
+    def apart(path: str, target: str) -> None:
+        if os.path.dirname(path) != os.path.dirname(target):
+            raise OSError(errno.EXDEV, "Invalid cross-device link")
+        rename(path, target)
+
+    monkeypatch.setattr(os, "rename", apart)
+    with pytest.raises(SpoolError, match=r"cannot be decompressed"):
+        Walk(folder).values()
+    assert (folder.root / "bad/a.z").readlink() == secret
+    assert folder.names("in") == []
+
+
+def test_a_file_that_cannot_be_opened_is_tried_again(folder: Folder, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder.file("a.txt", b"one\n")
+    walk = Walk(folder)
+
+    def refused(*_: object) -> int:
+        raise PermissionError(errno.EACCES, "Permission denied")
+
+    with monkeypatch.context() as patch, pytest.raises(RetriableError, match=r"a\.txt cannot be read: .*denied"):
+        patch.setattr("headrace.connectors.spool.reader.open_allowed", refused)
+        walk.batch()
+    assert walk.values() == ["one"]
