@@ -102,6 +102,14 @@ def test_a_name_that_leaves_a_group_out_fails() -> None:
         Backup(r"(.+?)(?:\+(\d+))?[.]avro").destination("topics/t/t.avro")
 
 
+def test_topics_whose_names_begin_as_those_of_hidden_files_are_restored(task: FileSourceTask, tmp_path: Path) -> None:
+    topics = tmp_path / "topics"
+    rows(topics / "_schemas" / "partition=0" / "_schemas+0+0000000000.avro", "long", [7])
+    rows(topics / "_temporary" / "t" / "t+0+0000000000.avro", "long", [8])
+    rows(topics / "t" / ".t+0+0000000000.avro", "long", [9])
+    assert [row["value"] for row in read(task)] == [7]
+
+
 def test_other_formats_are_left_out(task: FileSourceTask, tmp_path: Path) -> None:
     rows(tmp_path / "topics" / "t" / "t+0+0000000000.avro", "long", [7])
     (tmp_path / "topics" / "t" / "notes.json").write_text("{}")
