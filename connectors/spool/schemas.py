@@ -13,6 +13,14 @@ from headrace.plugins.schema import OPTIONAL_STRING, Field, Schema, SchemaType, 
 
 _TYPES: Final[Mapping[str, SchemaType]] = {one.name: one for one in SchemaType}
 
+_MEMBERS: Final = (
+    ("name", str, "a text"),
+    ("version", int, "a number"),
+    ("doc", str, "a text"),
+    ("parameters", dict, "a JSON object"),
+    ("fieldSchemas", dict, "a JSON object"),
+)
+
 
 def parsed(text: str) -> Schema:
     """Return the schema of a JSON text. Errors: ValueError, which says what is wrong and where."""
@@ -20,6 +28,8 @@ def parsed(text: str) -> Schema:
         node = json.loads(text)
     except ValueError as error:
         raise ValueError(f"It is no JSON: {error}") from error
+    except RecursionError:
+        raise ValueError("It is nested too deep") from None
     schema = _schema(node, "the schema")
     if schema.type is not SchemaType.STRUCT or not schema.fields:
         raise ValueError("It is no STRUCT with fieldSchemas")
@@ -34,9 +44,10 @@ def _schema(node: Any, at: str) -> Schema:
     kind = _TYPES.get(str(node.get("type")))
     if kind is None:
         raise ValueError(f"The type of {at} is {node.get('type')!r}, not one of {', '.join(_TYPES)}")
+    for member, type_, text in _MEMBERS:
+        if not isinstance(node.get(member), type_ | None):
+            raise ValueError(f"{member} of {at} is {node[member]!r}, not {text}")
     fields = node.get("fieldSchemas") or {}
-    if not isinstance(fields, dict):
-        raise ValueError(f"The fieldSchemas of {at} are no JSON object")
     schema = Schema(
         kind,
         optional=_flag(node.get("isOptional", False), at),

@@ -222,12 +222,19 @@ def test_defaults_of_logical_types(csv: Callable[..., list[Any]]) -> None:
     [
         ({"type": "INT32", "defaultValue": "x"}, "The defaultValue of the field a is no INT32: 'x'"),
         ({"type": "STRING", "defaultValue": 5}, "The defaultValue of the field a is no STRING: 5"),
+        ({"type": "STRING", "parameters": "x"}, "parameters of the field a is 'x', not a JSON object"),
+        ({"type": "STRING", "version": "1"}, "version of the field a is '1', not a number"),
         ({"type": "STRING", "isOptional": "no"}, "The isOptional of the field a is 'no', not true or false"),
     ],
 )
 def test_fields_that_are_wrong(field: dict[str, Any], why: str) -> None:
     with pytest.raises(ValueError, match=why):
         schemas.parsed(json.dumps({"type": "STRUCT", "fieldSchemas": {"a": field}}))
+
+
+def test_a_schema_that_is_nested_too_deep() -> None:
+    with pytest.raises(ValueError, match="nested too deep"):
+        schemas.parsed("[" * 100_000)
 
 
 def test_is_optional_may_be_a_text() -> None:
