@@ -356,7 +356,7 @@ class SpoolTask(SourceTask, RowsOfSeveralTypes, SourceProgress, PreviewedSource)
     def _finish(self) -> None:
         while self._put_away:
             file = self._put_away[0]
-            if self._options.cleanup.finish(file):
+            if not self._is_preview and self._options.cleanup.finish(file):
                 self._gone.append(file.name)
             else:
                 self._left[file.name] = file.identity

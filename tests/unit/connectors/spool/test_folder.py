@@ -18,11 +18,13 @@ from headrace.connectors.spool.connector import (
     SpoolDirCsvSourceConnector,
     SpoolDirJsonSourceConnector,
     SpoolDirLineDelimitedSourceConnector,
+    SpoolDirLineDelimitedSourceTask,
 )
 from headrace.connectors.spool.errors import SpoolError
-from headrace.plugins.contracts import Limit, PartitionResult
+from headrace.plugins.contracts import Limit, PartitionResult, TaskContext
 from headrace.plugins.errors import RetriableError
-from headrace.plugins.testkit import SMALL, SourceContract
+from headrace.plugins.stopping import StopToken
+from headrace.plugins.testkit import LARGE, SMALL, SourceContract
 from headrace.plugins.testkit.driving import start_tasks
 from tests.unit.connectors.spool.folders import Folder, Walk, schema
 
@@ -77,6 +79,26 @@ def test_a_worker_killed_before_the_move_moves_the_file_when_it_comes_back(folde
     walk.restart()
     assert walk.values() == []
     assert (folder.names("in"), folder.names("done")) == ([], ["a.txt"])
+
+
+def test_a_preview_moves_no_file_that_a_worker_left_behind_its_offset(folder: Folder) -> None:
+    path = folder.file("a.txt", b"one\n")
+    walk = Walk(folder)
+    assert walk.batch(stores=False)
+    task = SpoolDirLineDelimitedSourceTask()
+    task.start_preview(folder.config(), TaskContext("preview", 0, StopToken(), folder.worker))
+    after = [walk.stored.get(json.dumps(dict(one))) for one in task.partitions()]
+    assert after != [None]
+    assert task.plan([None if one is None else json.loads(one) for one in after], LARGE) is None
+    assert list(task.partitions()) == []
+    assert path.read_bytes() == b"one\n"
+
+
+def test_links_that_lead_nowhere_hide_no_file(folder: Folder) -> None:
+    (folder.root / "in/a.txt").symlink_to("a.txt")
+    (folder.root / "in/b.txt").symlink_to("gone")
+    folder.file("c.txt", b"one\n")
+    assert Walk(folder).values() == ["one"]
 
 
 def test_the_offset_of_a_file_that_has_left_is_forgotten(folder: Folder) -> None:
