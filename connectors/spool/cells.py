@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 from headrace.connectors.spool.date_patterns import DatePattern
 from headrace.connectors.spool.errors import Unreadable
 from headrace.plugins.arrow_types import arrow_type_of_schema
+from headrace.plugins.interop.formats.projection import default_array
 from headrace.plugins.schema import DATE, DECIMAL, INTEGER_BITS, TIME, TIMESTAMP, Schema, SchemaType, logical
 
 _INTEGER: Final = r"^[+-]?[0-9]+$"
@@ -45,7 +46,7 @@ class Cells:
         if not schema.optional and made.null_count:
             if schema.default is None:
                 raise Unreadable(f"the field {name} has no value, but its schema is not optional")
-            made = pc.fill_null(made, pa.scalar(schema.default, made.type))
+            made = pc.fill_null(made, default_array(schema)[0])
         return made
 
     def _nested(self, cells: Any, schema: Schema, name: str) -> Any:

@@ -79,22 +79,30 @@ class Cleanup:
         except OSError as error:
             if error.errno != errno.EXDEV:
                 raise
-            _copy(file.path, target)
+            _copy(file, target)
             return target
         if SpoolFile.at(file.name, target).identity != file.identity:
             os.rename(target, file.path)  # it was replaced at the last moment, and is not read yet
-            raise FileExistsError(f"{file.path} was replaced while it was moved")
+            raise _replaced(file)
         return target
 
 
-def _copy(path: str, target: str) -> None:
-    """Move a file to another file system; it appears there whole."""
+def _copy(file: SpoolFile, target: str) -> None:
+    """Move a file to another file system; it appears there whole. A link stays one, as if it were renamed."""
     unfinished = os.path.join(os.path.dirname(target), f".{os.path.basename(target)}.unfinished")
-    shutil.copy2(path, unfinished)
-    with open(unfinished, "rb") as made:
-        os.fsync(made.fileno())
+    shutil.copy2(file.path, unfinished, follow_symlinks=False)
+    if not os.path.islink(unfinished):
+        with open(unfinished, "rb") as made:
+            os.fsync(made.fileno())
+    if SpoolFile.at(file.name, file.path).identity != file.identity:
+        os.unlink(unfinished)
+        raise _replaced(file)
     os.rename(unfinished, target)
-    os.unlink(path)
+    os.unlink(file.path)
+
+
+def _replaced(file: SpoolFile) -> OSError:
+    return FileExistsError(f"{file.path} was replaced while it was moved")
 
 
 def _free(target: str) -> str:

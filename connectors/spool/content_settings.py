@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import codecs
 from typing import Any, Final
 from zoneinfo import ZoneInfo
 
@@ -198,8 +197,8 @@ def charset_setting(group: SettingGroup, name: str) -> Setting:
 
 def _charset_objection(name: str, value: Any) -> str | None:
     try:
-        codecs.lookup(value or "")
-    except LookupError:
+        "".encode(value or "")
+    except (LookupError, ValueError):
         return f"Invalid value {value} for configuration {name}: there is no such encoding"
     return None
 

@@ -101,7 +101,8 @@ class CsvRows:
         problem, octets = None, np.frombuffer(data, np.uint8)
         after_escape = escaped(data, escape) if escape is not None and escape in data else np.zeros(0, np.int64)
         if len(after_escape):
-            ends = ends[~np.isin(ends - 1, after_escape) | (ends == len(data))]
+            is_last = (ends == len(data)) & closed  # a file's last row ends, even with an escape sign
+            ends = ends[~np.isin(ends - 1, after_escape) | is_last]
         if quote is not None and quote in data:
             quotes = np.setdiff1d(np.flatnonzero(octets == quote), after_escape, assume_unique=True)
             stray = self._stray(octets, quotes)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import logging
 import os
 import stat
@@ -74,7 +75,9 @@ class Listing:
                     path = os.path.join(folder, name)
                     try:
                         status = os.stat(path)
-                    except FileNotFoundError:
+                    except OSError as error:
+                        if error.errno not in (errno.ENOENT, errno.ELOOP):  # gone, or a link that leads nowhere
+                            raise
                         continue
                     is_file = stat.S_ISREG(status.st_mode)  # neither a pipe nor a device
                     if is_file and (status.st_dev, status.st_ino) not in own and _is_text(path):

@@ -92,7 +92,7 @@ def options_of(config: Mapping[str, str], kind: Kind | None, own: frozenset[str]
         timestamp_mode=values["timestamp.mode"],
         timestamp_field=values.get("timestamp.field") or "",
         has_facts=values["metadata.location"] == "HEADERS",
-        charset=values.get("csv.file.charset" if kind is Kind.CSV else "file.charset"),
+        charset=_charset(kind, values),
         value=value,
         key=key,
         format=_format(kind, values, cells, value, key),
@@ -100,6 +100,14 @@ def options_of(config: Mapping[str, str], kind: Kind | None, own: frozenset[str]
         key_name=values.get("schema.generation.key.name") or "",
         value_name=values.get("schema.generation.value.name") or "",
     )
+
+
+def _charset(kind: Kind, values: Mapping[str, Any]) -> str | None:
+    """The encoding of texts; None: files are taken as the bytes that they are."""
+    if kind is Kind.BINARY:
+        return None
+    charset: str | None = values.get("csv.file.charset" if kind is Kind.CSV else "file.charset")
+    return charset
 
 
 def _listing(values: Mapping[str, Any], config: Mapping[str, str], own: frozenset[str]) -> Listing:

@@ -130,7 +130,12 @@ class FileToRead:
             return True
 
     def _read(self) -> Iterator[pa.RecordBatch]:
-        descriptor = open_allowed(self.file.path, os.O_RDONLY | os.O_CLOEXEC, self.allowed)
+        try:
+            descriptor = open_allowed(self.file.path, os.O_RDONLY | os.O_CLOEXEC, self.allowed)
+        except FileNotFoundError:
+            raise
+        except OSError as error:
+            raise RetriableError(f"{self.file.path} cannot be read: {error}") from error
         if identity_of(os.fstat(descriptor)) != self.file.identity:
             os.close(descriptor)
             raise RetriableError(f"{self.file.path} is another file than the one that was planned")
@@ -237,10 +242,13 @@ def row_type(value: Schema | None, key: Schema | None, has_facts: bool) -> pa.Sc
 class FilesReader:
     """Reads planned files; a split without one has no rows.
 
-    After a file that could not be read on, those behind it are left for a later plan: files keep their order.
+    After a file that was not read to its end, and beyond the limits, those behind it are left for a later plan: files
+    keep their order, and many that are small only while they are compressed fit into memory.
     """
 
     files: tuple[FileToRead | None, ...]
+    _rows: int = field(default=0, init=False)
+    _bytes: int = field(default=0, init=False)
     _is_over: bool = field(default=False, init=False)
 
     def read(self, split: int) -> Iterator[pa.RecordBatch]:
@@ -248,8 +256,13 @@ class FilesReader:
         found = self.files[split]
         if found is None or self._is_over:
             return
+        is_at_end = True
         try:
-            yield from found.rows()
+            for batch in found.rows():
+                self._rows, self._bytes = self._rows + batch.num_rows, self._bytes + batch.nbytes
+                is_at_end = batch.column("source_offset")[-1]["_done"].as_py()
+                yield batch
+            self._is_over = not is_at_end or self._rows >= found.most_rows or self._bytes >= found.most_bytes
         except BadFile as error:
             self._is_over = True
             log.debug("%s cannot be read on after %d records: %s", found.file.path, error.record, error)

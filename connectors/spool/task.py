@@ -16,10 +16,8 @@ from __future__ import annotations
 import contextlib
 import logging
 import os
-import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 from itertools import islice
 from typing import ClassVar, Final
 
@@ -171,6 +169,8 @@ class SpoolTask(SourceTask, RowsOfSeveralTypes, SourceProgress, PreviewedSource)
                 one = self._next(file, stored, limit)
                 if one is None:
                     continue
+                if chosen and self._was_planned(one):
+                    break  # the reader left it: it is the next plan's first, or each plan would open all again
                 if self._is_at_end(one):
                     ended.append(one)
                     continue
@@ -184,8 +184,6 @@ class SpoolTask(SourceTask, RowsOfSeveralTypes, SourceProgress, PreviewedSource)
                 break
             chosen.append(one)
             rows, size = rows + more_rows, size + more_bytes
-        if len(chosen) > 1:
-            chosen = [replace(one, most_rows=sys.maxsize, most_bytes=sys.maxsize) for one in chosen]
         self._tried = {one.file.name: (one.file.identity, one.at.records) for one in chosen}
         self._finish()
         splits = [*map(self._split, chosen), *map(_end, ended), *map(_forgotten, self._forgetting)]
@@ -247,9 +245,13 @@ class SpoolTask(SourceTask, RowsOfSeveralTypes, SourceProgress, PreviewedSource)
             self._schemas.append(value)
         return value
 
+    def _was_planned(self, one: FileToRead) -> bool:
+        """True if the last plan began at this place, too."""
+        return self._tried.get(one.file.name) == (one.file.identity, one.at.records)
+
     def _is_at_end(self, one: FileToRead) -> bool:
         """True for a file without rows behind the place where the last plan began, too. Errors: BadFile."""
-        if self._tried.get(one.file.name) != (one.file.identity, one.at.records):
+        if not self._was_planned(one):
             return False
         with contextlib.closing(one.rows()) as rows, contextlib.suppress(FileNotFoundError):
             return next(rows, None) is None
@@ -354,7 +356,7 @@ class SpoolTask(SourceTask, RowsOfSeveralTypes, SourceProgress, PreviewedSource)
     def _finish(self) -> None:
         while self._put_away:
             file = self._put_away[0]
-            if self._options.cleanup.finish(file):
+            if not self._is_preview and self._options.cleanup.finish(file):
                 self._gone.append(file.name)
             else:
                 self._left[file.name] = file.identity

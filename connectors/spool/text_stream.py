@@ -31,6 +31,7 @@ from headrace.plugins.errors import RetriableError
 _SNAPPY_BEGIN: Final = b"\xff\x06\x00\x00sNaPpY"
 _SNAPPY_HEADER_BYTES: Final = 4
 _SNAPPY_CHECK_BYTES: Final = 4
+_SNAPPY_MOST_BYTES: Final = 64 << 10
 _PASSED_BYTES: Final = 1 << 20
 _BROKEN: Final = (EOFError, zlib.error, gzip.BadGzipFile, pa.ArrowException)
 COMPRESSED: Final = (".gz", ".bz2", ".lz4", ".snappy", ".sz", ".zst")
@@ -141,9 +142,9 @@ def _snappy_chunks(file: Any) -> Iterator[bytes]:
         if kind > 1 and kind < 0x80:
             raise BadFile(f"it has a chunk of the unknown kind {kind}")
         data = body[_SNAPPY_CHECK_BYTES:]
-        if kind == 0 and data:
-            yield pa.Codec("snappy").decompress(data, decompressed_size=_snappy_size(data), asbytes=True)
-        elif kind == 1 and data:
+        if kind == 0:
+            data = pa.Codec("snappy").decompress(data, decompressed_size=_snappy_size(data), asbytes=True)
+        if kind < 2 and data:  # nothing at all is the end of the text
             yield data
 
 
@@ -152,5 +153,7 @@ def _snappy_size(body: bytes) -> int:
     for number, byte in enumerate(body[:5]):
         size |= (byte & 0x7F) << 7 * number
         if byte < 0x80:
+            if size > _SNAPPY_MOST_BYTES:
+                raise BadFile(f"it has a chunk of {size} bytes, but the format allows {_SNAPPY_MOST_BYTES}")
             return size
     raise BadFile("it has a chunk without a size")

@@ -45,12 +45,19 @@ class Backup:
         """
         if self.file_name is None:
             return next((Destination(topic) for topic, one in self.routes if name_regex(one).match(path)), None)
-        found = name_regex(self.file_name).match(path.rpartition("/")[2])
-        if found is None or not found[2].isdecimal():
+        told = self.told(path)
+        if told is None:
             raise StoreError(
                 f"The name of {path} tells no topic and partition by filename.regex={self.file_name}. Give an "
                 "expression whose groups are topic and partition, move the file elsewhere, or read it by mode=GENERIC"
             )
+        return told
+
+    def told(self, path: str) -> Destination | None:
+        """Return what a file's name tells by `filename.regex`; None if it tells nothing, or none is given."""
+        found = None if self.file_name is None else name_regex(self.file_name).match(path.rpartition("/")[2])
+        if found is None or not found[1] or not (found[2] or "").isdecimal():
+            return None
         return Destination(found[1], int(found[2]))
 
 

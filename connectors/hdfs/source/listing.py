@@ -71,7 +71,7 @@ class Listing:
     def _matching(self) -> Iterator[Entry]:
         for entry in self.store.walk(self.settings.path):
             below = self._below(entry.path)
-            if _is_hidden(below) or not self._pattern.match(below):
+            if self._is_hidden(below) or not self._pattern.match(below):
                 continue
             if is_beside(entry.path):
                 if not self.settings.restores:
@@ -85,6 +85,14 @@ class Listing:
                 self._tell("no directory below path that names a topic; set topic", entry.path)
             else:
                 yield entry
+
+    def _is_hidden(self, below: str) -> bool:
+        """True for an unfinished file, and if a part of its path begins so; a backup's topic may, such as _schemas."""
+        parts = below.split("/")
+        told = None if self.settings.backup is None else self.settings.backup.told(below)
+        if told is not None and told.topic in parts[:-1]:
+            parts = [part for part in parts[:-1] if part != told.topic]
+        return below.endswith(_UNFINISHED) or any(part.startswith(_HIDDEN) for part in parts)
 
     def _is_of_format(self, path: str) -> bool:
         """True if the end of its name is that of the format: others are none of the backup."""
@@ -102,10 +110,6 @@ class Listing:
 def format_by_name(path: str) -> FileFormat | None:
     """The format that the end of a name tells; None if it tells none."""
     return _ENDS.get(path.rpartition("/")[2].removesuffix(".gz").rpartition(".")[2])
-
-
-def _is_hidden(path: str) -> bool:
-    return path.endswith(_UNFINISHED) or any(part.startswith(_HIDDEN) for part in path.split("/"))
 
 
 def _regex(pattern: str) -> NameRegex:

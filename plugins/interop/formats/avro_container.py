@@ -67,6 +67,8 @@ def blocks(header: Header, stream: pa.NativeFile, skip: int) -> Iterator[Block]:
         rows, data = _long(stream, begin), _bytes(stream)
         if _exactly(stream, SYNC_BYTES) != header.sync:
             raise DataError("The Avro file is broken: a block does not end with the file's mark")
+        if rows < 0:
+            raise DataError("The Avro file is broken: a block has less than no rows")
         if skip >= rows:
             skip -= rows
         else:

@@ -67,10 +67,11 @@ def _constant(schema: Schema, rows: int) -> pa.Array:
     """The default in each row; nulls without one."""
     if schema.default is None:
         return pa.nulls(rows, arrow_type_of_schema(schema))
-    return _default(schema).take(pa.array(np.zeros(rows, np.int64)))
+    return default_array(schema).take(pa.array(np.zeros(rows, np.int64)))
 
 
-def _default(schema: Schema) -> pa.Array:
+def default_array(schema: Schema) -> pa.Array:
+    """The default of a schema, as an array of one row of `arrow_type_of_schema(schema)`."""
     return conform(pa.array([schema.default], parquet_type(schema)), pa.field(VALUE, arrow_type_of_schema(schema)))
 
 
@@ -78,7 +79,7 @@ def _filled(array: pa.Array, schema: Schema) -> pa.Array:
     """The array with the default in place of nulls."""
     rows = np.arange(len(array), dtype=np.int64)
     rows[array.is_null().to_numpy(zero_copy_only=False)] = len(array)
-    return pa.concat_arrays([array, _default(schema)]).take(pa.array(rows))
+    return pa.concat_arrays([array, default_array(schema)]).take(pa.array(rows))
 
 
 def project_avro(payload: pa.Array, of: Schema, to: Schema, options: AvroOptions) -> pa.Array:

@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from headrace.connectors.spool import text_records
+from headrace.connectors.spool import schemas, text_records
 from headrace.connectors.spool.connector import (
     FilePulseSourceConnector,
     SpoolDirAvroSourceConnector,
@@ -131,6 +131,24 @@ def test_compressions(tmp_path: Path, suffix: str, compress: Callable[[bytes], b
         Walk(folder).values()
 
 
+def _snappy_of(body: bytes) -> bytes:
+    """A file of snappy's framing format with a compressed chunk of this body."""
+    return b"\xff\x06\x00\x00sNaPpY\x00" + (len(body) + 4).to_bytes(3, "little") + bytes(4) + body
+
+
+def test_a_snappy_chunk_of_nothing_ends_no_file(tmp_path: Path) -> None:
+    folder = Folder(tmp_path)
+    folder.file("a.sz", _snappy_of(pa.Codec("snappy").compress(b"", asbytes=True)) + _snappy(b"one\n"))
+    assert Walk(folder).values() == ["one"]
+
+
+def test_a_snappy_chunk_larger_than_the_format_allows_is_not_made_room_for(tmp_path: Path) -> None:
+    folder = Folder(tmp_path)
+    folder.file("a.sz", _snappy_of(b"\xff\xff\xff\xff\x0f\x00"))
+    with pytest.raises(SpoolError, match="has a chunk of 4294967295 bytes"):
+        Walk(folder).values()
+
+
 def test_gzip_that_is_cut_off_is_a_bad_file(tmp_path: Path) -> None:
     folder = Folder(tmp_path)
     folder.file("a.gz", gzip.compress(b"1\n2\n")[:-9])
@@ -189,6 +207,40 @@ def test_types_of_csv_and_json(tmp_path: Path) -> None:
 def test_cells_that_do_not_fit(csv: Callable[..., list[Any]], kind: str, cell: str) -> None:
     with pytest.raises(SpoolError, match=rf"the field a is no {kind}: '{cell}'"):
         csv(f'"{cell}"\n'.encode(), value_schema=schema(a=kind))
+
+
+def test_defaults_of_logical_types(csv: Callable[..., list[Any]]) -> None:
+    fields = json.loads(schema(a="Timestamp", b="Date", c="INT32"))
+    for name, default in (("a", 1000), ("b", 1), ("c", 7)):
+        fields["fieldSchemas"][name]["defaultValue"] = default
+    (row,) = csv(b",,", value_schema=json.dumps(fields), csv_null_field_indicator="BOTH")
+    assert row == [dt.datetime(1970, 1, 1, 0, 0, 1, tzinfo=dt.UTC), dt.date(1970, 1, 2), 7]
+
+
+@pytest.mark.parametrize(
+    ("field", "why"),
+    [
+        ({"type": "INT32", "defaultValue": "x"}, "The defaultValue of the field a is no INT32: 'x'"),
+        ({"type": "STRING", "defaultValue": 5}, "The defaultValue of the field a is no STRING: 5"),
+        ({"type": "STRING", "parameters": "x"}, "parameters of the field a is 'x', not a JSON object"),
+        ({"type": "STRING", "version": "1"}, "version of the field a is '1', not a number"),
+        ({"type": "STRING", "isOptional": "no"}, "The isOptional of the field a is 'no', not true or false"),
+    ],
+)
+def test_fields_that_are_wrong(field: dict[str, Any], why: str) -> None:
+    with pytest.raises(ValueError, match=why):
+        schemas.parsed(json.dumps({"type": "STRUCT", "fieldSchemas": {"a": field}}))
+
+
+def test_a_schema_that_is_nested_too_deep() -> None:
+    with pytest.raises(ValueError, match="nested too deep"):
+        schemas.parsed("[" * 100_000)
+
+
+def test_is_optional_may_be_a_text() -> None:
+    fields = {name: {"type": "STRING", "isOptional": name} for name in ("true", "false")}
+    made = schemas.parsed(json.dumps({"type": "STRUCT", "fieldSchemas": fields}))
+    assert [field.schema.optional for field in made.fields] == [True, False]
 
 
 def test_a_required_field_without_a_value(csv: Callable[..., list[Any]]) -> None:
@@ -279,6 +331,21 @@ def test_records_longer_than_a_chunk(tmp_path: Path, monkeypatch: pytest.MonkeyP
     assert [list(value.values()) for value in Walk(folder).values()] == rows
 
 
+def test_a_line_end_that_is_escaped_at_the_end_of_a_chunk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    data = b"one\ntwo\\\nlines\n"
+    monkeypatch.setattr(text_records, "CHUNK_BYTES", data.index(b"lines"))
+    folder = Folder(tmp_path, SpoolDirCsvSourceConnector, value_schema=schema(a="STRING"))
+    folder.file("a.csv", data)
+    assert Walk(folder).values() == [{"a": "one"}, {"a": "two\nlines"}]
+
+
+def test_bytes_have_no_encoding(tmp_path: Path) -> None:
+    settings = {"input_format": "binary", "file_charset": "UTF-16"}
+    folder = Folder(tmp_path, SpoolDirSourceConnector, **settings)
+    folder.file("a.bin", b"\xe4")
+    assert Walk(folder).values() == [b"\xe4"]
+
+
 def test_bytes(tmp_path: Path) -> None:
     folder = Folder(tmp_path, SpoolDirBinaryFileSourceConnector)
     folder.file("a.bin", b"\x00\xff\n")
@@ -348,7 +415,7 @@ def test_settings_that_contradict(settings: dict[str, str], key: str) -> None:
 @pytest.mark.parametrize(
     ("key", "value"),
     [
-        ("csv.file.charset", "utf-99"), ("parser.timestamp.timezone", "Mars"),
+        ("csv.file.charset", "utf-99"), ("csv.file.charset", "hex"), ("parser.timestamp.timezone", "Mars"),
         ("parser.timestamp.date.formats", "yyyy-DDD"), ("cleanup.policy", "BURN"), ("task.partitioner", "ByAge"),
         ("metadata.location", "FIELD"), ("csv.separator.char", "0"), ("files.sort.attributes", "Age"),
     ],

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import errno
+import gzip
 import json
 import os
+import shutil
 import time
 import zlib
 from pathlib import Path
@@ -16,11 +18,13 @@ from headrace.connectors.spool.connector import (
     SpoolDirCsvSourceConnector,
     SpoolDirJsonSourceConnector,
     SpoolDirLineDelimitedSourceConnector,
+    SpoolDirLineDelimitedSourceTask,
 )
 from headrace.connectors.spool.errors import SpoolError
-from headrace.plugins.contracts import Limit, PartitionResult
+from headrace.plugins.contracts import Limit, PartitionResult, TaskContext
 from headrace.plugins.errors import RetriableError
-from headrace.plugins.testkit import SMALL, SourceContract
+from headrace.plugins.stopping import StopToken
+from headrace.plugins.testkit import LARGE, SMALL, SourceContract
 from headrace.plugins.testkit.driving import start_tasks
 from tests.unit.connectors.spool.folders import Folder, Walk, schema
 
@@ -75,6 +79,26 @@ def test_a_worker_killed_before_the_move_moves_the_file_when_it_comes_back(folde
     walk.restart()
     assert walk.values() == []
     assert (folder.names("in"), folder.names("done")) == ([], ["a.txt"])
+
+
+def test_a_preview_moves_no_file_that_a_worker_left_behind_its_offset(folder: Folder) -> None:
+    path = folder.file("a.txt", b"one\n")
+    walk = Walk(folder)
+    assert walk.batch(stores=False)
+    task = SpoolDirLineDelimitedSourceTask()
+    task.start_preview(folder.config(), TaskContext("preview", 0, StopToken(), folder.worker))
+    after = [walk.stored.get(json.dumps(dict(one))) for one in task.partitions()]
+    assert after != [None]
+    assert task.plan([None if one is None else json.loads(one) for one in after], LARGE) is None
+    assert list(task.partitions()) == []
+    assert path.read_bytes() == b"one\n"
+
+
+def test_links_that_lead_nowhere_hide_no_file(folder: Folder) -> None:
+    (folder.root / "in/a.txt").symlink_to("a.txt")
+    (folder.root / "in/b.txt").symlink_to("gone")
+    folder.file("c.txt", b"one\n")
+    assert Walk(folder).values() == ["one"]
 
 
 def test_the_offset_of_a_file_that_has_left_is_forgotten(folder: Folder) -> None:
@@ -184,6 +208,17 @@ def test_many_small_files_come_in_few_batches_and_in_order(folder: Folder) -> No
     assert made == list(range(1000))
     assert plans <= 8
     assert len(folder.names("done")) == 1000
+
+
+def test_files_that_are_small_only_while_they_are_compressed_come_within_the_limit(folder: Folder) -> None:
+    for number in range(20):
+        folder.file(f"{number:02}.txt.gz", gzip.compress(f"{number:02}{'x' * 1000}\n".encode() * 200))
+    walk, found = Walk(folder), []
+    while rows := walk.batch(Limit(20_000, 1 << 20)):
+        assert sum(len(row["value"]) for row in rows) < 2 << 20
+        found += [row["value"][:2] for row in rows]
+    assert found == [f"{number:02}" for number in range(20) for _ in range(200)]
+    assert len(folder.names("done")) == 20
 
 
 def test_a_bad_file_halts_after_the_rows_before(tmp_path: Path) -> None:
@@ -342,3 +377,62 @@ def test_a_file_is_copied_to_another_file_system_as_a_whole(folder: Folder, monk
     assert Walk(folder).values() == ["one"]
     assert (folder.names("in"), folder.names("done")) == ([], ["a.txt"])
     assert (folder.root / "done/a.txt").read_bytes() == b"one\n"
+
+
+def test_a_file_replaced_while_it_is_copied_to_another_file_system_is_read(
+    folder: Folder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder.file("a.txt", b"one\n")
+    walk, rename, copy = Walk(folder), os.rename, shutil.copy2
+
+    def apart(path: str, target: str) -> None:
+        if os.path.dirname(path) != os.path.dirname(target):
+            raise OSError(errno.EXDEV, "Invalid cross-device link")
+        rename(path, target)
+
+    def replaced(path: str, target: str, **given: bool) -> None:
+        copy(path, target, **given)
+        monkeypatch.undo()
+        folder.file("a.txt", b"two\n")
+
+    assert walk.batch(stores=False)
+    monkeypatch.setattr(os, "rename", apart)
+    monkeypatch.setattr(shutil, "copy2", replaced)
+    with pytest.raises(RetriableError, match="replaced while it was moved"):
+        walk.progress.committed([_reached(walk)])
+    assert folder.names("done") == []
+    assert walk.values() == ["two"]
+
+
+def test_a_link_is_moved_to_another_file_system_and_not_what_it_leads_to(
+    folder: Folder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    secret = folder.root / "secret"
+    secret.write_text("secret")
+    (folder.root / "in/a.z").symlink_to(secret)  # not served, so that it is moved unread
+    rename = os.rename
+
+    def apart(path: str, target: str) -> None:
+        if os.path.dirname(path) != os.path.dirname(target):
+            raise OSError(errno.EXDEV, "Invalid cross-device link")
+        rename(path, target)
+
+    monkeypatch.setattr(os, "rename", apart)
+    with pytest.raises(SpoolError, match=r"cannot be decompressed"):
+        Walk(folder).values()
+    assert (folder.root / "bad/a.z").readlink() == secret
+    assert folder.names("in") == []
+
+
+def test_a_file_that_cannot_be_opened_is_tried_again(folder: Folder, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder.file("a.txt", b"one\n")
+    walk = Walk(folder)
+
+    def refused(*_: object) -> int:
+        raise PermissionError(errno.EACCES, "Permission denied")
+
+    with monkeypatch.context() as patch:
+        patch.setattr("headrace.connectors.spool.reader.open_allowed", refused)
+        with pytest.raises(RetriableError, match=r"a\.txt cannot be read: .*denied"):
+            walk.batch()
+    assert walk.values() == ["one"]

@@ -13,7 +13,7 @@ import pytest
 from headrace.config.problems import ConfigError
 from headrace.connectors.hdfs.errors import StoreError
 from headrace.connectors.hdfs.source import settings
-from headrace.connectors.hdfs.source.backup import Destination, kinds_beside, stem_of
+from headrace.connectors.hdfs.source.backup import Backup, Destination, kinds_beside, stem_of
 from headrace.connectors.hdfs.source.connector import S3SourceConnector
 from headrace.connectors.hdfs.source.task import FileSourceTask
 from headrace.connectors.hdfs.stores.local import LocalStore
@@ -95,6 +95,19 @@ def test_a_name_that_tells_no_partition_fails(task: FileSourceTask, tmp_path: Pa
     rows(tmp_path / "topics" / "t" / "other.avro", "long", [7])
     with pytest.raises(StoreError, match="tells no topic and partition"):
         read(task)
+
+
+def test_a_name_that_leaves_a_group_out_fails() -> None:
+    with pytest.raises(StoreError, match="tells no topic and partition"):
+        Backup(r"(.+?)(?:\+(\d+))?[.]avro").destination("topics/t/t.avro")
+
+
+def test_topics_whose_names_begin_as_those_of_hidden_files_are_restored(task: FileSourceTask, tmp_path: Path) -> None:
+    topics = tmp_path / "topics"
+    rows(topics / "_schemas" / "partition=0" / "_schemas+0+0000000000.avro", "long", [7])
+    rows(topics / "_temporary" / "t" / "t+0+0000000000.avro", "long", [8])
+    rows(topics / "t" / ".t+0+0000000000.avro", "long", [9])
+    assert [row["value"] for row in read(task)] == [7]
 
 
 def test_other_formats_are_left_out(task: FileSourceTask, tmp_path: Path) -> None:

@@ -307,6 +307,18 @@ def test_broken_files_are_told(settings: FormatSettings, tmp_path: Path) -> None
         count(made, str(path))
 
 
+def test_an_avro_block_of_less_than_no_rows_is_told(tmp_path: Path) -> None:
+    path = tmp_path / "file"
+    with path.open("wb") as out:
+        fastavro.writer(out, "long", [])
+    empty = path.read_bytes()
+    with path.open("wb") as out:
+        fastavro.writer(out, "long", [1, 2], sync_marker=empty[-16:])
+    path.write_bytes(empty + b"\x03\x00" + empty[-16:] + path.read_bytes()[len(empty) :])  # -2 rows, then 2
+    with pytest.raises(DataError, match="less than no rows"):
+        count(format_of(FORMATS[1]), str(path))
+
+
 def test_lines_of_others(tmp_path: Path) -> None:
     path = tmp_path / "file"
     lines = [b'{"a": 1}', b"", b" 2 ", b'"\xff"']
