@@ -59,14 +59,13 @@ def headers_schema(kind: FileFormat) -> Schema:
 
 def read_key(kind: FileFormat, stored: Column, schema: Schema | None) -> dict[str, Any]:
     """Return the key of a row and its schema, as arguments of `source_records`."""
-    if kind is FileFormat.PARQUET and schema is not None and schema.field("key") is not None:
-        (only,) = schema.fields
-        return {"key": stored["key"], "key_schema": only.schema}
+    if kind is FileFormat.PARQUET and schema is not None and (field := schema.field("key")) is not None:
+        return {"key": stored["key"], "key_schema": field.schema}
     return {"key": stored, "key_schema": schema}
 
 
-def read_headers(kind: FileFormat, stored: Column) -> dict[str, Any]:
-    """Return the headers of a row, as an argument of `source_records`. JSON is read as its text."""
+def read_headers(kind: FileFormat, stored: Column) -> Column:
+    """Return the headers of a row (`plugins.records.HEADERS`); null for a line of JSON that has none."""
     if kind is FileFormat.JSON:
         stored = F.from_json(stored, f"headers {_TEXTS}")
-    return {"headers": (stored if kind is FileFormat.AVRO else stored["headers"]).cast(_BYTES)}
+    return (stored if kind is FileFormat.AVRO else stored["headers"]).cast(_BYTES)

@@ -19,6 +19,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructField, StructType
 
+from headrace.connectors.hdfs.beside import read_headers
 from headrace.connectors.hdfs.format_settings import FileFormat, FormatSettings
 from headrace.connectors.hdfs.sink.side_files import SideFiles, SideFormat
 from headrace.plugins.arrow_types import arrow_type_of_schema
@@ -303,3 +304,11 @@ def test_keys_and_headers_that_no_file_beside_can_hold(spark: SparkSession, kind
     assert whys == [None, None, "The record has no key", "The value of a header is not UTF-8 text"]
     assert [row.key_layout for row in found] == [0, 0, None, 0]
     assert all(row.key_0 is not None and row.headers is not None for row in found[:2])
+
+
+def test_a_broken_line_of_headers_has_none(spark: SparkSession) -> None:
+    lines = [('{"headers":[{"key":"h","value":"t"}]}',), ('{"headers":[]}',), ("{broken",), ('{"other":1}',)]
+    found = spark.createDataFrame(lines, "line string").select(read_headers(FileFormat.JSON, F.col("line")).alias("h"))
+    assert [row.h and [(one.key, bytes(one.value)) for one in row.h] for row in found.collect()] == [
+        [("h", b"t")], [], None, None,
+    ]  # fmt: skip

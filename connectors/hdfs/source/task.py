@@ -51,6 +51,7 @@ _AT_ONCE: Final = 8
 _LOOKED_THROUGH: Final = 10_000
 """The most waiting files that are looked through for the next one of each partition."""
 _STAGE: Final = "TASK_POLL"
+_NO_HEADERS: Final = "The row of headers beside it is not as S3Sink writes it: the file belongs to something else"
 _NO_JSON: Final = "The line is no JSON: "
 
 
@@ -226,7 +227,9 @@ class FileSourceTask(SourceTask, RowsOfSeveralTypes, SourceProgress, PreviewedSo
         given: dict[str, Any] = {}
         for column, kind, schema in found.beside:
             if column == beside.HEADERS:
-                given |= beside.read_headers(kind, F.col(column))
+                headers = beside.read_headers(kind, F.col(column))
+                problem = F.coalesce(problem, F.when(headers.isNull() & F.col(column).isNotNull(), F.lit(_NO_HEADERS)))
+                given["headers"] = headers
                 continue
             key, unread = _read(column, kind)
             problem = F.coalesce(problem, unread)

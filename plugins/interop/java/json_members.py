@@ -67,9 +67,8 @@ def schemaless(line: Column) -> Column:
 
     Spark's parser stops after the first whole value, so what follows it would be lost in silence.
     """
-    kept = F.from_json(F.concat(F.lit('{"line":['), line, F.lit(f',"{_END}"]}}')), "line array<string>", _OPTIONS)[
-        "line"
-    ]
+    listed = F.concat(F.lit('{"line":['), line, F.lit(f',"{_END}"]}}'))
+    kept = F.from_json(listed, "line array<string>", _OPTIONS).getField("line")
     is_whole = (F.size(kept) == 2) & (F.element_at(kept, 2) == _END)
     return F.when(is_whole, member(F.concat(F.lit('{"line":'), line, F.lit("}")), "line"))
 
