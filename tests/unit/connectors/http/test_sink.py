@@ -33,7 +33,7 @@ from headrace.plugins.testkit import (
 )
 from tests.integration.partitions import messages
 from tests.mock_cluster import MockCluster
-from tests.unit.converters.registry.scripted_registry import Identity, ScriptedRegistry, identity, scripted
+from tests.unit.converters.registry.scripted_registry import Identity, ScriptedRegistry, identity, scripted, send
 
 CONFLUENT = "io.confluent.connect.http.HttpSinkConnector"
 
@@ -407,6 +407,53 @@ def test_a_batch_that_takes_long_is_sent_in_parts(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(task_module, "LONGEST_S", -1.0)
     with scripted((200, {})) as played, pytest.raises(RetriableError, match="its rest comes next"):
         write(_Rig(played.url), row("1", 0, url=played.url))
+
+
+def test_a_record_that_takes_the_batchs_time_is_not_tried_from_the_start_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(task_module, "LONGEST_S", 0.2)
+
+    def answer(handler: Any) -> None:
+        if handler.body == b"bad":
+            time.sleep(0.15)
+        send(handler, 400 if handler.body == b"bad" else 200, b"")
+
+    with scripted((0, answer)) as played:
+        drive = SinkDrive(_Rig(played.url, max_retries="3"))
+        rows = [row(value, n, url=played.url) for n, value in enumerate(["bad", "good"])]
+        batch = pa.RecordBatch.from_pylist(rows, schema=ROWS)
+        for _ in range(20):  # one or two attempts fit into the time of a batch
+            writer = drive.writer()
+            with pytest.raises((RetriableError, RecordsFailed)) as failed:
+                writer.write(batch)
+            if isinstance(failed.value, RecordsFailed):
+                break
+            assert "its rest comes next" in str(failed.value)
+            writer.abort()
+        assert isinstance(failed.value, RecordsFailed)
+        assert [(one.row, one.message[-12:]) for one in failed.value.failures] == [(0, "(4 attempts)")]
+        assert bodies(played) == ["bad"] * 4 + ["good"]
+        drive.end()
+
+
+def test_lanes_that_end_at_once_leave_the_first_of_their_records() -> None:
+    setters = set[Any]()
+
+    class Unsent(dict[TopicPartition, int]):
+        def __setitem__(self, place: TopicPartition, offset: int) -> None:
+            setters.add(threading.current_thread())
+            super().__setitem__(place, offset)
+
+    with scripted((200, {})) as played:
+        drive = SinkDrive(_Rig(played.url, batch_max_size="2", batch_key_pattern="${key}"))
+        task: Any = drive.task
+        task.unsent = Unsent()
+        rows = [row(f"{n}", n, url=played.url, batch=f"{n % 4}") for n in range(8)]
+        writer = drive.writer()
+        task.stopping.set()
+        writer.write(pa.RecordBatch.from_pylist(rows, schema=ROWS))
+        assert task.commit([writer.finish()]) == {TopicPartition("t", 0): 0}
+        assert setters == {threading.current_thread()}  # two threads could each overwrite the other's offset
+        drive.end()
 
 
 def test_partitions_are_sent_at_the_same_time_and_each_in_order() -> None:
