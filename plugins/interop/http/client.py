@@ -23,6 +23,7 @@ import time
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import replace
+from http.cookiejar import CookieJar, DefaultCookiePolicy
 from typing import Any, Final, NamedTuple
 
 import httpx
@@ -70,7 +71,10 @@ class Proxy(NamedTuple):
 
 
 class HttpClient:
-    """Connections to any number of servers. Proxy and logins come from settings only, never from the environment."""
+    """Connections to any number of servers. Proxy and logins come from settings only, never from the environment.
+
+    Cookies are not kept: they would go to other ports of their host, and nothing bounds their number.
+    """
 
     def __init__(
         self,
@@ -95,6 +99,7 @@ class HttpClient:
             trust_env=False,
             follow_redirects=False,
             headers=_HEADERS,
+            cookies=CookieJar(DefaultCookiePolicy(allowed_domains=())),
         )
 
     def close(self) -> None:

@@ -226,7 +226,7 @@ def test_records_of_other_batches_and_urls_are_sent_apart_and_in_order() -> None
 
 def test_a_delete_goes_behind_the_records_before_it() -> None:
     with scripted((200, {})) as played:
-        rows = [row(value, n, url=f"{played.url}/k") for n, value in enumerate(["1", "2", None, "3"])]
+        rows = [row(value, n, key="k", url=f"{played.url}/k") for n, value in enumerate(["1", "2", None, "3"])]
         write(_Rig(played.url + "/${key}", batch_max_size="9", behavior_on_null_values="delete"), *rows)
         assert [(one.method, one.body) for one in played.asked] == [("POST", "1,2"), ("DELETE", ""), ("POST", "3")]
         assert "Content-Type" not in played.asked[1].headers
@@ -249,7 +249,18 @@ def test_a_null_is_named_as_bad_if_the_settings_say_so(connector: type[Connector
         with pytest.raises(RecordsFailed) as failed:
             write(_Rig(played.url, connector, **settings), *rows)
         assert [one.row for one in failed.value.failures] == [1]
+        own = "behavior.on.null.values" if connector is ConfluentHttpSinkConnector else "RecordIsTombstone"
+        assert own in str(failed.value)
         assert bodies(played) == ["1", "3"]
+
+
+def test_a_delete_for_an_empty_key_is_refused() -> None:
+    with scripted((200, {})) as played:
+        rows = [row(None, n, key=key, url=f"{played.url}/{key}") for n, key in enumerate(["", "k"])]
+        with pytest.raises(RecordsFailed, match="empty key") as failed:
+            write(_Rig(played.url + "/${key}", behavior_on_null_values="delete"), *rows)
+        assert [one.row for one in failed.value.failures] == [0]
+        assert [(one.method, one.path) for one in played.asked] == [("DELETE", "/k")]
 
 
 def test_a_record_without_a_request_is_named_with_its_reason() -> None:
@@ -278,7 +289,14 @@ def test_a_busy_server_is_asked_again_when_it_says() -> None:
 
 @pytest.mark.parametrize(
     ("text", "seconds"),
-    [("7", 7), ("", None), ("soon", None), ("-1", None), (formatdate(time.time() - 60, usegmt=True), 0)],
+    [
+        ("7", 7),
+        ("", None),
+        ("soon", None),
+        ("-1", None),
+        ("Mon, 01 Jan 9999999999999 00:00:00 GMT", None),
+        (formatdate(time.time() - 60, usegmt=True), 0),
+    ],
 )
 def test_retry_after_is_a_number_or_a_date(text: str, seconds: float | None) -> None:
     assert retry_after_s(HttpAnswer(503, b"", {"retry-after": text})) == seconds
@@ -584,6 +602,7 @@ def test_a_proxy_is_asked_with_its_login() -> None:
         ({"auth.type": "BASIC"}, "connection.user"),
         ({"auth.type": "OAUTH2"}, "oauth2.token.url"),
         ({"headers": "secret"}, "headers"),
+        ({"headers": "X: secret-\u00fc"}, "headers"),
         ({"http.proxy.host": "h"}, "http.proxy.port"),
         ({"retry.on.status.codes": "500-400"}, "retry.on.status.codes"),
         ({"https.ssl.truststore.location": "/missing"}, "https.ssl.truststore.location"),
@@ -608,6 +627,8 @@ def test_wrong_settings_are_refused(settings: dict[str, str], key: str) -> None:
         ({"http.proxy.host": "h"}, "http.proxy.port"),
         ({"http.headers.additional": "a"}, "http.headers.additional"),
         ({"http.headers.additional": "a:b,a:c"}, "http.headers.additional"),
+        ({"http.headers.content.type": "text/\u00fc"}, "http.headers.content.type"),
+        ({"http.authorization.type": "static", "http.headers.authorization": "a\nb"}, "http.headers.authorization"),
     ],
 )
 def test_aivens_wrong_settings_are_refused(settings: dict[str, str], key: str) -> None:

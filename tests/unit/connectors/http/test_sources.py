@@ -477,6 +477,7 @@ def test_a_bearer() -> None:
         ({"http.request.body": "<#if x>"}, "http.request.body"),
         ({"http.request.url": "http://h/${offset.x!'1'}"}, "http.request.url"),
         ({"http.request.headers": "secret"}, "http.request.headers"),
+        ({"http.request.headers": "X: secret-\u00fc"}, "http.request.headers"),
         ({"http.request.method": "DELETE"}, "http.request.method"),
         ({"http.timer": "x.OtherTimer"}, "http.timer"),
         ({"http.response.list.pointer": "items"}, "http.response.list.pointer"),
@@ -510,6 +511,7 @@ def test_wrong_settings_of_castorm_are_refused(settings: dict[str, str], key: st
         ({"url": "http://h/${key}"}, "url"),
         ({"topic.name.pattern": "${offset}"}, "topic.name.pattern"),
         ({"auth.type": "BEARER"}, "bearer.token"),
+        ({"auth.type": "BEARER", "bearer.token": "\u00fc"}, "bearer.token"),
     ],
 )
 def test_wrong_settings_of_confluent_are_refused(settings: dict[str, str], key: str) -> None:
