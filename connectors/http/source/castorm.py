@@ -72,7 +72,8 @@ class CastormHttpSource(HttpSource):
         self._pointers = pointers_of(values)
         self._parser = parser_of(values)
         self._paging = paging_of(values, self._parser)
-        self._newest = 0
+        self._newest = self._newest_before = 0
+        """The newest timestamp so far, and that of the poll before."""
         self._began: tuple[Any, str] | None = None
         """The offset after which pages ended, and the page to go on with."""
         check(values)
@@ -156,6 +157,8 @@ class CastormHttpSource(HttpSource):
                 return
             page, taken = behind, 0
             self._began = (last, page) if paging.ends_pages else None
+            if not content and paging.waits_if_empty:
+                return
 
     def _items(self, content: Any) -> Sequence[Any]:
         try:
@@ -164,8 +167,8 @@ class CastormHttpSource(HttpSource):
             raise ConfigError(_no_part("http.response.list.pointer", error)) from None
 
     def _interval_s(self) -> float:
-        newest, self._newest = self._newest, 0
-        is_behind = 0 < newest < (time.time() - self.interval_s) * 1000
+        before, self._newest_before = self._newest_before, self._newest
+        is_behind = before < self._newest < (time.time() - self.interval_s) * 1000
         is_adaptable = simple(self.config["http.timer"]).startswith("Adaptable")
         return self._catching_up_s if is_adaptable and is_behind else self.interval_s
 

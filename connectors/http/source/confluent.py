@@ -100,6 +100,8 @@ class ConfluentHttpSource(HttpSource):
         self.method: str = values["http.request.method"].upper()
         self.interval_s = values["request.interval.ms"] / 1000
         self._mode: str = values["http.offset.mode"].lower()
+        self._began: dict[str, tuple[Mapping[str, Any], str]] = {}
+        """By entity: the offset after which pages ended, and the cursor to go on with."""
         separator = values["http.request.headers.separator"] or "|"
         self._headers: dict[str, str] = {}
         for key in ("http.request.headers", "http.request.sensitive.headers"):
@@ -134,8 +136,13 @@ class ConfluentHttpSource(HttpSource):
             partition, offset = one.get("partition"), one.get("offset")
             if not isinstance(partition, Mapping) or set(partition) != {_ENTITY}:
                 raise ValueError(f'A source partition is {{"entity": name}}, not {partition}')
-            if offset is not None and not isinstance(offset.get(_OFFSET), str):
-                raise ValueError(f'An offset is {{"offset": text}}, not {offset}')
+            if offset is None:
+                continue
+            if not isinstance(offset.get(_OFFSET), str) or not isinstance(offset.get(_TAKEN, 0), int):
+                raise ValueError(f'An offset is {{"offset": text}}, with "records": number by pages, not {offset}')
+            mode = config.get("http.offset.mode", _MODES[0]).strip().lower()
+            if mode == _MODES[0] and not offset[_OFFSET].isdecimal():
+                raise ValueError(f"With http.offset.mode={mode} an offset is the text of a number, not {offset}")
         return True
 
     def poll(self, after: Any, partition: Any) -> Iterator[Record]:
@@ -159,11 +166,19 @@ class ConfluentHttpSource(HttpSource):
         paging = ByCursor("", self.config["http.next.page.json.pointer"], _OFFSET)
         cursor: str | None = offset[_OFFSET]
         taken = offset.get(_TAKEN, 0)
+        began = self._began.get(entity)
+        if began is not None and began[0] == offset:
+            cursor, taken = began[1], 0
         while cursor is not None and not self.stopping.is_set():
             page, found = self._content(entity, cursor)
             for count, one in enumerate(found[taken:], taken + 1):
-                yield self._record(entity, one, {_OFFSET: cursor, _TAKEN: count})
+                offset = {_OFFSET: cursor, _TAKEN: count}
+                yield self._record(entity, one, offset)
             cursor, taken = paging.after(cursor, page, len(found)), 0
+            if cursor is not None:
+                self._began[entity] = (offset, cursor)
+            if not found:  # a server may always name a next page
+                return
 
     def _content(self, entity: str, offset: str) -> tuple[Page, Sequence[Any]]:
         page = self.asker.page(self._ask({"entityName": entity, "offset": offset}))

@@ -307,6 +307,8 @@ def test_old_records_are_caught_up_with() -> None:
         polled(source)
         polled(source)
         assert len(played.asked) == 2
+        polled(source)  # nothing newer came: the interval counts again
+        assert len(played.asked) == 2
 
 
 # -- pages -------------------------------------------------------------------------------------------------------------
@@ -332,6 +334,23 @@ def test_links_are_followed_and_the_last_page_is_read_on() -> None:
         assert records[-1].offset == {"page": "/two?p=2", "page.records": 1}
         assert texts(polled(source, records[-1].offset)) == ["4"]
         assert [one.path for one in played.asked] == ["/", "/two?p=2", "/two?p=2"]
+
+
+@pytest.mark.parametrize("content", [[], [1]])
+def test_a_page_that_names_itself_as_the_next_one_is_the_last(content: Any) -> None:
+    def linked(handler: Any) -> None:
+        data = json.dumps(content if handler.path == "/next" else [0]).encode()
+        handler.send_response(200)
+        handler.send_header("Link", '</next>; rel="next"')
+        handler.send_header("Content-Length", str(len(data)))
+        handler.end_headers()
+        handler.wfile.write(data)
+
+    with scripted((200, linked)) as played, castorm(played, http_paging="LINK") as source:
+        records = polled(source)
+        assert texts(records) == ["0", *map(str, content)]
+        assert polled(source, records[-1].offset) == []
+        assert [one.path for one in played.asked] == ["/", "/next", "/next"]
 
 
 @pytest.mark.parametrize(
@@ -383,6 +402,29 @@ def test_an_empty_page_behind_others_is_the_place_to_go_on() -> None:
         records = polled(source)
         assert texts(polled(source, records[-1].offset)) == ["2"]
         assert [one.path for one in played.asked] == ["/?c=", "/?c=b", "/?c=b"]
+
+
+def test_a_server_that_always_has_a_next_cursor_is_asked_once_a_poll() -> None:
+    answers = [(200, {"d": [], "n": "b"}), (200, {"d": [], "n": "c"}), (200, {"d": [1], "n": "d"}), (200, {"d": []})]
+    own = {
+        "http_paging": "CURSOR",
+        "http_paging_cursor_pointer": "/n",
+        "http_request_params": "c=${cursor}",
+        "http_response_list_pointer": "/d",
+    }
+    with scripted(*answers) as played, castorm(played, **own) as source:
+        assert [texts(polled(source)) for _ in range(3)] == [[], [], ["1"]]
+        assert [one.path for one in played.asked] == ["/?c=", "/?c=b", "/?c=c", "/?c=d"]
+    confluents = {
+        "http_offset_mode": "cursor_pagination",
+        "http_next_page_json_pointer": "/n",
+        "http_request_parameters": "c=${offset}",
+        "http_response_data_json_pointer": "/d",
+    }
+    with scripted(*answers) as played, confluent(played, **confluents) as source:
+        found = [[one.value for one in polled(source, None, {"entity": ""})] for _ in range(3)]
+        assert found == [[], [], [1]]
+        assert [one.path for one in played.asked] == ["/?c=", "/?c=b", "/?c=c", "/?c=d"]
 
 
 def test_windows_are_asked_for_once_they_are_over() -> None:
@@ -480,6 +522,7 @@ def test_a_bearer() -> None:
         ({"http.request.headers": "X: secret-\u00fc"}, "http.request.headers"),
         ({"http.request.method": "DELETE"}, "http.request.method"),
         ({"http.timer": "x.OtherTimer"}, "http.timer"),
+        ({"http.throttler.interval.millis": "-1"}, "http.throttler.interval.millis"),
         ({"http.response.list.pointer": "items"}, "http.response.list.pointer"),
         ({"http.response.record.offset.pointer": "a"}, "http.response.record.offset.pointer"),
         ({"http.response.record.timestamp.parser": "x.NattyTimestampParser"}, "http.response.record.timestamp.parser"),
@@ -528,7 +571,8 @@ def test_offsets_of_an_operator_are_checked() -> None:
             source.check_offsets({}, {"offsets": [wrong]})
     other = ConfluentHttpSource()
     assert other.check_offsets({}, {"offsets": [{"partition": {"entity": "a"}, "offset": {"offset": "7"}}]})
-    for wrong in ({"partition": {}}, {"partition": {"entity": "a"}, "offset": {"offset": 7}}):
+    offsets = ({"offset": 7}, {"offset": "x"}, {"offset": "7", "records": "1"})
+    for wrong in ({"partition": {}}, *({"partition": {"entity": "a"}, "offset": one} for one in offsets)):
         with pytest.raises(ValueError, match=r"partition|offset"):
             other.check_offsets({}, {"offsets": [wrong]})
 
