@@ -645,11 +645,11 @@ def test_statuses_are_codes_and_ranges_with_their_ends() -> None:
 
 def test_what_became_of_requests_is_reported() -> None:
     mock = MockCluster()
-    for topic in ("taken", "refused"):
+    for topic in ("taken-c", "refused"):
         mock.create(topic)
     settings = {
         "reporter.bootstrap.servers": mock.bootstrap,
-        "reporter.result.topic.name": "taken",
+        "reporter.result.topic.name": "taken-${connector}",
         "reporter.result.topic.value.format": "string",
         "reporter.error.topic.name": "refused",
         "report.errors.as": "http_response",
@@ -663,7 +663,7 @@ def test_what_became_of_requests_is_reported() -> None:
             writer.write(pa.RecordBatch.from_pylist(made, schema=ROWS))
         drive.task.commit([writer.finish()])
         drive.end()
-    (taken,) = messages(mock.bootstrap, "taken")
+    (taken,) = messages(mock.bootstrap, "taken-c")
     headers = [
         ("input_record_offset", b"0"),
         ("input_record_timestamp", b"1"),
