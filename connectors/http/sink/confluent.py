@@ -15,16 +15,7 @@ from headrace.connectors.http.address_bounds import BoundedHosts, networks_probl
 from headrace.connectors.http.attempts import Retries, Statuses, constant, exponential, statuses_problem
 from headrace.connectors.http.confluent_login import login_of, login_settings
 from headrace.connectors.http.login import parsed_headers
-from headrace.connectors.http.settings import (
-    PROXY,
-    TLS,
-    URL,
-    number,
-    option,
-    plain,
-    proxy_of,
-    tls_of,
-)
+from headrace.connectors.http.settings import PROXY, TLS, URL, number, option, plain, proxy_of, tls_of
 from headrace.connectors.http.sink.options import KEY, TOPIC, Body, Nulls, OnError, Replacement, SinkOptions
 from headrace.connectors.http.sink.reports import NO_REPORTS, Reports, ReportTopic, TextFormat, TopicReports
 from headrace.connectors.http.sink.task import Outlet

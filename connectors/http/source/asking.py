@@ -11,7 +11,8 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
 
 from headrace.connectors.http.attempts import Retries, Statuses, asked_pause_s, excerpt, is_login_refused, is_passing
@@ -56,6 +57,8 @@ class Asker:
     key: str
     """The setting that errors name."""
     stopping: StopToken
+    at_once: AbstractContextManager[Any] = field(default_factory=nullcontext)
+    """Bounds the requests that are on their way at the same time."""
 
     def page(self, ask: Ask) -> Page:
         """Ask until there is an answer. Errors: StoppedError; as for the module."""
@@ -96,10 +99,11 @@ class Asker:
 
     def _exchange(self, ask: Ask, login: Mapping[str, str]) -> HttpAnswer:
         headers = merged({"Accept": "application/json"}, ask.headers, login)
-        if ask.method in _GETS:
-            return self.client.fetch(ask.url, key=self.key, headers=headers, method=ask.method)
-        body = (ask.body or "").encode()
-        return self.client.exchange(ask.method, ask.url, key=self.key, headers=headers, body=body)
+        with self.at_once:
+            if ask.method in _GETS:
+                return self.client.fetch(ask.url, key=self.key, headers=headers, method=ask.method)
+            body = (ask.body or "").encode()
+            return self.client.exchange(ask.method, ask.url, key=self.key, headers=headers, body=body)
 
     def _json(self, ask: Ask, answer: HttpAnswer) -> Any:
         if not answer.body.strip():

@@ -8,6 +8,7 @@ cursor_pagination     the offset is the cursor of a page
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from threading import BoundedSemaphore
 from typing import Any, ClassVar, Final
 from urllib.parse import urlencode
 
@@ -66,7 +67,7 @@ SETTINGS: Final = (
         ),
         option("http.response.data.json.pointer", Type.STRING, "", "Where the records are in the answer.", _POINTER),
         number("request.interval.ms", 15000, "The pause between two requests for an entity.", 1),
-        number("max.in.flight.requests", 10, "Accepted. Each entity has one request on its way.", 1),
+        number("max.in.flight.requests", 10, "The most requests of a task on their way; an entity has one.", 1),
         number("max.retries", 10, "How often a request is tried again."),
         number("retry.backoff.ms", 3000, "The pause before a retry, the first one if it grows."),
         option(
@@ -128,7 +129,8 @@ class ConfluentHttpSource(HttpSource):
         statuses = Statuses.of(values["retry.on.status.codes"])
         retries = Retries(values["max.retries"], statuses, pauses(values["retry.backoff.ms"] / 1000))
         login = login_of(values, client)
-        return Asker(client, login, retries, Statuses.of("200-299"), Statuses.of(""), "url", self.stopping)
+        at_once = BoundedSemaphore(values["max.in.flight.requests"])
+        return Asker(client, login, retries, Statuses.of("200-299"), Statuses.of(""), "url", self.stopping, at_once)
 
     def check_offsets(self, config: Mapping[str, str], offsets: Mapping[str, Any]) -> bool:
         """Accept the offsets of entities. Errors: ValueError."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from typing import Any
 
@@ -23,7 +24,7 @@ from headrace.plugins.contracts import Connector, StopToken, TaskContext
 from headrace.plugins.errors import LoginRefused, RetriableError
 from headrace.plugins.record_api.record import Record
 from headrace.plugins.testkit import HttpOutside, Request, SourceContract, SourceFaultsContract, SourceRig
-from tests.unit.converters.registry.scripted_registry import ScriptedRegistry, scripted
+from tests.unit.converters.registry.scripted_registry import ScriptedRegistry, scripted, send
 
 
 class Items(HttpOutside):
@@ -481,6 +482,22 @@ def test_entities_have_topics_and_offsets_of_their_own() -> None:
         ]
         polled(source, {"offset": "7"}, {"entity": "b"})
         assert [one.path for one in played.asked] == ["/b?o=5&q=x+y", "/b?o=7&q=x+y"]
+
+
+def test_entities_are_asked_for_at_the_same_time_as_far_as_the_settings_say() -> None:
+    now, most = [0], [0]
+
+    def slow(handler: Any) -> None:
+        now[0] += 1
+        most[0] = max(most[0], now[0])
+        time.sleep(0.1)
+        now[0] -= 1
+        send(handler, 200, b"[1]")
+
+    settings = {"entity_names": "a,b,c", "max_in_flight_requests": "1"}
+    with scripted((200, slow)) as played, confluent(played, **settings) as source, ThreadPoolExecutor(3) as pool:
+        found = list(pool.map(lambda name: len(polled(source, None, {"entity": name})), "abc"))
+    assert (found, most) == ([1, 1, 1], [1])
 
 
 def test_a_body_is_posted() -> None:
