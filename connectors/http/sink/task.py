@@ -200,9 +200,6 @@ class _Writer:
             marks = {(places[row], mark) for row in request.rows}
             if marks <= task.sent:
                 continue
-            if marks <= task.unsendable.keys():
-                failures.update((row, task.unsendable[places[row], mark]) for row in request.rows)
-                continue
             try:
                 result = self._result(request, marks)
             except StoppedError:
@@ -219,8 +216,13 @@ class _Writer:
         return ()
 
     def _result(self, request: Request, marks: Set[Mark]) -> Sent | Refused | Away:
-        """Send a request. Errors: RetriableError if its batch has to come again; as `sending`."""
+        """Send a request, unless it could not be sent before.
+
+        Errors: RetriableError if its batch has to come again; as `sending`.
+        """
         task = self._task
+        if marks <= task.unsendable.keys():
+            return Refused(task.unsendable[next(iter(marks))])
         if time.monotonic() <= self._sender.until_s:
             result = self._sender.send(request, min(task.tried.get(one, 0) for one in marks))
             if isinstance(result, Away) and task.options.on_error is OnError.FAIL:
