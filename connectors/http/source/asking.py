@@ -9,6 +9,7 @@ ConfigError      a host that is not allowed, a certificate that is not trusted
 from __future__ import annotations
 
 import json
+import logging
 import time
 from collections.abc import Mapping
 from contextlib import AbstractContextManager, nullcontext
@@ -18,8 +19,10 @@ from typing import Any, Final, NamedTuple
 from headrace.connectors.http.attempts import Retries, Statuses, asked_pause_s, excerpt, is_login_refused, is_passing
 from headrace.connectors.http.login import Login, merged
 from headrace.plugins.errors import LoginRefused, RetriableError, StoppedError
-from headrace.plugins.interop.http.client import HttpAnswer, HttpClient, ServerUnavailable, masked
+from headrace.plugins.interop.http.client import REDIRECTS, HttpAnswer, HttpClient, ServerUnavailable, masked
 from headrace.plugins.stopping import StopToken
+
+log = logging.getLogger(__name__)
 
 _TOKEN_S: Final = 60.0
 _GETS: Final = ("GET", "HEAD")
@@ -70,6 +73,9 @@ class Asker:
                 if answer.status in self.processed:
                     return Page(self._json(ask, answer), answer.headers)
                 if answer.status in self.skipped:
+                    if answer.status in REDIRECTS:
+                        what = "%s %s redirects (status %d), which only GET and HEAD follow: it brings no records"
+                        log.warning(what, ask.method, masked(ask.url), answer.status)
                     return Page(None, answer.headers)
                 message = f"{ask.method} {masked(ask.url)} answered {answer.status}: {excerpt(answer.body)}"
             except ServerUnavailable as error:

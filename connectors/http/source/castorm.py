@@ -77,6 +77,8 @@ class CastormHttpSource(HttpSource):
         self._began: tuple[Any, str] | None = None
         """The offset after which pages ended, and the page to go on with."""
         check(values)
+        if TIMESTAMP in self._pointers:
+            self._check_initial(self._initial.get(TIMESTAMP))
 
     @property
     def key_schema(self) -> Any:
@@ -227,15 +229,22 @@ class CastormHttpSource(HttpSource):
         kind = simple(self.config["http.record.filter.factory"])
         if kind.startswith("Passthrough") or not offset:
             return records
-        since = self._millis_or_none(offset.get(TIMESTAMP))
+        since = self._millis_or_none(offset.get(TIMESTAMP)) if TIMESTAMP in self._pointers else None
         behind = _behind(records, offset) if kind.startswith("OffsetRecord") else None
-        if since is None or TIMESTAMP not in self._pointers:
+        if since is None:
             return records if behind is None else behind
         newer = [one for one in records if _moment(one) > since]
         if behind is None or len(behind) == len(records):  # the record that was read last is not among them
             return newer
         kept = {id(one) for one in (*newer, *behind)}
         return [one for one in records if id(one) in kept]
+
+    def _check_initial(self, moment: str | None) -> None:
+        try:
+            self._millis_or_none(moment)
+        except UnreadableTimestamp as error:
+            remedy = "Write it in milliseconds, in ISO 8601, or by the pattern of the timestamps."
+            raise ConfigError(Problem("http.offset.initial", moment, f"{error}.", remedy)) from None
 
     def _millis_or_none(self, moment: str | None) -> int | None:
         if moment is None:

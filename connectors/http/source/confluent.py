@@ -22,7 +22,7 @@ from headrace.connectors.http.login import parsed_headers
 from headrace.connectors.http.settings import PROXY, TLS, URL, number, option, plain, proxy_of, required, tls_of
 from headrace.connectors.http.source.asking import AnswerRefused, Ask, Asker, Page
 from headrace.connectors.http.source.pages import ByCursor
-from headrace.connectors.http.source.pointers import NoSuchPart, items, part, pointer_problem, text
+from headrace.connectors.http.source.pointers import NoSuchPart, items, part, pointer_problem, shown, text
 from headrace.connectors.http.source.polling import HttpSource, with_own_offsets
 from headrace.connectors.http.source.templates import as_is, filled, in_url, names
 from headrace.plugins.interop.http.client import HttpClient
@@ -208,10 +208,14 @@ class ConfluentHttpSource(HttpSource):
         return Record(one, topic=topic, offset=dict(offset))
 
     def _offset_of(self, one: Any) -> str:
+        pointer = self.config["http.offset.json.pointer"]
         try:
-            return text(part(one, self.config["http.offset.json.pointer"]))
+            found = part(one, pointer)
+            if found is None:  # would be asked for as the text `null`
+                raise NoSuchPart(f"it has null at {pointer}: {shown(one)}")
         except NoSuchPart as error:
             raise _does_not_fit("http.offset.json.pointer", error) from None
+        return text(found)
 
 
 def _does_not_fit(key: str, error: NoSuchPart) -> Exception:

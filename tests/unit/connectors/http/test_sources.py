@@ -250,6 +250,21 @@ def test_statuses_to_skip_have_no_records() -> None:
         assert polled(source) == []
 
 
+def test_a_redirect_that_is_skipped_is_told(caplog: pytest.LogCaptureFixture) -> None:
+    for status in (307, 304):
+        with scripted((status, {})) as played, castorm(played, http_request_method="POST") as source:
+            assert polled(source) == []
+    told = [record.getMessage() for record in caplog.records if "redirects" in record.msg]
+    assert ["status 307" in one for one in told] == [True]
+
+
+def test_an_initial_timestamp_for_templates_alone_is_any_text() -> None:
+    settings = {"http_offset_initial": "timestamp=soon", "http_request_params": "t=${offset.timestamp}"}
+    with scripted((200, [1])) as played, castorm(played, **settings) as source:
+        assert texts(polled(source)) == ["1"]
+        assert played.asked[0].path == "/?t=soon"
+
+
 @pytest.mark.parametrize(
     ("status", "content", "error"),
     [
@@ -500,6 +515,17 @@ def test_entities_are_asked_for_at_the_same_time_as_far_as_the_settings_say() ->
     assert (found, most) == ([1, 1, 1], [1])
 
 
+def test_a_record_without_its_offset_is_an_error() -> None:
+    settings = {"http_offset_mode": "chaining", "http_offset_json_pointer": "/id"}
+    for answer in ([{"id": None}], [{}]):
+        with (
+            scripted((200, answer)) as played,
+            confluent(played, **settings) as source,
+            pytest.raises(AnswerRefused, match=r"at /id.*Check http\.offset\.json\.pointer"),
+        ):
+            polled(source, None, {"entity": ""})
+
+
 def test_a_body_is_posted() -> None:
     body = '{"after": "${offset}"}'
     settings = {"http_request_method": "post", "http_request_body": body, "http_initial_offset": "1"}
@@ -538,6 +564,10 @@ def test_a_bearer() -> None:
         ({"http.request.headers": "secret"}, "http.request.headers"),
         ({"http.request.headers": "X: secret-\u00fc"}, "http.request.headers"),
         ({"http.request.method": "DELETE"}, "http.request.method"),
+        (
+            {"http.offset.initial": "timestamp=soon", "http.response.record.offset.pointer": "timestamp=/at"},
+            "http.offset.initial",
+        ),
         ({"http.timer": "x.OtherTimer"}, "http.timer"),
         ({"http.throttler.interval.millis": "-1"}, "http.throttler.interval.millis"),
         ({"http.response.list.pointer": "items"}, "http.response.list.pointer"),
