@@ -41,7 +41,7 @@ class SideTopics:
         self._producer: Producer | None = None
         self._failure: KafkaError | None = None
         self._waiting: deque[_Record] = deque()
-        """What the client does not have, or could not deliver; bounded by its memory."""
+        """Records that the client does not have, or could not deliver; bounded by its memory."""
 
     def open(self) -> None:
         """Make the topics that are missing, and the producer. Errors: RetriableError."""
