@@ -92,7 +92,7 @@ def retry_after_s(answer: HttpAnswer) -> float | None:
         return float(text)
     try:
         moment = email.utils.parsedate_to_datetime(text)
-    except ValueError:
+    except (ValueError, OverflowError):
         return None
     moment = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
     return max(0.0, moment.timestamp() - time.time())

@@ -8,7 +8,7 @@ from typing import Any, Final
 from headrace.config.problems import ConfigError, Problem
 from headrace.config.settings import Settings, Type
 from headrace.config.validators import OneOfIgnoringCase
-from headrace.connectors.http.login import Login, TokenLogin, TokenRequest, parsed_headers
+from headrace.connectors.http.login import Login, TokenLogin, TokenRequest, check_header, parsed_headers
 from headrace.connectors.http.settings import URL_OR_NONE, option, plain, required
 from headrace.plugins.interop.http.client import HttpClient, basic_header
 
@@ -47,6 +47,7 @@ def login_of(values: Mapping[str, Any], client: HttpClient) -> Login:
         return Login(basic_header(f"{values['connection.user']}:{plain(values['connection.password'])}"))
     if kind == "BEARER":
         required(values, "for auth.type=BEARER", "bearer.token")
+        check_header("bearer.token", plain(values["bearer.token"]))
         return Login({"Authorization": f"Bearer {plain(values['bearer.token'])}"})
     return _oauth(values, client) if kind == "OAUTH2" else Login()
 

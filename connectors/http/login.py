@@ -110,6 +110,13 @@ def merged(*headers: Mapping[str, str]) -> dict[str, str]:
     return dict(found.values())
 
 
+def check_header(key: str, text: str, subject: str = "It") -> None:
+    """Refuse a text that HTTP cannot carry in a header. Errors: ConfigError, which does not quote it."""
+    if not (text.isascii() and text.isprintable()):
+        what = f"{subject} has characters that HTTP cannot carry."
+        raise ConfigError(Problem(key, None, what, "Write the value in one line of ASCII."))
+
+
 def parsed_headers(text: str, separator: str, key: str) -> dict[str, str]:
     """The headers in `Name:value` items. Errors: ConfigError, which quotes no value."""
     found: dict[str, str] = {}
@@ -118,9 +125,7 @@ def parsed_headers(text: str, separator: str, key: str) -> dict[str, str]:
         if not colon or not name or not name.isascii() or any(char in name for char in ' \t"(),/;<=>?@[]{}\\'):
             what = f"The item {len(found) + 1} is not Name:value."
             raise ConfigError(Problem(key, None, what, f"Write headers as Name:value, with {separator!r} in between."))
-        if not value.isprintable():
-            what = f"The header {name} has characters that HTTP cannot carry."
-            raise ConfigError(Problem(key, None, what, "Write the value in one line."))
+        check_header(key, value, f"The header {name}")
         if name.lower() in (one.lower() for one in found):
             what = f"The header {name} is named twice."
             raise ConfigError(Problem(key, None, what, "Write one header with both values."))

@@ -12,7 +12,7 @@ from headrace.config.validators import Check, OneOfIgnoringCase, OrNull, Range
 from headrace.config.values import invalid
 from headrace.config.worker.allowed_hosts import AllowedHosts
 from headrace.connectors.http.attempts import Retries, Statuses, constant
-from headrace.connectors.http.login import Login, TokenLogin, TokenRequest, parsed_headers
+from headrace.connectors.http.login import Login, TokenLogin, TokenRequest, check_header, parsed_headers
 from headrace.connectors.http.settings import TLS, URL, URL_OR_NONE, number, option, plain, proxy_of, required
 from headrace.connectors.http.sink.options import Body, Nulls, SinkOptions
 from headrace.connectors.http.sink.task import Outlet
@@ -20,6 +20,7 @@ from headrace.plugins.interop.http.client import HttpClient
 
 _TYPE: Final = "http.authorization.type"
 _AUTHORIZATION: Final = "http.headers.authorization"
+_CONTENT_TYPE: Final = "http.headers.content.type"
 _KEPT_BYTES: Final = 64 << 10
 
 
@@ -39,7 +40,7 @@ SETTINGS: Final = Settings(
         Importance.HIGH,
     ),
     option(_AUTHORIZATION, Type.PASSWORD, None, "The header Authorization, for static."),
-    option("http.headers.content.type", Type.STRING, None, "The header Content-Type."),
+    option(_CONTENT_TYPE, Type.STRING, None, "The header Content-Type."),
     option("http.headers.additional", Type.PASSWORD, "", "Further headers, as name:value, separated by commas."),
     option("oauth2.access.token.url", Type.STRING, None, "Where tokens are fetched, for oauth2.", URL_OR_NONE),
     option("oauth2.client.id", Type.STRING, None, "The client's id, for oauth2."),
@@ -100,8 +101,10 @@ class Aiven:
         """The behaviour. Errors: ConfigError."""
         values = SETTINGS.parse(config)
         _check(values, config)
+        for key in (_AUTHORIZATION, _CONTENT_TYPE):
+            check_header(key, plain(values[key]))
         headers = parsed_headers(plain(values["http.headers.additional"]), ",", "http.headers.additional")
-        if kind := values["http.headers.content.type"]:
+        if kind := values[_CONTENT_TYPE]:
             headers |= {"Content-Type": kind}
         is_batched = values["batching.enabled"]
         return SinkOptions(
@@ -113,6 +116,7 @@ class Aiven:
             retries=Retries(values["max.retries"], Statuses.of("300-"), constant(values["retry.backoff.ms"] / 1000)),
             numeric_decimals=values["decimal.format"].upper() == "NUMERIC",
             nulls=Nulls.FAIL,
+            nulls_setting="this connector (leave such records out by the transform Filter with RecordIsTombstone)",
             batch_size=values["batch.max.size"] if is_batched else 1,
             # Parsed values have lost blanks and line ends around them.
             prefix=config.get("batch.prefix", "") if is_batched else "",

@@ -15,16 +15,7 @@ from headrace.connectors.http.address_bounds import BoundedHosts, networks_probl
 from headrace.connectors.http.attempts import Retries, Statuses, constant, exponential, statuses_problem
 from headrace.connectors.http.confluent_login import login_of, login_settings
 from headrace.connectors.http.login import parsed_headers
-from headrace.connectors.http.settings import (
-    PROXY,
-    TLS,
-    URL,
-    number,
-    option,
-    plain,
-    proxy_of,
-    tls_of,
-)
+from headrace.connectors.http.settings import PROXY, TLS, URL, number, option, plain, proxy_of, tls_of
 from headrace.connectors.http.sink.options import KEY, TOPIC, Body, Nulls, OnError, Replacement, SinkOptions
 from headrace.connectors.http.sink.reports import NO_REPORTS, Reports, ReportTopic, TextFormat, TopicReports
 from headrace.connectors.http.sink.task import Outlet
@@ -45,7 +36,12 @@ def _reporter(kind: str, format_: str) -> Settings:
     name = f"{_REPORTER}{kind}.topic."
     formats = OneOfIgnoringCase("json", "string")
     return Settings(
-        option(f"{name}name", Type.STRING, f"{format_}-responses", f"The topic of reports of {format_}."),
+        option(
+            f"{name}name",
+            Type.STRING,
+            f"{format_}-responses",
+            f"The topic of reports of {format_}; may have ${{connector}}.",
+        ),
         option(f"{name}replication.factor", Type.SHORT, 3, "Its replication, if it is made.", Range(1)),
         number(f"{name}partitions", 1, "Its partitions, if it is made.", 1),
         option(f"{name}key.format", Type.STRING, "json", "The format of keys.", formats),
@@ -271,11 +267,13 @@ def _reports(config: Mapping[str, str], values: Mapping[str, Any]) -> Reports:
     if not values["reporter.bootstrap.servers"]:
         return NO_REPORTS
     kinds = ("result", "error")
+    result, error = (_report_topic(values, kind, config.get("name", "")) for kind in kinds)
     made = [
-        SideTopic(*(values[f"{_REPORTER}{kind}.topic.{name}"] for name in ("name", "partitions", "replication.factor")))
-        for kind in kinds
+        SideTopic(
+            topic.name, *(values[f"{_REPORTER}{kind}.topic.{one}"] for one in ("partitions", "replication.factor"))
+        )
+        for kind, topic in zip(kinds, (result, error), strict=True)
     ]
-    result, error = (_report_topic(values, kind) for kind in kinds)
     topics = SideTopics(_client(config, "producer"), _client(config, "admin"), made)
     as_answer = values["report.errors.as"].lower() == "http_response"
     return TopicReports(topics, result, error, as_answer)
@@ -288,10 +286,10 @@ def _client(config: Mapping[str, str], kind: str) -> ClientConfig:
     return ClientConfig(kind, java)
 
 
-def _report_topic(values: Mapping[str, Any], kind: str) -> ReportTopic:
+def _report_topic(values: Mapping[str, Any], kind: str, connector: str) -> ReportTopic:
     name = f"{_REPORTER}{kind}.topic."
     formats = (
         TextFormat(values[f"{name}{side}.format"].lower() == "json", values[f"{name}{side}.format.schemas.enable"])
         for side in ("key", "value")
     )
-    return ReportTopic(values[f"{name}name"], *formats)
+    return ReportTopic(values[f"{name}name"].replace("${connector}", connector), *formats)

@@ -60,6 +60,8 @@ class SinkOptions:
     retries: Retries
     numeric_decimals: bool = False
     nulls: Nulls = Nulls.IGNORE
+    nulls_setting: str = "behavior.on.null.values=fail"
+    """The cause that errors name for `FAIL`."""
     on_error: OnError = OnError.FAIL
     batch_size: int = 1
     batch_key: str = ""

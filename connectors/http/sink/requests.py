@@ -62,7 +62,9 @@ def planned(rows: pa.RecordBatch, options: SinkOptions) -> Planned:
         elif fault is not None:
             found.faults[row] = fault
         elif is_null and options.nulls is Nulls.FAIL:
-            found.faults[row] = "The record has no value, which behavior.on.null.values=fail refuses"
+            found.faults[row] = f"The record has no value, which {options.nulls_setting} refuses"
+        elif is_null and not rows["key"][row].as_py():
+            found.faults[row] = f"A DELETE for an empty key could delete more than one record ({options.url_setting})"
         else:
             lane = place if options.batch_size == 1 else batch
             _take(found.lanes.setdefault(lane, []), open_, lane, row, url, None if is_null else body, options)

@@ -3,6 +3,7 @@
     Sent       the answer's status is 2xx
     Refused    another answer, after the retries that the settings ask for
     Away       no answer, or one of a busy or failing server, after all retries
+    Late       no success, and no time for the retries that are left
 
 Errors: ConfigError for a host that is not allowed or a certificate that is not trusted, LoginRefused for 401 and 407.
 
@@ -11,6 +12,7 @@ Decided: only 2xx is success; Aiven's connector takes a redirect for success, an
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -52,7 +54,14 @@ class Away(NamedTuple):
     message: str
 
 
-Result = Sent | Refused | Away
+class Late(NamedTuple):
+    """A request whose retries go on once its batch comes again."""
+
+    failures: int
+    """The attempts so far."""
+
+
+Result = Sent | Refused | Away | Late
 
 
 @dataclass
@@ -63,12 +72,17 @@ class Sender:
     login: Login
     options: SinkOptions
     stopping: StopToken
+    until_s: float = math.inf
+    """The time (monotonic clock) after which no request is tried again."""
     failed: Callable[[Request, str, HttpAnswer | None], None] = field(default=lambda *_: None)
     """Called after each attempt that failed."""
 
-    def send(self, request: Request) -> Result:
-        """Send one request until it succeeds, or the retries are used up. Errors: StoppedError; as for the module."""
-        retries, failures = self.options.retries, 0
+    def send(self, request: Request, failures: int = 0) -> Result:
+        """Send one request until it succeeds, or the retries are used up; `failures` attempts were made before.
+
+        Errors: StoppedError; as for the module.
+        """
+        retries = self.options.retries
         while True:
             self.stopping.raise_if_set("sending requests")
             answer: HttpAnswer | None = None
@@ -92,6 +106,8 @@ class Sender:
                 tried = f"{message} ({failures} attempts)"
                 return Away(tried) if is_away else Refused(tried)
             self.stopping.wait(retries.pause_s(failures, answer))
+            if time.monotonic() > self.until_s and not self.stopping.is_set():
+                return Late(failures)
 
     def _answer(self, request: Request) -> HttpAnswer:
         """Send it once; once more if its login was too old. Errors: as `HttpClient.exchange`."""

@@ -6,7 +6,7 @@ import logging
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, ClassVar, Final, NamedTuple, Protocol
 
@@ -18,7 +18,7 @@ from headrace.connectors.http.sink.columns import columns_of
 from headrace.connectors.http.sink.options import Nulls, OnError, SinkOptions
 from headrace.connectors.http.sink.reports import NO_REPORTS, Reports
 from headrace.connectors.http.sink.requests import Place, Request, planned
-from headrace.connectors.http.sink.sending import Away, Sender, Sent
+from headrace.connectors.http.sink.sending import Away, Late, Refused, Sender, Sent
 from headrace.plugins.contracts import ArrowWriter, SinkTask, TaskContext, TopicPartition
 from headrace.plugins.contracts import Place as TaskPlace
 from headrace.plugins.errors import RecordFailure, RecordsFailed, RetriableError, StoppedError
@@ -28,6 +28,9 @@ from headrace.plugins.records import Records
 from headrace.plugins.sink_requests import RequestingSink
 
 log = logging.getLogger(__name__)
+
+Mark = tuple[Place, int]
+"""A record, and the hash of the request that it was in."""
 
 MOST_AT_ONCE: Final = 8
 """The most requests of a task on their way at the same time."""
@@ -68,8 +71,12 @@ class HttpSinkTask(SinkTask, PartitionedSink, RequestingSink, PreviewedSink):
         self.reports.open()
         self.tolerates = config.get("errors.tolerance", "").strip().lower() == "all"
         self.stopping = context.stopping
-        self.sent: set[tuple[Place, int]] = set()
-        """The records sent of a batch that may come again, with the hash of what it was."""
+        self.sent: set[Mark] = set()
+        """The records sent of a batch that may come again."""
+        self.unsendable: dict[Mark, str] = {}
+        """Its records that could not be sent with all their attempts, and why."""
+        self.tried: dict[Mark, int] = {}
+        """The attempts that its other records have used up."""
         self.unsent: dict[TopicPartition, int] = {}
         """The first offset of each partition that was left because the task has to end."""
         self.passed: Counter[TopicPartition] = Counter()
@@ -105,12 +112,13 @@ class HttpSinkTask(SinkTask, PartitionedSink, RequestingSink, PreviewedSink):
     def writer(self, attempt: str) -> ArrowWriter:
         """Return a writer for one batch."""
         assert self._outlet is not None
-        sender = Sender(self._outlet.client, self._outlet.login, self.options, self.stopping)
+        until_s = time.monotonic() + LONGEST_S
+        sender = Sender(self._outlet.client, self._outlet.login, self.options, self.stopping, until_s)
         return _Writer(self, sender)
 
     def commit(self, parts: Sequence[bytes]) -> Mapping[TopicPartition, int]:
         """Note that the batch is outside, but for what was left at the task's end."""
-        self.sent.clear()
+        self._forget()
         self._left_out, self.passed = self.passed, Counter()
         unsent, self.unsent = self.unsent, {}
         return unsent
@@ -121,7 +129,12 @@ class HttpSinkTask(SinkTask, PartitionedSink, RequestingSink, PreviewedSink):
 
     def close(self, partitions: Sequence[TopicPartition]) -> None:
         """Forget what was sent: another task may send these partitions' records."""
+        self._forget()
+
+    def _forget(self) -> None:
         self.sent.clear()
+        self.unsendable.clear()
+        self.tried.clear()
 
     def stop(self) -> None:
         """Close the connections."""
@@ -135,7 +148,6 @@ class _Writer:
 
     def __init__(self, task: HttpSinkTask, sender: Sender) -> None:
         self._task, self._sender = task, sender
-        self._until_s = time.monotonic() + LONGEST_S
         self._ended = threading.Event()
         """Set once a lane cannot go on."""
 
@@ -151,21 +163,21 @@ class _Writer:
         failures = dict(found.faults)
         self._sender.failed = reports.failed
 
-        def send(lane: Sequence[Request]) -> None:
-            self._send(lane, places, failures, reports.sent)
+        def send(lane: Sequence[Request]) -> Sequence[Request]:
+            return self._send(lane, places, failures, reports.sent)
 
-        self._in_lanes(list(found.lanes.values()), send)
+        for left in self._in_lanes(list(found.lanes.values()), send):
+            self._leave(left, places)
         self._fail(failures, places)
 
-    def _in_lanes(self, lanes: Sequence[Sequence[Request]], send: Callable[[Sequence[Request]], None]) -> None:
+    def _in_lanes(
+        self, lanes: Sequence[Sequence[Request]], send: Callable[[Sequence[Request]], Sequence[Request]]
+    ) -> Sequence[Sequence[Request]]:
         if len(lanes) < 2:
-            for lane in lanes:
-                send(lane)
-            return
+            return [send(lane) for lane in lanes]
         with ThreadPoolExecutor(min(len(lanes), MOST_AT_ONCE), "http-sink") as pool:
             running = [pool.submit(send, lane) for lane in lanes]
-        for one in running:
-            one.result()
+        return [one.result() for one in running]
 
     def _send(
         self,
@@ -173,35 +185,52 @@ class _Writer:
         places: Sequence[Place],
         failures: dict[int, str],
         sent: Callable[[Request, Any], None],
-    ) -> None:
-        """Send the requests of a lane, in order. Errors: RetriableError; as `sending`."""
+    ) -> Sequence[Request]:
+        """Send the requests of a lane, in order; return those left at the task's end.
+
+        Errors: RetriableError; as `sending`.
+        """
+        task = self._task
         for number, request in enumerate(lane):
             if self._ended.is_set():
-                return
-            if self._task.stopping.is_set():
-                self._leave(lane[number:], places)
-                return
+                return ()
+            if task.stopping.is_set():
+                return lane[number:]
             mark = hash((request.method, request.url, request.body))
             marks = {(places[row], mark) for row in request.rows}
-            if marks <= self._task.sent:
+            if marks <= task.sent:
                 continue
-            if time.monotonic() > self._until_s:
-                raise RetriableError(f"the batch has been sending for {LONGEST_S:.0f} s; its rest comes next")
             try:
-                result = self._sender.send(request)
-                if isinstance(result, Away) and self._task.options.on_error is OnError.FAIL:
-                    raise RetriableError(result.message)
+                result = self._result(request, marks)
             except StoppedError:
-                self._leave(lane[number:], places)
-                return
+                return lane[number:]
             except BaseException:
                 self._ended.set()
                 raise
             if isinstance(result, Sent):
                 sent(request, result.answer)
-                self._task.sent |= marks
+                task.sent |= marks
             else:
+                task.unsendable |= dict.fromkeys(marks, result.message)
                 failures.update(dict.fromkeys(request.rows, result.message))
+        return ()
+
+    def _result(self, request: Request, marks: Set[Mark]) -> Sent | Refused | Away:
+        """Send a request, unless it could not be sent before.
+
+        Errors: RetriableError if its batch has to come again; as `sending`.
+        """
+        task = self._task
+        if marks <= task.unsendable.keys():
+            return Refused(task.unsendable[next(iter(marks))])
+        if time.monotonic() <= self._sender.until_s:
+            result = self._sender.send(request, min(task.tried.get(one, 0) for one in marks))
+            if isinstance(result, Away) and task.options.on_error is OnError.FAIL:
+                raise RetriableError(result.message)
+            if not isinstance(result, Late):
+                return result
+            task.tried |= dict.fromkeys(marks, result.failures)
+        raise RetriableError(f"the batch has been sending for {LONGEST_S:.0f} s; its rest comes next")
 
     def _leave(self, requests: Sequence[Request], places: Sequence[Place]) -> None:
         for topic, partition, offset in (places[row] for request in requests for row in request.rows):

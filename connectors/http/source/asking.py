@@ -9,16 +9,20 @@ ConfigError      a host that is not allowed, a certificate that is not trusted
 from __future__ import annotations
 
 import json
+import logging
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
 
 from headrace.connectors.http.attempts import Retries, Statuses, asked_pause_s, excerpt, is_login_refused, is_passing
 from headrace.connectors.http.login import Login, merged
 from headrace.plugins.errors import LoginRefused, RetriableError, StoppedError
-from headrace.plugins.interop.http.client import HttpAnswer, HttpClient, ServerUnavailable, masked
+from headrace.plugins.interop.http.client import REDIRECTS, HttpAnswer, HttpClient, ServerUnavailable, masked
 from headrace.plugins.stopping import StopToken
+
+log = logging.getLogger(__name__)
 
 _TOKEN_S: Final = 60.0
 _GETS: Final = ("GET", "HEAD")
@@ -56,6 +60,8 @@ class Asker:
     key: str
     """The setting that errors name."""
     stopping: StopToken
+    at_once: AbstractContextManager[Any] = field(default_factory=nullcontext)
+    """Bounds the requests that are on their way at the same time."""
 
     def page(self, ask: Ask) -> Page:
         """Ask until there is an answer. Errors: StoppedError; as for the module."""
@@ -67,6 +73,9 @@ class Asker:
                 if answer.status in self.processed:
                     return Page(self._json(ask, answer), answer.headers)
                 if answer.status in self.skipped:
+                    if answer.status in REDIRECTS:
+                        what = "%s %s redirects (status %d), which only GET and HEAD follow: it brings no records"
+                        log.warning(what, ask.method, masked(ask.url), answer.status)
                     return Page(None, answer.headers)
                 message = f"{ask.method} {masked(ask.url)} answered {answer.status}: {excerpt(answer.body)}"
             except ServerUnavailable as error:
@@ -96,10 +105,11 @@ class Asker:
 
     def _exchange(self, ask: Ask, login: Mapping[str, str]) -> HttpAnswer:
         headers = merged({"Accept": "application/json"}, ask.headers, login)
-        if ask.method in _GETS:
-            return self.client.fetch(ask.url, key=self.key, headers=headers, method=ask.method)
-        body = (ask.body or "").encode()
-        return self.client.exchange(ask.method, ask.url, key=self.key, headers=headers, body=body)
+        with self.at_once:
+            if ask.method in _GETS:
+                return self.client.fetch(ask.url, key=self.key, headers=headers, method=ask.method)
+            body = (ask.body or "").encode()
+            return self.client.exchange(ask.method, ask.url, key=self.key, headers=headers, body=body)
 
     def _json(self, ask: Ask, answer: HttpAnswer) -> Any:
         if not answer.body.strip():

@@ -72,10 +72,13 @@ class CastormHttpSource(HttpSource):
         self._pointers = pointers_of(values)
         self._parser = parser_of(values)
         self._paging = paging_of(values, self._parser)
-        self._newest = 0
+        self._newest = self._newest_before = 0
+        """The newest timestamp so far, and that of the poll before."""
         self._began: tuple[Any, str] | None = None
         """The offset after which pages ended, and the page to go on with."""
         check(values)
+        if TIMESTAMP in self._pointers:
+            self._check_initial(self._initial.get(TIMESTAMP))
 
     @property
     def key_schema(self) -> Any:
@@ -156,6 +159,8 @@ class CastormHttpSource(HttpSource):
                 return
             page, taken = behind, 0
             self._began = (last, page) if paging.ends_pages else None
+            if not content and paging.waits_if_empty:
+                return
 
     def _items(self, content: Any) -> Sequence[Any]:
         try:
@@ -164,8 +169,8 @@ class CastormHttpSource(HttpSource):
             raise ConfigError(_no_part("http.response.list.pointer", error)) from None
 
     def _interval_s(self) -> float:
-        newest, self._newest = self._newest, 0
-        is_behind = 0 < newest < (time.time() - self.interval_s) * 1000
+        before, self._newest_before = self._newest_before, self._newest
+        is_behind = before < self._newest < (time.time() - self.interval_s) * 1000
         is_adaptable = simple(self.config["http.timer"]).startswith("Adaptable")
         return self._catching_up_s if is_adaptable and is_behind else self.interval_s
 
@@ -224,15 +229,22 @@ class CastormHttpSource(HttpSource):
         kind = simple(self.config["http.record.filter.factory"])
         if kind.startswith("Passthrough") or not offset:
             return records
-        since = self._millis_or_none(offset.get(TIMESTAMP))
+        since = self._millis_or_none(offset.get(TIMESTAMP)) if TIMESTAMP in self._pointers else None
         behind = _behind(records, offset) if kind.startswith("OffsetRecord") else None
-        if since is None or TIMESTAMP not in self._pointers:
+        if since is None:
             return records if behind is None else behind
         newer = [one for one in records if _moment(one) > since]
         if behind is None or len(behind) == len(records):  # the record that was read last is not among them
             return newer
         kept = {id(one) for one in (*newer, *behind)}
         return [one for one in records if id(one) in kept]
+
+    def _check_initial(self, moment: str | None) -> None:
+        try:
+            self._millis_or_none(moment)
+        except UnreadableTimestamp as error:
+            remedy = "Write it in milliseconds, in ISO 8601, or by the pattern of the timestamps."
+            raise ConfigError(Problem("http.offset.initial", moment, f"{error}.", remedy)) from None
 
     def _millis_or_none(self, moment: str | None) -> int | None:
         if moment is None:

@@ -99,6 +99,8 @@ def headers_of(text: str) -> dict[str, str]:
         name, colon, value = item.replace("\\,", ",").partition(":")
         if not colon or not name.strip():
             raise ValueError(f"The item {number} is not name: value")
+        if not (value.isascii() and value.strip().isprintable()):
+            raise ValueError(f"The header {name.strip()} has characters that HTTP cannot carry")
         found[name.strip()] = value.strip()
     return found
 

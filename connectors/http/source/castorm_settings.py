@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from headrace.config.settings import REQUIRED, Importance, Setting, Settings, Type
-from headrace.config.validators import All, Check, OneOf, OneOfIgnoringCase
+from headrace.config.validators import All, Check, OneOf, OneOfIgnoringCase, OrNull, Range
 from headrace.config.values import invalid
 from headrace.connectors.http.attempts import statuses_problem
 from headrace.connectors.http.settings import TLS, URL, number, option
@@ -108,9 +108,9 @@ _REQUEST: Final = Settings(
     _class("http.timer", "When it is polled.", "AdaptableIntervalTimer", "FixedIntervalTimer"),
     number("http.timer.interval.millis", 60000, "The pause between two polls.", 1),
     number("http.timer.catchup.interval.millis", 30000, "The pause as long as records are older than the interval.", 1),
-    option("http.throttler.interval.millis", Type.INT, None, "An older name of http.timer.interval.millis."),
-    option(
-        "http.throttler.catchup.interval.millis", Type.INT, None, "An older name of http.timer.catchup.interval.millis."
+    *(
+        option(f"http.throttler.{one}", Type.INT, None, f"An older name of http.timer.{one}.", OrNull(Range(1)))
+        for one in ("interval.millis", "catchup.interval.millis")
     ),
 )
 _CLIENT: Final = Settings(

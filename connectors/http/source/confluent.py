@@ -8,6 +8,7 @@ cursor_pagination     the offset is the cursor of a page
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from threading import BoundedSemaphore
 from typing import Any, ClassVar, Final
 from urllib.parse import urlencode
 
@@ -21,7 +22,7 @@ from headrace.connectors.http.login import parsed_headers
 from headrace.connectors.http.settings import PROXY, TLS, URL, number, option, plain, proxy_of, required, tls_of
 from headrace.connectors.http.source.asking import AnswerRefused, Ask, Asker, Page
 from headrace.connectors.http.source.pages import ByCursor
-from headrace.connectors.http.source.pointers import NoSuchPart, items, part, pointer_problem, text
+from headrace.connectors.http.source.pointers import NoSuchPart, items, part, pointer_problem, shown, text
 from headrace.connectors.http.source.polling import HttpSource, with_own_offsets
 from headrace.connectors.http.source.templates import as_is, filled, in_url, names
 from headrace.plugins.interop.http.client import HttpClient
@@ -66,7 +67,7 @@ SETTINGS: Final = (
         ),
         option("http.response.data.json.pointer", Type.STRING, "", "Where the records are in the answer.", _POINTER),
         number("request.interval.ms", 15000, "The pause between two requests for an entity.", 1),
-        number("max.in.flight.requests", 10, "Accepted. Each entity has one request on its way.", 1),
+        number("max.in.flight.requests", 10, "The most requests of a task on their way; an entity has one.", 1),
         number("max.retries", 10, "How often a request is tried again."),
         number("retry.backoff.ms", 3000, "The pause before a retry, the first one if it grows."),
         option(
@@ -100,6 +101,8 @@ class ConfluentHttpSource(HttpSource):
         self.method: str = values["http.request.method"].upper()
         self.interval_s = values["request.interval.ms"] / 1000
         self._mode: str = values["http.offset.mode"].lower()
+        self._began: dict[str, tuple[Mapping[str, Any], str]] = {}
+        """By entity: the offset after which pages ended, and the cursor to go on with."""
         separator = values["http.request.headers.separator"] or "|"
         self._headers: dict[str, str] = {}
         for key in ("http.request.headers", "http.request.sensitive.headers"):
@@ -126,7 +129,8 @@ class ConfluentHttpSource(HttpSource):
         statuses = Statuses.of(values["retry.on.status.codes"])
         retries = Retries(values["max.retries"], statuses, pauses(values["retry.backoff.ms"] / 1000))
         login = login_of(values, client)
-        return Asker(client, login, retries, Statuses.of("200-299"), Statuses.of(""), "url", self.stopping)
+        at_once = BoundedSemaphore(values["max.in.flight.requests"])
+        return Asker(client, login, retries, Statuses.of("200-299"), Statuses.of(""), "url", self.stopping, at_once)
 
     def check_offsets(self, config: Mapping[str, str], offsets: Mapping[str, Any]) -> bool:
         """Accept the offsets of entities. Errors: ValueError."""
@@ -134,8 +138,13 @@ class ConfluentHttpSource(HttpSource):
             partition, offset = one.get("partition"), one.get("offset")
             if not isinstance(partition, Mapping) or set(partition) != {_ENTITY}:
                 raise ValueError(f'A source partition is {{"entity": name}}, not {partition}')
-            if offset is not None and not isinstance(offset.get(_OFFSET), str):
-                raise ValueError(f'An offset is {{"offset": text}}, not {offset}')
+            if offset is None:
+                continue
+            if not isinstance(offset.get(_OFFSET), str) or not isinstance(offset.get(_TAKEN, 0), int):
+                raise ValueError(f'An offset is {{"offset": text}}, with "records": number by pages, not {offset}')
+            mode = config.get("http.offset.mode", _MODES[0]).strip().lower()
+            if mode == _MODES[0] and not offset[_OFFSET].isdecimal():
+                raise ValueError(f"With http.offset.mode={mode} an offset is the text of a number, not {offset}")
         return True
 
     def poll(self, after: Any, partition: Any) -> Iterator[Record]:
@@ -159,11 +168,19 @@ class ConfluentHttpSource(HttpSource):
         paging = ByCursor("", self.config["http.next.page.json.pointer"], _OFFSET)
         cursor: str | None = offset[_OFFSET]
         taken = offset.get(_TAKEN, 0)
+        began = self._began.get(entity)
+        if began is not None and began[0] == offset:
+            cursor, taken = began[1], 0
         while cursor is not None and not self.stopping.is_set():
             page, found = self._content(entity, cursor)
             for count, one in enumerate(found[taken:], taken + 1):
-                yield self._record(entity, one, {_OFFSET: cursor, _TAKEN: count})
+                offset = {_OFFSET: cursor, _TAKEN: count}
+                yield self._record(entity, one, offset)
             cursor, taken = paging.after(cursor, page, len(found)), 0
+            if cursor is not None:
+                self._began[entity] = (offset, cursor)
+            if not found:  # a server may always name a next page
+                return
 
     def _content(self, entity: str, offset: str) -> tuple[Page, Sequence[Any]]:
         page = self.asker.page(self._ask({"entityName": entity, "offset": offset}))
@@ -191,10 +208,14 @@ class ConfluentHttpSource(HttpSource):
         return Record(one, topic=topic, offset=dict(offset))
 
     def _offset_of(self, one: Any) -> str:
+        pointer = self.config["http.offset.json.pointer"]
         try:
-            return text(part(one, self.config["http.offset.json.pointer"]))
+            found = part(one, pointer)
+            if found is None:  # would be asked for as the text `null`
+                raise NoSuchPart(f"it has null at {pointer}: {shown(one)}")
         except NoSuchPart as error:
             raise _does_not_fit("http.offset.json.pointer", error) from None
+        return text(found)
 
 
 def _does_not_fit(key: str, error: NoSuchPart) -> Exception:

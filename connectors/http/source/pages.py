@@ -36,6 +36,8 @@ class Paging(ABC):
     """The name of the first page."""
     ends_pages: bool = True
     """True if nothing comes to a page any more once there is one behind it, also if that one is empty."""
+    waits_if_empty: bool = True
+    """True if the page behind an empty one is asked for at the next poll only: a server may always name one."""
 
     def values(self, page: str) -> Mapping[str, str]:
         """The values of templates for this page."""
@@ -84,7 +86,7 @@ class ByLink(Paging):
         """The URL of the header."""
         for target, parameters in _LINK.findall(found.headers.get("link", "")):
             if _NEXT.search(parameters):
-                return str(target)
+                return None if target == page else str(target)
         return None
 
 
@@ -115,6 +117,7 @@ class ByWindow(Paging):
     length_ms: int
     delay_ms: int
     """The pause between a window's end and its request."""
+    waits_if_empty: bool = False
 
     def values(self, page: str) -> Mapping[str, str]:
         """`from` and `to`, which is not part of the window, in ISO 8601; and both in ms."""

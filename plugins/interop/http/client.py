@@ -23,6 +23,7 @@ import time
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import replace
+from http.cookiejar import CookieJar, DefaultCookiePolicy
 from typing import Any, Final, NamedTuple
 
 import httpx
@@ -35,7 +36,7 @@ from headrace.plugins.interop.http.gated import GatedTransport, HostGate
 
 LARGEST_BYTES: Final = 8 << 20
 """The largest answer by default; parsed JSON takes up to some 20 times as much."""
-_REDIRECTS: Final = (301, 302, 303, 307, 308)
+REDIRECTS: Final = (301, 302, 303, 307, 308)
 _MOST_REDIRECTS: Final = 10
 _HEADERS: Final = {
     # The size of a decompressed answer cannot be limited before it is in memory.
@@ -70,7 +71,10 @@ class Proxy(NamedTuple):
 
 
 class HttpClient:
-    """Connections to any number of servers. Proxy and logins come from settings only, never from the environment."""
+    """Connections to any number of servers. Proxy and logins come from settings only, never from the environment.
+
+    Cookies are not kept: they would go to other ports of their host, and nothing bounds their number.
+    """
 
     def __init__(
         self,
@@ -95,6 +99,7 @@ class HttpClient:
             trust_env=False,
             follow_redirects=False,
             headers=_HEADERS,
+            cookies=CookieJar(DefaultCookiePolicy(allowed_domains=())),
         )
 
     def close(self) -> None:
@@ -154,7 +159,7 @@ class HttpClient:
         sent = dict(headers or {})
         for _ in range(_MOST_REDIRECTS):
             answer = self.exchange(method, url, key=key, headers=sent, until_s=until_s)
-            if answer.status not in _REDIRECTS or not (place := answer.headers.get("location")):
+            if answer.status not in REDIRECTS or not (place := answer.headers.get("location")):
                 return answer
             try:
                 found = httpx.URL(url).join(place)

@@ -60,7 +60,9 @@ class OAuthTokens:
         answer = self.fetch(until_s)
         try:
             found = json.loads(answer.body) if 200 <= answer.status < 300 else {}
-            token = Token(str(found[self.property]), str(found.get("token_type") or "Bearer"))
+            token = Token(found[self.property], found.get("token_type") or "Bearer")
+            if not all(text and text.isascii() and text.isprintable() for text in token):
+                raise ValueError("HTTP cannot carry it in a header")
             return token, float(found.get("expires_in") or self.lifetime_s)
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
             # Invariant 6: the answer may hold a secret.

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any, Final, NamedTuple
 
 from confluent_kafka import KafkaError, KafkaException, Producer
@@ -24,6 +26,13 @@ class SideTopic(NamedTuple):
     replication_factor: int
 
 
+class _Record(NamedTuple):
+    topic: str
+    key: bytes | None
+    value: bytes
+    headers: list[Any]
+
+
 class SideTopics:
     """A producer for such topics; any thread may send."""
 
@@ -31,6 +40,8 @@ class SideTopics:
         self._producer_config, self._admin_config, self._topics = producer, admin, topics
         self._producer: Producer | None = None
         self._failure: KafkaError | None = None
+        self._waiting: deque[_Record] = deque()
+        """Records that the client does not have, or could not deliver; bounded by its memory."""
 
     def open(self) -> None:
         """Make the topics that are missing, and the producer. Errors: RetriableError."""
@@ -47,26 +58,24 @@ class SideTopics:
                 answer.result()
             except KafkaException as error:
                 if error.args[0].code() != KafkaError.TOPIC_ALREADY_EXISTS:
-                    raise RetriableError(f"The topic {name} cannot be made: {error.args[0].str()}") from error
+                    one = lacking[name]
+                    size = f"{one.partitions} partitions and {one.replication_factor} replicas"
+                    raise RetriableError(
+                        f"The topic {name} cannot be made with {size}: {error.args[0].str()}. Make it yourself, or "
+                        "have the settings ask for fewer replicas"
+                    ) from error
         self._producer = Producer(self._producer_config.librdkafka(_MEMORY_BYTES))
 
     def send(self, topic: str, key: bytes | None, value: bytes, headers: Mapping[str, str]) -> None:
-        """Send a record. Errors: RetriableError."""
-        assert self._producer is not None
-        pairs: list[Any] = [(name, text.encode()) for name, text in headers.items()]
-        while True:
-            try:
-                self._producer.produce(topic, value, key, headers=pairs, on_delivery=self._delivered)
-                return
-            except BufferError:
-                self._producer.poll(0.1)
-                self._raise()
-            except KafkaException as error:
-                raise RetriableError(f"A report for {topic} cannot be sent: {error}") from error
+        """Send a record. Errors: RetriableError; the record is sent with the next one."""
+        self._waiting.append(_Record(topic, key, value, [(name, text.encode()) for name, text in headers.items()]))
+        self._produce()
 
     def flush(self) -> None:
-        """Wait until all that was sent is in Kafka. Errors: RetriableError."""
+        """Wait until all that was sent is in Kafka. Errors: RetriableError; then the next call sends the rest again."""
         assert self._producer is not None
+        self._failure = None  # what failed before waits, and is sent again
+        self._produce()
         if self._producer.flush(_LONGEST_S):
             raise RetriableError(f"Reports were not acknowledged within {_LONGEST_S:.0f} s")
         self._raise()
@@ -76,9 +85,31 @@ class SideTopics:
         if self._producer is not None:
             self._producer.purge()
             self._producer = None
+        self._waiting.clear()
 
-    def _delivered(self, error: KafkaError | None, _: Any) -> None:
-        self._failure = self._failure or error
+    def _produce(self) -> None:
+        """Hand all that waits to the client, the oldest first. Errors: RetriableError."""
+        assert self._producer is not None
+        while True:
+            try:
+                record = self._waiting.popleft()
+            except IndexError:
+                return
+            try:
+                told = partial(self._delivered, record)
+                self._producer.produce(record.topic, record.value, record.key, headers=record.headers, on_delivery=told)
+            except BufferError:
+                self._waiting.appendleft(record)
+                self._producer.poll(0.1)
+                self._raise()
+            except KafkaException as error:
+                self._waiting.appendleft(record)
+                raise RetriableError(f"A report for {record.topic} cannot be sent: {error}") from error
+
+    def _delivered(self, record: _Record, error: KafkaError | None, _: Any) -> None:
+        if error is not None:
+            self._waiting.append(record)
+            self._failure = self._failure or error
 
     def _raise(self) -> None:
         failure, self._failure = self._failure, None

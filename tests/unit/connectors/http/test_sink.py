@@ -33,7 +33,7 @@ from headrace.plugins.testkit import (
 )
 from tests.integration.partitions import messages
 from tests.mock_cluster import MockCluster
-from tests.unit.converters.registry.scripted_registry import Identity, ScriptedRegistry, identity, scripted
+from tests.unit.converters.registry.scripted_registry import Identity, ScriptedRegistry, identity, scripted, send
 
 CONFLUENT = "io.confluent.connect.http.HttpSinkConnector"
 
@@ -226,7 +226,7 @@ def test_records_of_other_batches_and_urls_are_sent_apart_and_in_order() -> None
 
 def test_a_delete_goes_behind_the_records_before_it() -> None:
     with scripted((200, {})) as played:
-        rows = [row(value, n, url=f"{played.url}/k") for n, value in enumerate(["1", "2", None, "3"])]
+        rows = [row(value, n, key="k", url=f"{played.url}/k") for n, value in enumerate(["1", "2", None, "3"])]
         write(_Rig(played.url + "/${key}", batch_max_size="9", behavior_on_null_values="delete"), *rows)
         assert [(one.method, one.body) for one in played.asked] == [("POST", "1,2"), ("DELETE", ""), ("POST", "3")]
         assert "Content-Type" not in played.asked[1].headers
@@ -249,7 +249,18 @@ def test_a_null_is_named_as_bad_if_the_settings_say_so(connector: type[Connector
         with pytest.raises(RecordsFailed) as failed:
             write(_Rig(played.url, connector, **settings), *rows)
         assert [one.row for one in failed.value.failures] == [1]
+        own = "behavior.on.null.values" if connector is ConfluentHttpSinkConnector else "RecordIsTombstone"
+        assert own in str(failed.value)
         assert bodies(played) == ["1", "3"]
+
+
+def test_a_delete_for_an_empty_key_is_refused() -> None:
+    with scripted((200, {})) as played:
+        rows = [row(None, n, key=key, url=f"{played.url}/{key}") for n, key in enumerate(["", "k"])]
+        with pytest.raises(RecordsFailed, match="empty key") as failed:
+            write(_Rig(played.url + "/${key}", behavior_on_null_values="delete"), *rows)
+        assert [one.row for one in failed.value.failures] == [0]
+        assert [(one.method, one.path) for one in played.asked] == [("DELETE", "/k")]
 
 
 def test_a_record_without_a_request_is_named_with_its_reason() -> None:
@@ -278,7 +289,14 @@ def test_a_busy_server_is_asked_again_when_it_says() -> None:
 
 @pytest.mark.parametrize(
     ("text", "seconds"),
-    [("7", 7), ("", None), ("soon", None), ("-1", None), (formatdate(time.time() - 60, usegmt=True), 0)],
+    [
+        ("7", 7),
+        ("", None),
+        ("soon", None),
+        ("-1", None),
+        ("Mon, 01 Jan 9999999999999 00:00:00 GMT", None),
+        (formatdate(time.time() - 60, usegmt=True), 0),
+    ],
 )
 def test_retry_after_is_a_number_or_a_date(text: str, seconds: float | None) -> None:
     assert retry_after_s(HttpAnswer(503, b"", {"retry-after": text})) == seconds
@@ -409,6 +427,53 @@ def test_a_batch_that_takes_long_is_sent_in_parts(monkeypatch: pytest.MonkeyPatc
         write(_Rig(played.url), row("1", 0, url=played.url))
 
 
+def test_a_record_that_takes_the_batchs_time_is_not_tried_from_the_start_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(task_module, "LONGEST_S", 0.2)
+
+    def answer(handler: Any) -> None:
+        if handler.body == b"bad":
+            time.sleep(0.15)
+        send(handler, 400 if handler.body == b"bad" else 200, b"")
+
+    with scripted((0, answer)) as played:
+        drive = SinkDrive(_Rig(played.url, max_retries="3"))
+        rows = [row(value, n, url=played.url) for n, value in enumerate(["bad", "good"])]
+        batch = pa.RecordBatch.from_pylist(rows, schema=ROWS)
+        for _ in range(20):  # one or two attempts fit into the time of a batch
+            writer = drive.writer()
+            with pytest.raises((RetriableError, RecordsFailed)) as failed:
+                writer.write(batch)
+            if isinstance(failed.value, RecordsFailed):
+                break
+            assert "its rest comes next" in str(failed.value)
+            writer.abort()
+        assert isinstance(failed.value, RecordsFailed)
+        assert [(one.row, one.message[-12:]) for one in failed.value.failures] == [(0, "(4 attempts)")]
+        assert bodies(played) == ["bad"] * 4 + ["good"]
+        drive.end()
+
+
+def test_lanes_that_end_at_once_leave_the_first_of_their_records() -> None:
+    setters = set[Any]()
+
+    class Unsent(dict[TopicPartition, int]):
+        def __setitem__(self, place: TopicPartition, offset: int) -> None:
+            setters.add(threading.current_thread())
+            super().__setitem__(place, offset)
+
+    with scripted((200, {})) as played:
+        drive = SinkDrive(_Rig(played.url, batch_max_size="2", batch_key_pattern="${key}"))
+        task: Any = drive.task
+        task.unsent = Unsent()
+        rows = [row(f"{n}", n, url=played.url, batch=f"{n % 4}") for n in range(8)]
+        writer = drive.writer()
+        task.stopping.set()
+        writer.write(pa.RecordBatch.from_pylist(rows, schema=ROWS))
+        assert task.commit([writer.finish()]) == {TopicPartition("t", 0): 0}
+        assert setters == {threading.current_thread()}  # two threads could each overwrite the other's offset
+        drive.end()
+
+
 def test_partitions_are_sent_at_the_same_time_and_each_in_order() -> None:
     with scripted((200, {})) as played:
         rows = [row(f"{n % 3}:{n}", n, partition=n % 3, url=played.url) for n in range(30)]
@@ -537,6 +602,7 @@ def test_a_proxy_is_asked_with_its_login() -> None:
         ({"auth.type": "BASIC"}, "connection.user"),
         ({"auth.type": "OAUTH2"}, "oauth2.token.url"),
         ({"headers": "secret"}, "headers"),
+        ({"headers": "X: secret-\u00fc"}, "headers"),
         ({"http.proxy.host": "h"}, "http.proxy.port"),
         ({"retry.on.status.codes": "500-400"}, "retry.on.status.codes"),
         ({"https.ssl.truststore.location": "/missing"}, "https.ssl.truststore.location"),
@@ -561,6 +627,8 @@ def test_wrong_settings_are_refused(settings: dict[str, str], key: str) -> None:
         ({"http.proxy.host": "h"}, "http.proxy.port"),
         ({"http.headers.additional": "a"}, "http.headers.additional"),
         ({"http.headers.additional": "a:b,a:c"}, "http.headers.additional"),
+        ({"http.headers.content.type": "text/\u00fc"}, "http.headers.content.type"),
+        ({"http.authorization.type": "static", "http.headers.authorization": "a\nb"}, "http.headers.authorization"),
     ],
 )
 def test_aivens_wrong_settings_are_refused(settings: dict[str, str], key: str) -> None:
@@ -577,11 +645,11 @@ def test_statuses_are_codes_and_ranges_with_their_ends() -> None:
 
 def test_what_became_of_requests_is_reported() -> None:
     mock = MockCluster()
-    for topic in ("taken", "refused"):
+    for topic in ("taken-c", "refused"):
         mock.create(topic)
     settings = {
         "reporter.bootstrap.servers": mock.bootstrap,
-        "reporter.result.topic.name": "taken",
+        "reporter.result.topic.name": "taken-${connector}",
         "reporter.result.topic.value.format": "string",
         "reporter.error.topic.name": "refused",
         "report.errors.as": "http_response",
@@ -595,7 +663,7 @@ def test_what_became_of_requests_is_reported() -> None:
             writer.write(pa.RecordBatch.from_pylist(made, schema=ROWS))
         drive.task.commit([writer.finish()])
         drive.end()
-    (taken,) = messages(mock.bootstrap, "taken")
+    (taken,) = messages(mock.bootstrap, "taken-c")
     headers = [
         ("input_record_offset", b"0"),
         ("input_record_timestamp", b"1"),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from typing import Any
 
@@ -23,7 +24,7 @@ from headrace.plugins.contracts import Connector, StopToken, TaskContext
 from headrace.plugins.errors import LoginRefused, RetriableError
 from headrace.plugins.record_api.record import Record
 from headrace.plugins.testkit import HttpOutside, Request, SourceContract, SourceFaultsContract, SourceRig
-from tests.unit.converters.registry.scripted_registry import ScriptedRegistry, scripted
+from tests.unit.converters.registry.scripted_registry import ScriptedRegistry, scripted, send
 
 
 class Items(HttpOutside):
@@ -249,6 +250,21 @@ def test_statuses_to_skip_have_no_records() -> None:
         assert polled(source) == []
 
 
+def test_a_redirect_that_is_skipped_is_told(caplog: pytest.LogCaptureFixture) -> None:
+    for status in (307, 304):
+        with scripted((status, {})) as played, castorm(played, http_request_method="POST") as source:
+            assert polled(source) == []
+    told = [record.getMessage() for record in caplog.records if "redirects" in record.msg]
+    assert ["status 307" in one for one in told] == [True]
+
+
+def test_an_initial_timestamp_for_templates_alone_is_any_text() -> None:
+    settings = {"http_offset_initial": "timestamp=soon", "http_request_params": "t=${offset.timestamp}"}
+    with scripted((200, [1])) as played, castorm(played, **settings) as source:
+        assert texts(polled(source)) == ["1"]
+        assert played.asked[0].path == "/?t=soon"
+
+
 @pytest.mark.parametrize(
     ("status", "content", "error"),
     [
@@ -307,6 +323,8 @@ def test_old_records_are_caught_up_with() -> None:
         polled(source)
         polled(source)
         assert len(played.asked) == 2
+        polled(source)  # nothing newer came: the interval counts again
+        assert len(played.asked) == 2
 
 
 # -- pages -------------------------------------------------------------------------------------------------------------
@@ -332,6 +350,23 @@ def test_links_are_followed_and_the_last_page_is_read_on() -> None:
         assert records[-1].offset == {"page": "/two?p=2", "page.records": 1}
         assert texts(polled(source, records[-1].offset)) == ["4"]
         assert [one.path for one in played.asked] == ["/", "/two?p=2", "/two?p=2"]
+
+
+@pytest.mark.parametrize("content", [[], [1]])
+def test_a_page_that_names_itself_as_the_next_one_is_the_last(content: Any) -> None:
+    def linked(handler: Any) -> None:
+        data = json.dumps(content if handler.path == "/next" else [0]).encode()
+        handler.send_response(200)
+        handler.send_header("Link", '</next>; rel="next"')
+        handler.send_header("Content-Length", str(len(data)))
+        handler.end_headers()
+        handler.wfile.write(data)
+
+    with scripted((200, linked)) as played, castorm(played, http_paging="LINK") as source:
+        records = polled(source)
+        assert texts(records) == ["0", *map(str, content)]
+        assert polled(source, records[-1].offset) == []
+        assert [one.path for one in played.asked] == ["/", "/next", "/next"]
 
 
 @pytest.mark.parametrize(
@@ -383,6 +418,29 @@ def test_an_empty_page_behind_others_is_the_place_to_go_on() -> None:
         records = polled(source)
         assert texts(polled(source, records[-1].offset)) == ["2"]
         assert [one.path for one in played.asked] == ["/?c=", "/?c=b", "/?c=b"]
+
+
+def test_a_server_that_always_has_a_next_cursor_is_asked_once_a_poll() -> None:
+    answers = [(200, {"d": [], "n": "b"}), (200, {"d": [], "n": "c"}), (200, {"d": [1], "n": "d"}), (200, {"d": []})]
+    own = {
+        "http_paging": "CURSOR",
+        "http_paging_cursor_pointer": "/n",
+        "http_request_params": "c=${cursor}",
+        "http_response_list_pointer": "/d",
+    }
+    with scripted(*answers) as played, castorm(played, **own) as source:
+        assert [texts(polled(source)) for _ in range(3)] == [[], [], ["1"]]
+        assert [one.path for one in played.asked] == ["/?c=", "/?c=b", "/?c=c", "/?c=d"]
+    confluents = {
+        "http_offset_mode": "cursor_pagination",
+        "http_next_page_json_pointer": "/n",
+        "http_request_parameters": "c=${offset}",
+        "http_response_data_json_pointer": "/d",
+    }
+    with scripted(*answers) as played, confluent(played, **confluents) as source:
+        found = [[one.value for one in polled(source, None, {"entity": ""})] for _ in range(3)]
+        assert found == [[], [], [1]]
+        assert [one.path for one in played.asked] == ["/?c=", "/?c=b", "/?c=c", "/?c=d"]
 
 
 def test_windows_are_asked_for_once_they_are_over() -> None:
@@ -441,6 +499,33 @@ def test_entities_have_topics_and_offsets_of_their_own() -> None:
         assert [one.path for one in played.asked] == ["/b?o=5&q=x+y", "/b?o=7&q=x+y"]
 
 
+def test_entities_are_asked_for_at_the_same_time_as_far_as_the_settings_say() -> None:
+    now, most = [0], [0]
+
+    def slow(handler: Any) -> None:
+        now[0] += 1
+        most[0] = max(most[0], now[0])
+        time.sleep(0.1)
+        now[0] -= 1
+        send(handler, 200, b"[1]")
+
+    settings = {"entity_names": "a,b,c", "max_in_flight_requests": "1"}
+    with scripted((200, slow)) as played, confluent(played, **settings) as source, ThreadPoolExecutor(3) as pool:
+        found = list(pool.map(lambda name: len(polled(source, None, {"entity": name})), "abc"))
+    assert (found, most) == ([1, 1, 1], [1])
+
+
+def test_a_record_without_its_offset_is_an_error() -> None:
+    settings = {"http_offset_mode": "chaining", "http_offset_json_pointer": "/id"}
+    for answer in ([{"id": None}], [{}]):
+        with (
+            scripted((200, answer)) as played,
+            confluent(played, **settings) as source,
+            pytest.raises(AnswerRefused, match=r"at /id.*Check http\.offset\.json\.pointer"),
+        ):
+            polled(source, None, {"entity": ""})
+
+
 def test_a_body_is_posted() -> None:
     body = '{"after": "${offset}"}'
     settings = {"http_request_method": "post", "http_request_body": body, "http_initial_offset": "1"}
@@ -477,8 +562,14 @@ def test_a_bearer() -> None:
         ({"http.request.body": "<#if x>"}, "http.request.body"),
         ({"http.request.url": "http://h/${offset.x!'1'}"}, "http.request.url"),
         ({"http.request.headers": "secret"}, "http.request.headers"),
+        ({"http.request.headers": "X: secret-\u00fc"}, "http.request.headers"),
         ({"http.request.method": "DELETE"}, "http.request.method"),
+        (
+            {"http.offset.initial": "timestamp=soon", "http.response.record.offset.pointer": "timestamp=/at"},
+            "http.offset.initial",
+        ),
         ({"http.timer": "x.OtherTimer"}, "http.timer"),
+        ({"http.throttler.interval.millis": "-1"}, "http.throttler.interval.millis"),
         ({"http.response.list.pointer": "items"}, "http.response.list.pointer"),
         ({"http.response.record.offset.pointer": "a"}, "http.response.record.offset.pointer"),
         ({"http.response.record.timestamp.parser": "x.NattyTimestampParser"}, "http.response.record.timestamp.parser"),
@@ -510,6 +601,7 @@ def test_wrong_settings_of_castorm_are_refused(settings: dict[str, str], key: st
         ({"url": "http://h/${key}"}, "url"),
         ({"topic.name.pattern": "${offset}"}, "topic.name.pattern"),
         ({"auth.type": "BEARER"}, "bearer.token"),
+        ({"auth.type": "BEARER", "bearer.token": "\u00fc"}, "bearer.token"),
     ],
 )
 def test_wrong_settings_of_confluent_are_refused(settings: dict[str, str], key: str) -> None:
@@ -526,7 +618,8 @@ def test_offsets_of_an_operator_are_checked() -> None:
             source.check_offsets({}, {"offsets": [wrong]})
     other = ConfluentHttpSource()
     assert other.check_offsets({}, {"offsets": [{"partition": {"entity": "a"}, "offset": {"offset": "7"}}]})
-    for wrong in ({"partition": {}}, {"partition": {"entity": "a"}, "offset": {"offset": 7}}):
+    offsets = ({"offset": 7}, {"offset": "x"}, {"offset": "7", "records": "1"})
+    for wrong in ({"partition": {}}, *({"partition": {"entity": "a"}, "offset": one} for one in offsets)):
         with pytest.raises(ValueError, match=r"partition|offset"):
             other.check_offsets({}, {"offsets": [wrong]})
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Iterator
 from contextlib import closing
@@ -92,6 +93,19 @@ def test_what_http_cannot_carry_is_told_without_its_secrets(url: str, headers: d
         assert "sécret" not in str(failed.value)
 
 
+def test_cookies_are_not_kept() -> None:
+    def cookie(handler: Any) -> None:
+        handler.send_response(200)
+        handler.send_header("Set-Cookie", "session=1; Path=/")
+        handler.send_header("Content-Length", "0")
+        handler.end_headers()
+
+    with scripted((200, cookie)) as played, client() as http:
+        for _ in range(2):
+            http.exchange("GET", played.url, key="url")
+        assert "Cookie" not in played.asked[1].headers
+
+
 def test_a_large_answer_is_given_up() -> None:
     with (
         scripted((200, b"x" * (3 << 20))) as played,
@@ -155,7 +169,12 @@ def test_a_token_without_an_end_is_kept_until_it_is_forgotten() -> None:
     assert len(asked) == 2
 
 
-@pytest.mark.parametrize("answer", [HttpAnswer(401, b""), HttpAnswer(200, b"{}"), HttpAnswer(200, b"[1]")])
+UNUSABLE = [
+    HttpAnswer(200, json.dumps({"access_token": token}).encode()) for token in (None, "", 7, "a\r\nb", "s\u00e9cret")
+]
+
+
+@pytest.mark.parametrize("answer", [HttpAnswer(401, b""), HttpAnswer(200, b"{}"), HttpAnswer(200, b"[1]"), *UNUSABLE])
 def test_an_answer_without_a_token_is_the_configs_fault(answer: HttpAnswer) -> None:
     found, _ = tokens(answer)
     with pytest.raises(ConfigError):
