@@ -49,7 +49,7 @@ def topic_of(task: SourceTask) -> str | None:
     return topics[0] if len(topics) == 1 else None
 
 
-def records_of(task: SourceTask, rows: DataFrame, shape: str, header_bytes: HeaderBytes | None) -> Records:
+def records_of(task: SourceTask, rows: DataFrame, shape: str, header_bytes: HeaderBytes | None = None) -> Records:
     """Make records of rows of this shape, with or without a column `topic`.
 
     `header_bytes`: the header converter; None if that is Java's.

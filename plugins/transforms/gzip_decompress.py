@@ -17,14 +17,14 @@ from headrace.plugins.transforms.condition_filter import CONFLUENT_VERSION
 from headrace.plugins.transforms.key_or_value import Became, KeyOrValue
 from headrace.plugins.transforms.struct_fields import fails
 
-_MOST_BYTES: Final = 64 << 20
+_MOST_BYTES: Final = 8 << 20
 """The most that one record may become."""
 
 
 class GzipDecompress(KeyOrValue):
     """Decompresses bytes; nulls stay null.
 
-    Decided: what becomes more than 64 MiB fails its record, because a few bytes of gzip can be gigabytes; loses: larger
+    Decided: what becomes more than 8 MiB fails its record, because a few bytes of gzip can be gigabytes; loses: larger
     records, which Kafka takes none of by default.
     """
 

@@ -26,7 +26,7 @@ def collected(spark: SparkSession, rig: FolderRig) -> tuple[Any, list[Any]]:
     drive = SourceDrive(rig)
     plan = drive.plan()
     assert plan is not None
-    records = records_of(drive.task, frame_of(spark, drive, plan), plan.splits[0].shape, None)
+    records = records_of(drive.task, frame_of(spark, drive, plan), plan.splits[0].shape)
     rows = records.frame.collect()
     drive.task.stop()
     return records, rows

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from sqlalchemy import event
 
+from headrace.connectors.jdbc.contract.source_sql import SourceSql
 from headrace.connectors.jdbc.contract.tables import TableId
 from headrace.connectors.jdbc.database.connection import CONNECTIONS, Database, DatabaseAway
 from headrace.connectors.jdbc.source.tables import SourceTable
@@ -19,7 +20,11 @@ from headrace.plugins.contracts import TaskContext
 from headrace.plugins.stopping import StopToken
 
 
-def test_bulk_reads_keep_one_connection_however_many_tables_are_read(tmp_path: Path) -> None:
+@pytest.mark.parametrize("statements", [(), ("SELECT 1",)], ids=["nothing to share", "a shared snapshot"])
+def test_bulk_reads_keep_one_connection_however_many_tables_are_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, statements: tuple[str, ...]
+) -> None:
+    monkeypatch.setattr(SourceSql, "same_snapshot", lambda *_: statements)
     database = Database.of({"connection.url": f"jdbc:sqlite:{tmp_path / 'a.db'}"}, {})
     names = [f"t{number}" for number in range(CONNECTIONS + 1)]
     bulk, dialect = BulkReads(database), database.dialect
@@ -35,7 +40,7 @@ def test_bulk_reads_keep_one_connection_however_many_tables_are_read(tmp_path: P
         assert ranges is not None
         assert (ranges.low, ranges.high) == (1, 1)
     pool: Any = database.engine.pool
-    assert pool.checkedout() == 1
+    assert pool.checkedout() == len(statements), "only a snapshot that is shared is held"
     task = JdbcSourceTask()
     task._bulk = bulk
     task.undelivered()
