@@ -249,7 +249,7 @@ def test_data_streams_take_new_documents_with_a_time(spark: SparkSession) -> Non
 
 def test_the_topic_may_be_twice_in_a_streams_name(spark: SparkSession) -> None:
     stream = {"data_stream_type": "logs", "data_stream_dataset": "of.${topic}", "key_ignore": "true"}
-    (one,) = rows(spark, [Record({"a": 1}, topic="T")], schema_ignore="true", **stream)
+    (one,) = rows(spark, [Record({"a": 1}, topic="T", timestamp=1)], schema_ignore="true", **stream)
     assert one.action["create"]["_index"] == "logs-of.t-t"
 
 
