@@ -21,12 +21,16 @@ from collections.abc import Mapping, Sequence
 from functools import cache, lru_cache
 from importlib import resources
 from pathlib import Path, PurePosixPath
-from typing import Final
+from typing import Any, Final, TypeVar
 
-from google.protobuf.descriptor_pb2 import FileDescriptorProto, FileDescriptorSet
-from google.protobuf.message import DecodeError
+from google.protobuf.descriptor_pb2 import DESCRIPTOR, FileDescriptorProto, FileDescriptorSet
+from google.protobuf.descriptor_pool import DescriptorPool
+from google.protobuf.message import DecodeError, Message
+from google.protobuf.message_factory import GetMessageClass
 
 from headrace.plugins.contracts import DataError, RetriableError
+
+Described = TypeVar("Described", bound=Message)
 
 MAIN: Final = "schema.headrace.proto"
 """The name of a schema's own file; those that it refers to have the names of its references."""
@@ -111,12 +115,21 @@ def _made(text: str) -> FileDescriptorSet:
     own, files = unbundled(text)
     try:
         with tempfile.TemporaryDirectory(prefix="headrace-proto-") as folder:
-            made = FileDescriptorSet.FromString(_compiled_in(Path(folder), own, files))
+            made = bare(FileDescriptorSet).FromString(_compiled_in(Path(folder), own, files))
     except OSError as error:  # of the machine: it says nothing of the records
         raise RetriableError(f"The compiler of a Protobuf schema cannot run now: {error}") from error
     if any(file.syntax == "editions" for file in made.file):
         raise DataError("The Protobuf schema has an edition; Headrace reads proto2 and proto3")
     return made
+
+
+@cache
+def bare(kind: type[Described]) -> type[Described]:
+    """A class of descriptors that knows no options of other modules in this process: they are none of a schema's."""
+    pool = DescriptorPool()
+    pool.AddSerializedFile(DESCRIPTOR.serialized_pb)
+    found: Any = GetMessageClass(pool.FindMessageTypeByName(kind.DESCRIPTOR.full_name))
+    return found
 
 
 def _descriptor(name: str, text: str) -> FileDescriptorProto | None:

@@ -12,7 +12,7 @@ from google.protobuf.descriptor_pool import DescriptorPool
 from google.protobuf.message import DecodeError
 from google.protobuf.message_factory import GetMessageClass
 
-from headrace.converters.protobuf.compiling import MAIN, compiled
+from headrace.converters.protobuf.compiling import MAIN, bare, compiled
 from headrace.plugins.contracts import DataError
 
 _META: Final = 1088
@@ -63,15 +63,15 @@ def all_messages(file: FileDescriptor) -> list[Descriptor]:
 def _in_order(file: FileDescriptor, around: Descriptor | None) -> list[Descriptor]:
     """The message types of a file, or of a type, in the order of their text."""
     if around is None:
-        declared = FileDescriptorProto.FromString(file.serialized_pb)
+        declared = bare(FileDescriptorProto).FromString(file.serialized_pb)
         return [file.message_types_by_name[one.name] for one in declared.message_type]
     return list(around.nested_types)
 
 
 def parameters(field: FieldDescriptor) -> Mapping[str, str]:
     """The params of a field's option confluent.field_meta."""
-    data = field.GetOptions().SerializeToString()
     try:
+        data = field.GetOptions().SerializeToString()
         return dict(_options().FromString(data).meta.params) if data else {}
     except DecodeError:
         return {}  # another option has the number of Confluent's

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import errno
+import importlib
 from pathlib import Path
 
 import pytest
@@ -160,6 +161,7 @@ def test_options_of_fields_are_read() -> None:
 
 
 def test_another_option_with_the_number_of_confluents_has_no_params() -> None:
+    importlib.import_module("confluent_kafka.schema_registry.confluent.meta_pb2")  # declares it in this process
     of = 'import "google/protobuf/descriptor.proto"; extend google.protobuf.FieldOptions { bytes mine = 1088; }'
     (field,) = message_at(file_of(HEAD + of + ' message M { int32 x = 1 [(mine) = "\\377\\377"]; }'), [0]).fields
     assert parameters(field) == {}
