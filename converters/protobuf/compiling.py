@@ -21,7 +21,7 @@ from collections.abc import Mapping, Sequence
 from functools import cache, lru_cache
 from importlib import resources
 from pathlib import Path, PurePosixPath
-from typing import Any, Final, TypeVar
+from typing import Final, TypeVar, cast
 
 from google.protobuf.descriptor_pb2 import DESCRIPTOR, FileDescriptorProto, FileDescriptorSet
 from google.protobuf.descriptor_pool import DescriptorPool
@@ -128,8 +128,7 @@ def bare(kind: type[Described]) -> type[Described]:
     """A class of descriptors that knows no options of other modules in this process: they are none of a schema's."""
     pool = DescriptorPool()
     pool.AddSerializedFile(DESCRIPTOR.serialized_pb)
-    found: Any = GetMessageClass(pool.FindMessageTypeByName(kind.DESCRIPTOR.full_name))
-    return found
+    return cast("type[Described]", GetMessageClass(pool.FindMessageTypeByName(kind.DESCRIPTOR.full_name)))
 
 
 def _descriptor(name: str, text: str) -> FileDescriptorProto | None:
