@@ -115,7 +115,7 @@ def _made(text: str) -> FileDescriptorSet:
     own, files = unbundled(text)
     try:
         with tempfile.TemporaryDirectory(prefix="headrace-proto-") as folder:
-            made = bare(FileDescriptorSet).FromString(_compiled_in(Path(folder), own, files))
+            made: FileDescriptorSet = bare(FileDescriptorSet).FromString(_compiled_in(Path(folder), own, files))
     except OSError as error:  # of the machine: it says nothing of the records
         raise RetriableError(f"The compiler of a Protobuf schema cannot run now: {error}") from error
     if any(file.syntax == "editions" for file in made.file):
