@@ -107,7 +107,7 @@ def test_replacements_are_made_in_order_with_key_and_topic(spark: SparkSession) 
     [
         ("http://h/${topic}/${key}", "v", None, "http://h/t/k%2F%3F%20%26%2B%2A~"),
         ("http://h/${id}?n=${inner.name}", ORDER, Order, "http://h/7?n=a%2Fb%20%C3%BC"),
-        ("http://h/${a}/${b.c}", {"a": 1, "b": {"c": ".."}}, None, "http://h/1/%2E%2E"),
+        ("http://h/${a}/${b.c}", {"a": 1, "b": {"c": "..."}}, None, "http://h/1/..."),
         ("http://h/${missing}", {"a": 1}, None, None),
         ("http://h/${missing}", ORDER, Order, None),
         ("http://h/${a}", "text", None, None),
@@ -118,6 +118,12 @@ def test_urls(spark: SparkSession, url: str, value: Any, declared: Any, expected
     (found,) = rows(spark, replace(OPTIONS, url=url), Record(value, key="k/? &+*~"), value=declared)
     assert found["url"] == expected
     assert (found["fault"] is None) is (expected is not None)
+
+
+@pytest.mark.parametrize("key", [".", ".."])
+def test_a_key_that_is_a_step_in_a_path_is_refused(spark: SparkSession, key: str) -> None:
+    (found,) = rows(spark, replace(OPTIONS, url="http://h/${key}"), Record("v", key=key))
+    assert "another path" in found["fault"]
 
 
 def test_a_record_without_a_key_has_no_such_url_and_one_batch(spark: SparkSession) -> None:

@@ -14,6 +14,7 @@ from headrace.plugins.java_text import java_text
 from headrace.plugins.records import Records
 from headrace.plugins.schema import Schema, SchemaType, logical
 
+_DOTS: Final = "A part of the URL would be . or .., which servers take for another path"
 _NO_BODY: Final = "A value of this type has no body: only texts, structs and maps have (DataException)"
 _OWN: Final = ("topic", "partition", "offset")
 
@@ -47,7 +48,7 @@ def _url(records: Records, options: SinkOptions) -> tuple[Column, Column]:
     fault = F.lit(None).cast("string")
     for name, text in texts.items():
         message = f"The record has no {name}, which {options.url_setting} needs (${{{name}}})"
-        fault = F.coalesce(fault, F.when(text.isNull(), F.lit(message)))
+        fault = F.coalesce(fault, F.when(text.isNull(), F.lit(message)), F.when(text.isin(".", ".."), F.lit(_DOTS)))
     return filled(options.url, lambda name: url_text(texts[name])), fault
 
 

@@ -254,6 +254,10 @@ def _problems(options: SinkOptions) -> Sequence[Problem]:
     if options.nulls is Nulls.DELETE and KEY not in names(options.url):
         what = "behavior.on.null.values=delete needs ${key} in it, or the whole collection would be deleted."
         found.append(Problem(_URL, None, what, "Add ${key} where the URL of one record has it."))
+    scheme, _, rest = options.url.partition("://")
+    if names(scheme) or names(rest.partition("/")[0]):
+        what = "Records cannot choose the server: it gets the login."
+        found.append(Problem(_URL, None, what, "Name the host, and use ${…} in the path or the query only."))
     if wrong := [name for name in names(options.batch_key) if name not in (KEY, TOPIC)]:
         what = f"${{{wrong[0]}}} is not known."
         found.append(Problem("batch.key.pattern", options.batch_key, what, "Use ${topic} and ${key}."))

@@ -57,8 +57,7 @@ def url_text(text: Column) -> Column:
     encoded = F.url_encode(text)
     for form, own in (("+", "%20"), ("*", "%2A"), ("%7E", "~")):
         encoded = F.replace(encoded, F.lit(form), F.lit(own))
-    # `.` and `..` would change the path.
-    return F.when(encoded.isin(".", ".."), F.replace(encoded, F.lit("."), F.lit("%2E"))).otherwise(encoded)
+    return encoded
 
 
 def _is_there(column: Column, schema: Schema | None) -> Column:

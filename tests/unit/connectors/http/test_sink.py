@@ -593,6 +593,8 @@ def test_a_proxy_is_asked_with_its_login() -> None:
     [
         ({"behavior.on.null.values": "delete"}, "http.api.url"),
         ({"http.api.url": "ftp://h/x"}, "http.api.url"),
+        ({"http.api.url": "http://${host}/x"}, "http.api.url"),
+        ({"http.api.url": "http://h:${port}/x"}, "http.api.url"),
         ({"request.method": "get"}, "request.method"),
         ({"regex.patterns": "("}, "regex.patterns"),
         ({"regex.patterns": "a", "regex.replacements": "$1"}, "regex.replacements"),
