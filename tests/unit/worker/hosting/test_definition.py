@@ -216,7 +216,7 @@ def test_a_wrong_class_and_an_undefined_predicate_are_refused_with_what_there_is
 ) -> None:
     chain = {"transforms": "a", "transforms.a.type": "InsertFeild$Value"}
     with pytest.raises(
-        BadRequest, match=r"found\. Did you mean org\.apache\S+InsertField\$Value\? There are: Cast\$Key,"
+        BadRequest, match=r"found\. Did you mean org\.apache\S+InsertField\$Value\? There are: InsertField\$Value,"
     ):
         validated(plugins, {**jdbc, **chain})
     with pytest.raises(BadRequest, match=r"found\. Did you mean org\.apache\.kafka\.connect\.json\.JsonConverter\?"):

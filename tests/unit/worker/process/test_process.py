@@ -17,6 +17,7 @@ from headrace.config.worker.config import WorkerConfig
 from headrace.config.worker.listeners import Listener
 from headrace.plugins.interop.discovery import Plugins
 from headrace.plugins.stopping import StopToken
+from headrace.worker.engine import driver_jars
 from headrace.worker.errors import NotFound
 from headrace.worker.herder.api import Herder
 from headrace.worker.herder.metrics import WorkerMetrics
@@ -82,6 +83,7 @@ class FakeServer:
 def _no_spark(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(commands, "Spark", NoSpark)
     monkeypatch.setattr(jars, "fetch", lambda group: [])
+    monkeypatch.setattr(driver_jars, "compiled", lambda name, *_: Path(f"{name}.jar"))
 
 
 def standalone(runtime: Runtime, folder: Path) -> Worker:
