@@ -176,7 +176,7 @@ def _beside(group: SettingGroup) -> tuple[Any, ...]:
                 LOW,
                 SHORT,
                 f"Store Kafka {one.title()}",
-                f"Whether a file of {one} is written beside each file of values; its name ends with .{one} and the "
+                f"True: a file of {one} is written beside each file of values; its name ends with .{one} and the "
                 "format's extension. The S3 source reads both.",
             ),
             group(

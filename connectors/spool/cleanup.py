@@ -21,7 +21,7 @@ log = logging.getLogger(__name__)
 
 
 class Policy(StrEnum):
-    """What becomes of a file that was read."""
+    """The fate of a file that was read."""
 
     NONE = "NONE"
     DELETE = "DELETE"

@@ -121,7 +121,7 @@ class SpoolTask(SourceTask, RowsOfSeveralTypes, SourceProgress, PreviewedSource)
         """Files that were put away, whose offsets are to be forgotten."""
         self._changing: set[str] = set()
         self._tried: dict[str, tuple[str, int]] = {}
-        """Where the last plan began in each file."""
+        """The place in each file where the last plan began."""
         self._chosen: list[FileToRead | None] = []
         self._schemas: list[Schema | None] = [self._options.value]
 

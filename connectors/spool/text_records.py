@@ -28,7 +28,7 @@ class Found(NamedTuple):
     ends: Any
     """The position after each, as an array."""
     problem: str | None = None
-    """What is wrong with the record that follows them."""
+    """The fault of the record that follows them."""
 
 
 Finder = Callable[[bytes, bool], Found]

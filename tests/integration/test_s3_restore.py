@@ -56,7 +56,7 @@ def send(topic: Topic, kind: str, rows: Sequence[int]) -> None:
 
 
 def records(topic: Topic, partition: int) -> list[Record]:
-    """What a partition holds, without its JSON's spelling."""
+    """The records of a partition, without its JSON's spelling."""
     found = []
     for message in partitions.messages(topic.bootstrap, topic.name, partition):
         value = json.loads(message.value())

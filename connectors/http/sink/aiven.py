@@ -70,7 +70,7 @@ SETTINGS: Final = Settings(
         "Statuses after which another token is fetched.",
         Check(_wrong_statuses, "HTTP statuses, separated by commas"),
     ),
-    option("batching.enabled", Type.BOOLEAN, False, "Whether records share a request."),
+    option("batching.enabled", Type.BOOLEAN, False, "True: records share a request."),
     number("batch.max.size", 500, "The most records of one request.", 1, 1_000_000),
     option("batch.prefix", Type.STRING, "", "Stands before the records of a request."),
     option("batch.suffix", Type.STRING, "\n", "Stands behind the records of a request."),

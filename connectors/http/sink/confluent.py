@@ -45,9 +45,9 @@ def _reporter(kind: str, format_: str) -> Settings:
         option(f"{name}replication.factor", Type.SHORT, 3, "Its replication, if it is made.", Range(1)),
         number(f"{name}partitions", 1, "Its partitions, if it is made.", 1),
         option(f"{name}key.format", Type.STRING, "json", "The format of keys.", formats),
-        option(f"{name}key.format.schemas.enable", Type.BOOLEAN, False, "Whether JSON keys carry their schema."),
+        option(f"{name}key.format.schemas.enable", Type.BOOLEAN, False, "True: JSON keys carry their schema."),
         option(f"{name}value.format", Type.STRING, "json", "The format of values.", formats),
-        option(f"{name}value.format.schemas.enable", Type.BOOLEAN, False, "Whether JSON values carry their schema."),
+        option(f"{name}value.format.schemas.enable", Type.BOOLEAN, False, "True: JSON values carry their schema."),
     )
 
 
@@ -115,7 +115,7 @@ SETTINGS: Final = (
             OneOfIgnoringCase("BASE64", "NUMERIC"),
         ),
         number("batch.max.size", 1, "The most records of one request.", 1),
-        option("batch.json.as.array", Type.BOOLEAN, True, "Whether JSON is sent as an array, also for one record."),
+        option("batch.json.as.array", Type.BOOLEAN, True, "True: JSON is sent as an array, also for one record."),
         option("batch.key.pattern", Type.STRING, "someKey", "Records share a request if this is equal for them."),
         option("batch.prefix", Type.STRING, "", "Stands before the records of a request."),
         option("batch.suffix", Type.STRING, "", "Stands behind the records of a request."),
@@ -124,7 +124,7 @@ SETTINGS: Final = (
         number("http.connect.timeout.ms", 30000, "The longest wait for a connection.", 1),
         number("http.request.timeout.ms", 30000, "The longest wait for an answer.", 1),
         *(
-            option(f"connection.disallow.{kind}.ips", Type.BOOLEAN, False, f"Whether {text} addresses are refused.")
+            option(f"connection.disallow.{kind}.ips", Type.BOOLEAN, False, f"True: {text} addresses are refused.")
             for kind, text in (("local", "this machine's"), ("private", "private"), ("class.e", "reserved"))
         ),
         option("connection.allow.cidr.ranges", Type.LIST, [], "The only networks to connect to.", _NETWORKS),
