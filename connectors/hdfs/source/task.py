@@ -155,7 +155,8 @@ class FileSourceTask(SourceTask, RowsOfSeveralTypes, SourceProgress, PreviewedSo
             self._look()
         chosen: list[Entry] = []
         size = 0
-        begun = {self._listing.destination_of(piece.file) for _, piece in self._progress.open()}
+        opened = self._progress.open() if self._settings.restores else ()
+        begun = {self._listing.destination_of(piece.file) for _, piece in opened}
         for entry in islice(self._waiting, _LOOKED_THROUGH):
             if len(chosen) >= MOST_FILES or size >= limit.bytes:
                 break
