@@ -20,7 +20,7 @@ from urllib.parse import quote
 
 from headrace.connectors.elasticsearch.access import Access, Aws, problem
 from headrace.plugins.contracts import LoginRefused
-from headrace.plugins.interop.http.client import HttpAnswer, HttpClient, ServerUnavailable, basic_header
+from headrace.plugins.interop.http.client import HttpAnswer, HttpClient, ServerUnavailable, basic_header, retry_after_s
 
 log = logging.getLogger(__name__)
 
@@ -157,7 +157,7 @@ class Server:
         kind, reason = _error(found)
         text = f"{self.where} answers {answer.status} to {request}" + (f": {kind}: {reason}" if kind else "")
         if answer.status in (408, 429) or answer.status >= 500:
-            raise ServerBusy(text, _wait_s(answer.headers.get("retry-after", "")))
+            raise ServerBusy(text, retry_after_s(answer) or 0.0)
         if answer.status == 401:
             raise LoginRefused(f"{text}. Check connection.username and connection.password, or the API key")
         if answer.status == 404:
@@ -216,10 +216,3 @@ def _error(found: Any) -> tuple[str, str]:
     if isinstance(error, dict):
         return str(error.get("type", "")), str(error.get("reason", ""))
     return ("error", str(error)) if error else ("", "")
-
-
-def _wait_s(text: str) -> float:
-    try:
-        return max(0.0, float(text))
-    except ValueError:
-        return 0.0

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import email.utils
-import time
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import UTC
 from typing import Any, Final
 
 from headrace.config.values import invalid
 from headrace.plugins.backoff import Backoff
-from headrace.plugins.interop.http.client import HttpAnswer
+from headrace.plugins.interop.http.client import HttpAnswer, retry_after_s
 
 LONGEST_PAUSE_S: Final = 60.0
 """The longest pause in which a task's thread waits for a server; it has to poll Kafka in time."""
@@ -81,21 +78,6 @@ def asked_pause_s(answer: HttpAnswer | None) -> float | None:
     """The pause that an answer asks for, a minute at most; None without one."""
     asked = None if answer is None else retry_after_s(answer)
     return None if asked is None else min(asked, LONGEST_PAUSE_S)
-
-
-def retry_after_s(answer: HttpAnswer) -> float | None:
-    """The pause that an answer's `Retry-After` asks for, in seconds or as a date; None without a readable one."""
-    text = answer.headers.get("retry-after", "").strip()
-    if not text:
-        return None
-    if text.isdecimal() and len(text) < 10:
-        return float(text)
-    try:
-        moment = email.utils.parsedate_to_datetime(text)
-    except (ValueError, OverflowError):
-        return None
-    moment = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
-    return max(0.0, moment.timestamp() - time.time())
 
 
 def is_passing(status: int) -> bool:

@@ -15,6 +15,7 @@ No error quotes what may be secret: the user, password and query of a URL, and h
 from __future__ import annotations
 
 import base64
+import email.utils
 import math
 import re
 import ssl
@@ -23,6 +24,7 @@ import time
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import replace
+from datetime import UTC
 from http.cookiejar import CookieJar, DefaultCookiePolicy
 from typing import Any, Final, NamedTuple
 
@@ -60,6 +62,21 @@ class HttpAnswer(NamedTuple):
     body: bytes
     headers: Mapping[str, str] = {}
     """By names in lower case; values of equal names are joined by commas."""
+
+
+def retry_after_s(answer: HttpAnswer) -> float | None:
+    """The pause that an answer's `Retry-After` asks for, in seconds or as a date; None without a readable one."""
+    text = answer.headers.get("retry-after", "").strip()
+    if not text:
+        return None
+    if text.isdecimal() and len(text) < 10:
+        return float(text)
+    try:
+        moment = email.utils.parsedate_to_datetime(text)
+    except (ValueError, OverflowError):
+        return None
+    moment = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+    return max(0.0, moment.timestamp() - time.time())
 
 
 class Proxy(NamedTuple):

@@ -14,14 +14,14 @@ import pyarrow as pa
 import pytest
 
 from headrace.config.problems import ConfigError
-from headrace.connectors.http.attempts import Statuses, retry_after_s
+from headrace.connectors.http.attempts import Statuses
 from headrace.connectors.http.sink import task as task_module
 from headrace.connectors.http.sink.connector import AivenHttpSinkConnector, ConfluentHttpSinkConnector
 from headrace.connectors.http.sink.reports import TextFormat
 from headrace.plugins.contracts import Connector, TopicPartition
 from headrace.plugins.errors import LoginRefused, RecordsFailed, RetriableError
 from headrace.plugins.extensions import Effect
-from headrace.plugins.interop.http.client import HttpAnswer
+from headrace.plugins.interop.http.client import HttpAnswer, retry_after_s
 from headrace.plugins.testkit import (
     HttpOutside,
     PreviewedSinkContract,
