@@ -12,8 +12,8 @@ from headrace.config.problems import ConfigError, Problem
 from headrace.config.settings import REQUIRED, Importance, Settings, Type
 from headrace.config.validators import Check, OneOfIgnoringCase, Range
 from headrace.connectors.http.address_bounds import BoundedHosts, networks_problem
-from headrace.connectors.http.attempts import Retries, Statuses, constant, exponential, statuses_problem
 from headrace.connectors.http.confluent_login import login_of, login_settings
+from headrace.connectors.http.confluent_retries import retries_of, retry_settings
 from headrace.connectors.http.login import parsed_headers
 from headrace.connectors.http.settings import PROXY, TLS, URL, number, option, plain, proxy_of, tls_of
 from headrace.connectors.http.sink.options import KEY, TOPIC, Body, Nulls, OnError, Replacement, SinkOptions
@@ -28,7 +28,6 @@ _URL: Final = "http.api.url"
 _REPORTER: Final = "reporter."
 _KEPT_BYTES: Final = 64 << 10
 """The part of an answer that is kept for reports."""
-_STATUSES: Final = Check(statuses_problem, "statuses and ranges, such as 404,408,500-")
 _NETWORKS: Final = Check(networks_problem, "networks, such as 10.0.0.0/8, separated by commas")
 
 
@@ -87,16 +86,7 @@ SETTINGS: Final = (
             "What reports of errors hold: error_string, or http_response.",
             OneOfIgnoringCase("error_string", "http_response"),
         ),
-        number("max.retries", 5, "How often a request is tried again."),
-        number("retry.backoff.ms", 3000, "The pause before a retry, the first one if it grows.", 0),
-        option(
-            "retry.backoff.policy",
-            Type.STRING,
-            "EXPONENTIAL_WITH_JITTER",
-            "EXPONENTIAL_WITH_JITTER or CONSTANT_VALUE.",
-            OneOfIgnoringCase("EXPONENTIAL_WITH_JITTER", "CONSTANT_VALUE"),
-        ),
-        option("retry.on.status.codes", Type.STRING, "400-", "The statuses that are tried again.", _STATUSES),
+        *retry_settings(5),
         option("regex.patterns", Type.STRING, "", "Patterns that are replaced in each record's text."),
         option("regex.replacements", Type.STRING, "", "Their replacements; may have ${topic} and ${key}."),
         option("regex.separator", Type.STRING, "~", "What separates patterns, and replacements."),
@@ -155,7 +145,7 @@ class Confluent:
             method=values["request.method"].upper(),
             headers=headers,
             body=Body(values["request.body.format"].lower()),
-            retries=_retries(values),
+            retries=retries_of(values),
             numeric_decimals=values["json.decimal.format"].upper() == "NUMERIC",
             nulls=Nulls(values["behavior.on.null.values"].lower()),
             on_error=OnError(values["behavior.on.error"].lower()),
@@ -196,12 +186,6 @@ def _joints(config: Mapping[str, str], values: Mapping[str, Any]) -> _Joints:
     # Parsed values have lost blanks and line ends around them.
     separator = config.get("batch.separator", config.get("batch.seperator", ","))
     return _Joints(config.get("batch.prefix", ""), separator, config.get("batch.suffix", ""))
-
-
-def _retries(values: Mapping[str, Any]) -> Retries:
-    pauses = exponential if values["retry.backoff.policy"].upper() == "EXPONENTIAL_WITH_JITTER" else constant
-    statuses = Statuses.of(values["retry.on.status.codes"])
-    return Retries(values["max.retries"], statuses, pauses(values["retry.backoff.ms"] / 1000))
 
 
 def _typed(options: SinkOptions) -> SinkOptions:

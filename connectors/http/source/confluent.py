@@ -16,8 +16,9 @@ from headrace.config.problems import ConfigError, Problem
 from headrace.config.settings import REQUIRED, Importance, Settings, Type
 from headrace.config.validators import Check, OneOfIgnoringCase
 from headrace.config.worker.allowed_hosts import AllowedHosts
-from headrace.connectors.http.attempts import Retries, Statuses, constant, exponential, statuses_problem
+from headrace.connectors.http.attempts import Statuses
 from headrace.connectors.http.confluent_login import login_of, login_settings
+from headrace.connectors.http.confluent_retries import retries_of, retry_settings
 from headrace.connectors.http.login import parsed_headers
 from headrace.connectors.http.settings import PROXY, TLS, URL, number, option, plain, proxy_of, required, tls_of
 from headrace.connectors.http.source.asking import AnswerRefused, Ask, Asker, Page
@@ -31,7 +32,6 @@ from headrace.plugins.record_api.record import Record
 _MODES: Final = ("simple_incrementing", "chaining", "cursor_pagination")
 _ENTITY, _OFFSET, _TAKEN = "entity", "offset", "records"
 _POINTER: Final = Check(pointer_problem, "a JSON pointer, such as /items")
-_STATUSES: Final = Check(statuses_problem, "statuses and ranges, such as 400-")
 
 SETTINGS: Final = (
     Settings(
@@ -68,16 +68,7 @@ SETTINGS: Final = (
         option("http.response.data.json.pointer", Type.STRING, "", "Where the records are in the answer.", _POINTER),
         number("request.interval.ms", 15000, "The pause between two requests for an entity.", 1),
         number("max.in.flight.requests", 10, "The most requests of a task on their way; an entity has one.", 1),
-        number("max.retries", 10, "How often a request is tried again."),
-        number("retry.backoff.ms", 3000, "The pause before a retry, the first one if it grows."),
-        option(
-            "retry.backoff.policy",
-            Type.STRING,
-            "EXPONENTIAL_WITH_JITTER",
-            "EXPONENTIAL_WITH_JITTER or CONSTANT_VALUE.",
-            OneOfIgnoringCase("EXPONENTIAL_WITH_JITTER", "CONSTANT_VALUE"),
-        ),
-        option("retry.on.status.codes", Type.STRING, "400-", "The statuses that are tried again.", _STATUSES),
+        *retry_settings(10),
         option("bearer.token", Type.PASSWORD, None, "The token, for BEARER."),
         number("http.connect.timeout.ms", 30000, "The longest wait for a connection.", 1),
         number("http.request.timeout.ms", 30000, "The longest wait for an answer.", 1),
@@ -125,12 +116,11 @@ class ConfluentHttpSource(HttpSource):
             read_setting="http.request.timeout.ms",
             trust_setting="https.ssl.truststore.location",
         )
-        pauses = exponential if values["retry.backoff.policy"].upper() == "EXPONENTIAL_WITH_JITTER" else constant
-        statuses = Statuses.of(values["retry.on.status.codes"])
-        retries = Retries(values["max.retries"], statuses, pauses(values["retry.backoff.ms"] / 1000))
         login = login_of(values, client)
         at_once = BoundedSemaphore(values["max.in.flight.requests"])
-        return Asker(client, login, retries, Statuses.of("200-299"), Statuses.of(""), "url", self.stopping, at_once)
+        return Asker(
+            client, login, retries_of(values), Statuses.of("200-299"), Statuses.of(""), "url", self.stopping, at_once
+        )
 
     def check_offsets(self, config: Mapping[str, str], offsets: Mapping[str, Any]) -> bool:
         """Accept the offsets of entities. Errors: ValueError."""
