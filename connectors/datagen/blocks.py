@@ -1,4 +1,4 @@
-"""Rows by their numbers: equal for equal seed, task and number, wherever and in whatever order they are asked for.
+"""Rows by their numbers: equal for equal seed, task and number, in any process and order.
 
 A block of rows is drawn at once, by a random generator of its own, which depends on seed, task and the block's number.
 

@@ -18,14 +18,14 @@ class JsonRules:
     names_pairs: bool = False
     """True: other maps than those by required texts are arrays of objects with key and value; else arrays of pairs."""
     union: str | None = None
-    """The name of structs of which a document holds one field's value alone."""
+    """The name of structs with one field, if a document holds its value alone."""
 
     def replaces(self, schema: Schema) -> bool:
         """True if a null of this schema becomes its default."""
         return schema.default is not None and self.replace_nulls
 
     def is_union(self, schema: Schema) -> bool:
-        """True for a struct of which a document holds one field's value."""
+        """True for a struct with one field, whose value alone a document holds."""
         return self.union is not None and schema.type is SchemaType.STRUCT and schema.name == self.union
 
     def by_name(self, schema: Schema) -> bool:

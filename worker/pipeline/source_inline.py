@@ -131,7 +131,7 @@ class CopiedSource:
         """True if this reader can copy, and all its rows go to Kafka as they are. Errors: as `can_copy`."""
         if not issubclass(type(reader), CopyingReader):
             return False
-        # Asked in any case: the reader may refuse the cluster, wherever its rows take their way.
+        # Asked in any case: the reader may refuse the cluster, whatever way its rows take.
         can_copy = cast(CopyingReader, reader).can_copy(self.producer.client)
         return can_copy and self.producer.transactions is None and self.encoding.keeps_bytes
 

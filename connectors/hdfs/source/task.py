@@ -166,7 +166,7 @@ class FileSourceTask(SourceTask, RowsOfSeveralTypes, SourceProgress, PreviewedSo
         return chosen
 
     def _is_next(self, entry: Entry, begun: set[Destination | None]) -> bool:
-        """False for a file of a partition of which an earlier file is being read: its records come in order."""
+        """False if an earlier file of its partition is being read: records come in order."""
         if not self._settings.restores:
             return True
         to = self._listing.destination_of(entry.path)

@@ -1,7 +1,7 @@
 """Follows one log over its rotation: its live file, and the rotated ones that are not read to their ends.
 
 The files of a log are a chain, the oldest first. One of them is read at a time, so a log's lines keep their order. The
-stored offset says which one. It is known again by inode and head wherever it was renamed to, by its head if it was
+stored offset says which one. It is known again by inode and head under any new name, by its head if it was
 copied (copytruncate) or compressed. At its end the next younger one follows, though it was rotated as well meanwhile.
 
 Decided: a compressed file is read in one plan however large it is, because each plan would decompress all before again;
@@ -139,7 +139,7 @@ class FollowedLog:
         return at if at.position or self._is_rotated() else self._copied_since(stored, at)
 
     def _copied_since(self, stored: LogOffset | None, at: LogOffset) -> LogOffset:
-        """The start of a copy of what the live file had before it was cut, all of which is unread; else `at`."""
+        """The start of a copy of what the live file had before it was cut, if all that is unread; else `at`."""
         for one in self._members():
             if not one.is_live and modified(one.status) > (at.modified or 0) and at.inode is not None:
                 self.close()
