@@ -48,7 +48,7 @@ RUN --mount=type=bind,from=wheel,source=/wheels,target=/wheels \
 
 # The archive of classes makes each start of Spark's driver some seconds shorter. It knows the jars by their times, of
 # which a layer keeps whole seconds.
-RUN python -m headrace.worker.machine.jars spark \
+RUN python -m headrace.plugins.interop.jvm.jars spark \
     && find /opt/headrace/cache/jars -name '*.jar' -exec touch --date=@1700000000 {} + \
     && python -m headrace.worker.engine.class_archive_writer \
     && python -m headrace.connectors.java.class_path \

@@ -8,7 +8,7 @@ PYTEST := $(PY) -m pytest --dist loadfile --no-loadscope-reorder
 .PHONY: setup quickstart check test test-long test-all soak upgrade-check lint docs bench clean
 
 setup: $(STAMP)
-	@$(PY) -m headrace.worker.machine.jars
+	@$(PY) -m headrace.plugins.interop.jvm.jars
 	@$(PY) -m headrace.worker.engine.class_archive_writer
 	@$(PY) -m headrace.connectors.java.class_path
 

@@ -16,7 +16,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import pkcs12
 from cryptography.x509.oid import NameOID
 
-from headrace.worker.machine.jars import find_java
+from headrace.plugins.interop.jvm.jars import find_java
 
 STORE: Final = "changeit"
 _LOCKED: Final = serialization.BestAvailableEncryption(STORE.encode())

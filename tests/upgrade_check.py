@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Final
 
 from headrace.config.jars import KAFKA_VERSION, Jar, pinned
-from headrace.worker.machine import jars
+from headrace.plugins.interop.jvm import jars
 
 ROOT: Final = Path(__file__).parents[1]
 HOME: Final = jars.cache_dir() / "upgrade-check"

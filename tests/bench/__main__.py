@@ -16,8 +16,8 @@ from pathlib import Path
 
 import psutil
 
+from headrace.plugins.interop.jvm.jars import fetch
 from headrace.worker.embedded.kafka_broker import Broker
-from headrace.worker.machine.jars import fetch
 from tests.bench import (
     avro,
     curve,

@@ -7,7 +7,7 @@ import shutil
 import time
 from pathlib import Path
 
-from headrace.worker.machine.jars import fetch
+from headrace.plugins.interop.jvm.jars import fetch
 from tests.bench import jdbc, throughput
 from tests.bench.context import SINK, SOURCE, Bench, Figures
 from tests.bench.processes import Failed

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import psutil
 
-from headrace.worker.machine.jars import fetch
+from headrace.plugins.interop.jvm.jars import fetch
 from tests.bench.context import Bench, Figures, Run
 from tests.bench.processes import Failed
 from tests.bench.sides import Side

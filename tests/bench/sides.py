@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
-from headrace.worker.machine.jars import find_java
+from headrace.plugins.interop.jvm.jars import find_java
 
 JSON = "org.apache.kafka.connect.json.JsonConverter"
 MIRROR = "org.apache.kafka.connect.mirror."

@@ -9,7 +9,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import ClassVar, Self
 
-from headrace.worker.machine.jars import fetch, find_java
+from headrace.plugins.interop.jvm.jars import fetch, find_java
 from tests.bench.sides import LOG4J2
 from tests.integration.worker_process import properties
 

@@ -14,7 +14,7 @@ from typing import Final
 
 import pytest
 
-from headrace.worker.machine.jars import cache_dir
+from headrace.plugins.interop.jvm.jars import cache_dir
 
 VERSIONS: Final = {
     "kafka-connect-py": "1.0.0",

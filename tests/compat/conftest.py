@@ -8,9 +8,9 @@ from collections.abc import Iterator
 import pytest
 from pyspark.sql import SparkSession
 
+from headrace.plugins.interop.jvm import jars
 from headrace.worker.embedded.kafka_broker import Broker
 from headrace.worker.engine.driver import Spark
-from headrace.worker.machine import jars
 from tests.compat.json_oracle import Apache
 from tests.compat.rest_worker import MODES, RestWorker, process
 from tests.compat.transform_oracle import Chains

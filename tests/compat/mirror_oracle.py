@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from headrace.connectors.mirror.formats import OffsetSync
+from headrace.plugins.interop.jvm import jars
 from headrace.worker.engine.driver import Spark
-from headrace.worker.machine import jars
 
 _JAVA: Final = (Path(__file__).parent / "MirrorOracle.java").read_text(encoding="utf-8")
 

@@ -14,8 +14,8 @@ from headrace.config.properties import read_properties
 from headrace.config.worker.mirror_maker import MirrorMakerConfig
 from headrace.config.worker.trusted import TRUSTED
 from headrace.connectors.mirror.settings import CHECKPOINT, HEARTBEAT, SOURCE
+from headrace.plugins.interop.jvm import jars
 from headrace.worker.engine.driver import Spark
-from headrace.worker.machine import jars
 
 KEYS = {setting.name for settings in (SOURCE, CHECKPOINT, HEARTBEAT) for setting in settings}
 SHIPPED = read_properties(Path(headrace.__file__).parent / "config" / "connect-mirror-maker.properties")

@@ -20,7 +20,7 @@ from typing import Final
 import psutil
 import pytest
 
-from headrace.worker.machine.jars import fetch
+from headrace.plugins.interop.jvm.jars import fetch
 from tests.bench.processes import Worker, marked
 from tests.bench.sides import SAME_FOR_ALL, sides
 from tests.bench.topics import Topics

@@ -17,8 +17,8 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from xml.sax.saxutils import escape
 
+from headrace.plugins.interop.jvm.jars import fetch, find_java
 from headrace.worker.machine import processes
-from headrace.worker.machine.jars import fetch, find_java
 from tests.held_ports import held_port
 from tests.short_jvms import ONLY_C1
 

@@ -6,7 +6,7 @@ import importlib.util
 import socket
 from pathlib import Path
 
-from headrace.worker.machine.jars import find_java
+from headrace.plugins.interop.jvm.jars import find_java
 from tests.held_ports import held_port
 from tests.integration.hdfs_server import LOG4J, Node, write_settings
 from tests.short_jvms import ONLY_C1

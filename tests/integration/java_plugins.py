@@ -17,8 +17,8 @@ import psutil
 import pyspark
 from confluent_kafka import Message
 
-from headrace.worker.machine.jars import fetch
-from headrace.worker.machine.java_compiler import compiled
+from headrace.plugins.interop.jvm.jars import fetch
+from headrace.plugins.interop.jvm.java_compiler import compiled
 from tests.integration import partitions
 from tests.integration.databases import Database
 from tests.integration.worker_process import Topic, WorkerProcess, eventually

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any, Final
 from urllib.error import HTTPError
 
-from headrace.worker.machine.jars import fetch, find_java
-from headrace.worker.machine.java_compiler import compiled
+from headrace.plugins.interop.jvm.jars import fetch, find_java
+from headrace.plugins.interop.jvm.java_compiler import compiled
 from tests.held_ports import held_port
 from tests.integration.hdfs_server import LOG4J, Node
 from tests.short_jvms import ONLY_C1

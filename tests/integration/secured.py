@@ -15,7 +15,7 @@ from confluent_kafka.admin import (
 )
 
 from headrace.config.key_stores import identity
-from headrace.worker.machine.jars import find_java
+from headrace.plugins.interop.jvm.jars import find_java
 
 USER: Final = "mirror"
 SECRET: Final = "open-sesame"

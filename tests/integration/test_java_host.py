@@ -11,7 +11,7 @@ from headrace.config.problems import ConfigError
 from headrace.connectors.java import hosts
 from headrace.plugins.interop.discovery import BrokenPluginError, Plugins
 from headrace.plugins.interop.java_hosts import JAVA_HOSTS
-from headrace.worker.machine.jars import fetch
+from headrace.plugins.interop.jvm.jars import fetch
 from tests.integration.java_plugins import FILE_SOURCE
 
 

@@ -9,8 +9,8 @@ import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 
 from headrace.connectors.mirror.formats import Checkpoint, Heartbeat, OffsetSync
+from headrace.plugins.interop.jvm.jars import fetch
 from headrace.worker.embedded.kafka_broker import Broker
-from headrace.worker.machine.jars import fetch
 from tests.integration.mirror_process import records
 from tests.integration.worker_process import Topic, WorkerProcess, eventually
 

@@ -17,8 +17,8 @@ import pytest
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient
 
+from headrace.plugins.interop.jvm.jars import Unavailable
 from headrace.worker.embedded.kafka_broker import Broker, cluster_id
-from headrace.worker.machine.jars import Unavailable
 from tests.held_ports import held_port
 from tests.integration.partitions import messages
 from tests.integration.worker_process import eventually

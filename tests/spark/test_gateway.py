@@ -10,11 +10,11 @@ from typing import Any
 import pyspark
 import pytest
 
+from headrace.plugins.interop.jvm.jars import find_java
 from headrace.worker.engine import gateway
 from headrace.worker.engine.driver import Spark
 from headrace.worker.engine.driver_conf import DEFAULTS
 from headrace.worker.engine.spark_internals import gateway_main
-from headrace.worker.machine.jars import find_java
 
 pytestmark = pytest.mark.spark
 

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from headrace.connectors.java import class_path as java_host
+from headrace.plugins.interop.jvm import jars, java_compiler
 from headrace.worker.engine import driver_jars as driver
 from headrace.worker.engine.gateway import installed_spark
-from headrace.worker.machine import jars, java_compiler
 
 _WARNINGS = "-warn:raw,unchecked,unusedImport,unusedLocal,unusedPrivate,semicolon,uselessTypeCheck,unnecessaryElse"
 HOST = Path(java_host.__file__).with_name("host")

@@ -14,12 +14,12 @@ from pathlib import Path
 from typing import Final
 
 from headrace.config.jars import pinned
+from headrace.plugins.interop.jvm.jars import WORKERS, Unavailable, cache_dir, find_java, unverified
 from headrace.worker.embedded.kafka_broker import Broker, cluster_id
 from headrace.worker.embedded.registry_files import MINIMUM_JAVA
 from headrace.worker.embedded.registry_server import PURPOSE
 from headrace.worker.embedded.server_process import port_owner
 from headrace.worker.machine import processes
-from headrace.worker.machine.jars import WORKERS, Unavailable, cache_dir, find_java, unverified
 from headrace.worker.machine.java_search import find_newer_java
 
 MINIMUM_PYTHON: Final = (3, 11)
@@ -140,7 +140,7 @@ def _jars(jar_set: str) -> ReportLine:
         return ReportLine(name, Verdict.FAIL, str(error))
     if not lacking:
         return ReportLine(name, Verdict.OK, f"{total} of {total} in the cache and verified")
-    advice = "they are fetched on first use; to do it now run `python -m headrace.worker.machine.jars`"
+    advice = "they are fetched on first use; to do it now run `python -m headrace.plugins.interop.jvm.jars`"
     return ReportLine(name, Verdict.WARN, f"{len(lacking)} of {total} missing or not verified", advice)
 
 

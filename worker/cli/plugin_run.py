@@ -19,6 +19,7 @@ from confluent_kafka import KafkaException
 from rich.console import Console
 from rich.text import Text
 
+from headrace.plugins.interop.jvm.jars import Unavailable, fetch
 from headrace.worker.cli.own_worker import OwnWorker, PipeFailed, WrongUse, home
 from headrace.worker.cli.record_feed import RecordFeed, create_topics
 from headrace.worker.cli.record_view import RecordView
@@ -26,7 +27,6 @@ from headrace.worker.cli.run_config import check, completed, connector_in, plugi
 from headrace.worker.cli.running_connector import LogLines, RunningConnector
 from headrace.worker.embedded.kafka_broker import Broker
 from headrace.worker.machine import processes
-from headrace.worker.machine.jars import Unavailable, fetch
 
 _LOOK_S: Final = 0.2
 _ASK_S: Final = 0.5

@@ -81,8 +81,8 @@ def plugins_install(
 
 
 def _install_python(what: Path, folder: Path) -> None:
+    from headrace.plugins.interop.jvm.jars import Unavailable
     from headrace.worker.cli import python_plugins
-    from headrace.worker.machine.jars import Unavailable
 
     try:
         target, packages = python_plugins.install(what, folder)
@@ -112,8 +112,8 @@ def _install_singer(requirement: str, folder: Path, beside: Sequence[str], pytho
 
 
 def _install_java(artifact: str, folder: Path, beside: Sequence[str]) -> None:
+    from headrace.plugins.interop.jvm.jars import Unavailable
     from headrace.worker.cli import plugin_install
-    from headrace.worker.machine.jars import Unavailable
     from headrace.worker.machine.plugin_archives import Coordinates, UnknownArtifactError
 
     try:

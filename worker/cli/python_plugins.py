@@ -24,10 +24,10 @@ from packaging.utils import InvalidWheelFilename, canonicalize_name, parse_wheel
 
 from headrace.config.plugin_path.locations import UNFINISHED
 from headrace.plugins.interop.discovery import found_in
+from headrace.plugins.interop.jvm.jars import Unavailable
 from headrace.plugins.interop.plugin_places import REQUIREMENTS, places_of
 from headrace.plugins.interop.requirements import PYTHON
 from headrace.worker.cli.plugin_listing import gathered
-from headrace.worker.machine.jars import Unavailable
 
 _SHOWN_LINES: Final = 12
 

@@ -20,11 +20,11 @@ from rich.console import Console
 from rich.live import Live
 from rich.text import Text
 
+from headrace.plugins.interop.jvm.jars import Unavailable, fetch
 from headrace.worker.cli.own_worker import OwnWorker, PipeFailed, WrongUse, home
 from headrace.worker.cli.pipe_watch import Delays, LineCount, PipeWatch
 from headrace.worker.embedded.kafka_broker import Broker
 from headrace.worker.machine import processes
-from headrace.worker.machine.jars import Unavailable, fetch
 
 TOPIC: Final = "quickstart"
 SOURCE: Final = "quickstart-source"

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import typer
 
+from headrace.plugins.interop.jvm.jars import Unavailable
 from headrace.worker.cli.exits import fail
 from headrace.worker.embedded.server_process import ServerProcess, run
-from headrace.worker.machine.jars import Unavailable
 
 
 def start(

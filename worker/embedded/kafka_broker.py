@@ -18,10 +18,10 @@ from pathlib import Path
 from typing import ClassVar, Final
 
 from headrace.config.jars import KAFKA_VERSION
+from headrace.plugins.interop.jvm.jars import Unavailable, fetch, find_java
 from headrace.worker.embedded.kafka_files import OURS, log4j2_properties, server_properties
 from headrace.worker.embedded.server_process import Running, ServerProcess
 from headrace.worker.machine import processes
-from headrace.worker.machine.jars import Unavailable, fetch, find_java
 
 DEFAULT_PORT: Final = 9092
 _HEAP: Final = "-Xms128m -Xmx512m"

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Final
 
 from headrace.config.jars import Jar, pinned
-from headrace.worker.machine.jars import Java, Unavailable, cache_dir, fetch, unverified
+from headrace.plugins.interop.jvm.jars import Java, Unavailable, cache_dir, fetch, unverified
 
 MINIMUM_JAVA: Final = 21
 """The Java version for which Apicurio 3.2 and later are compiled."""

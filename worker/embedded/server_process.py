@@ -20,8 +20,8 @@ from typing import ClassVar, Final, Self
 
 import psutil
 
+from headrace.plugins.interop.jvm.jars import Unavailable
 from headrace.worker.machine import processes
-from headrace.worker.machine.jars import Unavailable
 
 _STOPPED_BY_TERM: Final = (143, -15)
 _STARTS: Final = 3

@@ -24,8 +24,8 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Final
 
+from headrace.plugins.interop.jvm import jars
 from headrace.worker.engine.gateway import installed_spark
-from headrace.worker.machine import jars
 
 _AT_ITS_PLACE: Final = "-XX:+UnlockDiagnosticVMOptions -XX:ArchiveRelocationMode=0"
 _SECURITY: Final = "-Djava.security.properties="

@@ -8,9 +8,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Final
 
+from headrace.plugins.interop.jvm import jars
+from headrace.plugins.interop.jvm.java_compiler import compiled
 from headrace.worker.engine.gateway import installed_spark
-from headrace.worker.machine import jars
-from headrace.worker.machine.java_compiler import compiled
 
 _PROTOBUF: Final = Path(__file__).parents[2] / "plugins" / "interop" / "protobuf"
 

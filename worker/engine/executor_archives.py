@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 import headrace
-from headrace.worker.machine import jars
+from headrace.plugins.interop.jvm import jars
 
 _NOT_SENT: Final = frozenset(
     {"apscheduler", "fastapi", "javaobj-py3", "prometheus-client", "pydantic", "rich", "typer", "uvicorn"}  # a worker's

@@ -23,6 +23,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
+from headrace.plugins.interop.jvm.jars import java_command
 from headrace.worker.engine.cluster import is_local
 from headrace.worker.engine.spark_internals import (
     address_told,
@@ -33,7 +34,6 @@ from headrace.worker.engine.spark_internals import (
     submitted,
     telling_address,
 )
-from headrace.worker.machine.jars import java_command
 
 _MEMORY: Final = "spark.driver.memory"
 _OPTIONS: Final = "spark.driver.extraJavaOptions"

@@ -1,1 +1,1 @@
-"""This machine: Java, the cache of jars and child processes. Begin at `jars.py`."""
+"""This machine: its Javas, child processes, threads and memory. Begin at `processes.py`."""

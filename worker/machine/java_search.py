@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-from headrace.worker.machine.jars import Java, Unavailable, find_java, version_of
+from headrace.plugins.interop.jvm.jars import Java, Unavailable, find_java, version_of
 
 _FOLDERS_OF_JDKS: Final = (
     "/usr/lib/jvm",

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Final
 from xml.sax.saxutils import quoteattr
 
-from headrace.worker.machine.jars import Unavailable, cache_dir, ivy_command, says_no_route, until_no_route
+from headrace.plugins.interop.jvm.jars import Unavailable, cache_dir, ivy_command, says_no_route, until_no_route
 
 _PART: Final = re.compile(r"[A-Za-z0-9_][\w.+-]*")
 _SHARED: Final = {"org.apache.kafka": ("kafka-clients", "connect-api", "connect-runtime"), "org.slf4j": ("*",)}

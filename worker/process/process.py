@@ -23,12 +23,12 @@ from headrace.config.worker.java_only import warn_of_variables
 from headrace.config.worker.listeners import Listener
 from headrace.plugins.interop.catalyst.liveness import show_stacks_on_quit
 from headrace.plugins.interop.java_hosts import JAVA_HOSTS
+from headrace.plugins.interop.jvm import jars
 from headrace.plugins.stopping import StopToken
 from headrace.worker.errors import ConnectError
 from headrace.worker.herder.plugins import worker_config
 from headrace.worker.logging import logs
 from headrace.worker.logging.redaction import log_text
-from headrace.worker.machine import jars
 from headrace.worker.machine.kept_memory import keep_freed_memory
 from headrace.worker.process.worker import FailedStart, stop_all
 

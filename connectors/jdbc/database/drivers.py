@@ -32,7 +32,7 @@ def missing_driver(class_name: str) -> str:
         jar = next(jar for jar in pinned("spark") if jar.artifact == artifact)
         return (
             f"the JDBC driver {class_name} ({jar.coordinates}) is not on the class path of Spark's driver: run "
-            "`python -m headrace.worker.machine.jars spark` and start the worker again"
+            "`python -m headrace.plugins.interop.jvm.jars spark` and start the worker again"
         )
     where = f" ({_OTHERS[class_name]} on Maven Central)" if class_name in _OTHERS else ""
     return (

@@ -31,7 +31,7 @@ def test_missing_jars_and_broker_are_warnings_with_advice(capsys: pytest.Capture
     code, checks = report(capsys)
     assert code == 0
     for name, advice in (
-        ("kafka jars", "headrace.worker.machine.jars"),
+        ("kafka jars", "headrace.plugins.interop.jvm.jars"),
         ("spark jars", "headrace"),
         ("broker", "kafka start"),
     ):

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
+from headrace.plugins.interop.jvm.jars import Unavailable
 from headrace.worker.cli import plugin_install
 from headrace.worker.cli.commands import app
-from headrace.worker.machine.jars import Unavailable
 from headrace.worker.machine.plugin_archives import Coordinates, UnknownArtifactError
 from tests.made_jars import SOURCE, class_file, jar
 

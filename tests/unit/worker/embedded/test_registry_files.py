@@ -12,9 +12,9 @@ from unittest.mock import Mock
 import pytest
 
 from headrace.config.jars import Jar
+from headrace.plugins.interop.jvm.jars import Java, Unavailable
 from headrace.worker.embedded import registry_files
 from headrace.worker.embedded.registry_files import command, unpacked
-from headrace.worker.machine.jars import Java, Unavailable
 
 JAR = Jar("org.example", "app", "1.0", "0" * 64, "all", "tar.gz")
 

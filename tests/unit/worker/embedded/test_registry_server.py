@@ -11,10 +11,10 @@ import psutil
 import pytest
 from typer.testing import CliRunner
 
+from headrace.plugins.interop.jvm.jars import Java, Unavailable
 from headrace.worker.cli import commands
 from headrace.worker.embedded import registry_server
 from headrace.worker.embedded.registry_server import Registry
-from headrace.worker.machine.jars import Java, Unavailable
 from tests.held_ports import held_port
 
 

@@ -9,8 +9,8 @@ from urllib.parse import unquote, urlsplit
 
 import pytest
 
+from headrace.plugins.interop.jvm.jars import find_java
 from headrace.worker.engine import class_archive
-from headrace.worker.machine.jars import find_java
 
 
 def test_javas_own_list_of_refused_signatures_stays_but_for_dsa() -> None:

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from headrace.plugins.interop.jvm.jars import Unavailable
 from headrace.worker.machine import java_search
-from headrace.worker.machine.jars import Unavailable
 from headrace.worker.machine.java_search import find_newer_java
 
 

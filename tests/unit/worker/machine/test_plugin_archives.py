@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from headrace.plugins.interop.jvm.jars import Unavailable
 from headrace.worker.machine import plugin_archives
-from headrace.worker.machine.jars import Unavailable
 from headrace.worker.machine.plugin_archives import Coordinates, UnknownArtifactError, fetch_into
 
 WANTED = Coordinates("org.example", "one", "1.0")

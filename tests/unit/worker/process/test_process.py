@@ -16,13 +16,13 @@ import pytest
 from headrace.config.worker.config import WorkerConfig
 from headrace.config.worker.listeners import Listener
 from headrace.plugins.interop.discovery import Plugins
+from headrace.plugins.interop.jvm import jars
 from headrace.plugins.stopping import StopToken
 from headrace.worker.engine import driver_jars
 from headrace.worker.errors import NotFound
 from headrace.worker.herder.api import Herder
 from headrace.worker.herder.metrics import WorkerMetrics
 from headrace.worker.herder.rest_client import RestClient
-from headrace.worker.machine import jars
 from headrace.worker.process import commands
 from headrace.worker.process import process as process_module
 from headrace.worker.process.distributed import DistributedWorker

@@ -10,7 +10,7 @@ from headrace.connectors.jdbc.database.installed_dialects import dialects
 
 def test_our_dialects_drivers_are_among_the_pinned_jars() -> None:
     for dialect in dialects().values():
-        assert "headrace.worker.machine.jars" in missing_driver(dialect.jdbc_class)
+        assert "headrace.plugins.interop.jvm.jars" in missing_driver(dialect.jdbc_class)
 
 
 @pytest.mark.parametrize("name", ["oracle.jdbc.OracleDriver", "org.example.Driver"])

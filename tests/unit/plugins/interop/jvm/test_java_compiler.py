@@ -9,8 +9,8 @@ from zipfile import ZipFile
 
 import pytest
 
-from headrace.worker.machine import jars, java_compiler
-from headrace.worker.machine.java_compiler import compiled
+from headrace.plugins.interop.jvm import jars, java_compiler
+from headrace.plugins.interop.jvm.java_compiler import compiled
 
 PLAYED: Final = """#!/bin/sh
 [ "$1" = -version ] && { echo 'openjdk version "17.0.15"' >&2; exit; }

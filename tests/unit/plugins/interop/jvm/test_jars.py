@@ -14,8 +14,8 @@ from xml.etree import ElementTree
 import pytest
 
 from headrace.config.jars import Jar
-from headrace.worker.machine import jars
-from headrace.worker.machine.jars import Unavailable
+from headrace.plugins.interop.jvm import jars
+from headrace.plugins.interop.jvm.jars import Unavailable
 
 CONTENT = b"a jar"
 JAR = Jar("org.example", "one", "1.0", hashlib.sha256(CONTENT).hexdigest())

@@ -23,7 +23,7 @@ from typing import Final
 from zipfile import ZipFile, ZipInfo, is_zipfile
 
 from headrace.config.jars import pinned
-from headrace.worker.machine import jars
+from headrace.plugins.interop.jvm import jars
 
 _OPTIONS: Final = (f"-{jars.MINIMUM_JAVA}", "-encoding", "UTF-8", "-proc:none", "-nowarn")
 _JVM: Final = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC")

@@ -1,0 +1,1 @@
+"""Tables of a lake: `iceberg` (sink and source) and `delta` (sink)."""

@@ -1,0 +1,1 @@
+"""The sink of Iceberg: begin with `task`."""

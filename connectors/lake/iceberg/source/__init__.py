@@ -1,0 +1,1 @@
+"""The source of Iceberg: the rows that snapshots append."""
