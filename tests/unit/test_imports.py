@@ -95,7 +95,7 @@ ROOMS: Mapping[str, Mapping[str, set[str]]] = {
         "registry": set(),
         "avro": {"", "registry"},
         "json_schema": {"", "json", "registry"},
-        "apicurio": {"", "registry", "avro"},
+        "apicurio": {"", "registry", "avro", "json", "protobuf"},
         "protobuf": {"", "registry"},
     },
     "connectors": {
