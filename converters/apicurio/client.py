@@ -108,6 +108,7 @@ class CoreClient(ABC):
         """
         try:
             self._http.get(f"/ids/contentIds/{_NO_ID}", time.monotonic() + _CHECK_S, retries=0)
+            raise self._http.no_registry("No schema registry answers there: it has a schema of the id 0.")
         except (RegistryError, RegistryForbids):
             pass  # it is a registry
         except RetriableError as error:

@@ -63,7 +63,10 @@ class AvroConverter(RegistryConverter[Tree]):
         if (why := uncarried(schema)) is not None:
             raise DataError(why)
         Carriers().of(found.form, schema)
-        self._readers[identity] = AvroReader(found.form, schema, self._options, len(identity), self.bytes_have_length), topic
+        self._readers[identity] = (
+            AvroReader(found.form, schema, self._options, len(identity), self.bytes_have_length),
+            topic,
+        )
         return schema
 
     def quick_steps(self, identity: bytes, schema: Schema | None) -> Sequence[Step]:

@@ -95,8 +95,8 @@ ROOMS: Mapping[str, Mapping[str, set[str]]] = {
         "registry": set(),
         "avro": {"", "registry"},
         "json_schema": {"", "json", "registry"},
-        "apicurio": {"", "registry", "avro", "json", "protobuf"},
         "protobuf": {"", "registry"},
+        "apicurio": {"", "registry", "avro", "json", "protobuf"},
     },
     "connectors": {
         "": set(),
