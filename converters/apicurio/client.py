@@ -16,7 +16,7 @@ from typing import Any, Final
 from urllib.parse import quote, urlencode
 
 from headrace.config.worker.allowed_hosts import AllowedHosts
-from headrace.converters.apicurio.connection import URL
+from headrace.converters.apicurio.connection import OWN, URL
 from headrace.converters.registry.http import LONGEST_S, Protocol, RegistryError, RegistryForbids, RegistryHttp
 from headrace.converters.registry.settings import CLIENT_SETTINGS
 from headrace.plugins.contracts import DataError, RetriableError
@@ -32,14 +32,16 @@ _LONGEST_REFERENCED: Final = 16 << 20
 _REFUSALS: Final = {
     "ArtifactAlreadyExistsException",
     "ArtifactNotFoundException",
+    "ContentAlreadyExistsException",
     "ContentNotFoundException",
     "GroupNotFoundException",
     "InvalidArtifactIdException",
+    "InvalidArtifactStateException",
     "InvalidArtifactTypeException",
+    "InvalidContentException",
     "InvalidGroupIdException",
-    "InvalidVersionException",
+    "InvalidVersionStateException",
     "RuleViolationException",
-    "UnprocessableSchemaException",
     "VersionAlreadyExistsException",
     "VersionNotFoundException",
 }
@@ -56,6 +58,8 @@ def _refusal(status: int, answer: Mapping[str, Any]) -> RegistryError | None:
 
 PROTOCOL: Final = Protocol(
     setting=URL,
+    read_setting="a minute",
+    trust_setting=f"{OWN}tls.truststore.location",
     headers={"Content-Type": "application/json", "Accept": "*/*"},
     refusal=_refusal,
     read_only=lambda _, answer: answer.get("name") == _READ_ONLY,

@@ -107,7 +107,7 @@ class ExtJsonConverter(ApicurioConverter[Schema]):
         return found.form
 
     def identify(self, data: Column) -> Column:
-        """What the document says of its schema."""
+        """The text before the payload, or what stands for it in an odd document."""
         return self._envelope.identify(data)
 
     def quick_identity(self, data: Column) -> Column | None:

@@ -52,7 +52,7 @@ class ApicurioFraming(Framing):
         return named
 
     def body(self, data: Column, headers: Column) -> Column:
-        """What follows the id of a header."""
+        """The bytes that follow the id of a header."""
         return data
 
     def named(self, prefix: bytes) -> tuple[str, int]:

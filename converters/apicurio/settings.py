@@ -92,7 +92,7 @@ APICURIO_SETTINGS: Final = (
 
 @dataclass(frozen=True)
 class ApicurioOptions:
-    """How schemas are found and named."""
+    """The choices of schemas, artifacts and ids in the settings."""
 
     use: str
     """contentIds or globalIds, as in paths of the registry."""

@@ -127,7 +127,7 @@ class JsonConverter(Converter, QuickDecoding):
         return _ALL if self._content is not None or not self._schemas_enabled else None
 
     def identify(self, data: Column) -> Column:
-        """What the envelope says of the schema."""
+        """The text before the payload, or what stands for it in an odd document."""
         return F.lit(_ALL) if self.constant_identity is not None else self._envelope.identify(data)
 
     def quick_identity(self, data: Column) -> Column | None:

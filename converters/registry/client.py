@@ -45,7 +45,7 @@ from headrace.converters.registry.http import (
     RegistryLacks,
 )
 from headrace.converters.registry.refusals import explained
-from headrace.converters.registry.settings import CLIENT_SETTINGS
+from headrace.converters.registry.settings import CLIENT_SETTINGS, PREFIX
 from headrace.plugins.contracts import DataError, RetriableError
 
 __all__ = ["CLIENT_SETTINGS", "RegistryError", "SchemaRegistry"]
@@ -88,6 +88,8 @@ def _refusal(status: int, answer: Mapping[str, Any]) -> RegistryError | None:
 
 _PROTOCOL: Final = Protocol(
     setting="schema.registry.url",
+    read_setting="http.read.timeout.ms",
+    trust_setting=f"{PREFIX}ssl.truststore.location",
     headers={
         "Content-Type": _TYPE,
         "Accept": f"{_TYPE}, application/vnd.schemaregistry+json, application/json",

@@ -61,17 +61,21 @@ class Protocol:
 
     setting: str
     """The setting with the registry's URL."""
+    read_setting: str
+    """The setting with the time for an answer, as errors name it."""
+    trust_setting: str
+    """The setting with the registry's trust store."""
     headers: Mapping[str, str]
     refusal: Callable[[int, Mapping[str, Any]], RegistryError | None]
     """The refusal of a schema in an answer of this status with this JSON; None if it says something else."""
     read_only: Callable[[int, Mapping[str, Any]], bool]
     """True for the answer of a registry that takes no changes now."""
     other_url: str
-    """What to do if no registry answers."""
+    """The remedy if no registry answers."""
     login: str
-    """What to do if it does not accept the login."""
+    """The remedy if it does not accept the login."""
     writable: str
-    """What to do if it takes no changes."""
+    """The remedy if it takes no changes."""
 
 
 class _RegistryNode(NamedTuple):
@@ -103,8 +107,8 @@ class RegistryHttp:
             read_s=values["http.read.timeout.ms"] / 1000,
             context=tls_context(values),
             proxy=_proxy(values),
-            read_setting="http.read.timeout.ms",
-            trust_setting=f"{PREFIX}ssl.truststore.location",
+            read_setting=protocol.read_setting,
+            trust_setting=protocol.trust_setting,
         )
         self._authorization = authorization(config, values, self._fetch)
 

@@ -41,7 +41,7 @@ class Schemas(ABC):
 
     framing: Framing
     most: int
-    """How many schemas the converter keeps."""
+    """The number of schemas that the converter keeps."""
 
     @abstractmethod
     def check(self) -> None:

@@ -47,7 +47,7 @@ def asked(server: str, path: str) -> Any:
 
 
 def added(server: str, artifact: str, text: str, *references: dict[str, str]) -> dict[str, Any]:
-    """What the registry says of a Protobuf schema that somebody registers."""
+    """The registry's answer for a Protobuf schema that somebody registers."""
     content = {"content": text, "contentType": "application/x-protobuf", "references": references}
     body = {"artifactId": artifact, "artifactType": "PROTOBUF", "firstVersion": {"content": content}}
     url = f"{server}/apis/registry/v3/groups/default/artifacts"

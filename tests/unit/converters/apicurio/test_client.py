@@ -117,7 +117,7 @@ def problem(name: str, status: int = 404) -> dict[str, Any]:
         (404, "VersionNotFoundException"),
         (409, "ArtifactAlreadyExistsException"),
         (400, "RuleViolationException"),
-        (422, "UnprocessableSchemaException"),
+        (400, "InvalidContentException"),
     ],
 )
 def test_a_refusal_is_about_the_record(status: int, name: str) -> None:
