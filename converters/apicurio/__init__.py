@@ -1,1 +1,4 @@
-"""Apicurio's class names for converters, over the registry's Confluent protocol."""
+"""Apicurio's converters: its framing and settings, by its registry's own API.
+
+Begin with `schemas.py`, which chooses versions of artifacts; `client.py` has the requests.
+"""

@@ -16,16 +16,15 @@ from headrace.converters.avro.reading import AvroReader
 from headrace.converters.avro.references import standing_alone
 from headrace.converters.avro.settings import AVRO_SETTINGS, avro_options
 from headrace.converters.long_decimals import or_too_long
-from headrace.converters.registry.client import CHANGE_NAMES
 from headrace.converters.registry.converter import RegistryConverter, RegistrySchema, Writing
-from headrace.converters.registry.framing import named_schema
+from headrace.converters.registry.refusals import CHANGE_NAMES
 from headrace.plugins.contracts import DataError, Decoded
 from headrace.plugins.interop.avro.carrier import AvroEncoding, Carriers
 from headrace.plugins.interop.avro.from_connect import avro_tree
 from headrace.plugins.interop.avro.parsing import branches, kind_of, parsed
 from headrace.plugins.interop.avro.to_connect import connect_schema
 from headrace.plugins.interop.avro.tree import NameNotAllowed, Tree, schema_text
-from headrace.plugins.interop.avro.writing import encoded, encoding
+from headrace.plugins.interop.avro.writing import datum, encoded, encoding
 from headrace.plugins.quick_decoding import Parts, Step
 from headrace.plugins.schema import Schema, uncarried
 
@@ -40,6 +39,8 @@ class AvroConverter(RegistryConverter[Tree]):
     title = "AvroConverter"
     cannot_read = "Failed to deserialize data for topic {topic} to Avro: "
     cannot_write = "Failed to serialize Avro data from topic {topic} : "
+    bytes_have_length: ClassVar[bool] = False
+    """True if bytes that are a value by themselves have their length before them, as bytes in a record have."""
 
     def configure(self, config: Mapping[str, str], is_key: bool) -> None:
         """Reads the settings; sends no request to the registry. Errors: ConfigError."""
@@ -62,7 +63,10 @@ class AvroConverter(RegistryConverter[Tree]):
         if (why := uncarried(schema)) is not None:
             raise DataError(why)
         Carriers().of(found.form, schema)
-        self._readers[identity] = AvroReader(found.form, schema, self._options, len(identity)), topic
+        self._readers[identity] = (
+            AvroReader(found.form, schema, self._options, len(identity), self.bytes_have_length),
+            topic,
+        )
         return schema
 
     def quick_steps(self, identity: bytes, schema: Schema | None) -> Sequence[Step]:
@@ -85,13 +89,13 @@ class AvroConverter(RegistryConverter[Tree]):
         reader, topic = self._readers[identity]
         beyond = f"a value beyond Spark's{or_too_long(schema)}"
         failed = self.cannot_read.format(topic=topic)
-        why = f"{failed}the bytes do not follow the schema of id {named_schema(identity)}, or hold {beyond}"
+        why = f"{failed}the bytes do not follow the schema of {self.schemas.described(identity)}, or hold {beyond}"
         return Decoded(reader.value(data), reader.error(data, why))
 
     def shown(self, data: bytes) -> str:
         """The value in JSON, with Python's text for what JSON lacks."""
         prefix, text = self.named_text(data)
-        return json.dumps(value_of(data[len(prefix) :], text), ensure_ascii=False, default=str)
+        return json.dumps(value_of(data[len(prefix) :], text, self.bytes_have_length), ensure_ascii=False, default=str)
 
     def own_schema(self, schema: Schema | None) -> RegistrySchema[Tree]:
         """The schema, and the name of its record. Errors: DataError for a name that Avro does not allow."""
@@ -110,7 +114,7 @@ class AvroConverter(RegistryConverter[Tree]):
         way = encoding(schema, own.form if found is None else parsed(found), self._options)
 
         def encode(value: Column) -> Column:
-            made = encoded(value, way)
+            made = (datum if self.bytes_have_length else encoded)(value, way)
             for refused in (way.misfits, way.nulls):
                 made = made if refused is None else F.when(refused(value), F.lit(None)).otherwise(made)
             return made

@@ -11,12 +11,15 @@ import fastavro
 from headrace.plugins.contracts import DataError
 
 
-def value_of(data: bytes, text: str) -> Any:
-    """The value, in Python's types, of bytes with a schema of this text. Errors: DataError if they hold none."""
+def value_of(data: bytes, text: str, bytes_have_length: bool = False) -> Any:
+    """The value, in Python's types, of bytes with a schema of this text. Errors: DataError if they hold none.
+
+    `bytes_have_length`: True if bytes that are a value by themselves have their length before them.
+    """
     try:
         schema = fastavro.parse_schema(json.loads(text))
-        if schema in ("bytes", {"type": "bytes"}):
-            return data  # a schema of bytes alone has no length before them
+        if not bytes_have_length and schema in ("bytes", {"type": "bytes"}):
+            return data
         body = io.BytesIO(data)
         value = fastavro.schemaless_reader(body, schema, None)
     except Exception as error:  # any kind: schema and bytes may be anything

@@ -27,7 +27,6 @@ from pyspark.sql import Column
 from pyspark.sql import functions as F
 from pyspark.sql.avro.functions import from_avro
 
-from headrace.converters.registry.framing import PREFIX
 from headrace.plugins.interop.avro.carrier import Carriers, carrier_type
 from headrace.plugins.interop.avro.parsing import branches, kind_of
 from headrace.plugins.interop.avro.shapes import struct_of, unfit, unfit_record, value_of
@@ -53,8 +52,10 @@ class AvroReader:
     tree: Tree
     schema: Schema | None
     options: AvroOptions
-    prefix: int = PREFIX
+    prefix: int
     """The bytes before a value, which name the schema."""
+    bytes_have_length: bool
+    """True if bytes that are a value by themselves have their length before them."""
 
     @property
     def is_raw(self) -> bool:
@@ -64,7 +65,7 @@ class AvroReader:
     @property
     def _has_no_length(self) -> bool:
         """True if no length precedes the bytes: the schema is bytes alone."""
-        return kind_of(self.tree) == "bytes"
+        return not self.bytes_have_length and kind_of(self.tree) == "bytes"
 
     @cached_property
     def _record(self) -> tuple[dict[str, Any], bytes] | None:

@@ -13,7 +13,7 @@ from headrace.config.problems import ConfigError
 from headrace.config.settings import Importance, Problem, Setting, Settings, Type, Width
 from headrace.config.validators import OneOfIgnoringCase
 from headrace.converters.json import reading
-from headrace.converters.json.marking import OPTIONS
+from headrace.converters.json.envelope import AFTER, Envelope
 from headrace.converters.json.rules import JsonRules
 from headrace.converters.json.schema import (
     MOST_PARTS,
@@ -30,12 +30,6 @@ from headrace.plugins.interop.json.writing import NULL_REFUSED, JsonWriter
 from headrace.plugins.quick_decoding import Parts, QuickDecoding, Step
 from headrace.plugins.schema import Schema
 
-_BLANK: Final = r"[ \t\r\n]*"
-_BEFORE_PAYLOAD: Final = rf'(?s)^{_BLANK}\{{{_BLANK}"schema"{_BLANK}:.*?,{_BLANK}"payload"{_BLANK}:{_BLANK}'
-_FAULT: Final = b"\x00"
-"""First byte of the identity of documents without a readable schema; Connect's error text follows."""
-_ODD: Final = b"\x01"
-"""First byte of the identity of documents that are not of the usual spelling; the schema's JSON follows."""
 _ALL: Final = b""
 """The identity if all documents have the same schema, or none."""
 
@@ -48,11 +42,7 @@ def _setting(
 
 
 class JsonConverter(Converter, QuickDecoding):
-    """JSON in Kafka, byte for byte as Apache's.
-
-    An identity is the text before the payload (`{"schema":…,"payload":`), so the first bytes identify documents of the
-    usual spelling; `_FAULT` and `_ODD` mark the identities of all others.
-    """
+    """JSON in Kafka, byte for byte as Apache's."""
 
     reads_text = True
     settings: ClassVar[Settings] = Settings(
@@ -116,6 +106,7 @@ class JsonConverter(Converter, QuickDecoding):
         self._schemas_enabled: bool = parsed["schemas.enable"]
         replace_nulls: bool = parsed["replace.null.with.default"]
         self._rules = JsonRules(replace_nulls)
+        self._envelope = Envelope(self._rules)
         self._numeric = parsed["decimal.format"].upper() == "NUMERIC"
         self._writer = JsonWriter(replace_nulls, self._numeric)
         self._content = self._parse_content(parsed["schema.content"])
@@ -136,39 +127,24 @@ class JsonConverter(Converter, QuickDecoding):
         return _ALL if self._content is not None or not self._schemas_enabled else None
 
     def identify(self, data: Column) -> Column:
-        """The text before the payload, or an identity that begins with `_FAULT` or `_ODD`."""
-        if self.constant_identity is not None:
-            return F.lit(_ALL)
-        before = F.regexp_extract(data.cast("string"), _BEFORE_PAYLOAD, 0)
-        text = reading.document(data)
-        names = F.json_object_keys(F.concat(before, F.lit("null}")))
-        # The first `,"payload":` may be inside the schema; then the text before it is no complete member.
-        usual = F.startswith(text, before) & (names == F.array(F.lit("schema"), F.lit("payload")))
-        fault = reading.envelope_fault(text)
-        return (
-            F.when((before != "") & usual, before.cast("binary"))
-            .when(fault.isNotNull(), F.concat(F.lit(_FAULT), fault.cast("binary")))
-            .otherwise(F.concat(F.lit(_ODD), _schema_of(text).cast("binary")))
-        )
+        """The text before the payload, or what stands for it in an odd document."""
+        return F.lit(_ALL) if self.constant_identity is not None else self._envelope.identify(data)
 
     def quick_identity(self, data: Column) -> Column | None:
-        """The text before the payload, if the schema in it is complete."""
-        if self.constant_identity is not None:
-            return None
-        text = data.cast("string")
-        before = F.regexp_extract(text, _BEFORE_PAYLOAD, 0)
-        usual = F.json_object_keys(F.concat(before, F.lit("null}"))) == F.array(F.lit("schema"), F.lit("payload"))
-        return F.when((before != "") & usual & F.startswith(text, before), before.cast("binary"))
+        """The same, for documents of the usual spelling."""
+        return None if self.constant_identity is not None else self._envelope.quick_identity(data)
 
     def quick_steps(self, identity: bytes, schema: Schema | None) -> Sequence[Step]:
         """Steps to the texts of the fields, or to the parsed payload."""
-        return [] if identity.startswith(_ODD) else reading.quick_steps(*_around(identity), schema, self._rules)
+        if identity == _ALL:
+            return reading.quick_steps(_ALL, "", schema, self._rules)
+        return self._envelope.quick_steps(identity, schema)
 
     def quick_decode(self, data: Column, parts: Parts, identity: bytes, schema: Schema | None) -> Column | None:
         """The value, read from the bytes without a parser; an array, map or struct is read from its parts."""
-        if identity.startswith(_ODD):
-            return None
-        quick = _quick(data, identity)
+        if identity != _ALL:
+            return self._envelope.quick_decode(data, parts, identity, schema)
+        quick = reading.Quick(data.cast("string"), _ALL, "")
         if not parts:
             return reading.read_quickly(quick, schema)
         assert schema is not None
@@ -176,18 +152,12 @@ class JsonConverter(Converter, QuickDecoding):
 
     def matches(self, data: Column, identity: bytes) -> Column:
         """Compares the first bytes; only documents of an unusual spelling are parsed."""
-        if identity == _ALL:
-            return F.lit(True)
-        if identity.startswith(_FAULT):
-            return F.coalesce(self.identify(data) == F.lit(identity), F.lit(False))
-        if identity.startswith(_ODD):
-            return _schema_of(reading.document(data)).cast("binary") == F.lit(identity.removeprefix(_ODD))
-        return F.startswith(data.cast("string"), F.lit(identity).cast("string"))
+        return F.lit(True) if identity == _ALL else self._envelope.matches(data, identity)
 
     def resolve(self, identity: bytes, topic: str) -> Schema | None:
         """The schema in the identity. Errors: DataError."""
         try:
-            schema = self._content if identity == _ALL else _resolve(identity)
+            schema = self._content if identity == _ALL else parse_schema(self._envelope.named(identity))
             why = refusal(schema)
         except RecursionError:
             why = TOO_LARGE.format(MOST_PARTS)
@@ -197,12 +167,10 @@ class JsonConverter(Converter, QuickDecoding):
 
     def decode(self, data: Column, identity: bytes, schema: Schema | None) -> Decoded:
         """The payload's values, in the thorough way."""
+        if identity != _ALL:
+            return self._envelope.decode(data, identity, schema)
         text = reading.document(data)
-        if identity.startswith(_ODD):
-            return reading.read(None, reading.envelope(text), schema, self._rules)
-        quick = _quick(text, identity)
-        parsed = reading.plain(text) if identity == _ALL else reading.enveloped(quick)
-        return reading.read(quick, parsed, schema, self._rules)
+        return reading.read(reading.Quick(text.cast("string"), _ALL, ""), reading.plain(text), schema, self._rules)
 
     def encode(self, value: Column, schema: Schema | None) -> Decoded:
         """The JSON documents; a null without schema stays a null."""
@@ -214,42 +182,13 @@ class JsonConverter(Converter, QuickDecoding):
                 envelope = schema_text(schema, self._numeric, self._rules.replace_nulls)
             except DataError as e:  # a default with a forbidden null
                 return Decoded(F.lit(None).cast("binary"), F.lit(str(e)))
-            before, after = f'{{"schema":{envelope},"payload":', "}"
+            before, after = f'{{"schema":{envelope},"payload":', AFTER
         written = self._writer.payload(value, schema, before, after)
         refused = F.lit(None if schema is None else NULL_REFUSED).cast("string")
         return Decoded(written.cast("binary"), refused)
 
     def unreadable(self, data: Column) -> Column | None:
         """The fault of an invalid document; does not compare the payload with its schema."""
-        text = reading.document(data)
-        return reading.envelope_fault(text) if self.constant_identity is None else reading.plain(text).fault
-
-
-def _quick(data: Column, identity: bytes) -> reading.Quick:
-    return reading.Quick(data.cast("string"), *_around(identity))
-
-
-def _around(identity: bytes) -> tuple[bytes, str]:
-    """The bytes before and the text after the payload."""
-    return (b"", "") if identity == _ALL else (identity, "}")
-
-
-def _schema_of(text: Column) -> Column:
-    return F.coalesce(F.from_json(text, "map<string,string>", OPTIONS)["schema"], F.lit("null"))
-
-
-def _resolve(identity: bytes) -> Schema | None:
-    if identity.startswith(_FAULT):
-        raise DataError(identity.removeprefix(_FAULT).decode())
-    if identity.startswith(_ODD):
-        try:
-            return parse_schema(read_json(identity.removeprefix(_ODD).decode()))
-        except (ValueError, RecursionError):
-            raise DataError("Schema must contain 'type' field") from None  # a JSON string, without its quotes
-    try:
-        document = read_json(identity.decode() + "null}")
-    except (ValueError, RecursionError) as e:
-        raise DataError(f"{reading.NOT_JSON}the schema before the payload cannot be read: {e}") from e
-    if document.keys() != {"schema", "payload"}:
-        raise DataError(reading.NO_ENVELOPE)
-    return parse_schema(document["schema"])
+        if self.constant_identity is None:
+            return self._envelope.unreadable(data)
+        return reading.plain(reading.document(data)).fault

@@ -35,10 +35,6 @@ from headrace.plugins.quick_decoding import Parts, Step
 from headrace.plugins.schema import DECIMAL, INTEGER_BITS, Schema, SchemaType, logical, spark_type
 
 NOT_JSON: Final = "Converting byte[] to Kafka Connect data failed due to serialization error: "
-NO_ENVELOPE: Final = (
-    'JsonConverter with schemas.enable requires "schema" and "payload" fields and may not contain additional fields. '
-    "If you are trying to deserialize plain JSON data, set schemas.enable=false in your converter configuration."
-)
 
 _BYTE_ORDER_MARK: Final = "\ufeff"
 _MARK_BYTES: Final = len(_BYTE_ORDER_MARK.encode())
@@ -126,11 +122,11 @@ class Quick:
         is_container = first.isin(F.lit(b"{"), F.lit(b"[")) & is_utf8(whole)
         if not self.tail:
             return F.when(is_container, F.get_json_object(whole, "$"))
-        return F.when(is_container & self.is_envelope(), F.get_json_object(whole, "$.payload"))
+        return F.when(is_container & self.is_envelope("schema"), F.get_json_object(whole, "$.payload"))
 
-    def is_envelope(self) -> Column:
-        """True if the bytes are an object with the members schema and payload only."""
-        return F.json_object_keys(self.text) == F.array(F.lit("schema"), F.lit("payload"))
+    def is_envelope(self, beside: str) -> Column:
+        """True if the bytes are an object with this member and the payload only."""
+        return F.json_object_keys(self.text) == F.array(F.lit(beside), F.lit("payload"))
 
     def parsed(self, schema: Schema, rules: JsonRules) -> Column:
         """The payload, parsed as an array, map or struct; null if the bytes are surely not one."""
@@ -138,7 +134,7 @@ class Quick:
         if schema.type is SchemaType.STRUCT:
             usual &= self.ends("}")
         elif self.tail:
-            usual &= self.is_envelope()  # without a struct's brace to prove the end of the payload
+            usual &= self.is_envelope(rules.beside)  # without a struct's brace to prove the end of the payload
         payload = self.cut()
         # The bytes before the payload are valid UTF-8, because they were read as a schema.
         return F.when(usual & is_utf8(payload), parsing.parsed(payload.cast("string"), schema, rules))
@@ -168,18 +164,18 @@ class Parsed:
     """The compact JSON of a payload that is not a string, for schemaless values."""
 
 
-def envelope(text: Column) -> Parsed:
+def envelope(text: Column, rules: JsonRules) -> Parsed:
     """The payload of a complete document with envelope."""
-    return _in_object(text, ["payload", "schema"])
+    return _in_object(text, ["payload", rules.beside], rules)
 
 
-def enveloped(quick: Quick) -> Parsed:
+def enveloped(quick: Quick, rules: JsonRules) -> Parsed:
     """The payload of a document that begins with a known envelope, so that its schema is known."""
     rest = F.substring(quick.text.cast("binary"), quick.left + 1, 2**31 - 1).cast("string")
-    return _in_object(F.concat(F.lit('{"payload":'), rest), ["payload"])
+    return _in_object(F.concat(F.lit('{"payload":'), rest), ["payload"], rules)
 
 
-def _in_object(text: Column, names: list[str]) -> Parsed:
+def _in_object(text: Column, names: list[str], rules: JsonRules) -> Parsed:
     """The member `payload` of an object that must have the members `names` only."""
 
     def document(marked: Column) -> Column:
@@ -188,22 +184,22 @@ def _in_object(text: Column, names: list[str]) -> Parsed:
         return F.struct((good & is_utf8(text)).alias("good"), payload.alias("raw"))
 
     payload = F.from_json(text, "payload string", OPTIONS)["payload"]
-    return Parsed(let(marking.marked(text), document), _fault(text, names), payload)
+    return Parsed(let(marking.marked(text), document), _fault(text, names, rules), payload)
 
 
-def envelope_fault(text: Column) -> Column:
+def envelope_fault(text: Column, rules: JsonRules) -> Column:
     """The error for a document without a valid envelope; null for a valid one."""
-    return _fault(text, ["payload", "schema"])
+    return _fault(text, ["payload", rules.beside], rules)
 
 
-def _fault(text: Column, names: list[str]) -> Column:
+def _fault(text: Column, names: list[str], rules: JsonRules) -> Column:
     members = _members(text)
     trimmed = F.ltrim(text, F.lit(_BLANKS))
     no_json = members.isNull() & (
         trimmed.startswith("{") | ((F.length(trimmed) > 0) & F.get_json_object(text, "$").isNull())
     )
     return F.when(no_json | ~is_utf8(text), _not_json(text)).when(
-        members.isNull() | (members != F.array(*map(F.lit, names))), F.lit(NO_ENVELOPE)
+        members.isNull() | (members != F.array(*map(F.lit, names))), F.lit(rules.no_envelope)
     )
 
 

@@ -3,8 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Final
 
 from headrace.plugins.schema import Schema, SchemaType
+
+_NO_ENVELOPE: Final = (
+    'JsonConverter with schemas.enable requires "schema" and "payload" fields and may not contain additional fields. '
+    "If you are trying to deserialize plain JSON data, set schemas.enable=false in your converter configuration."
+)
 
 
 @dataclass(frozen=True)
@@ -19,6 +25,11 @@ class JsonRules:
     """True: other maps than those by required texts are arrays of objects with key and value; else arrays of pairs."""
     union: str | None = None
     """The name of structs with one field, if a document holds its value alone."""
+
+    beside: str = "schema"
+    """The member that names the schema of the payload beside it, if documents have an envelope."""
+    no_envelope: str = _NO_ENVELOPE
+    """The error for a document without an envelope."""
 
     def replaces(self, schema: Schema) -> bool:
         """True if a null of this schema becomes its default."""

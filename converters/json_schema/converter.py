@@ -26,7 +26,6 @@ from headrace.converters.json_schema.settings import JSON_SCHEMA_SETTINGS, json_
 from headrace.converters.json_schema.to_connect import connect_schema
 from headrace.converters.json_schema.writing import JsonSchemaWriter
 from headrace.converters.registry.converter import UNREADABLE, RegistryConverter, RegistrySchema, Writing
-from headrace.converters.registry.framing import prefix_length
 from headrace.plugins.contracts import DataError, Decoded
 from headrace.plugins.interop.json.writing import NULL_REFUSED
 from headrace.plugins.quick_decoding import Parts, Step
@@ -102,7 +101,7 @@ class JsonSchemaConverter(RegistryConverter[Documents]):
 
     def shown(self, data: bytes) -> str:
         """The document. Errors: DataError for bytes that hold none."""
-        length = prefix_length(data)
+        length = self.schemas.framing.length(data)
         if not length:
             raise DataError("Unknown magic byte!")
         text = data[length:].decode("utf-8", "replace")

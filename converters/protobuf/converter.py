@@ -23,15 +23,14 @@ from pyspark.sql.types import StructField, StructType
 from headrace.config.settings import Settings
 from headrace.converters.protobuf.compatibility import breaks
 from headrace.converters.protobuf.compiling import bundle, compiled
-from headrace.converters.protobuf.from_connect import proto_text
+from headrace.converters.protobuf.from_connect import ProtoText, proto_text
 from headrace.converters.protobuf.indexes import head_length, indexes_after, indexes_of_bytes
 from headrace.converters.protobuf.messages import all_messages, file_of, indexes_of, message_at
 from headrace.converters.protobuf.names import WRAPPERS
 from headrace.converters.protobuf.settings import PROTOBUF_SETTINGS, ProtobufOptions, protobuf_options
-from headrace.converters.protobuf.to_connect import connect_part, raw_part
+from headrace.converters.protobuf.to_connect import Part, connect_part, raw_part
 from headrace.converters.protobuf.writing import raw_shape, struct_shape, with_defaults
 from headrace.converters.registry.converter import UNREADABLE, RegistryConverter, RegistrySchema, Writing
-from headrace.converters.registry.framing import prefix_length
 from headrace.plugins.contracts import DataError, Decoded
 from headrace.plugins.interop.protobuf.codec import ProtobufReader, ProtobufWriter, Shape, head
 from headrace.plugins.quick_decoding import Parts, Step
@@ -67,41 +66,60 @@ class ProtobufConverter(RegistryConverter[Descriptor]):
     title = "ProtobufConverter"
     cannot_read = "Failed to deserialize data for topic {topic} to Protobuf: "
     cannot_write = "Failed to serialize Protobuf data from topic {topic} : "
+    names_types = False
+    """True if a message with the type's name stands before a value, False if the type's indexes do."""
 
     def configure(self, config: Mapping[str, str], is_key: bool) -> None:
         """Reads the settings; sends no request to the registry. Errors: ConfigError."""
         super().configure(config, is_key)
-        self._options: ProtobufOptions = protobuf_options(self._values)
+        self._options = self.options()
         self._readings: dict[bytes, _Reading] = {}
+
+    def options(self) -> ProtobufOptions:
+        """The options in the settings. Errors: ConfigError."""
+        return protobuf_options(self._values)
 
     def merged(self, text: str, referenced: Sequence[tuple[str, str]]) -> str:
         """The schema and the files that it imports, as one text."""
         return bundle(text, referenced)
 
     def identify(self, data: Column) -> Column:
-        """The bytes that name the schema, and the indexes."""
-        return head(data)
+        """The bytes that name the schema and the message type."""
+        return head(data, [(form.start, form.length) for form in self.schemas.framing.forms], self.names_types)
 
     def matches(self, data: Column, identity: bytes) -> Column:
         """Compares the first bytes."""
-        return F.startswith(data, F.lit(identity)) if identity != UNREADABLE else head(data) == F.lit(UNREADABLE)
+        if identity == UNREADABLE:
+            return self.identify(data) == F.lit(UNREADABLE)
+        return F.startswith(data, F.lit(identity))
 
     def read_text(self, text: str, identity: bytes) -> RegistrySchema[Descriptor]:
-        """The message type at the indexes."""
-        indexes = indexes_of_bytes(identity[prefix_length(identity) :])
-        message = message_at(file_of(text), indexes)
+        """The message type that the bytes name."""
+        message, _ = self.type_after(text, identity[self.schemas.framing.length(identity) :])
         return RegistrySchema(text, message, message.full_name)
+
+    def type_after(self, text: str, data: bytes) -> tuple[Descriptor, int]:
+        """The message type that these bytes begin with, and how many of them name it. Errors: DataError."""
+        return message_at(file_of(text), indexes_of_bytes(data)), head_length(data)
+
+    def type_bytes(self, message: Descriptor) -> bytes:
+        """The bytes that name a message type, as `type_after` reads them."""
+        return indexes_after(indexes_of(message))
 
     def reading(
         self, found: RegistrySchema[Descriptor], version: int | None, identity: bytes, topic: str
     ) -> Schema | None:
         """The Connect schema of the message, or of the value in a wrapper."""
-        is_raw = found.form.full_name in WRAPPERS and self._options.raw_wrappers
-        part = (raw_part if is_raw else connect_part)(found.form, self._options, version)
+        part, is_raw = self.part_of(found.form, version)
         files = compiled(found.text).SerializeToString()
         row = _row_type(part.schema, is_raw)
         self._readings[identity] = _Reading(files, found.form.full_name, part.shape, row, is_raw, len(identity), topic)
         return part.schema
+
+    def part_of(self, message: Descriptor, version: int | None) -> tuple[Part, bool]:
+        """The Connect schema of a message and the shape of its row; true if the row holds the value of a wrapper."""
+        is_raw = message.full_name in WRAPPERS and self._options.raw_wrappers
+        return (raw_part if is_raw else connect_part)(message, self._options, version), is_raw
 
     def quick_steps(self, identity: bytes, schema: Schema | None) -> Sequence[Step]:
         """The step that reads the row."""
@@ -124,18 +142,27 @@ class ProtobufConverter(RegistryConverter[Descriptor]):
         """The value in Protobuf's JSON."""
         prefix, text = self.named_text(data)
         rest = data[len(prefix) :]
-        message = message_at(file_of(text), indexes_of_bytes(rest))
+        message, length = self.type_after(text, rest)
         try:
-            value = GetMessageClass(message).FromString(rest[head_length(rest) :])
+            value = GetMessageClass(message).FromString(rest[length:])
             return MessageToJson(value, preserving_proto_field_name=True, indent=None, ensure_ascii=False)
         except Exception as error:  # any kind: schema and bytes may be anything
             raise DataError(f"The bytes do not follow their schema: {type(error).__name__}: {error}") from error
 
     def own_schema(self, schema: Schema | None) -> RegistrySchema[Descriptor]:
         """The schema that values are registered with."""
-        made = proto_text(schema, self._options)
+        made = self.text_of(schema)
         found = {message.full_name: message for message in all_messages(file_of(made.text))}
         return RegistrySchema(made.text, found[made.message], made.message)
+
+    def text_of(self, schema: Schema | None) -> ProtoText:
+        """The text of a file with a message for values of a Connect schema. Errors: DataError."""
+        return proto_text(schema, self._options)
+
+    def shape_of(self, schema: Schema, message: Descriptor) -> Shape:
+        """The shape to write rows of a Connect schema by, in this message. Errors: DataError."""
+        is_raw = schema.type is not SchemaType.STRUCT
+        return (raw_shape if is_raw else struct_shape)(schema, message, self._options)
 
     def incompatible(self, found: str, own: RegistrySchema[Descriptor]) -> str | None:
         """The first break of the registry's rules."""
@@ -145,13 +172,12 @@ class ProtobufConverter(RegistryConverter[Descriptor]):
         """Writes by Java."""
         assert schema is not None
         message = own.form if found is None else _message_in(found, own.form)
-        is_raw = schema.type is not SchemaType.STRUCT
-        shape = (raw_shape if is_raw else struct_shape)(schema, message, self._options)
+        shape = self.shape_of(schema, message)
         files = compiled(own.text if found is None else found).SerializeToString()
-        row = self._row_maker(schema, is_raw)
+        row = self._row_maker(schema, schema.type is not SchemaType.STRUCT)
 
         def writer() -> ProtobufWriter:
-            return ProtobufWriter(files, message.full_name, shape, indexes_after(indexes_of(message)))
+            return ProtobufWriter(files, message.full_name, shape, self.type_bytes(message))
 
         def error(topic: Column, value: Column) -> Column:
             before, after = self.cannot_write.split("{topic}")

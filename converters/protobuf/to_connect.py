@@ -31,12 +31,12 @@ from headrace.plugins.contracts import DataError
 from headrace.plugins.interop.avro.tree import PRECISION
 from headrace.plugins.schema import DATE, DECIMAL, TIME, TIMESTAMP, Field, Schema, SchemaType
 
-_MOST_FIELDS: Final = 10_000
+MOST_FIELDS: Final = 10_000
 _SCALE: Final = re.compile(r"-?[0-9]{1,9}")
 _BEFORE_CAPITAL: Final = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 
 _F = FieldDescriptor
-_SCALARS: Final[Mapping[int, tuple[SchemaType, str, str | None]]] = {
+SCALARS: Final[Mapping[int, tuple[SchemaType, str, str | None]]] = {
     _F.TYPE_INT32: (SchemaType.INT32, "plain", None),
     _F.TYPE_SINT32: (SchemaType.INT32, "plain", "sint32"),
     _F.TYPE_SFIXED32: (SchemaType.INT32, "plain", "sfixed32"),
@@ -124,8 +124,8 @@ class _Reading:
         if message.full_name in around:
             raise DataError(f"The Protobuf message {message.full_name} contains itself, for which Spark has no type")
         self._fields += len(message.fields) + 1
-        if self._fields > _MOST_FIELDS:
-            raise DataError(f"The Protobuf schema has more than {_MOST_FIELDS} fields")
+        if self._fields > MOST_FIELDS:
+            raise DataError(f"The Protobuf schema has more than {MOST_FIELDS} fields")
         inside = (*around, message.full_name)
         unions = [] if self._options.flatten_unions else real_oneofs(message)
         taken = {field.name for one in unions for field in one.fields}
@@ -213,7 +213,7 @@ class _Reading:
 
     def single(self, field: FieldDescriptor, known: Mapping[str, str] | None = None) -> Part:
         """The part of a scalar; `known`: the params of the field that stands for it."""
-        type_, kind, own = _SCALARS[field.type]
+        type_, kind, own = SCALARS[field.type]
         small = (parameters(field) if known is None else known).get("connect.type")
         if field.type == _F.TYPE_INT32 and small in _SMALL:
             return Part(Schema(_SMALL[small]), {"kind": small})

@@ -79,7 +79,7 @@ def _value(schema: Schema, field: FieldDescriptor, options: ProtobufOptions) -> 
     if schema.type is SchemaType.ARRAY and field.is_repeated and schema.value_schema is not None:
         return {"kind": "list", "item": _one(schema.value_schema, field, options)}
     if field.is_repeated:
-        raise _mismatch(schema, field)
+        raise mismatch(schema, field)
     return _one(schema, field, options)
 
 
@@ -89,24 +89,30 @@ def _one(schema: Schema, field: FieldDescriptor, options: ProtobufOptions) -> Ma
     if known is not None:
         name, kind = _LOGICAL[known]
         if message is None or message.full_name != name:
-            raise _mismatch(schema, field)
+            raise mismatch(schema, field)
         return {"kind": kind, **({"scale": scale(schema)} if known == DECIMAL else {})}
     if schema.type is SchemaType.STRUCT:
         if message is None:
-            raise _mismatch(schema, field)
+            raise mismatch(schema, field)
         return struct_shape(schema, message, options)
     if message is not None and message.full_name in WRAPPERS:
         return {"kind": "wrapped", "value": _one(schema, message.fields[0], options)}
+    return scalar_shape(schema, field)
+
+
+def scalar_shape(schema: Schema, field: FieldDescriptor) -> Mapping[str, Any]:
+    """The shape of a value that is neither logical nor made of others. Errors: DataError."""
     if field.enum_type is not None and schema.type in (SchemaType.STRING, SchemaType.INT32):
         return {"kind": "symbol" if schema.type is SchemaType.STRING else "number"}
     kind, types = _KINDS.get(schema.type, ("", ()))
     is_bytes = field.type == _F.TYPE_BYTES
     if field.cpp_type not in types or (types == (_F.CPPTYPE_STRING,) and is_bytes != (kind == "bytes")):
-        raise _mismatch(schema, field)
+        raise mismatch(schema, field)
     return {"kind": kind}
 
 
-def _mismatch(schema: Schema, field: FieldDescriptor) -> DataError:
+def mismatch(schema: Schema, field: FieldDescriptor) -> DataError:
+    """The error for a field that does not hold values of a Connect schema."""
     known = schema.name if logical(schema) is not None else schema.type.name
     return DataError(f"Values of the type {known} do not fit the registered Protobuf field {field.full_name}")
 

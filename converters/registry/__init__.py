@@ -1,5 +1,6 @@
 """The client of a schema registry, and what converters with schemas in one share.
 
-Begin with `client.py`, which has a method for each look-up; `http.py` sends the requests. `converter.py` has the choice
-of schemas and subjects, `framing.py` the bytes that name a schema.
+Begin with `converter.py`, which asks `Schemas` (`schemas.py`). `confluent.py` has those by Confluent's protocol, with
+the choice of schemas and subjects; `client.py` has a method for each look-up. `http.py` sends the requests of any
+protocol, `framing.py` has the bytes that name a schema.
 """

@@ -27,22 +27,26 @@ gives a real registry. Associations are not looked up: a registry without them a
 
 from __future__ import annotations
 
-import json
 import logging
-import re
-import threading
 import time
-from collections import OrderedDict
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Container, Hashable, Mapping, Sequence
 from types import MappingProxyType
-from typing import Any, Final, Generic, TypeVar
+from typing import Any, Final, TypeVar
 from urllib.parse import quote, urlencode
 
 from headrace.config.worker.allowed_hosts import AllowedHosts
-from headrace.converters.registry.http import LONGEST_S, RegistryError, RegistryForbids, RegistryHttp, RegistryLacks
-from headrace.converters.registry.settings import CLIENT_SETTINGS
+from headrace.converters.registry.cache import Cache
+from headrace.converters.registry.http import (
+    LONGEST_S,
+    Protocol,
+    RegistryError,
+    RegistryForbids,
+    RegistryHttp,
+    RegistryLacks,
+)
+from headrace.converters.registry.refusals import explained
+from headrace.converters.registry.settings import CLIENT_SETTINGS, PREFIX
 from headrace.plugins.contracts import DataError, RetriableError
-from headrace.plugins.interop.avro.tree import valid_name
 
 __all__ = ["CLIENT_SETTINGS", "RegistryError", "SchemaRegistry"]
 
@@ -56,8 +60,15 @@ _LAST_ID: Final = 2**32 - 1
 _DEEPEST_REFERENCE: Final = 64
 _LONGEST_REFERENCED: Final = 16 << 20
 """Characters of all schemas that a schema refers to."""
-_NAMESPACE: Final = re.compile(r'"namespace":"([^"]+)"')
-_PATH: Final = re.compile(r"/fields/\d+(?:/[a-z]+(?:/\d+)?)*")
+
+_NOT_PERMITTED: Final = 42205
+_REFUSALS: Final[Mapping[int, Container[object]]] = {
+    404: range(40401, 40404),  # no such subject, version, schema
+    409: {409, *range(40901, 41000)},  # Apicurio and old registries repeat the status
+    422: {*range(42201, 42300)} - {_NOT_PERMITTED},
+}
+"""The registry's error codes, by status, that blame this schema or the record's schema id."""
+_TYPE: Final = "application/vnd.schemaregistry.v1+json"
 
 Value = TypeVar("Value")
 
@@ -66,6 +77,31 @@ Inline = Callable[[str, Sequence[tuple[str, str]]], str]
 
 Errors: DataError.
 """
+
+
+def _refusal(status: int, answer: Mapping[str, Any]) -> RegistryError | None:
+    code = answer.get("error_code")
+    if not isinstance(code, int) or code not in _REFUSALS.get(status, ()):
+        return None
+    return RegistryError(str(answer.get("message") or f"HTTP status {status}"), status, code)
+
+
+_PROTOCOL: Final = Protocol(
+    setting="schema.registry.url",
+    read_setting="http.read.timeout.ms",
+    trust_setting=f"{PREFIX}ssl.truststore.location",
+    headers={
+        "Content-Type": _TYPE,
+        "Accept": f"{_TYPE}, application/vnd.schemaregistry+json, application/json",
+        "Confluent-Accept-Unknown-Properties": "true",
+    },
+    refusal=_refusal,
+    read_only=lambda _, answer: answer.get("error_code") == _NOT_PERMITTED,
+    other_url="Check host, port and path; Apicurio's is /apis/ccompat/v7.",
+    login="Set basic.auth.credentials.source=USER_INFO and basic.auth.user.info=user:password (or bearer.auth.*) to a "
+    "login that may do this.",
+    writable="Set the mode of the registry, or of the subject, to READWRITE; or auto.register.schemas=false.",
+)
 
 
 class SchemaRegistry:
@@ -92,19 +128,19 @@ class SchemaRegistry:
         values = CLIENT_SETTINGS.parse(config)
         self._inline = inline
         self._kind = kind
-        self._http = RegistryHttp(config, values, AllowedHosts.of(worker))
+        self._http = RegistryHttp(config, values, AllowedHosts.of(worker), _PROTOCOL)
         most, ttl = values["max.schemas.per.subject"], values["latest.cache.ttl.sec"]
         self._only_asks = only_asks
         self._stand_ins: dict[str, int] = {}
-        self._of_subject: dict[str, _Cache[Any]] = {}
+        self._of_subject: dict[str, Cache[Any]] = {}
         self._most_of_subject: int = most
-        self._by_id: _Cache[str] = _Cache(10 * most)
-        self._latest: _Cache[tuple[int, int, str]] = _Cache(values["latest.cache.size"], None if ttl < 0 else ttl)
+        self._by_id: Cache[str] = Cache(10 * most)
+        self._latest: Cache[tuple[int, int, str]] = Cache(values["latest.cache.size"], None if ttl < 0 else ttl)
         # By text with references written out: the registry knows such a schema by its own text and references.
-        self._as_registered: _Cache[Mapping[str, Any]] = _Cache(10 * most)
+        self._as_registered: Cache[Mapping[str, Any]] = Cache(10 * most)
         most_missing = values["missing.cache.size"]
-        self._no_ids: _Cache[RegistryError] = _Cache(most_missing, values["missing.id.cache.ttl.sec"])
-        self._no_schemas: _Cache[RegistryError] = _Cache(most_missing, values["missing.schema.cache.ttl.sec"])
+        self._no_ids: Cache[RegistryError] = Cache(most_missing, values["missing.id.cache.ttl.sec"])
+        self._no_schemas: Cache[RegistryError] = Cache(most_missing, values["missing.schema.cache.ttl.sec"])
 
     def close(self) -> None:
         """Closes the connections; a call that waits for its next attempt raises RetriableError at once."""
@@ -132,11 +168,11 @@ class SchemaRegistry:
             return self._cached(subject, ("ask", text, normalize), lambda: self._would_be(subject, text, normalize))
 
         def send() -> int:
-            path = f"/subjects/{_segment(subject)}/versions?normalize={_java(normalize)}"
+            path = f"/subjects/{segment(subject)}/versions?normalize={_java(normalize)}"
             try:
-                return self._number(self._http.post(path, self._body(text)), "id")
+                return self._number(self._http.send(path, self._body(text)), "id")
             except RegistryError as error:
-                raise _explained(error, text) from error
+                raise explained(error, text) from error
 
         return self._cached(subject, ("register", text, normalize), send)
 
@@ -150,16 +186,16 @@ class SchemaRegistry:
         except RegistryError as error:
             if error.status != 404:
                 raise
-        path = f"/compatibility/subjects/{_segment(subject)}/versions?verbose=true&normalize={_java(normalize)}"
+        path = f"/compatibility/subjects/{segment(subject)}/versions?verbose=true&normalize={_java(normalize)}"
         try:
-            answer = self._http.post(path, self._body(text))
+            answer = self._http.send(path, self._body(text))
         except RegistryError as error:
             if error.status != 404:
-                raise _explained(error, text) from error
+                raise explained(error, text) from error
         else:
             if not self._member(answer, "is_compatible", bool):
                 why = "; ".join(map(str, answer.get("messages") or ())) or "the registry does not say why"
-                raise _explained(RegistryError(f"Schema being registered is incompatible: {why}", 409, 409), text)
+                raise explained(RegistryError(f"Schema being registered is incompatible: {why}", 409, 409), text)
         number = self._stand_ins.setdefault(text, _LAST_ID - len(self._stand_ins))
         self._by_id.put(("", number), text)
         return number
@@ -181,8 +217,8 @@ class SchemaRegistry:
 
     def _find(self, subject: str, text: str, normalize: bool, deleted: bool) -> tuple[int, int]:
         def send() -> tuple[int, int]:
-            path = f"/subjects/{_segment(subject)}?normalize={_java(normalize)}&deleted={_java(deleted)}"
-            answer = self._http.post(path, self._body(text))
+            path = f"/subjects/{segment(subject)}?normalize={_java(normalize)}&deleted={_java(deleted)}"
+            answer = self._http.send(path, self._body(text))
             return self._number(answer, "id"), self._number(answer, "version")
 
         key = ("find", text, normalize, deleted)
@@ -190,13 +226,13 @@ class SchemaRegistry:
 
     def latest(self, subject: str) -> tuple[int, int, str]:
         """The id, version and text of the subject's latest schema, cached for `latest.cache.ttl.sec`."""
-        path = f"/subjects/{_segment(subject)}/versions/latest"
+        path = f"/subjects/{segment(subject)}/versions/latest"
         return self._latest.get(path, lambda: self._version(self._http.get(path), path))
 
     def latest_with(self, subject: str, metadata: Mapping[str, str]) -> tuple[int, int, str]:
         """The id, version and text of the subject's latest schema with this metadata, cached as `latest`."""
         pairs = [(name, text) for key, value in metadata.items() for name, text in (("key", key), ("value", value))]
-        path = f"/subjects/{_segment(subject)}/metadata?{urlencode(pairs, quote_via=quote)}"
+        path = f"/subjects/{segment(subject)}/metadata?{urlencode(pairs, quote_via=quote)}"
 
         def send() -> tuple[int, int, str]:
             answer = self._http.get(path)
@@ -218,7 +254,7 @@ class SchemaRegistry:
         key = (context, schema_id)
 
         def send() -> str:
-            named = f"&subject={_segment(subject)}" if subject else ""
+            named = f"&subject={segment(subject)}" if subject else ""
             path = f"/schemas/ids/{schema_id}?fetchMaxId=false{named}"
             return self._text(self._http.get(path), path)
 
@@ -226,18 +262,18 @@ class SchemaRegistry:
 
     def by_guid(self, guid: str) -> str:
         """The text of the schema with this GUID. Errors: DataError if the registry has none, as before version 8."""
-        path = f"/schemas/guids/{_segment(guid)}"
+        path = f"/schemas/guids/{segment(guid)}"
         try:
             return self._by_id.get(guid, lambda: self._text(self._http.get(path), path))
         except RegistryLacks as error:  # any bytes may name a GUID, so that this is no fault of the config
             raise DataError(f"The schema registry cannot look up the GUID {guid}: {error}") from error
 
     def _cached(self, subject: str, key: Hashable, send: Callable[[], Value]) -> Value:
-        cache = self._of_subject.setdefault(subject, _Cache(self._most_of_subject))
+        cache = self._of_subject.setdefault(subject, Cache(self._most_of_subject))
         found: Value = cache.get(key, send)
         return found
 
-    def _unless_missed(self, missed: _Cache[RegistryError], key: Hashable, send: Callable[[], Value]) -> Value:
+    def _unless_missed(self, missed: Cache[RegistryError], key: Hashable, send: Callable[[], Value]) -> Value:
         """Sends the request unless `missed` holds an answer that the schema is unknown."""
         if (before := missed.peek(key)) is not None:
             raise RegistryError(before.message, before.status, before.code)
@@ -277,7 +313,7 @@ class SchemaRegistry:
             version = self._number(reference, "version")
             if (name, subject, version) in texts:
                 continue
-            found = self._http.get(f"/subjects/{_segment(subject)}/versions/{version}?deleted=true", until_s)
+            found = self._http.get(f"/subjects/{segment(subject)}/versions/{version}?deleted=true", until_s)
             texts[name, subject, version] = self._member(found, "schema", str)
             if sum(map(len, texts.values())) > _LONGEST_REFERENCED:
                 raise DataError(f"The schema's references are longer than {_LONGEST_REFERENCED >> 20} Mi characters")
@@ -296,99 +332,8 @@ class SchemaRegistry:
         return found
 
 
-class _Cache(Generic[Value]):
-    """The most recently used values, at most `size`, each for at most `ttl_s` seconds."""
-
-    def __init__(self, size: int, ttl_s: float | None = None) -> None:
-        self._size = size
-        self._ttl_s = ttl_s
-        self._entries: OrderedDict[Hashable, tuple[Value, float]] = OrderedDict()
-        self._lock = threading.Lock()
-
-    def get(self, key: Hashable, send: Callable[[], Value]) -> Value:
-        """The value, by `send` if it is not cached; two threads may send at once, which costs a request."""
-        found = self.peek(key)
-        if found is None:
-            found = send()
-            self.put(key, found)
-        return found
-
-    def peek(self, key: Hashable) -> Value | None:
-        with self._lock:
-            entry = self._entries.get(key)
-            if entry is None or entry[1] <= time.monotonic():
-                return None
-            self._entries.move_to_end(key)
-            return entry[0]
-
-    def put(self, key: Hashable, value: Value) -> None:
-        until = float("inf") if self._ttl_s is None else time.monotonic() + self._ttl_s
-        with self._lock:
-            self._entries[key] = (value, until)
-            self._entries.move_to_end(key)
-            while len(self._entries) > self._size:
-                self._entries.popitem(last=False)
-
-
-def _explained(error: RegistryError, text: str) -> RegistryError:
-    """The registry's refusal of this schema, with the names of the fields or the invalid names as a hint."""
-    explanation = None
-    match error.status:
-        case 409:
-            explanation = _fields_named(error.message, text)
-        case 422:
-            explanation = _names_refused(text)
-    return error if explanation is None else RegistryError(f"{error.message} ({explanation})", error.status, error.code)
-
-
-CHANGE_NAMES: Final = (
-    "set scrub.invalid.names=true of this converter, or, for Debezium's connectors, schema.name.adjustment.mode=avro "
-    "and field.name.adjustment.mode=avro"
-)
-
-
-def _names_refused(text: str) -> str | None:
-    """The names that Avro does not allow; registries do not tell them. Last parts were checked before."""
-    bad = {space for space in _NAMESPACE.findall(text) if not all(map(_is_valid, space.split(".")))}
-    if not bad:
-        return None
-    names = ", ".join(f"'{name}'" for name in sorted(bad))
-    return f"Avro does not allow the name {names}: {CHANGE_NAMES}"
-
-
-def _is_valid(name: str) -> bool:
-    try:
-        valid_name(name)
-    except DataError:
-        return False
-    return True
-
-
-def _fields_named(message: str, text: str) -> str | None:
-    """Names of the fields that the message gives only as paths."""
-    named = {path: name for path in _PATH.findall(message) if (name := _field_at(text, path)) is not None}
-    if not named:
-        return None
-    return "in the schema that was sent " + ", ".join(f"{path} is field '{name}'" for path, name in named.items())
-
-
-def _field_at(text: str, path: str) -> str | None:
-    """The dotted name of the field at a path such as `/fields/0/type/fields/2`."""
-    names: list[str] = []
-    before = ""
-    try:
-        place: Any = json.loads(text)
-        for step in path.strip("/").split("/"):
-            place = place[int(step)] if isinstance(place, list) else place[step]
-            if before == "fields":
-                names.append(str(place["name"]))
-            before = step
-    except (LookupError, TypeError, ValueError):
-        pass  # the names found so far
-    return ".".join(names) or None
-
-
-def _segment(text: str) -> str:
+def segment(text: str) -> str:
+    """A text as one part of a path."""
     return quote(text, safe="")
 
 

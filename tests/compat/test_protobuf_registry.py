@@ -21,6 +21,7 @@ from headrace.converters.protobuf.compiling import bundle
 from headrace.converters.protobuf.converter import ProtobufConverter
 from headrace.converters.protobuf.messages import all_messages, file_of, message_at
 from headrace.converters.protobuf.names import TYPE
+from headrace.converters.registry.confluent import ConfluentSchemas
 from headrace.plugins.interop.conversion.decode import ConverterBinding
 from headrace.plugins.interop.conversion.encode import UNKNOWN_TOPIC, learn_topics, to_bytes
 from headrace.plugins.schema import DATE, DECIMAL, OPTIONAL_STRING, STRING, TIMESTAMP, Field, Schema, SchemaType
@@ -92,7 +93,8 @@ def test_what_their_serializer_wrote_is_read_and_what_we_write_their_deserialize
     }
     (row,) = rows_of(spark, converter, data, "copied")
     assert row.error is None
-    own = all_messages(file_of(converter._registry.latest("copied-value")[2]))[0]
+    assert isinstance(converter.schemas, ConfluentSchemas)
+    own = all_messages(file_of(converter.schemas.registry.latest("copied-value")[2]))[0]
     assert own.full_name == "Order"
     deserializer = ProtobufDeserializer(GetMessageClass(own), {"use.deprecated.format": False})
     back = MessageToDict(deserializer(bytes(row.value), CONTEXT), preserving_proto_field_name=True)

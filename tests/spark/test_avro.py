@@ -35,7 +35,7 @@ from headrace.plugins.schema import (
 )
 from tests.spark.avro_values import Generator, T, datum, in_order, without_logical_types
 from tests.spark.converting import KAFKA_ROW, compiled, configured, read
-from tests.unit.converters.avro.fake_registry import FakeRegistry
+from tests.unit.converters.avro.fake_registry import FakeRegistry, registry_of
 
 pytestmark = pytest.mark.spark
 
@@ -50,16 +50,9 @@ def avro(settings: Mapping[str, str] | None = None) -> AvroConverter:
         return configured(AvroConverter(), {**URL, **(settings or {})})
 
 
-def registry(converter: AvroConverter) -> FakeRegistry:
-    """Its registry."""
-    found = converter._registry
-    assert isinstance(found, FakeRegistry)
-    return found
-
-
 def written(converter: AvroConverter, schema: Any, value: Any) -> bytes:
     """What a producer with this schema sends."""
-    number = registry(converter).register("t-value", json.dumps(schema))
+    number = registry_of(converter).register("t-value", json.dumps(schema))
     body = io.BytesIO()
     fastavro.schemaless_writer(body, without_logical_types(json.dumps(schema)), value)
     alone = 1 if isinstance(schema, dict) and schema["type"] == "bytes" else 0  # then no length stands before it
@@ -138,7 +131,7 @@ def test_values_of_all_kinds_go_and_come(spark: SparkSession) -> None:
         wanted = [row[n] for row in rows]
         assert [one is None for one in found] == [one is None for one in wanted]
         identity = next(bytes(one[:5]) for one in found if one is not None)
-        text = registry(converter).schema(int.from_bytes(identity[1:], "big"))
+        text = registry_of(converter).schema(int.from_bytes(identity[1:], "big"))
         for one, value in zip(found, wanted, strict=True):
             if one is not None:
                 body = bytes(one[5:])
@@ -192,7 +185,7 @@ READ: list[tuple[Any, Any, Any]] = [
 def test_what_others_wrote_is_read(spark: SparkSession) -> None:
     converter = avro()
     documents = [written(converter, schema, value) for schema, value, _ in READ]
-    raw = b"\x00" + registry(converter).register("t-value", '"bytes"').to_bytes(4, "big")
+    raw = b"\x00" + registry_of(converter).register("t-value", '"bytes"').to_bytes(4, "big")
     got = read(spark, converter, [*documents, raw + b"\x00\xff"])
     wanted = [value for _, _, value in READ]
     assert [(plain(one.value), one.error) for one in got] == [(value, None) for value in [*wanted, b"\x00\xff"]]
@@ -272,7 +265,7 @@ def test_what_the_converter_cannot_carry_is_refused_for_all_bytes_of_a_schema(sp
     converter = avro()
     recursive = {"type": "record", "name": "L", "fields": [{"name": "next", "type": ["null", "L"]}]}
     documents = [
-        b"\x00" + registry(converter).register("t-value", json.dumps(schema)).to_bytes(4, "big") + b"\x00"
+        b"\x00" + registry_of(converter).register("t-value", json.dumps(schema)).to_bytes(4, "big") + b"\x00"
         for schema in (recursive, "null", {**DECIMAL_2, "scale": 39}, "no such type")
     ]
     told = [one.error for one in read(spark, converter, documents)]
@@ -370,7 +363,7 @@ def test_values_that_do_not_fit_are_errors_of_their_records(spark: SparkSession)
         None,
     ]
     good, empty, *bad = encoded(spark, converter, STRICT, values)
-    text = registry(converter).schema(1)
+    text = registry_of(converter).schema(1)
     assert _fastavro(text, good[5:])["list"] == ["a"]
     assert _fastavro(text, empty[5:])["u"] is None
     misfit = "Failed to serialize Avro data from topic t : a value does not fit its Avro type"
@@ -380,8 +373,8 @@ def test_values_that_do_not_fit_are_errors_of_their_records(spark: SparkSession)
 
 def test_topics_have_their_own_prefixes_and_errors(spark: SparkSession) -> None:
     converter = avro()
-    registry(converter).register("u-value", '"int"')
-    registry(converter).refused["v-value"] = "the field 'x' is not compatible"
+    registry_of(converter).register("u-value", '"int"')
+    registry_of(converter).refused["v-value"] = "the field 'x' is not compatible"
     for topic in ("t", "u", "v"):
         converter.learn(topic, STRING)
     rows = [(topic, "a") for topic in ("t", "u", "v", "w")]
@@ -413,7 +406,7 @@ def test_topics_do_not_judge_each_others_values(spark: SparkSession) -> None:
     letters = {"t": ["A"], "u": ["A", "B"], "v": ["B", "C"]}
     for topic, symbols in letters.items():
         schema = {"type": "enum", "name": "a.E", "symbols": symbols}
-        registry(converter).register(f"{topic}-value", json.dumps(schema))
+        registry_of(converter).register(f"{topic}-value", json.dumps(schema))
         converter.learn(topic, ENUM_SCHEMA)
     rows = [(topic, letter) for topic in letters for letter in "ABC"]
     frame = spark.createDataFrame(rows, "t string, v string").coalesce(1)
@@ -442,7 +435,7 @@ def test_logical_types_are_written_as_what_avro_calls_them(spark: SparkSession) 
     converter = avro(LATEST_AS_IT_IS)
     fields = tuple(Field(f"f{n}", schema) for n, (schema, *_) in enumerate(UNDERLYING))
     text = json.dumps(record(*(type_ for _, _, type_, _ in UNDERLYING)))
-    registry(converter).register("t-value", text)
+    registry_of(converter).register("t-value", text)
     (data,) = encoded(
         spark, converter, Schema(T.STRUCT, name="R", fields=fields), [tuple(value for _, value, *_ in UNDERLYING)]
     )
@@ -452,7 +445,7 @@ def test_logical_types_are_written_as_what_avro_calls_them(spark: SparkSession) 
 def test_a_decimal_of_another_scale_is_refused(spark: SparkSession) -> None:
     """Confluent's converter writes another number."""
     converter = avro(LATEST_AS_IT_IS)
-    registry(converter).register("t-value", json.dumps(DECIMAL_2))
+    registry_of(converter).register("t-value", json.dumps(DECIMAL_2))
     schema = Schema(T.BYTES, name=DECIMAL, parameters={"scale": "3"})
     (told,) = encoded(spark, converter, schema, [Decimal("1.000")])
     assert "does not hold" in told
@@ -475,7 +468,7 @@ def test_the_latest_schema_is_written(spark: SparkSession) -> None:
     """Fields by name, wider numbers, defaults, and a union with more branches."""
     settings = {"auto.register.schemas": "false", "use.latest.version": "true", "latest.compatibility.strict": "false"}
     converter = avro(settings)
-    registry(converter).register("t-value", json.dumps(LATEST))
+    registry_of(converter).register("t-value", json.dumps(LATEST))
     fields = (Field("a", Schema(T.INT32)), Field("b", Schema(T.FLOAT32, True)), Field("many", Schema(T.INT64, True)))
     (data,) = encoded(
         spark, converter, Schema(T.STRUCT, name="R", fields=(*fields, Field("gone", STRING))), [(1, 2.5, 9, "g")]
@@ -502,7 +495,7 @@ def test_schemaless_values_go_and_come(spark: SparkSession) -> None:
     """However deep they are written; what is read has `DEEPEST` arrays and maps in each other at most."""
     converter = avro()
     *data, deep, nothing, no_json = encoded(spark, converter, None, [*SCHEMALESS, DEEP, None, "{"])
-    anything = registry(converter).schema(1)
+    anything = registry_of(converter).schema(1)
     assert json.loads(anything)["name"] == "Anything"
     assert _fastavro(anything, data[3][5:])["double"] == 1.5
     assert nothing is None
@@ -519,7 +512,7 @@ def test_schemaless_values_go_and_come(spark: SparkSession) -> None:
 def test_schemaless_values_are_read_within_arrays(spark: SparkSession) -> None:
     converter = avro()
     converter.learn("t", None)
-    anything = registry(converter).schema(1)
+    anything = registry_of(converter).schema(1)
     got = decoded(spark, converter, [_array_of_anything(converter, anything)])
     assert got == [(["1", '{"k":"v"}', None], None)]
 
@@ -527,7 +520,7 @@ def test_schemaless_values_are_read_within_arrays(spark: SparkSession) -> None:
 def _array_of_anything(converter: AvroConverter, anything: str) -> bytes:
     items = [{"long": 1}, {"map": [{"key": {"string": "k"}, "value": {"string": "v"}}]}, {}]
     schema = {"type": "array", "items": json.loads(anything)}
-    number = registry(converter).register("t-value", json.dumps(schema))
+    number = registry_of(converter).register("t-value", json.dumps(schema))
     body = io.BytesIO()
     fastavro.schemaless_writer(body, schema, items)
     return b"\x00" + number.to_bytes(4, "big") + body.getvalue()
@@ -540,7 +533,7 @@ def test_logical_types_of_connect_keep_their_registered_form(spark: SparkSession
     assert encoded(spark, converter, decimal, [Decimal("-2.55")])[0][5:] == b"\xff\x01"
     moment = dt.datetime(1500, 1, 1, tzinfo=dt.UTC)
     (data,) = encoded(spark, converter, Schema(T.INT64, name=TIMESTAMP, version=1), [moment])
-    assert _fastavro(registry(converter).schema(2), data[5:]) == -14831769600000
+    assert _fastavro(registry_of(converter).schema(2), data[5:]) == -14831769600000
 
 
 @pytest.mark.parametrize("header", [b"\x00" + (1).to_bytes(4, "big"), b"\x01" + (1).to_bytes(16, "big")])

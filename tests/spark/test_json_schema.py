@@ -24,7 +24,7 @@ from headrace.plugins.testkit import ConverterContract
 from tests.spark.avro_values import Generator
 from tests.spark.converting import KAFKA_ROW, compiled, configured, read
 from tests.spark.test_testkit import Order
-from tests.unit.converters.avro.fake_registry import FakeRegistry
+from tests.unit.converters.avro.fake_registry import FakeRegistry, registry_of
 
 pytestmark = pytest.mark.spark
 
@@ -37,19 +37,13 @@ def made(settings: Mapping[str, str] | None = None) -> JsonSchemaConverter:
     """A converter, with a registry whose next id is no valid UTF-8."""
     with patch("headrace.converters.registry.converter.SchemaRegistry", FakeRegistry):
         converter = configured(JsonSchemaConverter(), {**URL, **(settings or {})})
-    registry(converter).texts = [f'{{"title":"{n}","type":"null"}}' for n in range(200)]
+    registry_of(converter).texts = [f'{{"title":"{n}","type":"null"}}' for n in range(200)]
     return converter
-
-
-def registry(converter: JsonSchemaConverter) -> FakeRegistry:
-    found = converter._registry
-    assert isinstance(found, FakeRegistry)
-    return found
 
 
 def framed(converter: JsonSchemaConverter, schema: Any, document: str) -> bytes:
     """The bytes that a producer with this schema sends."""
-    number = registry(converter).register("t-value", json.dumps(schema))
+    number = registry_of(converter).register("t-value", json.dumps(schema))
     return b"\x00" + number.to_bytes(4, "big") + document.encode()
 
 
@@ -96,7 +90,7 @@ def test_what_is_written_is_valid_under_the_schema_that_is_registered(spark: Spa
         for given, values in pairs:
             schema = as_json_schema(given)
             told = encoded(spark, converter, schema, values)
-            document = json.loads(registry(converter).texts[-1])
+            document = json.loads(registry_of(converter).texts[-1])
             jsonschema.Draft7Validator.check_schema(document)
             for value, data in zip(values, told, strict=True):
                 if value is None and not schema.optional:
@@ -216,7 +210,7 @@ def test_a_latest_schema_that_refuses_our_documents_is_not_written_with(spark: S
     own = Schema(T.STRUCT, fields=(Field("a", STRING),))
     for registered, why in (({"properties": {"a": LONG}}, "property a of the value is string"), ({}, None)):
         converter = made(settings)
-        registry(converter).register("t-value", json.dumps(registered))
+        registry_of(converter).register("t-value", json.dumps(registered))
         (told,) = encoded(spark, converter, own, [("x",)])
         if why is None:
             assert told == b'\x00\x00\x00\x00\xc9{"a":"x"}'

@@ -39,7 +39,7 @@ from headrace.plugins.schema import (
 )
 from headrace.plugins.testkit import ConverterContract
 from tests.spark.converting import KAFKA_ROW, compiled, configured, kafka_rows, learned, read
-from tests.unit.converters.avro.fake_registry import FakeRegistry
+from tests.unit.converters.avro.fake_registry import FakeRegistry, registry_of
 
 pytestmark = pytest.mark.spark
 T = SchemaType
@@ -52,16 +52,9 @@ def protobuf(settings: Mapping[str, str] | None = None) -> ProtobufConverter:
         return configured(ProtobufConverter(), {"schema.registry.url": "http://localhost:1", **(settings or {})})
 
 
-def registry(converter: ProtobufConverter) -> FakeRegistry:
-    """Its registry."""
-    found = converter._registry
-    assert isinstance(found, FakeRegistry)
-    return found
-
-
 def written(converter: ProtobufConverter, text: str, value: Any, *indexes: int) -> bytes:
     """The bytes that a producer sends: `value` in Protobuf's JSON, as the message at these indexes, or as bytes."""
-    number = registry(converter).register("t-value", text)
+    number = registry_of(converter).register("t-value", text)
     path = list(indexes) or [0]
     body = value
     if not isinstance(value, bytes):
@@ -71,7 +64,7 @@ def written(converter: ProtobufConverter, text: str, value: Any, *indexes: int) 
 
 def as_dict(converter: ProtobufConverter, data: bytes) -> tuple[str, Any]:
     """The full name of the message in some bytes, and its value in Protobuf's JSON, by Python's library."""
-    text = registry(converter).schema(int.from_bytes(data[1:5], "big"))
+    text = registry_of(converter).schema(int.from_bytes(data[1:5], "big"))
     indexes = indexes_of_bytes(data[5:])
     message = message_at(file_of(text), indexes)
     value = GetMessageClass(message).FromString(data[5 + len(indexes_after(indexes)) :])
@@ -488,7 +481,7 @@ def test_the_text_that_is_registered_is_this() -> None:
     other = {"item": item, "items": items, "Item": same}
     fields = tuple(other.get(field.name, field) for field in EVERYTHING.fields)
     converter.learn("t", Schema(T.STRUCT, name="shop.Everything", fields=fields))
-    (text,) = registry(converter).texts
+    (text,) = registry_of(converter).texts
     assert text.startswith(TEXT)
     assert text.endswith("""
   message ConnectDefault1 {
@@ -513,7 +506,7 @@ def test_nulls_come_back_if_the_settings_keep_them(
     schema = Schema(T.STRUCT, name="N", fields=(Field("s", OPTIONAL_STRING), Field("e", COLOR)))
     converter = protobuf(setting)
     data = encoded(spark, converter, schema, [(None, "BLUE"), ("x", "RED")])
-    assert line in registry(converter).texts[0]
+    assert line in registry_of(converter).texts[0]
     assert [plain(one.value) for one in read(spark, converter, data)] == [(nulls, "BLUE"), ("x", "RED")]
 
 
@@ -537,7 +530,7 @@ def test_values_that_are_no_structs_stand_in_wrappers(
     assert back.schema is not None
     assert back.schema.type is schema.type
     kept = protobuf({"wrapper.for.raw.primitives": "false"})
-    registry(kept).texts = registry(converter).texts
+    registry_of(kept).texts = registry_of(converter).texts
     (whole,) = read(spark, kept, [data])
     assert plain(whole.value) == (value,)
 
@@ -589,7 +582,7 @@ def test_a_latest_schema_takes_the_fields_that_it_has(spark: SparkSession) -> No
     message R { google.protobuf.Int32Value n = 5; string more = 6; }"""
     settings = {"auto.register.schemas": "false", "use.latest.version": "true", "latest.compatibility.strict": "false"}
     converter = protobuf(settings)
-    registry(converter).register("t-value", text)
+    registry_of(converter).register("t-value", text)
     schema = Schema(T.STRUCT, name="a.R", fields=(Field("n", Schema(T.INT32)), Field("gone", STRING)))
     (data,) = encoded(spark, converter, schema, [(3, "x")])
     assert data[5:7] == b"\x02\x02"

@@ -96,8 +96,8 @@ ROOMS: Mapping[str, Mapping[str, set[str]]] = {
         "registry": set(),
         "avro": {"", "registry"},
         "json_schema": {"", "json", "registry"},
-        "apicurio": {"", "registry", "avro"},
         "protobuf": {"", "registry"},
+        "apicurio": {"", "registry", "avro", "json", "protobuf"},
     },
     "connectors": {
         "": set(),

@@ -13,7 +13,7 @@ classic Spark only.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pyspark.sql import Column
@@ -25,10 +25,15 @@ from headrace.plugins.interop.catalyst.spark_internals import active_context, jv
 Shape = Mapping[str, Any]
 
 
-def head(data: Column) -> Column:
-    """The bytes that name the schema, with the indexes of the message type; empty for bytes without them."""
+def head(data: Column, forms: Sequence[tuple[bytes, int]], by_name: bool) -> Column:
+    """The bytes that name the schema, with those that name the message type; empty for bytes without them.
+
+    `forms`: the start of the bytes that name a schema, and their length. `by_name`: the type's name follows in a
+    message, with its length before it; else its indexes do.
+    """
     java = java_calls()
-    frame = java.own(jvm_of(active_context()).headrace.ProtobufFrame())
+    known = ",".join(f"{start.hex()}:{length}" for start, length in forms)
+    frame = java.own(jvm_of(active_context()).headrace.ProtobufFrame(known, by_name))
     return java.column(java.call(frame, "head", "byte[]", java.value(data)))
 
 

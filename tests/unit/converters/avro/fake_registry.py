@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 from uuid import UUID
 
+from headrace.converters.registry.confluent import ConfluentSchemas
+from headrace.converters.registry.converter import RegistryConverter
 from headrace.plugins.contracts import DataError
 
 
@@ -72,3 +75,11 @@ class FakeRegistry:
     def by_guid(self, guid: str) -> str:
         """The text of the schema whose id is in the GUID's last bytes. Errors: DataError."""
         return self.schema(UUID(guid).int)
+
+
+def registry_of(converter: RegistryConverter[Any]) -> FakeRegistry:
+    """The registry that a converter was made with."""
+    assert isinstance(converter.schemas, ConfluentSchemas)
+    found: Any = converter.schemas.registry
+    assert isinstance(found, FakeRegistry)
+    return found

@@ -13,7 +13,7 @@ from headrace.converters.avro.converter import AvroConverter
 from headrace.plugins.contracts import DataError, RetriableError
 from headrace.plugins.interop.avro.tree import FIXED_SIZE
 from headrace.plugins.schema import STRING, Field, Schema, SchemaType
-from tests.unit.converters.avro.fake_registry import FakeRegistry
+from tests.unit.converters.avro.fake_registry import FakeRegistry, registry_of
 
 RECORD = Schema(SchemaType.STRUCT, name="a.R", fields=(Field("x", STRING),))
 WIDER = '{"type":"record","name":"R","namespace":"a","fields":[{"name":"y","type":"int","default":1}]}'
@@ -25,9 +25,7 @@ def avro(settings: Mapping[str, str] | None = None, is_key: bool = False) -> tup
     with patch("headrace.converters.registry.converter.SchemaRegistry", FakeRegistry):
         converter = AvroConverter()
         converter.configure({**side, **(settings or {})}, is_key)
-    registry = converter._registry
-    assert isinstance(registry, FakeRegistry)
-    return converter, registry
+    return converter, registry_of(converter)
 
 
 @pytest.mark.parametrize(

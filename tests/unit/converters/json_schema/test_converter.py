@@ -11,7 +11,7 @@ from headrace.config.problems import ConfigError
 from headrace.converters.json_schema.converter import JsonSchemaConverter
 from headrace.plugins.contracts import DataError
 from headrace.plugins.schema import STRING, Field, Schema, SchemaType
-from tests.unit.converters.avro.fake_registry import FakeRegistry
+from tests.unit.converters.avro.fake_registry import FakeRegistry, registry_of
 
 RECORD = Schema(SchemaType.STRUCT, name="a.R", fields=(Field("x", STRING),))
 OWN = '{"type":"object","title":"a.R","properties":{"x":{"type":"string","connect.index":0}}}'
@@ -23,9 +23,7 @@ def made(settings: Mapping[str, str] | None = None, is_key: bool = False) -> tup
     with patch("headrace.converters.registry.converter.SchemaRegistry", FakeRegistry):
         converter = JsonSchemaConverter()
         converter.configure({**side, **(settings or {})}, is_key)
-    registry = converter._registry
-    assert isinstance(registry, FakeRegistry)
-    return converter, registry
+    return converter, registry_of(converter)
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ from headrace.converters.protobuf.indexes import head_length, indexes_after, ind
 from headrace.converters.protobuf.names import ENUM, TAG, UNION
 from headrace.plugins.contracts import DataError
 from headrace.plugins.schema import DECIMAL, OPTIONAL_STRING, STRING, TIMESTAMP, Field, Schema, SchemaType
-from tests.unit.converters.avro.fake_registry import FakeRegistry
+from tests.unit.converters.avro.fake_registry import FakeRegistry, registry_of
 
 T = SchemaType
 TEXTS = Schema(T.ARRAY, value_schema=STRING)
@@ -24,9 +24,7 @@ def protobuf(settings: Mapping[str, str] | None = None) -> tuple[ProtobufConvert
     with patch("headrace.converters.registry.converter.SchemaRegistry", FakeRegistry):
         made = ProtobufConverter()
         made.configure({"converter.type": "value", "schema.registry.url": "http://h:1", **(settings or {})}, False)
-    registry = made._registry
-    assert isinstance(registry, FakeRegistry)
-    return made, registry
+    return made, registry_of(made)
 
 
 def struct(*fields: Field, name: str | None = "M") -> Schema:

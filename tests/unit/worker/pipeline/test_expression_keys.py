@@ -52,6 +52,8 @@ UNSETTLED = {
     "io.confluent.connect.avro.AvroConverter",
     "io.confluent.connect.protobuf.ProtobufConverter",
     "io.apicurio.registry.utils.converter.AvroConverter",
+    "io.apicurio.registry.utils.converter.ExtJsonConverter",
+    "io.apicurio.registry.utils.converter.ProtobufConverter",
     "io.confluent.connect.json.JsonSchemaConverter",
 }
 """They call a module's function, or ask a registry."""
