@@ -571,6 +571,11 @@ class HeaderConverter(Plugin):
     def encode(self, value: Column, schema: Schema | None) -> Decoded:
         """Return the bytes (as `value`, binary) of values of this schema, null included; never raises for data."""
 
+    @property
+    def header_schema(self) -> Schema | None:
+        """The schema of all values that a `Converter` reads; None if each has its own, or none has one."""
+        return None
+
     def unreadable(self, data: Column) -> Column | None:
         """Return why these header bytes cannot be read, null if they can; None: all bytes can be read."""
         return None
@@ -598,6 +603,15 @@ class Converter(HeaderConverter):
     def constant_identity(self) -> bytes | None:
         """Identity of all bytes if they have one schema, which is then known from the start; else None."""
         return None
+
+    @property
+    def header_schema(self) -> Schema | None:
+        """The schema of `constant_identity`; None if there is none, or if it cannot be served."""
+        identity = self.constant_identity
+        try:
+            return None if identity is None else self.resolve(identity, "")
+        except DataError:
+            return None
 
     @abstractmethod
     def identify(self, data: Column) -> Column:
@@ -629,6 +643,13 @@ class Converter(HeaderConverter):
 
 class Transform(Plugin):
     """Changes records by expressions."""
+
+    reads_headers: ClassVar[bool] = False
+    """True if it needs `Records.header_values`.
+
+    It then runs on Spark in sinks whose header converter has a `header_schema`, else as the Java class of its name; a
+    config without either is refused.
+    """
 
     worker: Mapping[str, Any] = MappingProxyType({})
     """Parsed worker settings that plugins may read, as in `TaskContext.worker`; set before any method is called."""

@@ -13,9 +13,10 @@ Columns of a `Records` frame:
 | `error` | struct<stage: string, class: string, message: string> | null for a good row |
 | `drop` | boolean | true: filtered out |
 
-Other columns (a sink's `offset`, a source's `source_offset` and `split`) pass through unchanged. A source's frame may
-have `as_read`: the row as it was read, as text. It replaces the value in the dead letter of a bad row whose value could
-not hold what was read.
+Other columns (a sink's `offset`, a source's `source_offset` and `split`) pass through unchanged. A sink's frame has
+`fetched_headers` beside `header_values`: its headers before all transforms. A source's frame may have `as_read`: the
+row as it was read, as text. It replaces the value in the dead letter of a bad row whose value could not hold what was
+read.
 
 Decided: rows of several schemas share one frame with a column for each schema, because no row then moves: order needs
 no sorting, a row's result is in the row's place, and a batch of one schema pays nothing; loses: a frame of many wide
@@ -41,6 +42,7 @@ from pyspark.sql import types as spark
 from headrace.plugins.schema import Schema, spark_type
 
 AS_READ: Final = "as_read"
+FETCHED_HEADERS: Final = "fetched_headers"
 TRANSFORMATION: Final = "TRANSFORMATION"
 """Stage of errors found by transforms."""
 HEADERS = spark.ArrayType(
@@ -53,6 +55,14 @@ ERROR = spark.StructType(
         spark.StructField("message", spark.StringType()),
     ]
 )
+
+
+class HeaderValues(NamedTuple):
+    """Values of a sink's headers, which all have one schema."""
+
+    schema: Schema
+    read: Callable[[Column], tuple[Column, Column]]
+    """Returns the value of non-null bytes, and why there is none, evaluated only for a null value."""
 
 
 class Case(NamedTuple):
@@ -83,6 +93,8 @@ class Records:
 
     `headers` holds such bytes.
     """
+    header_values: HeaderValues | None = None
+    """Reads the values of `fetched_headers`; None if their types are not known beforehand."""
 
     def key(self, index: int) -> Column:
         """Return the column of the keys of schema `index`."""

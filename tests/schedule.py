@@ -142,6 +142,7 @@ SECONDS: Final = {
 SPARK: Final = frozenset(
     {
         "shared servers",
+        "tests/compat/test_header_to_value.py",
         "tests/compat/test_header_transforms.py",
         "tests/compat/test_java_dates_parsing.py",
         "tests/compat/test_json_oracle.py",

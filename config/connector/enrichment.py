@@ -22,7 +22,8 @@ class PluginClass(Protocol):
     """A plugin, as validation needs it.
 
     Its class has `settings`; a connector's class also `validate`, `recommended` and what lint asks (`advise`,
-    `most_tasks`, `needs_schema`), a transform's `validate`, a converter's `configure`, `check` and `close`.
+    `most_tasks`, `needs_schema`), a transform's `validate` and `reads_headers`, a converter's `configure`, `check`,
+    `header_schema` and `close`.
     """
 
     @property

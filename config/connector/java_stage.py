@@ -6,6 +6,9 @@ back, so the stage has all transforms from the first Java one to the last. A tra
 Java one. A Java converter is at Kafka's end of the chain, so all transforms between it and the other Java ones run in
 the stage, too; a Java header converter moves all transforms into it.
 
+A transform that reads the values of headers has to know their types. On Spark only a sink does, before all Java ones,
+if its header converter gives all values one type. Anywhere else the Java class of its name runs.
+
 Decided: a chain that needs more crossings is refused, because each crossing costs more than most transforms; loses:
 chains in which a transform without a Java class stands between Java ones.
 """
@@ -13,16 +16,20 @@ chains in which a transform without a Java class stands between Java ones.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from typing import Any, Final, NamedTuple
 
-from headrace.config.connector.config import converter_config
+from headrace.config.connector.config import ConverterConfig, converter_config
 from headrace.config.connector.enrichment import PluginClass, PluginLookup
 from headrace.config.connector.plugin_versions import of_version
 from headrace.config.connector.settings import CONVERTER_KINDS
-from headrace.config.problems import Problem
+from headrace.config.problems import ConfigError, Problem
 from headrace.config.settings import Type
 from headrace.config.values import read
+
+_JAR: Final = "A jar with this transform on plugin.path serves it in any case."
+_BEHIND_JAVA: Final = "behind a Java plugin only Java knows them"
 
 
 class ChainStep(NamedTuple):
@@ -32,11 +39,14 @@ class ChainStep(NamedTuple):
     transform: PluginClass
     predicate_alias: str | None
     predicate: PluginClass | None
+    lacks_types: str = ""
+    """Why only Java knows the types of headers whose values the transform reads; empty if that is not so."""
 
     @property
     def is_java(self) -> bool:
         """True if only Java can apply the step."""
-        return self.transform.from_jar or (self.predicate is not None and self.predicate.from_jar)
+        from_jar = self.transform.from_jar or (self.predicate is not None and self.predicate.from_jar)
+        return from_jar or bool(self.lacks_types)
 
 
 @dataclass(frozen=True)
@@ -61,6 +71,10 @@ def split_chain(
     steps = tuple(_steps(config, plugins.beside(connector)))
     sides = {side: converter_lookup(side, config, plugins, connector) for side in CONVERTER_KINDS}
     converters = tuple(_java_converters(config, sides, worker))
+    if any(_reads_headers(step.transform) for step in steps):
+        header = _converter(sides["header"], "header_converter", "header", config, worker)
+        why = _no_types(connector, header, converters, converter_config("header", config, worker))
+        steps = tuple(_marked(steps, why))
     begin, end = _stage(connector, steps, dict(converters))
     if begin == end and not converters:
         return ChainSplit(before=steps)
@@ -75,6 +89,47 @@ def converter_lookup(
 ) -> PluginLookup:
     """The lookup for this side's converter: the connector's own if its config names the converter."""
     return plugins if config.get(f"{side}.converter") is None else plugins.beside(connector)
+
+
+def _marked(steps: Sequence[ChainStep], why: str) -> Iterator[ChainStep]:
+    """Mark the steps that lack the types of headers; `why` the first one does, empty if it has them."""
+    for step in steps:
+        marked = step._replace(lacks_types=why if _reads_headers(step.transform) else "")
+        if marked.is_java:
+            why = why or _BEHIND_JAVA
+        yield marked
+
+
+def _reads_headers(transform: PluginClass) -> bool:
+    try:
+        return not transform.from_jar and bool(transform.load().reads_headers)
+    except ConfigError:
+        return False  # other checks refuse it
+
+
+def _no_types(
+    connector: PluginClass, header: PluginClass | None, java_converters: Collection[object], given: ConverterConfig
+) -> str:
+    """Why the types of headers are not known on Spark; empty if their converter gives all values one type."""
+    if connector.kind == "source":
+        return "in a source only Java knows them"
+    if java_converters:
+        return _BEHIND_JAVA
+    try:
+        if header is None or _has_schema(header.load()(), given.props):
+            return ""
+    except ConfigError:
+        return ""  # other checks refuse it
+    return (
+        f"header.converter {given.class_name} does not give all values one. Name one that does, such as "
+        "org.apache.kafka.connect.storage.StringConverter (Cast makes numbers of texts)"
+    )
+
+
+def _has_schema(converter: Any, props: Mapping[str, str]) -> bool:
+    converter.configure(props, False)
+    with closing(converter):
+        return converter.header_schema is not None
 
 
 def _stage(connector: PluginClass, steps: Sequence[ChainStep], converters: Collection[str]) -> tuple[int, int]:
@@ -143,7 +198,13 @@ def _named(plugins: PluginLookup, kind: str, name: str | None, version: str | No
 
 
 def _not_in_java(split: ChainSplit, connector: PluginClass, config: Mapping[str, str | None]) -> Iterator[Problem]:
-    """A problem for each plugin in the Java stage without a Java class."""
+    """A problem for each plugin in the Java stage without a Java class; those that bring others there come alone."""
+    if lacking := [one for one in split.in_java if one.lacks_types and not one.transform.has_java_class]:
+        for step in lacking:
+            key, name = f"transforms.{step.alias}.type", step.transform.class_name
+            text = f"{name} needs the types of headers beforehand, but {step.lacks_types}. {_JAR}"
+            yield Problem(key, config.get(key), text, "")
+        return
     for side, converter in split.converters:
         if not converter.has_java_class:
             text = f"{converter.class_name} has no Java class, which it needs beside {_first_in_java(split)}."

@@ -100,6 +100,7 @@ class Select:
     def __init__(self, session: SparkSession, text: str) -> None:
         """Parse the SELECT. Errors: RefusedError if it is not a SELECT, or more than projections and filters."""
         self._session = session.newSession()
+        self._session.conf.set("spark.sql.lateralColumnAlias.enableImplicitResolution", "true")
         drop_others(self._session)
         self._spark = catalyst(session)
         self._plan = self._parsed(text)

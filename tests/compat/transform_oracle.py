@@ -21,6 +21,7 @@ import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -30,7 +31,7 @@ from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
 from headrace.plugins.contracts import Converter
-from headrace.plugins.interop.conversion.decode import ConverterBinding, to_records
+from headrace.plugins.interop.conversion.decode import ConverterBinding, header_values, to_records, with_headers_read
 from headrace.plugins.interop.conversion.encode import to_bytes
 from headrace.plugins.interop.discovery import Plugins
 from headrace.worker.engine.driver import Spark
@@ -181,6 +182,9 @@ class Chains:
         made = {name: self._plugin(name, one) for name, one in _converters(chain).items()}
         header = made["header"]
         transforms = Transforms.of(chain.config(), self._plugins, header.encode)
+        if not chain.source:
+            read = partial(with_headers_read, converter=header, class_name=chain.header.class_name)
+            transforms = replace(transforms, headers_read=read, header_values=header_values(header))
         sides = [
             ConverterBinding(made[name], getattr(chain, name).class_name).learned(_usual(made[name], name, records))
             for name in ("key", "value")
@@ -262,7 +266,7 @@ def _converters(chain: Chain) -> dict[str, Converting]:
 
 def _built(transforms: Transforms, key: ConverterBinding, value: ConverterBinding) -> Build:
     def build(rows: DataFrame) -> DataFrame:
-        return to_bytes(transforms.apply(to_records(rows, key, value)), key, value)
+        return to_bytes(transforms.apply(transforms.headers_read(to_records(rows, key, value))), key, value)
 
     return build
 

@@ -6,9 +6,10 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from headrace.plugins.interop.catalyst.let import let
 from headrace.plugins.records import Case, Records
 from headrace.plugins.schema import STRING, Field, Schema, SchemaType
 from headrace.plugins.transforms.cast import CastValue
@@ -77,3 +78,20 @@ def test_a_default_is_cast_once(spark: SparkSession, pool: ProjectionPool, monke
         assert done.schema is not None
         assert done.schema.fields[0].schema == Schema(SchemaType.STRING, default="7")
     assert len(asked) == 1
+
+
+def test_a_function_within_an_expression_sees_the_columns_before_the_change(
+    spark: SparkSession, pool: ProjectionPool
+) -> None:
+    """By itself Spark takes the new topic there, whose alias comes before in the select."""
+
+    def changed(records: Records) -> Records:
+        def seen(*names: str) -> Column:
+            return let(F.lit("saw"), lambda told: F.concat_ws(" ", told, *map(F.col, names)))
+
+        return records.changed(
+            {"topic": F.lit("new")}, values=[Case(seen("topic"), STRING, 0)], message=seen("topic", "value_0")
+        )
+
+    (done,) = applied(spark, pool, changed, [Given("old")], (STRING,))
+    assert (done.topic, done.value, done.error) == ("new", "saw t", "saw t old")

@@ -141,6 +141,11 @@ def test_what_is_selected_is_the_new_value_with_its_schema(run: Run) -> None:
     assert replace(done.schema, fields=()) == replace(ROW, fields=())
 
 
+def test_a_column_may_name_one_before_it(run: Run) -> None:
+    (done,) = run("SELECT id * 10 AS ten, ten + 1 AS more FROM records WHERE id > 0", [row(1)])
+    assert done.value == {"ten": 10, "more": 11}
+
+
 def test_the_star_means_the_values_fields_and_names_beside_it_the_record(run: Run) -> None:
     text = """SELECT *, 1 AS one, upper(name) AS name, record.topic || '-x' AS _topic, offset + 10 AS _partition,
               record.timestamp + INTERVAL 1 SECOND AS _timestamp, map('h', id) AS _headers, id AS _key,

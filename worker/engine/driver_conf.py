@@ -50,6 +50,8 @@ DEFAULTS = {
     # Connect's field names are case-sensitive; its JSON may have a member twice, the last one counts.
     "spark.sql.caseSensitive": "true",
     "spark.sql.variant.allowDuplicateKeys": "true",
+    # Otherwise a column named within a function of a select is an alias before it in the select, if one has its name.
+    "spark.sql.lateralColumnAlias.enableImplicitResolution": "false",
     "spark.sql.shuffle.partitions": "2",
     # Spark's older reader of Kafka makes a Row of each record and takes it apart again: half as much once more.
     "spark.sql.sources.useV1SourceList": "avro,csv,json,orc,parquet,text",

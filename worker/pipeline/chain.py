@@ -12,7 +12,7 @@ from headrace.config.worker.allowed_hosts import ALLOWED_HOSTS, EVERYWHERE
 from headrace.config.worker.config import WorkerConfig
 from headrace.plugins.contracts import Converter, HeaderConverter, TaskContext
 from headrace.plugins.extensions import TopicEncoding
-from headrace.plugins.interop.conversion.decode import ConverterBinding, with_headers_read
+from headrace.plugins.interop.conversion.decode import ConverterBinding, header_values, with_headers_read
 from headrace.plugins.interop.discovery import Plugins
 from headrace.worker.pipeline.expression_keys import key_of, together
 from headrace.worker.pipeline.java_stage import RunningStage, running_stage
@@ -93,7 +93,8 @@ class Chain:
         settings = {"python.transforms.allowed": self.worker["python.transforms.allowed"]}
         made = Transforms.of(self.connector, self.plugins, converter.encode, settings, aliases)
         read = partial(with_headers_read, converter=converter, class_name=found.class_name)
-        return replace(made, headers_read=read, headers_key=together(key_of(converter), found.class_name))
+        key = together(key_of(converter), found.class_name)
+        return replace(made, headers_read=read, header_values=header_values(converter), headers_key=key)
 
     def _settings_for(self, converter: str) -> Mapping[str, Any]:
         """The worker's settings for a converter; one from the worker's properties may reach every host."""

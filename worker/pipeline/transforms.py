@@ -16,7 +16,7 @@ from headrace.config.values import read
 from headrace.plugins.contracts import Decoded, Predicate, Transform
 from headrace.plugins.interop.discovery import Plugins
 from headrace.plugins.record_api.transform import MATCHES, RecordPredicate
-from headrace.plugins.records import Records
+from headrace.plugins.records import HeaderValues, Records
 from headrace.plugins.schema import Schema
 from headrace.worker.pipeline.expression_keys import key_of, together
 
@@ -60,8 +60,10 @@ class Transforms:
     header_bytes: Callable[[Column, Schema | None], Decoded] | None = None
     headers_read: Callable[[Records], Records] = lambda records: records
     """Marks a sink's records whose headers their converter cannot read; runs before the transforms."""
+    header_values: HeaderValues | None = None
+    """Reads the values of a sink's headers; None if their types are not known beforehand."""
     headers_key: Hashable | None = ()
-    """All that `headers_read` and `header_bytes` depend on; None if that is not settled."""
+    """All that the functions of headers depend on; None if that is not settled."""
 
     @classmethod
     def of(
@@ -111,10 +113,14 @@ class Transforms:
         """Apply all transforms in their order."""
         if not self.steps:
             return records
-        done = replace(records, header_bytes=self.header_bytes)
+        done = self.ready(records)
         for step in self.steps:
             done = step.apply(done)
         return done
+
+    def ready(self, records: Records) -> Records:
+        """Return the records with what steps need."""
+        return replace(records, header_bytes=self.header_bytes, header_values=self.header_values)
 
 
 def _made(

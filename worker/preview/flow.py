@@ -162,8 +162,7 @@ class Flow:
             name = f"{step.alias} ({step.class_name})"
 
             def build(frame: DataFrame, given: Rows = rows, step: Step = step) -> Records:
-                records = replace(given.records(frame), header_bytes=transforms.header_bytes)
-                return step.apply(records, APPLIED)
+                return step.apply(transforms.ready(given.records(frame)), APPLIED)
 
             rows, shown = self.run(f"transforms.{name}", rows, build)
             self.note("transform", name, ways, rows, shown)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Final, NamedTuple, cast
 
 from pyspark.sql import Column, DataFrame
@@ -20,7 +20,7 @@ from headrace.plugins.contracts import Converter, Decoded, HeaderConverter
 from headrace.plugins.errors import DataError, RetriableError
 from headrace.plugins.extensions import HeaderFraming
 from headrace.plugins.quick_decoding import Parts, QuickDecoding
-from headrace.plugins.records import Records, error, first_error
+from headrace.plugins.records import FETCHED_HEADERS, HeaderValues, Records, error, first_error
 from headrace.plugins.schema import Schema, sendable, spark_type
 
 LOOK: Final = b"\x02"
@@ -306,9 +306,21 @@ class _Decoding:
         return F.when(picked >= 0, picked).alias(self.picked) if self.side.hopeless else picked
 
 
-def with_headers_read(records: Records, converter: Converter | HeaderConverter, class_name: str) -> Records:
-    """Set an error on rows of `to_records` whose headers have bytes that the header converter cannot read."""
+def header_values(converter: HeaderConverter) -> HeaderValues | None:
+    """Return how the values of headers are read, if the converter has one schema for all."""
+    if not isinstance(converter, Converter) or (schema := converter.header_schema) is None:
+        return None
+    return HeaderValues(schema, partial(converter.decode, identity=converter.constant_identity or b"", schema=schema))
+
+
+def with_headers_read(records: Records, converter: HeaderConverter, class_name: str) -> Records:
+    """Set an error on rows of `to_records` whose headers have bytes that the header converter cannot read.
+
+    Keeps the headers as they are for transforms that read values.
+    """
     header = F.col("headers")
+    if header_values(converter) is not None:
+        records = records.with_frame(records.frame.withColumn(FETCHED_HEADERS, header))
     if converter.unreadable(header.getField("value").getItem(0)) is None:
         return records
     told = F.transform(header, lambda one: F.when(one["value"].isNotNull(), converter.unreadable(one["value"])))

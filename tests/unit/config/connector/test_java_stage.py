@@ -13,7 +13,10 @@ HEADERS = "org.apache.kafka.connect.storage.SimpleHeaderConverter"
 
 @dataclass(frozen=True)
 class Known:
-    """A plugin of these tests: `j.` is one of a jar, `b.` one of both worlds, `p.` one without a Java class."""
+    """A plugin of these tests: `j.` is one of a jar, `b.` one of both worlds, `p.` one without a Java class.
+
+    `r.` (of both worlds) and `n.` (without a Java class) read headers; `t.` gives headers one type.
+    """
 
     class_name: str
     kind: str
@@ -29,15 +32,35 @@ class Known:
 
     @property
     def has_java_class(self) -> bool:
-        return not self.class_name.startswith("p.")
+        return not self.class_name.startswith(("p.", "n."))
 
     def load(self) -> type[Any]:
-        raise AssertionError("a chain is split without loading plugins")
+        assert not self.from_jar, "a chain is split without starting Java"
+        return Headers if self.kind == "header_converter" else Reading if self.class_name[0] in "rn" else Plain
+
+
+class Plain:
+    reads_headers = False
+
+
+class Reading:
+    reads_headers = True
+
+
+class Headers:
+    header_schema: str | None = None
+
+    def configure(self, config: Mapping[str, str], is_key: bool) -> None:
+        assert (config["converter.type"], is_key) == ("header", False)
+        self.header_schema = config.get("type")
+
+    def close(self) -> None:
+        pass
 
 
 class Plugins:
     plugins = (
-        *(Known(f"{of}.T", "transformation") for of in "jbp"),
+        *(Known(f"{of}.T", "transformation") for of in "jbprn"),
         *(Known(f"{of}.P", "predicate") for of in "jbp"),
         *(Known(f"{of}.C", "converter") for of in "jbp"),
         *(Known(f"{of}.H", "header_converter") for of in "jp"),
@@ -176,3 +199,45 @@ def test_java_transforms_need_a_header_converter_that_java_has() -> None:
     (problem,) = split("p", "sink", "j", header_converter="p.H").problems
     needed = "p.H has no Java class, which it needs beside the Java plugin of the transform a."
     assert (problem.key, problem.message) == ("header.converter", needed)
+
+
+@pytest.mark.parametrize(
+    ("connector", "kind", "types", "more", "expected"),
+    [
+        ("p", "sink", "b r b", {"header_converter_type": "string"}, ("abc", "", "")),
+        ("p", "sink", "b r b", {}, ("a", "b", "c")),
+        ("p", "source", "b r b", {"header_converter_type": "string"}, ("a", "b", "c")),
+        ("p", "sink", "r j r b", {"header_converter_type": "string"}, ("a", "bc", "d")),
+        ("p", "sink", "r", {"header_converter_type": "string", "value_converter": "j.C"}, ("", "a", "")),
+        ("j", "sink", "b r b", {"header_converter_type": "string"}, ("abc", "", "")),
+        ("j", "sink", "b r b", {}, ("a", "bc", "")),
+        ("j", "source", "b r b", {}, ("", "ab", "c")),
+    ],
+)
+def test_what_reads_headers_runs_in_java_if_only_that_knows_their_types(
+    connector: str, kind: str, types: str, more: dict[str, str], expected: tuple[str, str, str]
+) -> None:
+    found = split(connector, kind, types, header_converter=HEADERS, **more)
+    assert parts(found) == expected
+    assert not found.problems
+
+
+@pytest.mark.parametrize(
+    ("kind", "types", "more", "alias", "why"),
+    [
+        ("sink", "b n p", {}, "b", f"but header.converter {HEADERS} does not give all values one. Name one that does"),
+        ("source", "n", {"header_converter_type": "string"}, "a", "but in a source only Java knows them. A jar"),
+        ("sink", "j n", {"header_converter_type": "string"}, "b", "but behind a Java plugin only Java knows them."),
+    ],
+)
+def test_what_reads_headers_of_unknown_types_is_refused_without_a_jar(
+    kind: str, types: str, more: dict[str, str], alias: str, why: str
+) -> None:
+    (problem,) = split("p", kind, types, header_converter=HEADERS, **more).problems
+    assert problem.key == f"transforms.{alias}.type"
+    assert why in problem.message
+
+
+def test_what_reads_headers_uses_the_workers_converter() -> None:
+    worker = {"header.converter": HEADERS, "header.converter.type": "string"}
+    assert parts(split("p", "sink", "n", worker)) == ("a", "", "")

@@ -318,6 +318,7 @@ def test_connects_own_classes_need_no_jar() -> None:
         "io.confluent.connect.transforms.TombstoneHandler",
         "io.debezium.transforms.ByLogicalTableRouter",
         "io.debezium.transforms.ExtractNewRecordState",
+        "io.debezium.transforms.HeaderToValue",
         "io.debezium.transforms.TimezoneConverter",
         "io.debezium.transforms.ToLogicalTopicRouter",
         "io.debezium.transforms.outbox.EventRouter",

@@ -40,7 +40,8 @@ class Installed:
         if name not in KNOWN.get(kind, ()):
             raise ConfigError(Problem(kind, name, "unknown"))
         java = {"from_jar": name.startswith("Java"), "has_java_class": name.startswith("Java") or name == USUAL}
-        return SimpleNamespace(class_name=name, kind="source", **java)
+        loaded = SimpleNamespace(reads_headers=False)
+        return SimpleNamespace(class_name=name, kind="source", load=lambda: loaded, **java)
 
     def of_kind(self, *kinds: str) -> list[Any]:
         return [self.find(kind, name) for kind in kinds for name in KNOWN.get(kind, ())]
