@@ -11,8 +11,8 @@ from headrace.config.problems import ConfigError, Problem
 from headrace.connectors.lake.errors import LakeError, LakeLoginRefused
 from headrace.connectors.lake.iceberg.catalog_settings import CatalogSettings
 from headrace.connectors.lake.iceberg.jvm_lake import Fault, JvmLake
+from headrace.connectors.lake.iceberg.partition_terms import refused, spec_json
 from headrace.connectors.lake.iceberg.parts import TableCommit, WrittenFile
-from headrace.connectors.lake.iceberg.partition_terms import spec_json
 from headrace.connectors.lake.iceberg.schema_json import new_schema, struct_of
 from headrace.connectors.lake.iceberg.schemas import AddColumn, Change, Changes, Field, MakeOptional, Struct, Widen
 from headrace.connectors.lake.iceberg.tables import Marks, PartitionField, PartitionSpec, TableState
@@ -106,6 +106,8 @@ class JvmCatalog:
         said = f"{where}: {self._settings.without_secrets(str(fault)).rstrip('.')}"
         if fault.kind == "retry":
             raise RetriableError(f"{said}. It is tried again.") from None
+        if fault.kind == "partition":
+            raise refused(None, f"{said}.") from None
         if fault.kind == "login":
             raise LakeLoginRefused(f"{said}. Check the login among iceberg.catalog.*, then restart the task.") from None
         if fault.kind == "missing":
