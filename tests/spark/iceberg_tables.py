@@ -1,17 +1,87 @@
-"""Other people's work on Iceberg's tables: a catalog of Java's own, opened without Headrace's code."""
+"""Iceberg's tables in tests: files as a writer leaves them, and a catalog without Headrace's code."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from headrace.connectors.lake.iceberg.catalog_settings import CatalogSettings
+from headrace.connectors.lake.iceberg.jvm_catalog import JvmCatalog
 from headrace.connectors.lake.iceberg.jvm_lake import class_loader
+from headrace.connectors.lake.iceberg.parts import Content, TableCommit, TablePart, WrittenFile
+from headrace.connectors.lake.iceberg.schemas import Field, Struct
+from headrace.connectors.lake.iceberg.tables import TableState
 from headrace.plugins.interop.catalyst.spark_internals import (
     complete_context,
     hadoop_configuration,
     jvm_of,
 )
+from headrace.plugins.offsets import TopicPartition
+
+SCHEMA = Struct((Field(1, "id", "long", required=True), Field(2, "name", "string")))
+IDS = {"t": "id-of-t", "u": "id-of-u"}
+ZERO, ONE = TopicPartition("t", 0), TopicPartition("t", 1)
+ROWS = [(1, "a"), (2, "b")]
+
+
+def properties(kind: str, folder: Path) -> dict[str, str]:
+    """The properties of a catalog on the local disk."""
+    where = {"type": kind, "warehouse": str(folder / "lake")}
+    return where | ({"uri": f"jdbc:sqlite:{folder / 'catalog.db'}"} if kind == "jdbc" else {})
+
+
+def opened(given: dict[str, str], connector: str = "sink", task: int = 0, branch: str | None = None) -> JvmCatalog:
+    settings = CatalogSettings.of({f"iceberg.catalog.{key}": value for key, value in given.items()}, {})
+    return JvmCatalog(settings, connector, task, lambda table: branch)
+
+
+def written(folder: Path, table: TableState, rows: Sequence[tuple[Any, ...]], **fields: Any) -> WrittenFile:
+    """A Parquet file as the writer leaves it; one of keys has no names."""
+    content = fields.setdefault("content", Content.DATA)
+    columns = table.schema.fields if content is Content.DATA else table.schema.fields[:1]
+    types = {"long": pa.int64(), "string": pa.string()}
+    shape = [
+        pa.field(one.name, types[str(one.type)], metadata={"PARQUET:field_id": str(one.id)}, nullable=not one.required)
+        for one in columns
+    ]
+    values = zip(*rows, strict=True)
+    path = folder / f"{uuid4().hex}.parquet"
+    arrays = [pa.array(one, field.type) for one, field in zip(values, shape, strict=True)]
+    pq.write_table(pa.table(arrays, pa.schema(shape)), path)
+    return WrittenFile(**{"local": str(path), "records": len(rows), "spec_id": table.spec.id, **fields})
+
+
+def deletes(folder: Path, table: TableState, *keys: int, **fields: Any) -> WrittenFile:
+    kept = {"content": Content.EQUALITY_DELETES, "equality_ids": (table.schema.fields[0].id,)}
+    return written(folder, table, [(key,) for key in keys], **kept, **fields)
+
+
+def change(
+    table: TableState, begin: int | None, end: int, *files: WrittenFile, at: TopicPartition = ZERO
+) -> TableCommit:
+    """A commit of one part."""
+    parts = (TablePart(table.name, table.uuid, files),) if files else ()
+    return TableCommit(table.name, parts, {at: begin}, {at: end})
+
+
+def parquet(given: dict[str, str]) -> set[str]:
+    """The names of all Parquet files in the warehouse."""
+    return {path.name for path in Path(given["warehouse"]).rglob("*.parquet")}
+
+
+def intents(given: dict[str, str]) -> list[Path]:
+    return list(Path(given["warehouse"]).rglob("headrace-sink/*.json"))
+
+
+def snapshots(java: Any) -> list[dict[str, str]]:
+    return [dict(one.summary()) for one in java.snapshots()]
+
 
 _CLASSES = {"hadoop": "org.apache.iceberg.hadoop.HadoopCatalog", "jdbc": "org.apache.iceberg.jdbc.JdbcCatalog"}
 

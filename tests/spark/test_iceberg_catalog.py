@@ -3,50 +3,46 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 from uuid import uuid4
 
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 
 from headrace.config.problems import ConfigError
 from headrace.connectors.lake.errors import LakeError
-from headrace.connectors.lake.iceberg.catalog_settings import CatalogSettings
 from headrace.connectors.lake.iceberg.jvm_catalog import JvmCatalog
-from headrace.connectors.lake.iceberg.parts import ALL_PARTITIONS, Content, TableCommit, TablePart, WrittenFile
+from headrace.connectors.lake.iceberg.parts import ALL_PARTITIONS, TableCommit, TablePart
 from headrace.connectors.lake.iceberg.schemas import AddColumn, Field, ListOf, MakeOptional, MapOf, Struct, Widen
 from headrace.connectors.lake.iceberg.tables import PartitionField, TableState
 from headrace.plugins.offsets import TopicPartition
 from headrace.worker.engine.driver import Spark
-from tests.spark.iceberg_tables import OtherCatalog
+from tests.spark.iceberg_tables import (
+    IDS,
+    ROWS,
+    SCHEMA,
+    ZERO,
+    OtherCatalog,
+    change,
+    deletes,
+    intents,
+    opened,
+    parquet,
+    properties,
+    snapshots,
+    written,
+)
 
 pytestmark = pytest.mark.spark
-
-SCHEMA = Struct((Field(1, "id", "long", required=True), Field(2, "name", "string")))
-IDS = {"t": "id-of-t", "u": "id-of-u"}
-ZERO, ONE = TopicPartition("t", 0), TopicPartition("t", 1)
-ROWS = [(1, "a"), (2, "b")]
+BOTH = pytest.mark.parametrize("given", ["hadoop", "jdbc"], indirect=True)
 
 
-def properties(kind: str, folder: Path) -> dict[str, str]:
-    """The properties of a catalog on the local disk."""
-    where = {"type": kind, "warehouse": str(folder / "lake")}
-    return where | ({"uri": f"jdbc:sqlite:{folder / 'catalog.db'}"} if kind == "jdbc" else {})
-
-
-def opened(given: dict[str, str], connector: str = "sink", task: int = 0, branch: str | None = None) -> JvmCatalog:
-    settings = CatalogSettings.of({f"iceberg.catalog.{key}": value for key, value in given.items()}, {})
-    return JvmCatalog(settings, connector, task, lambda table: branch)
-
-
-@pytest.fixture(params=["hadoop", "jdbc"])
+@pytest.fixture
 def given(request: pytest.FixtureRequest, tmp_path: Path, engine: Spark) -> dict[str, str]:
-    return properties(request.param, tmp_path)
+    """The properties of a catalog in SQLite, or of the kind that the test wants."""
+    return properties(getattr(request, "param", "jdbc"), tmp_path)
 
 
 @pytest.fixture
@@ -62,51 +58,10 @@ def table(catalog: JvmCatalog) -> TableState:
     return catalog.create("db.t", SCHEMA, [], ["id"], {"format-version": "2"})
 
 
-def written(folder: Path, table: TableState, rows: Sequence[tuple[Any, ...]], **fields: Any) -> WrittenFile:
-    """A Parquet file as the writer leaves it; one of keys has no names."""
-    content = fields.setdefault("content", Content.DATA)
-    columns = table.schema.fields if content is Content.DATA else table.schema.fields[:1]
-    types = {"long": pa.int64(), "string": pa.string()}
-    shape = [
-        pa.field(one.name, types[str(one.type)], metadata={"PARQUET:field_id": str(one.id)}, nullable=not one.required)
-        for one in columns
-    ]
-    values = zip(*rows, strict=True)
-    path = folder / f"{uuid4().hex}.parquet"
-    arrays = [pa.array(one, field.type) for one, field in zip(values, shape, strict=True)]
-    pq.write_table(pa.table(arrays, pa.schema(shape)), path)
-    return WrittenFile(**{"local": str(path), "records": len(rows), "spec_id": table.spec.id, **fields})
-
-
-def deletes(folder: Path, table: TableState, *keys: int, **fields: Any) -> WrittenFile:
-    kept = {"content": Content.EQUALITY_DELETES, "equality_ids": (table.schema.fields[0].id,)}
-    return written(folder, table, [(key,) for key in keys], **kept, **fields)
-
-
-def change(
-    table: TableState, begin: int | None, end: int, *files: WrittenFile, at: TopicPartition = ZERO
-) -> TableCommit:
-    """A commit of one part."""
-    parts = (TablePart(table.name, table.uuid, files),) if files else ()
-    return TableCommit(table.name, parts, {at: begin}, {at: end})
-
-
-def parquet(given: dict[str, str]) -> set[str]:
-    """The names of all Parquet files in the warehouse."""
-    return {path.name for path in Path(given["warehouse"]).rglob("*.parquet")}
-
-
-def intents(given: dict[str, str]) -> list[Path]:
-    return list(Path(given["warehouse"]).rglob("headrace-sink/*.json"))
-
-
-def snapshots(java: Any) -> list[dict[str, str]]:
-    return [dict(one.summary()) for one in java.snapshots()]
-
-
 # -- metadata ---------------------------------------------------------------------------------------------------------
 
 
+@BOTH
 def test_a_table_is_made_once_with_its_namespaces(catalog: JvmCatalog) -> None:
     assert catalog.load("db.deep.t") is None
     nested = Struct((Field(7, "at", "timestamptz", required=True), Field(8, "deep", Struct((Field(9, "n", "int"),)))))
@@ -185,6 +140,7 @@ def test_a_table_evolves_as_far_as_it_has_not(catalog: JvmCatalog) -> None:
         catalog.evolve("db.t", [MakeOptional(("x",))])
 
 
+@BOTH
 def test_two_tasks_evolve_a_table_at_once(catalog: JvmCatalog, table: TableState) -> None:
     with ThreadPoolExecutor(4) as pool:
         each = [pool.submit(catalog.evolve, "db.t", [AddColumn((), f"c{n}", "int")]) for n in range(8)]
@@ -198,6 +154,7 @@ def test_two_tasks_evolve_a_table_at_once(catalog: JvmCatalog, table: TableState
 # -- commits ----------------------------------------------------------------------------------------------------------
 
 
+@BOTH
 def test_rows_come_with_their_marks_and_not_twice(
     catalog: JvmCatalog, table: TableState, given: dict[str, str], tmp_path: Path
 ) -> None:
@@ -301,6 +258,7 @@ def test_one_table_fails_and_the_other_is_committed(catalog: JvmCatalog, table: 
     assert catalog.marks("db.t", IDS) == {ZERO: 2}
 
 
+@BOTH
 def test_tasks_that_commit_at_once_keep_each_others_marks(
     given: dict[str, str], table: TableState, tmp_path: Path
 ) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import logging
 import os
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NoReturn
@@ -18,6 +19,8 @@ from headrace.connectors.lake.iceberg.schemas import AddColumn, Change, Changes,
 from headrace.connectors.lake.iceberg.tables import Marks, PartitionField, PartitionSpec, TableState
 from headrace.plugins.errors import RetriableError
 from headrace.plugins.offsets import TopicPartition
+
+log = logging.getLogger(__name__)
 
 BranchOf = Callable[[str], str | None]
 """Returns the branch of a table; None: the main one."""
@@ -84,6 +87,9 @@ class JvmCatalog:
         for table, answer in answers.items():
             if "fault" in answer:
                 self._raise(table, "commit", Fault(answer["fault"], answer["message"]))
+            if "left" in answer:
+                why = self._settings.without_secrets(answer["left"])
+                log.warning("Table %s: files of killed workers could not be looked for: %s. It is tried again", table, why)
         return {table: answer["committed"] for table, answer in answers.items()}
 
     def close(self) -> None:

@@ -45,10 +45,6 @@ final class Tables {
         return ((HasTableOperations) table).operations().current();
     }
 
-    String name() {
-        return catalog.name();
-    }
-
     /** The table, or null. */
     Table find(String name) {
         try {
