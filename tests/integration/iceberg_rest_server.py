@@ -28,21 +28,26 @@ class IcebergRestServer(Node):
     client_id: Final = "headrace"
     client_secret: Final = "r3st-s3cret"
 
-    def __init__(self, folder: Path, warehouse: str = "", token_s: int = 3600, **more: str) -> None:
-        """`warehouse`: where tables lie; none: in the folder. `more`: properties of the catalog behind, `_` for `.`."""
+    def __init__(
+        self, folder: Path, behind: Mapping[str, str] | None = None, token_s: int = 3600, *, is_open: bool = False
+    ) -> None:
+        """`behind`: more properties of the catalog behind it, such as another `warehouse` than one in the folder.
+
+        `token_s`: how long a client is logged in; `is_open`: nobody logs in.
+        """
         folder.mkdir(exist_ok=True)
         self.port = held_port()
-        self.warehouse = warehouse or f"file://{folder}/warehouse"
         (folder / "log4j2.properties").write_text(LOG4J, encoding="ascii")
-        behind = {
+        properties = {
             "type": "jdbc",
             "uri": f"jdbc:sqlite:{folder}/catalog.db",
             "clients": "1",
-            "warehouse": self.warehouse,
-            **{key.replace("_", "."): value for key, value in more.items()},
+            "warehouse": f"file://{folder}/warehouse",
+            **(behind or {}),
         }
-        login = [self.client_id, self.client_secret, str(token_s)]
-        given = [f"{key}={value}" for key, value in behind.items()]
+        self.warehouse = properties["warehouse"]
+        login = [self.client_id, "" if is_open else self.client_secret, str(token_s)]
+        given = [f"{key}={value}" for key, value in properties.items()]
         java = [str(find_java().path), ONLY_C1, "-Xmx256m", "-cp", f"{folder}:{_class_path()}", _MAIN]
         super().__init__([*java, str(self.port), *login, *given], folder, "rest-catalog", self._answers_requests)
 
@@ -61,20 +66,30 @@ class IcebergRestServer(Node):
         """Break the next commits of any table, each by one of these; none: break no more.
 
         A status such as `409` or `503` is answered without a change, after `applied-` with it; `cut` closes the
-        connection without an answer, before the change, `applied-cut` after it. An empty text breaks nothing.
+        connection without an answer, before the change, `applied-cut` after it. `hold` and `applied-hold` keep the
+        client waiting until the next call of this method. An empty text breaks nothing.
         """
         httpx.post(f"{self.url}/faults", content="\n".join(faults)).raise_for_status()
 
+    def held(self) -> int:
+        """How many commits are kept waiting now."""
+        return int(httpx.get(f"{self.url}/faults").raise_for_status().json())
+
     def tool(self, action: str, catalog: Mapping[str, str], table: str, branch: str = "main") -> Any:
-        """Run an action of `TableTool` with a table of any catalog, by Iceberg's library in this server's process."""
+        """Run an action of `TableTool` with a table of any catalog, by Iceberg's library in this server's process.
+
+        Errors: LookupError if there is no such table.
+        """
         wanted = {"catalog": dict(catalog), "table": table, "branch": branch}
         answer = httpx.post(f"{self.url}/tool/{action}", json=wanted, timeout=300)
+        if answer.status_code == 404:
+            raise LookupError(answer.text)
         assert answer.is_success, answer.text
         return answer.json()
 
     def _answers_requests(self) -> bool:
         try:
-            return httpx.get(f"{self.url}/v1/config").status_code == 401
+            return httpx.get(f"{self.url}/v1/config").status_code in {200, 401}
         except httpx.HTTPError:
             return False
 

@@ -38,7 +38,7 @@ import org.example.TableTool;
 /**
  * A REST catalog for tests: Iceberg's own request handlers over another catalog, OAuth2, and faults on request.
  *
- * <p>Arguments: port, client id, client secret, seconds that a token lives, then properties of the catalog behind it.
+ * <p>Arguments: port, client id, client secret (empty: nobody logs in), seconds that a token lives, then properties of the catalog behind it.
  * A POST to /faults names, one a line, what happens to the next commits; one to /tool/ACTION runs {@link TableTool}.
  */
 public final class CatalogServer {
@@ -51,6 +51,8 @@ public final class CatalogServer {
   private final long tokenSeconds;
   private final Map<String, Long> tokens = new ConcurrentHashMap<>();
   private final Queue<String> faults = new ArrayDeque<>();
+  private int held;
+  private long releases;
 
   private record Tool(Map<String, String> catalog, String table, String branch) {}
 
@@ -93,11 +95,7 @@ public final class CatalogServer {
     String path = exchange.getRequestURI().getRawPath();
     String text = new String(body, StandardCharsets.UTF_8);
     if (path.equals("/faults")) {
-      synchronized (faults) {
-        faults.clear();
-        text.lines().forEach(faults::add);
-      }
-      send(exchange, 204, null);
+      faults(exchange, text);
     } else if (path.startsWith("/tool/")) {
       Tool wanted = JSON.readValue(text, Tool.class);
       String action = path.substring("/tool/".length());
@@ -108,6 +106,34 @@ public final class CatalogServer {
       refuse(exchange, 401, "NotAuthorizedException", "no token, or one that is too old");
     } else {
       route(exchange, exchange.getRequestMethod(), List.of(path.substring(1).split("/")), text);
+    }
+  }
+
+  private void faults(HttpExchange exchange, String wanted) throws IOException {
+    synchronized (faults) {
+      if (exchange.getRequestMethod().equals("POST")) {
+        releases++;
+        faults.notifyAll();
+        faults.clear();
+        wanted.lines().forEach(faults::add);
+      }
+      send(exchange, 200, held);
+    }
+  }
+
+  private void hold() {
+    synchronized (faults) {
+      long until = releases + 1;
+      held++;
+      try {
+        while (releases < until) {
+          faults.wait();
+        }
+      } catch (InterruptedException error) {
+        throw new IllegalStateException(error);
+      } finally {
+        held--;
+      }
     }
   }
 
@@ -126,6 +152,9 @@ public final class CatalogServer {
   }
 
   private boolean isKnown(String authorization) {
+    if (secret.isEmpty()) {
+      return true;
+    }
     if (authorization == null || !authorization.startsWith("Bearer ")) {
       return false;
     }
@@ -197,23 +226,24 @@ public final class CatalogServer {
   }
 
   private void commit(HttpExchange exchange, TableIdentifier table, String body) throws IOException {
-    String fault;
+    String asked;
     synchronized (faults) {
-      fault = faults.poll();
+      asked = faults.isEmpty() ? "" : faults.remove();
     }
-    if ("cut".equals(fault)) {
-      return;
+    String fault = asked.replace("applied-", "");
+    boolean isHeld = fault.equals("hold");
+    if (isHeld && asked.equals(fault)) {
+      hold();
     }
-    if (fault != null && !fault.startsWith("applied-")) {
-      refuse(exchange, Integer.parseInt(fault), "CommitFailedException", "a fault that the test asked for");
-      return;
+    Object done = fault.isEmpty() || isHeld || !asked.equals(fault)
+        ? CatalogHandlers.updateTable(catalog, table, JSON.readValue(body, UpdateTableRequest.class)) : null;
+    if (isHeld && !asked.equals(fault)) {
+      hold();
     }
-    var done = CatalogHandlers.updateTable(catalog, table, JSON.readValue(body, UpdateTableRequest.class));
-    if (fault == null) {
-      send(exchange, 200, done);
-    } else if (!fault.equals("applied-cut")) {
-      int status = Integer.parseInt(fault.substring("applied-".length()));
-      refuse(exchange, status, "ServiceFailureException", "a fault that the test asked for");
+    switch (fault) {
+      case "", "hold" -> send(exchange, 200, done);
+      case "cut" -> { }
+      default -> refuse(exchange, Integer.parseInt(fault), "CommitFailedException", "a fault that the test asked for");
     }
   }
 

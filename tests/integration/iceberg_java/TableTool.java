@@ -48,9 +48,9 @@ public final class TableTool {
 
   private TableTool() {}
 
-  /** Do what `action` names with a table, and return an answer for JSON. */
+  /** Do what `action` names with a table, and return an answer for JSON; the catalog has the sink's default name. */
   public static Object run(String action, Map<String, String> catalogProperties, String name, String branch) {
-    Catalog catalog = CatalogUtil.buildIcebergCatalog("tool", catalogProperties, new Configuration());
+    Catalog catalog = CatalogUtil.buildIcebergCatalog("iceberg", catalogProperties, new Configuration());
     try {
       Table table = catalog.loadTable(TableIdentifier.parse(name));
       return switch (action) {
