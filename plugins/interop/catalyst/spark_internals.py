@@ -10,6 +10,7 @@ Plans and expressions are objects of the JVM; walking them calls their methods t
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any, Final
 from weakref import WeakKeyDictionary
 
@@ -283,3 +284,19 @@ class ResultSets:
             stream.close()
         with open(path, "rb") as written:
             return written.read()[4:]  # after the length
+
+
+def new_class_loader(context: Any, jars: Sequence[Path]) -> Any:
+    """Return a class loader of these jars, below the one of the driver's own classes."""
+    jvm = context._jvm
+    urls = context._gateway.new_array(jvm.java.net.URL, len(jars))
+    for at, jar in enumerate(jars):
+        urls[at] = jvm.java.io.File(str(jar)).toURI().toURL()
+    return jvm.java.net.URLClassLoader(urls, jvm.java.lang.Thread.currentThread().getContextClassLoader())
+
+
+def made_in_java(context: Any, loader: Any, name: str) -> Any:
+    """Return a new object of a class loader's class, by its constructor without parameters."""
+    array, jvm = context._gateway.new_array, context._jvm
+    constructor = loader.loadClass(name).getDeclaredConstructor(array(jvm.java.lang.Class, 0))
+    return constructor.newInstance(array(jvm.java.lang.Object, 0))
