@@ -74,8 +74,8 @@ class Lake:
                 found[:] = [str(error)]
             return found == expected
 
-        status = lambda: self.worker.get(f"/connectors/sink-of-{topic.name}/status")  # noqa: E731
-        eventually(has_them, WITHIN_S, lambda: f"{found}; {status()}", every_s=1)
+        path = f"/connectors/sink-of-{topic.name}/status"
+        eventually(has_them, WITHIN_S, lambda: f"{found}; {self.worker.get(path)}", every_s=1)
 
 
 @pytest.fixture
