@@ -55,8 +55,9 @@ class PartitionedFiles:
 
     def add(self, rows: pa.RecordBatch) -> None:
         """Take rows of the kind's columns."""
-        self._waiting.append(rows)
-        self.buffered_bytes += rows.nbytes
+        if len(rows):
+            self._waiting.append(rows)
+            self.buffered_bytes += rows.nbytes
 
     def flush(self) -> None:
         """Write half of the waiting rows or more, the largest partitions first. Errors: OSError, LakeError."""

@@ -182,7 +182,8 @@ def _parsed_timestamps(to: pa.DataType, array: pa.Array) -> pa.Array:
         bare = pc.replace_substring_regex(text, rf"(T|t| )(.*?){_OFFSET}", r"\1\2")
         return pc.cast(bare, to)
     has_offset = pc.match_substring_regex(text, rf"(T|t| ).*{_OFFSET}")
-    return pc.cast(pc.if_else(has_offset, text, pc.binary_join_element_wise(text, "Z", "")), to)
+    zoned = pc.if_else(has_offset, text, pc.binary_join_element_wise(text, "Z", ""))
+    return pc.cast(pc.replace_substring_regex(zoned, r"^(\d{4}-\d{2}-\d{2})Z$", r"\1T00:00Z"), to)
 
 
 def _micros(array: pa.Array) -> pa.Array:

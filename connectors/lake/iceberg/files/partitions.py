@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from math import isfinite
 from typing import Any
 
 import numpy as np
@@ -93,7 +94,9 @@ def json_value(value: pa.Scalar, kind: pa.DataType) -> Any:
     found = value.as_py()
     if isinstance(found, bytes):
         return found.hex()
-    return str(found) if pa.types.is_decimal(kind) else found
+    if isinstance(found, float) and not isfinite(found):
+        raise LakeError(f"A row's value for a partition field is {found}, for which Iceberg's metadata has no form")
+    return format(found, "f") if pa.types.is_decimal(kind) else found
 
 
 def _timestamp(value: pa.Scalar, kind: pa.TimestampType) -> str:
