@@ -228,17 +228,20 @@ def test_a_job_without_the_table_fails_so_that_the_task_learns_it(start: Start, 
         writer.write(rows([0], [{"id": 1, "a": "x"}]))
 
 
-def test_jobs_know_that_the_table_is_no_longer_empty(start: Start, catalog: FakeCatalog) -> None:
+def test_each_commit_deletes_the_rows_that_its_keys_had(start: Start, catalog: FakeCatalog) -> None:
     task = start(P0, **UPSERTS)
     write(task, rows([0], [{"id": 1, "a": "x"}], Op.UPSERT))
-    assert not catalog.tables["db.t"].deletes
     writer: Any = pickle.loads(pickle.dumps(task.writer("a")))
     writer.name = "another process"
-    writer.write(rows([1], [{"id": 1, "a": "y"}], Op.UPSERT))
+    writer.write(rows([1], [{"id": 2, "a": "y"}], Op.UPSERT))
     task.commit([writer.finish()])
-    assert catalog.tables["db.t"].deletes == [{"id": 1}]
-    write(task, rows([2], [{"id": 2, "a": "y"}], Op.UPSERT))
-    assert catalog.tables["db.t"].deletes == [{"id": 1}, {"id": 2}]
+    write(task, rows([2, 3], [{"id": 3, "a": "y"}, {"id": 3, "a": "z"}], Op.UPSERT), deletes([4], [1]))
+    table = catalog.tables["db.t"]
+    assert [row["a"] for row in table.rows] == ["x", "y", "z"]
+    deleted = [
+        sorted(file.records for part in one.parts for file in part.files if file.equality_ids) for one in table.commits
+    ]
+    assert deleted[1:] == [[1], [2]]
 
 
 def test_bad_records_are_named_and_stop_their_partition(start: Start, catalog: FakeCatalog) -> None:
