@@ -102,10 +102,8 @@ class ParquetFile:
         self._writer = pq.ParquetWriter(pa.PythonFile(self._sink, "w"), columns, **options.writer_arguments())
 
     def write(self, rows: pa.Table) -> None:
-        """Append rows, as row groups of the table's size. Errors: OSError."""
-        size = max(rows.nbytes, 1)
-        groups = -(-size // self._options.row_group_bytes)
-        self._writer.write_table(rows, row_group_size=-(-len(rows) // groups))
+        """Append rows as a row group. Errors: OSError."""
+        self._writer.write_table(rows, row_group_size=len(rows))
         self.rows += len(rows)
         self._sink.release()
 

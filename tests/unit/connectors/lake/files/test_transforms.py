@@ -161,11 +161,8 @@ def test_rows_are_grouped_in_order() -> None:
             "name": pa.array([f"{'ab'[number % 2]}{number}" for number in range(12)]),
         }
     )
-    found = {
-        values: places.tolist()
-        for values, places in Partitioning.of(PartitionSpec(0, fields), schema).groups(table)
-        if places is not None
-    }
+    made = Partitioning.of(PartitionSpec(0, fields), schema).grouped(table.append_column("n", [list(range(12))]))
+    found = {values: made.rows["n"].slice(begin, end - begin).to_pylist() for values, begin, end in made}
     assert found == {
         (None, "a"): [0, 2, 6, 8],
         ("2020-01-02", "b"): [1, 7],
@@ -178,8 +175,10 @@ def test_rows_are_grouped_in_order() -> None:
 def test_one_partition_is_not_copied() -> None:
     schema = Struct((Field(1, "id", "long"),))
     table = pa.table({"id": pa.array([5, 6])})
-    assert list(Partitioning.of(PartitionSpec(0), schema).groups(table)) == [((), None)]
+    plain = Partitioning.of(PartitionSpec(0), schema).grouped(table)
+    assert list(plain) == [((), 0, 2)]
+    assert plain.rows is table
     spec = PartitionSpec(1, (PartitionField(9, 1000, "gone", "void"), PartitionField(1, 1001, "t", "truncate[10]")))
-    assert list(Partitioning.of(spec, schema).groups(table)) == [((None, 0), None)]
+    assert list(Partitioning.of(spec, schema).grouped(table)) == [((None, 0), 0, 2)]
     with pytest.raises(LakeError, match="partition field gone has no column"):
         Partitioning.of(PartitionSpec(1, (PartitionField(9, 1000, "gone", "identity"),)), schema)
