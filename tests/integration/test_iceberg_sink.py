@@ -128,12 +128,15 @@ def test_a_backlog_is_previewed_without_a_trace_and_read_by_jobs(lake: Lake, tmp
     topic, each = lake.topic(partitions=2), 40_000
     for partition in range(2):
         topic.send([b'{"id":%d,"part":%d}' % (number, partition) for number in range(each)], partition)
-    config = lake.config(topic, **{"value.converter.schemas.enable": "false"})
+    converter = "org.apache.kafka.connect.json.JsonConverter"
+    config = lake.config(topic, **{"value.converter": converter, "value.converter.schemas.enable": "false"})
     previewing = Previewing(Surroundings(lake.worker, lake.broker, [tmp_path]))
-    shown = previewing.unchanged(config, **{"from": "earliest", "records": "2"})["effects"]
-    assert shown[0]["action"] == "create table"
-    assert shown[0]["detail"]["columns"] == {"id": "long", "part": "long"}
-    assert [one["action"] for one in shown[1:]] == ["append", "append"]
+    answer = previewing.unchanged(config, **{"from": "earliest", "records": "2"})
+    (made,) = answer["effects"]
+    assert (made["action"], made["detail"]["columns"]) == ("create table", {"id": "long", "part": "long"})
+    first, second = (one["effects"] for one in answer["records"])
+    assert [one["action"] for one in first + second] == ["append", "append"]
+    assert first[0]["detail"]["value"].startswith('{"id":0,')
     lake.sink(topic, **config)
     found: list[tuple[int, int]] = []
 
