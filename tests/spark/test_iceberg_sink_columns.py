@@ -163,7 +163,9 @@ def test_routes(spark: SparkSession) -> None:
         found = rows(spark, records, of, config={"iceberg.tables.route-field": "to.table"})
         assert [one[2] for one in found] == ["DB.Events", None, None]
         dynamic = {"iceberg.tables.dynamic-enabled": "true", "iceberg.tables.route-field": "to.table"}
+        records += [Record({"id": 1, "to": {"table": text}}) for text in ("", " ", ".a", "a..b", "b.")]
         named, *lost = rows(spark, records, of, config=dynamic)
+        assert len(lost) == 7
         assert named[2] == "db.events"
         assert all("to.table, which names its table" in one for one in lost)
         assert rows(spark, [Record(None, key={"id": 1})], of, config={**dynamic, **UPSERTS}) == [None]

@@ -51,6 +51,7 @@ class _Row(NamedTuple):
 
 _DELETED: Final = "__deleted"
 _OPERATION: Final = "__op"
+_NO_NAME: Final = r"^\s*$|^\.|\.\.|\.$"
 _TRUNCATE: Final = (
     "A truncate of its table cannot be written; let Debezium leave such changes out (skipped.operations=t)"
 )
@@ -94,8 +95,9 @@ class SinkColumns:
             op = F.when(row.holds, row.op.cast("tinyint")).otherwise(op)
         if self._options.dynamic:
             name = ".".join(self._options.route)
-            text = F.lit(f"Its field {name}, which names its table, is missing or null")
-            errors.append(F.when(op.isNotNull() & route.isNull(), text))
+            is_lost = route.isNull() | route.rlike(_NO_NAME)
+            text = F.lit(f"Its field {name}, which names its table, is missing, null or no table's name")
+            errors.append(F.when(op.isNotNull() & is_lost, text))
         return [
             F.col("_topic").alias("origin_topic"),
             F.col("_partition").alias("origin_partition"),

@@ -35,11 +35,13 @@ class KnownTables:
         options: SinkOptions,
         columns: SinkColumns,
         topic_ids: Callable[[], Mapping[str, str]],
+        is_preview: bool = False,
     ) -> None:
         self._catalog = catalog
         self._options = options
         self._columns = columns
         self._topic_ids = topic_ids
+        self._level = logging.DEBUG if is_preview else logging.INFO
         self._evolution = Evolution(options.ignores_case)
         self._states: dict[str, TableState] = {}
         self._marks: dict[str, Marks] = {}
@@ -110,7 +112,7 @@ class KnownTables:
         names = options.id_columns(name)
         keys = [one.name if (one := self._evolution.column(record, key)) is not None else key for key in names]
         made = self._catalog.create(name, record, options.partition_by(name), keys, options.create_properties)
-        log.info("Table %s is made, with %d columns", name, len(made.schema.fields))
+        log.log(self._level, "Table %s is made, with %d columns", name, len(made.schema.fields))
         self._states[name] = made
         return made
 
@@ -118,7 +120,7 @@ class KnownTables:
         changes = replace(self._evolution, keys=keys).changes(state.schema, record)
         if changes and self._options.evolves:
             state = self._states[state.name] = self._catalog.evolve(state.name, changes)
-            log.info("Table %s is changed: %s", state.name, "; ".join(map(str, changes)))
+            log.log(self._level, "Table %s is changed: %s", state.name, "; ".join(map(str, changes)))
         elif unknown := added(changes):
             self._tell(state.name, unknown)
         return state

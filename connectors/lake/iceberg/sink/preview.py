@@ -112,7 +112,7 @@ class LakePreview:
     def effects(self, batches: Sequence[pa.RecordBatch]) -> Iterator[Effect]:
         """Yield the effects. Errors: RecordsFailed, last, for rows that cannot be written; those of the catalog."""
         catalog, failures, first = PreviewedCatalog(self.catalog), list[RecordFailure](), 0
-        tables = KnownTables(catalog, self.options, self.columns, dict)
+        tables = KnownTables(catalog, self.options, self.columns, dict, is_preview=True)
         with local_disk():
             folder = scratch_folder("lake")
         files = Files(replace(self.spec, tolerates=True), tables, folder.name)

@@ -11,8 +11,12 @@ driver's JVM uploads and commits; loses: a cluster's cores.
 
 from __future__ import annotations
 
+import contextlib
 import logging
+import os
+import shutil
 from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 from uuid import uuid4
 
 import pyarrow as pa
@@ -101,8 +105,12 @@ class IcebergSinkTask(SinkTask, BufferingSink, PartitionedSink, PreviewedSink):
         return self._positions(partitions)
 
     def recover(self) -> Mapping[TopicPartition, int]:
-        """Read the marks after a job that failed; its commit may have succeeded all the same."""
+        """Read the marks after a job that failed: its commit may have succeeded all the same. Delete its files."""
+        self._files.drop()
         self._forget()
+        assert self._folder is not None
+        for folder in Path(self._folder.name).iterdir():
+            shutil.rmtree(folder, ignore_errors=True)
         return self._positions(list(self._mine))
 
     def columns(self, records: Records) -> list[Column]:
@@ -130,6 +138,7 @@ class IcebergSinkTask(SinkTask, BufferingSink, PartitionedSink, PreviewedSink):
         commits = [self._commit_of(table, found, done) for table in dict.fromkeys(_tables(found))]
         if commits:
             self._commit(commits)
+            _remove_folders(commits)
         return {one: first for part in found for one, first in part.held.items()}
 
     def due_s(self) -> float | None:
@@ -214,6 +223,14 @@ class IcebergSinkTask(SinkTask, BufferingSink, PartitionedSink, PreviewedSink):
     def _catalog_of(self) -> JvmCatalog:
         assert self._catalog is not None
         return self._catalog
+
+
+def _remove_folders(commits: Sequence[TableCommit]) -> None:
+    """Remove the folders of files that are uploaded, unless others are in them."""
+    files = (file for one in commits for part in one.parts for file in part.files)
+    for folder in {os.path.dirname(file.local) for file in files}:
+        with contextlib.suppress(OSError):
+            os.rmdir(folder)
 
 
 def _tables(found: Sequence[LakePart]) -> Iterator[str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pickle
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -12,8 +13,10 @@ import pytest
 
 from headrace.connectors.lake.errors import LakeError
 from headrace.connectors.lake.iceberg.files.writer import part_of
+from headrace.connectors.lake.iceberg.sink import connector as connector_module
 from headrace.connectors.lake.iceberg.sink import task as module
 from headrace.connectors.lake.iceberg.sink.columns import Op
+from headrace.connectors.lake.iceberg.sink.connector import IcebergSinkConnector
 from headrace.connectors.lake.iceberg.sink.task import IcebergSinkTask
 from headrace.plugins.contracts import TaskContext
 from headrace.plugins.errors import RecordsFailed, RetriableError
@@ -113,6 +116,19 @@ def write(task: IcebergSinkTask, *batches: pa.RecordBatch) -> Mapping[TopicParti
     return task.commit([writer.finish()])
 
 
+def in_job(task: IcebergSinkTask) -> Any:
+    """A writer as in a Python worker of a job."""
+    writer = pickle.loads(pickle.dumps(task.writer("a")))
+    writer.name = "another process"
+    return writer
+
+
+def files_of(task: IcebergSinkTask) -> list[Path]:
+    """The files on the local disk."""
+    assert task._folder is not None
+    return list(Path(task._folder.name).iterdir())
+
+
 def test_rows_are_held_for_the_interval_and_committed_with_their_marks(start: Start, catalog: FakeCatalog) -> None:
     task = start(P0, P1, **{"iceberg.control.commit.interval-ms": "100000"})
     assert task.due_s() is None
@@ -199,10 +215,17 @@ def test_a_rebalance_throws_away_the_held_rows_of_all(start: Start, catalog: Fak
     assert task.due_s() is None
 
 
-def test_a_failed_job_reads_the_marks_again(start: Start, catalog: FakeCatalog) -> None:
+def test_a_failed_job_reads_the_marks_again_and_leaves_no_file(start: Start, catalog: FakeCatalog) -> None:
     task = start(P0)
+    write(task, rows([0], [{"id": 1, "a": "x"}]))
+    assert not files_of(task)
+    writer = in_job(task)
+    writer.write(rows([1], [{"id": 1, "a": "x"}]))
+    writer.finish()
+    assert files_of(task)
     catalog.tables["db.t"].marks = {P0: 9}
     assert task.recover() == {P0: 9}
+    assert not files_of(task)
 
 
 def test_a_job_commits_all_that_its_writers_took(start: Start, catalog: FakeCatalog) -> None:
@@ -211,8 +234,7 @@ def test_a_job_commits_all_that_its_writers_took(start: Start, catalog: FakeCata
     task.drop()
     parts = []
     for partition in (P0, P1):
-        writer: Any = pickle.loads(pickle.dumps(task.writer("a")))
-        writer.name = "another process"
+        writer = in_job(task)
         writer.write(rows([0], [{"id": 1, "a": "x"}], partition=partition))
         parts.append(writer.finish())
     assert task.commit(parts) == {}
@@ -222,8 +244,7 @@ def test_a_job_commits_all_that_its_writers_took(start: Start, catalog: FakeCata
 
 
 def test_a_job_without_the_table_fails_so_that_the_task_learns_it(start: Start, catalog: FakeCatalog) -> None:
-    writer: Any = pickle.loads(pickle.dumps(start(P0).writer("a")))
-    writer.name = "another process"
+    writer = in_job(start(P0))
     with pytest.raises(RecordsFailed, match="not known yet"):
         writer.write(rows([0], [{"id": 1, "a": "x"}]))
 
@@ -231,8 +252,7 @@ def test_a_job_without_the_table_fails_so_that_the_task_learns_it(start: Start, 
 def test_each_commit_deletes_the_rows_that_its_keys_had(start: Start, catalog: FakeCatalog) -> None:
     task = start(P0, **UPSERTS)
     write(task, rows([0], [{"id": 1, "a": "x"}], Op.UPSERT))
-    writer: Any = pickle.loads(pickle.dumps(task.writer("a")))
-    writer.name = "another process"
+    writer = in_job(task)
     writer.write(rows([1], [{"id": 2, "a": "y"}], Op.UPSERT))
     task.commit([writer.finish()])
     write(task, rows([2, 3], [{"id": 3, "a": "y"}, {"id": 3, "a": "z"}], Op.UPSERT), deletes([4], [1]))
@@ -339,3 +359,16 @@ def test_an_answer_of_a_writer_is_small(start: Start) -> None:
     assert len(answer) < 2_000
     assert part_of(answer).done == {P0: (0, 0)}
     task.commit([answer])
+
+
+def test_an_operator_changes_the_marks_of_topics(catalog: FakeCatalog, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(connector_module, "JvmCatalog", lambda *arguments: catalog)
+    other = TopicPartition("u", 0)
+    catalog.tables["db.t"].marks = {P0: 7, other: 8}
+    config = {"name": "c", "iceberg.tables": "db.t,db.missing", "iceberg.catalog.type": "rest"}
+    offsets = [{"partition": {"kafka_topic": "t", "kafka_partition": 0}, "offset": {"kafka_offset": 3}}]
+    assert IcebergSinkConnector().check_offsets(config, {"offsets": offsets}) is True
+    assert catalog.tables["db.t"].marks == {other: 8}
+    dynamic = {"iceberg.tables.dynamic-enabled": "true", "iceberg.tables.route-field": "r"}
+    with pytest.raises(NotImplementedError, match="another name"):
+        IcebergSinkConnector().check_offsets({"name": "c", "iceberg.catalog.type": "rest", **dynamic}, {"offsets": []})
