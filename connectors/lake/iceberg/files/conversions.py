@@ -51,6 +51,8 @@ def conversion(of: pa.DataType, to: pa.DataType, schema_name: str | None = None)
     """
     if pa.types.is_null(of):
         return lambda array: pa.nulls(len(array), to)
+    if of.equals(to):
+        return lambda array: array
     if isinstance(to, pa.UuidType):
         storage = _uuid(of)
         return None if storage is None else lambda array: pa.ExtensionArray.from_storage(to, storage(array))

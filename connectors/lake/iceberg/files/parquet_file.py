@@ -26,11 +26,13 @@ _CODECS: Final = {
 }
 _TARGET_BYTES: Final = 512 << 20
 _ROW_GROUP_BYTES: Final = 128 << 20
+_DICTIONARY_BYTES: Final = 1 << 20
+"""Arrow's default, half of Iceberg's: columns of many values give up their dictionary sooner, a sixth of the time."""
 
 
 @dataclass(frozen=True)
 class ParquetOptions:
-    """How a table wants its Parquet files; the defaults are Iceberg's."""
+    """How a table wants its Parquet files; the defaults are Iceberg's, but for dictionaries."""
 
     codec: str
     level: int | None
@@ -56,7 +58,7 @@ class ParquetOptions:
             codec=_CODECS[codec],
             level=None if level in ("", "null") else read.number("parquet.compression-level", 0),
             page_bytes=read.number("parquet.page-size-bytes", 1 << 20),
-            dictionary_bytes=read.number("parquet.dict-size-bytes", 2 << 20),
+            dictionary_bytes=read.number("parquet.dict-size-bytes", _DICTIONARY_BYTES),
             row_group_bytes=read.number("parquet.row-group-size-bytes", _ROW_GROUP_BYTES),
             target_bytes=read.number("target-file-size-bytes", _TARGET_BYTES),
         )

@@ -233,6 +233,9 @@ def _distinct(numbers: np.ndarray) -> list[int]:
 def _by_partition(rows: pa.RecordBatch) -> Iterator[tuple[TopicPartition, np.ndarray]]:
     """Yield each partition with the indexes of its rows."""
     topics, partitions = rows["origin_topic"].dictionary_encode(), rows["origin_partition"].to_numpy()
+    if len(topics.dictionary) == 1 and len(found := _distinct(partitions)) == 1:
+        yield TopicPartition(topics.dictionary[0].as_py(), found[0]), np.arange(len(rows))
+        return
     for topic, name in enumerate(topics.dictionary.to_pylist()):
         is_mine = topics.indices.to_numpy() == topic
         for partition in _distinct(partitions[is_mine]):

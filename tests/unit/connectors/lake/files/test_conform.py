@@ -151,6 +151,31 @@ def test_columns_are_found_by_name_and_missing_ones_are_null() -> None:
     assert conform(structs, columns, ignore_case=True).rows.to_pylist() == [{"a": "x", "b": 1, "c": None}]
 
 
+@pytest.mark.parametrize(
+    ("kind", "default", "value"),
+    [
+        ("boolean", False, False),
+        ("int", 34, 34),
+        ("double", 0.1, 0.1),
+        ("decimal(9,2)", "14.20", Decimal("14.20")),
+        ("string", "a", "a"),
+        ("binary", "00ff", b"\0\xff"),
+        ("fixed[2]", "00ff", b"\0\xff"),
+        ("uuid", "f79c3e09-677c-4bbd-a479-3f349cb785e7", UUID("f79c3e09-677c-4bbd-a479-3f349cb785e7")),
+        ("date", "2020-02-29", DAY),
+        ("time", "10:20:30.123456", AT.time()),
+        ("timestamp", "2020-02-29T10:20:30.123456", AT),
+        ("timestamptz", "2020-02-29T10:20:30.123456+00:00", AT_UTC),
+    ],
+)
+def test_a_missing_column_has_its_default(kind: str, default: Any, value: Any) -> None:
+    columns = arrow_schema(Struct((Field(1, "id", "long"), Field(2, "c", kind, True, write_default=default))))
+    made = conform(pa.array([{"id": 1}, {"id": 2}]), columns)
+    assert made.rows["c"].to_pylist() == [value, value]
+    null = pa.StructArray.from_arrays([pa.nulls(1, columns.field("c").type)], ["c"])
+    assert list(conform(null, columns).refused) == [0]
+
+
 INNER = Struct((Field(3, "x", "int", required=True), Field(4, "y", "string")))
 
 
