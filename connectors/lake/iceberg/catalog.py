@@ -30,7 +30,8 @@ class Catalog(Protocol):
     ) -> TableState:
         """Create the table and its namespaces, or return it if another has done so; ids in `schema` do not count.
 
-        Identifier columns are required. `partition_by` has the terms of configs, such as `day(ts)`. Errors: ConfigError for a wrong term.
+        Identifier columns are required. `partition_by` has the terms of configs, such as `day(ts)`.
+        Errors: ConfigError for a wrong term, or an identifier that is no column.
         """
 
     def evolve(self, table: str, changes: Changes) -> TableState:

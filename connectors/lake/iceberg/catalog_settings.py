@@ -35,7 +35,7 @@ _FILES: Final = ("core-site.xml", "hdfs-site.xml", "hive-site.xml")
 _PLACES: Final = ("write.data.path", "write.metadata.path", "write.object-storage.path", "write.folder-storage.path")
 """Properties of tables that name a folder."""
 _PROVIDER: Final = "write.location-provider.impl"
-_AWS: Final = ("glue", "s3.", "client.", "aws", "rest", "sigv4")
+_AWS: Final = ("glue", "s3", "client.", "aws", "rest", "sigv4")
 _BOUNDS: Final = {
     "ipc.client.connect.max.retries": "2",
     "ipc.client.connect.max.retries.on.timeouts": "2",
@@ -117,7 +117,7 @@ class CatalogSettings:
     def needs_aws(self) -> bool:
         """True if Amazon's clients are needed: for S3, for Glue, and for a REST catalog, which may name S3."""
         said = [*self.properties, *self.properties.values()]
-        return any(one.startswith(_AWS) or ".aws." in one or one.startswith("s3") for one in said)
+        return any(one.startswith(_AWS) or ".aws." in one for one in said)
 
     def opening(self) -> dict[str, Any]:
         """Return the request that opens the catalog; it has secrets. Errors: ConfigError if a file has gone."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import logging
 import os
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NoReturn
@@ -11,13 +12,15 @@ from headrace.config.problems import ConfigError, Problem
 from headrace.connectors.lake.errors import LakeError, LakeLoginRefused
 from headrace.connectors.lake.iceberg.catalog_settings import CatalogSettings
 from headrace.connectors.lake.iceberg.jvm_lake import Fault, JvmLake
+from headrace.connectors.lake.iceberg.partition_terms import refused, spec_json
 from headrace.connectors.lake.iceberg.parts import TableCommit, WrittenFile
-from headrace.connectors.lake.iceberg.partition_terms import spec_json
 from headrace.connectors.lake.iceberg.schema_json import new_schema, struct_of
 from headrace.connectors.lake.iceberg.schemas import AddColumn, Change, Changes, Field, MakeOptional, Struct, Widen
 from headrace.connectors.lake.iceberg.tables import Marks, PartitionField, PartitionSpec, TableState
 from headrace.plugins.errors import RetriableError
 from headrace.plugins.offsets import TopicPartition
+
+log = logging.getLogger(__name__)
 
 BranchOf = Callable[[str], str | None]
 """Returns the branch of a table; None: the main one."""
@@ -84,6 +87,9 @@ class JvmCatalog:
         for table, answer in answers.items():
             if "fault" in answer:
                 self._raise(table, "commit", Fault(answer["fault"], answer["message"]))
+            if "left" in answer:
+                why = self._settings.without_secrets(answer["left"])
+                log.warning("Table %s: files of killed workers could not be looked for: %s. It is tried again", table, why)
         return {table: answer["committed"] for table, answer in answers.items()}
 
     def close(self) -> None:
@@ -106,6 +112,8 @@ class JvmCatalog:
         said = f"{where}: {self._settings.without_secrets(str(fault)).rstrip('.')}"
         if fault.kind == "retry":
             raise RetriableError(f"{said}. It is tried again.") from None
+        if fault.kind == "partition":
+            raise refused(None, f"{said}.") from None
         if fault.kind == "login":
             raise LakeLoginRefused(f"{said}. Check the login among iceberg.catalog.*, then restart the task.") from None
         if fault.kind == "missing":

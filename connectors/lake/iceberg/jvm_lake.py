@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Final
@@ -22,14 +22,15 @@ from headrace.plugins.interop.catalyst.spark_internals import (
     JAVA_ERRORS,
     complete_context,
     hadoop_configuration,
-    made_in_java,
     new_class_loader,
+    new_in_java,
 )
 from headrace.plugins.interop.jvm import jars
 from headrace.plugins.interop.jvm.java_compiler import compiled
 
+_CONFIGURATION: Final = "org.apache.hadoop.conf.Configuration"
 _JAVA: Final = Path(__file__).parent / "java"
-_CLASS: Final = "headrace.lake.Lake"
+_CALL: Final = ("headrace.lake.Lake", "call", "java.lang.String", "java.lang.String", _CONFIGURATION)
 _GONE: Final = "Iceberg's library is in Spark's JVM, which does not run now; it is tried again."
 
 _lock: Final = threading.Lock()
@@ -43,13 +44,14 @@ class Fault(Exception):
     def __init__(self, kind: str, message: str) -> None:
         super().__init__(message)
         self.kind = kind
-        """`retry`, `login`, `missing` or `refused`."""
+        """`retry`, `login`, `missing`, `partition` or `refused`."""
 
 
 def lake_jars(with_aws: bool) -> list[Path]:
     """Fetch Iceberg's library, and compile what calls it. Errors: jars.Unavailable."""
     spec = find_spec("pyspark")
-    assert spec is not None and spec.origin is not None
+    assert spec is not None
+    assert spec.origin is not None
     sparks = sorted((Path(spec.origin).parent / "jars").glob("*.jar"))
     library = jars.fetch("lake")
     return [*library, *(jars.fetch("lake-aws") if with_aws else []), compiled("lake", _JAVA, [*sparks, *library])]
@@ -62,7 +64,7 @@ class JvmLake:
         self._opening, self._with_aws = opening, with_aws
         self._open_lock = threading.Lock()
         self._context: Any = None
-        self._made: Any = None
+        self._made: Callable[..., Any] | None = None
 
     def call(self, method: str, request: Mapping[str, Any]) -> dict[str, Any]:
         """Return the answer of a method of `Lake.java`. Errors: Fault, LakeError; RetriableError without a driver."""
@@ -83,26 +85,27 @@ class JvmLake:
                 except (*JAVA_ERRORS, Py4JError, OSError, Fault):
                     return
 
-    def _opened(self) -> Any:
+    def _opened(self) -> Callable[..., Any]:
         context = complete_context()
         if context is None:
             raise RetriableError(_GONE)
         with self._open_lock:
             if self._made is None or self._context is not context:
-                made = made_in_java(context, _loader(context, self._with_aws), _CLASS)
+                made = new_in_java(context, class_loader(context, self._with_aws), *_CALL)
                 self._ask(made, "open", self._opening)
                 self._context, self._made = context, made
             return self._made
 
-    def _ask(self, made: Any, method: str, request: Mapping[str, Any]) -> dict[str, Any]:
+    def _ask(self, made: Callable[..., Any], method: str, request: Mapping[str, Any]) -> dict[str, Any]:
         hadoop = hadoop_configuration(complete_context() or self._context)
-        answer: dict[str, Any] = json.loads(made.call(method, json.dumps(request), hadoop))
+        answer: dict[str, Any] = json.loads(made(method, json.dumps(request), hadoop))
         if "fault" in answer:
             raise Fault(answer["fault"], answer["message"])
         return answer
 
 
-def _loader(context: Any, with_aws: bool) -> Any:
+def class_loader(context: Any, with_aws: bool) -> Any:
+    """Return the loader of Iceberg's classes in this context's JVM. Errors: LakeError."""
     with _lock:
         known = _loaders.setdefault(context, {})
         if with_aws not in known:

@@ -67,6 +67,6 @@ def spec_json(schema: Mapping[str, Any], terms: Sequence[str]) -> dict[str, Any]
     return {"spec-id": 0, "fields": fields}
 
 
-def refused(text: str, why: str) -> ConfigError:
-    """Return the error of a term."""
+def refused(text: str | None, why: str) -> ConfigError:
+    """Return the error of a term, None: of all of them."""
     return ConfigError(Problem("partition-by", text, why, _ADVICE))

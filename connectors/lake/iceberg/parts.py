@@ -9,7 +9,6 @@ from typing import Any, Final
 
 from headrace.plugins.offsets import TopicPartition
 
-
 ALL_PARTITIONS: Final = -1
 """The spec of deletes in all partitions of a table that has no unpartitioned spec yet: the commit adds one."""
 

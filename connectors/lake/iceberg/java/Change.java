@@ -25,15 +25,13 @@ final class Change {
     /** A lock for each table of this process: its tasks wait for each other in place of undoing each other's work. */
     private static final ConcurrentHashMap<String, Object> LOCKS = new ConcurrentHashMap<>();
 
-    private final Tables tables;
-    private final String table;
+    private final Table table;
     private final Marks marks;
     private final String task;
     final String branch;
     final String id;
 
-    Change(Tables tables, String table, Marks marks, String branch, String task, String id) {
-        this.tables = tables;
+    Change(Table table, Marks marks, String branch, String task, String id) {
         this.table = table;
         this.marks = marks;
         this.branch = branch;
@@ -47,17 +45,17 @@ final class Change {
      * <p>Throws CommitStateUnknownException if they may be in the table, now or later.
      */
     boolean apply(UnaryOperator<ObjectNode> next, List<List<ContentFile<?>>> snapshots) {
-        Object lock = LOCKS.computeIfAbsent(tables.name() + " " + table, name -> new Object());
+        Object lock = LOCKS.computeIfAbsent(Tables.metadata(table).uuid(), uuid -> new Object());
         for (int attempt = 1; ; attempt++) {
             try {
                 synchronized (lock) {
-                    Table now = tables.existing(table);
-                    ObjectNode known = marks.of(now);
+                    table.refresh();
+                    ObjectNode known = marks.of(table);
                     ObjectNode after = next.apply(known);
                     if (after == null) {
-                        return isIn(now);
+                        return isIn();
                     }
-                    transact(now, known, after, snapshots);
+                    transact(known, after, snapshots);
                     return true;
                 }
             } catch (MarksMoved | CommitFailedException error) {
@@ -67,7 +65,7 @@ final class Change {
                 }
             } catch (ValidationException error) {
                 throw error;
-            } catch (RuntimeException error) {
+            } catch (RuntimeException | Error error) {
                 if (isIn(error)) {
                     return true;
                 }
@@ -76,8 +74,8 @@ final class Change {
         }
     }
 
-    private void transact(Table now, ObjectNode known, ObjectNode after, List<List<ContentFile<?>>> snapshots) {
-        Transaction transaction = now.newTransaction();
+    private void transact(ObjectNode known, ObjectNode after, List<List<ContentFile<?>>> snapshots) {
+        Transaction transaction = table.newTransaction();
         int count = Math.max(1, snapshots.size());
         for (int at = 0; at < count; at++) {
             SnapshotUpdate<?> update = update(transaction, snapshots.isEmpty() ? List.of() : snapshots.get(at));
@@ -93,7 +91,7 @@ final class Change {
             update.commit();
         }
         UpdateProperties properties = transaction.updateProperties();
-        marks.keep(properties, Tables.metadata(now), after);
+        marks.keep(properties, Tables.metadata(table), after);
         properties.commit();
         transaction.commitTransaction();
     }
@@ -123,17 +121,18 @@ final class Change {
         return delta;
     }
 
-    private boolean isIn(RuntimeException error) {
+    private boolean isIn(Throwable error) {
         try {
-            return isIn(tables.existing(table));
+            table.refresh();
+            return isIn();
         } catch (RuntimeException unanswered) {
             error.addSuppressed(unanswered);
             return false;
         }
     }
 
-    private boolean isIn(Table now) {
-        for (Snapshot one : now.snapshots()) {
+    private boolean isIn() {
+        for (Snapshot one : table.snapshots()) {
             if (one.summary() != null && id.equals(one.summary().get(Intents.COMMIT_ID))) {
                 return true;
             }

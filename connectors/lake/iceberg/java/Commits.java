@@ -36,18 +36,19 @@ final class Commits {
 
     /** Replaces the marks of the topics that are named. */
     void setMarks(ObjectNode request, String branch) {
-        change(request.get("table").asText(), branch, UUID.randomUUID().toString())
+        change(tables.existing(request.get("table").asText()), branch, UUID.randomUUID().toString())
                 .apply(marks -> Marks.replaced(marks, request.get("topics")), List.of());
     }
 
-    /** Commits to one table; false if its marks have moved, or another table has its name. */
-    boolean commit(JsonNode request, String branch) throws Exception {
+    /** Commits to one table; {@code committed} is false if its marks have moved, or another table has its name. */
+    ObjectNode commit(JsonNode request, String branch) throws Exception {
+        ObjectNode answer = Json.object();
         String name = request.get("table").asText();
         JsonNode parts = request.get("parts");
         int unpartitioned = has(parts, file -> file.get("spec_id").asInt() < 0) ? tables.unpartitioned(name) : -1;
         Table table = tables.existing(name);
         if (!isSame(table, parts) || !Marks.hold(new Marks(connector, branch).of(table), request.get("begins"))) {
-            return false;
+            return answer.put("committed", false);
         }
         if (has(parts, Commits::isDelete) && Tables.metadata(table).formatVersion() < 2) {
             throw new IllegalArgumentException("it has format version 1, in which rows cannot be deleted: set its"
@@ -56,11 +57,22 @@ final class Commits {
         String commit = UUID.randomUUID().toString();
         String prefix = "headrace-" + task.replaceAll("[^\\w.-]", "_") + "-" + commit;
         List<Uploads.Upload> planned = Uploads.plan(table, parts, unpartitioned, prefix);
-        boolean isIn = bring(table, request, change(name, branch, commit), planned);
-        if (isIn && isNew(name, request.get("positions"))) {
-            intents.sweep(tables.existing(name));
+        answer.put("committed", bring(table, request, change(table, branch, commit), planned));
+        if (answer.get("committed").asBoolean() && isNew(name, request.get("positions"))) {
+            sweep(table, answer);
         }
-        return isIn;
+        return answer;
+    }
+
+    /** Looks for files that former owners of the partitions have left; rows go on if that fails. */
+    private void sweep(Table table, ObjectNode answer) {
+        try {
+            table.refresh();
+            intents.sweep(table);
+        } catch (RuntimeException error) {
+            met.clear(); // the next commit looks again
+            answer.put("left", Faults.of(error).get("message").asText());
+        }
     }
 
     /** Uploads and commits. If that is in vain for sure, deletes what was uploaded. */
@@ -80,6 +92,7 @@ final class Commits {
             return isIn;
         } catch (CommitStateUnknownException error) {
             isKnown = false;
+            met.clear(); // the next commit deletes the files, if they are not in the table then
             throw error;
         } finally {
             if (isKnown && (isIn || Uploads.delete(table.io(), locations))) {
@@ -88,8 +101,8 @@ final class Commits {
         }
     }
 
-    private Change change(String table, String branch, String commit) {
-        return new Change(tables, table, new Marks(connector, branch), branch, task, commit);
+    private Change change(Table table, String branch, String commit) {
+        return new Change(table, new Marks(connector, branch), branch, task, commit);
     }
 
     /** The files of each snapshot: those of a part if there are deletes, which touch older snapshots only. */

@@ -41,6 +41,9 @@ final class Faults {
         if (one instanceof NoSuchTableException || one instanceof NoSuchNamespaceException) {
             return "missing";
         }
+        if (one instanceof Tables.WrongPartition) {
+            return "partition";
+        }
         if (one instanceof NotAuthorizedException) {
             return "login";
         }

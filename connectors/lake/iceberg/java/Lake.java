@@ -93,10 +93,10 @@ public final class Lake {
         return answers;
     }
 
-    private static Callable<ObjectNode> attempt(Callable<Boolean> commit) {
+    private static Callable<ObjectNode> attempt(Callable<ObjectNode> commit) {
         return () -> {
             try {
-                return Json.object().put("committed", commit.call());
+                return commit.call();
             } catch (Throwable error) {
                 return Faults.of(error);
             }

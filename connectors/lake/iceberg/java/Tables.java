@@ -25,6 +25,7 @@ import org.apache.iceberg.exceptions.AlreadyExistsException;
 import org.apache.iceberg.exceptions.CommitFailedException;
 import org.apache.iceberg.exceptions.NoSuchNamespaceException;
 import org.apache.iceberg.exceptions.NoSuchTableException;
+import org.apache.iceberg.exceptions.ValidationException;
 import org.apache.iceberg.types.Type;
 import org.apache.iceberg.types.TypeUtil;
 import org.apache.iceberg.types.Types;
@@ -44,10 +45,6 @@ final class Tables {
         return ((HasTableOperations) table).operations().current();
     }
 
-    String name() {
-        return catalog.name();
-    }
-
     /** The table, or null. */
     Table find(String name) {
         try {
@@ -64,7 +61,7 @@ final class Tables {
     Table create(ObjectNode request) {
         TableIdentifier id = TableIdentifier.parse(request.get("table").asText());
         Schema schema = SchemaParser.fromJson(request.get("schema").toString());
-        PartitionSpec spec = PartitionSpecParser.fromJson(schema, request.get("spec").toString());
+        PartitionSpec spec = spec(schema, request.get("spec").toString());
         createNamespaces(id.namespace());
         try {
             return catalog.buildTable(id, schema)
@@ -73,6 +70,23 @@ final class Tables {
                     .create();
         } catch (AlreadyExistsException error) {
             return catalog.loadTable(id);
+        }
+    }
+
+    private static PartitionSpec spec(Schema schema, String told) {
+        try {
+            return PartitionSpecParser.fromJson(schema, told);
+        } catch (IllegalArgumentException | ValidationException error) {
+            throw new WrongPartition(error);
+        }
+    }
+
+    /** Partitions that the columns of a new table cannot have. */
+    static final class WrongPartition extends IllegalArgumentException {
+        private static final long serialVersionUID = 1L;
+
+        private WrongPartition(RuntimeException cause) {
+            super(cause.getMessage(), cause);
         }
     }
 
