@@ -16,8 +16,10 @@ from headrace.connectors.lake.iceberg.jvm_catalog import JvmCatalog
 from headrace.connectors.lake.iceberg.tables import TableState
 from headrace.plugins.errors import RetriableError
 from headrace.plugins.interop.jvm.java_compiler import compiled
+from headrace.plugins.offsets import TopicPartition
 from headrace.worker.engine.driver import Spark
 from headrace.worker.engine.gateway import installed_spark
+from tests.integration.worker_process import eventually
 from tests.spark.iceberg_tables import (
     IDS,
     ONE,
@@ -215,6 +217,30 @@ def test_a_conflict_is_tried_again(flaky: Any, table: TableState, given: dict[st
     mine = flaky("failed,failed,failed,failed,failed,failed")
     assert mine.commit([change(table, None, 2, written(tmp_path, table, ROWS))], IDS) == {"db.t": True}
     assert len(parquet(given)) == 1
+
+
+@pytest.mark.parametrize("at", [ZERO, ONE])
+def test_marks_are_looked_at_again_when_a_commit_is_overtaken(
+    flaky: Any, catalog: JvmCatalog, table: TableState, given: dict[str, str], tmp_path: Path, at: TopicPartition
+) -> None:
+    pause, answers = tmp_path / "pause", list[bool]()
+    mine = flaky(str(pause))
+    file = written(tmp_path, table, ROWS)
+
+    def run() -> None:
+        answers.append(mine.commit([change(table, None, 2, file)], IDS)["db.t"])
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    eventually(pause.exists, 60)
+    assert catalog.commit([change(table, None, 3, written(tmp_path, table, ROWS), at=at)], IDS) == {"db.t": True}
+    pause.unlink()
+    thread.join(120)
+    is_other = at == ONE
+    assert answers == [is_other]
+    assert catalog.marks("db.t", IDS) == ({ZERO: 2, ONE: 3} if is_other else {ZERO: 3})
+    assert len(parquet(given)) == 1 + is_other
+    assert not intents(given)
 
 
 def test_what_may_yet_come_is_kept_until_it_cannot_come_any_more(

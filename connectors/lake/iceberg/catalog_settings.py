@@ -35,7 +35,9 @@ _FILES: Final = ("core-site.xml", "hdfs-site.xml", "hive-site.xml")
 _PLACES: Final = ("write.data.path", "write.metadata.path", "write.object-storage.path", "write.folder-storage.path")
 """Properties of tables that name a folder."""
 _PROVIDER: Final = "write.location-provider.impl"
-_AWS: Final = ("glue", "s3", "client.", "aws", "rest", "sigv4")
+_OF_AWS: Final = ("glue", "rest", "GlueCatalog", "RESTCatalog", "S3FileIO")
+_S3: Final = ("s3:", "s3a:", "s3n:")
+_HEADERS: Final = f"{PROPERTIES}header."
 _BOUNDS: Final = {
     "ipc.client.connect.max.retries": "2",
     "ipc.client.connect.max.retries.on.timeouts": "2",
@@ -116,8 +118,13 @@ class CatalogSettings:
     @property
     def needs_aws(self) -> bool:
         """True if Amazon's clients are needed: for S3, for Glue, and for a REST catalog, which may name S3."""
-        said = [*self.properties, *self.properties.values()]
-        return any(one.startswith(_AWS) or ".aws." in one for one in said)
+        told = self.properties
+        kinds = (told.get("type", "").lower(), told.get("catalog-impl", ""), told.get("io-impl", ""))
+        return (
+            any(kind.endswith(_OF_AWS) for kind in kinds)
+            or told.get("warehouse", "").startswith(_S3)
+            or any(key.startswith(("s3.", "client.", "glue.")) for key in told)
+        )
 
     def opening(self) -> dict[str, Any]:
         """Return the request that opens the catalog; it has secrets. Errors: ConfigError if a file has gone."""
@@ -147,7 +154,7 @@ class CatalogSettings:
     def without_secrets(self, text: str) -> str:
         """Return the text without the values of secret settings."""
         for key, value in self._keyed().items():
-            if looks_secret(key):
+            if looks_secret(key) or key.startswith(_HEADERS):
                 for line in sorted(telling(value), key=len, reverse=True):
                     text = text.replace(line, HIDDEN)
         return without_login(text)

@@ -89,7 +89,9 @@ class JvmCatalog:
                 self._raise(table, "commit", Fault(answer["fault"], answer["message"]))
             if "left" in answer:
                 why = self._settings.without_secrets(answer["left"])
-                log.warning("Table %s: files of killed workers could not be looked for: %s. It is tried again", table, why)
+                log.warning(
+                    "Table %s: files of killed workers could not be looked for: %s. It is tried again", table, why
+                )
         return {table: answer["committed"] for table, answer in answers.items()}
 
     def close(self) -> None:

@@ -1,5 +1,8 @@
 package headrace.lake;
 
+import java.io.IOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
 import java.util.Map;
 import org.apache.iceberg.LocationProviders;
 import org.apache.iceberg.TableMetadata;
@@ -12,7 +15,7 @@ import org.apache.iceberg.hadoop.HadoopCatalog;
 import org.apache.iceberg.io.FileIO;
 import org.apache.iceberg.io.LocationProvider;
 
-/** A catalog whose commits fail in the ways of `flaky`: a list of modes, one for each commit, with commas. */
+/** A catalog whose commits fail in the ways of `flaky`: modes with commas, one for each commit, or files to wait for. */
 public final class FlakyCatalog extends HadoopCatalog {
     private String[] modes;
     private int next;
@@ -45,6 +48,9 @@ public final class FlakyCatalog extends HadoopCatalog {
             if (mode.equals("failed")) {
                 throw new CommitFailedException("it was not applied");
             }
+            if (mode.startsWith("/")) {
+                pause(Path.of(mode));
+            }
             if (!mode.equals("never")) {
                 inner.commit(base, metadata);
             }
@@ -56,6 +62,17 @@ public final class FlakyCatalog extends HadoopCatalog {
             }
             if (mode.equals("taken")) {
                 throw new CommitFailedException("it was applied all the same");
+            }
+        }
+
+        private void pause(Path asLongAs) {
+            try {
+                Files.createFile(asLongAs);
+                while (Files.exists(asLongAs)) {
+                    Thread.sleep(10);
+                }
+            } catch (IOException | InterruptedException error) {
+                throw new IllegalStateException(error);
             }
         }
 
