@@ -9,7 +9,6 @@ costs the same however few its rows; loses: nothing known.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 from uuid import uuid4
@@ -55,8 +54,9 @@ class PartitionedFiles:
 
     def add(self, rows: pa.RecordBatch) -> None:
         """Take rows of the kind's columns."""
-        self._waiting.append(rows)
-        self.buffered_bytes += rows.nbytes
+        if len(rows):
+            self._waiting.append(rows)
+            self.buffered_bytes += rows.nbytes
 
     def flush(self) -> None:
         """Write half of the waiting rows or more, the largest partitions first. Errors: OSError, LakeError."""
@@ -83,19 +83,18 @@ class PartitionedFiles:
         """Write the waiting rows but for so many bytes of small partitions."""
         if not self._waiting:
             return
-        rows = pa.Table.from_batches(self._waiting, self.kind.columns)
-        self._waiting, kept = [], list[np.ndarray]()
-        row_bytes, left = self.buffered_bytes / len(rows), self.buffered_bytes
-        for values, places in _largest_first(self.kind.partitioning.groups(rows)):
-            size = int((len(rows) if places is None else len(places)) * row_bytes)
-            if places is not None and left <= keep_bytes and size < _WORTH_BYTES:
-                kept.append(places)
-                continue
-            left -= size
-            self._append(values, rows if places is None else rows.take(pa.array(places)), size)
-        self.buffered_bytes = 0
+        groups = self.kind.partitioning.grouped(pa.Table.from_batches(self._waiting, self.kind.columns))
+        left, row_bytes = self.buffered_bytes, self.buffered_bytes / len(groups.rows)
+        self._waiting, self.buffered_bytes, kept = [], 0, list[np.ndarray]()
+        for values, begin, end in sorted(groups, key=lambda one: one[1] - one[2]):
+            size = int((end - begin) * row_bytes)
+            if left <= keep_bytes and size < _WORTH_BYTES:
+                kept.append(np.arange(begin, end))
+            else:
+                left -= size
+                self._append(values, groups.rows.slice(begin, end - begin), size)
         if kept:
-            for batch in rows.take(pa.array(np.sort(np.concatenate(kept)))).combine_chunks().to_batches():
+            for batch in groups.rows.take(pa.array(np.concatenate(kept))).combine_chunks().to_batches():
                 self.add(batch)
 
     def _append(self, values: Values, rows: pa.Table, size: int) -> None:
@@ -116,9 +115,3 @@ class PartitionedFiles:
         file.close()
         kind = self.kind
         self._closed.append(WrittenFile(file.local, kind.content, file.rows, kind.spec_id, values, kind.equality_ids))
-
-
-def _largest_first(
-    groups: Iterator[tuple[Values, np.ndarray | None]],
-) -> list[tuple[Values, np.ndarray | None]]:
-    return sorted(groups, key=lambda one: 0 if one[1] is None else -len(one[1]))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Collection, Iterator
 from typing import Final
@@ -13,6 +14,7 @@ from headrace.connectors.lake.errors import LakeError
 from headrace.connectors.lake.iceberg.schemas import Field, ListOf, MapOf, Struct, Type
 
 _ID: Final = b"PARQUET:field_id"
+_DEFAULT: Final = b"default"
 _PRIMITIVES: Final = {
     "boolean": pa.bool_(),
     "int": pa.int32(),
@@ -44,7 +46,18 @@ def _fields(struct: Struct, above: str) -> list[pa.Field]:
 
 
 def _field(field: Field, at: str) -> pa.Field:
-    return _numbered(field.name, arrow_type(field.type, at), field.required, field.id)
+    made = _numbered(field.name, arrow_type(field.type, at), field.required, field.id)
+    if field.write_default is None:
+        return made
+    if not isinstance(field.type, str):
+        raise LakeError(f"The column {at} has a default, but is nested, which this connector does not write")
+    return made.with_metadata({**made.metadata, _DEFAULT: json.dumps(field.write_default).encode()})
+
+
+def default_text(field: pa.Field) -> str | None:
+    """Return the JSON of a column's default; None: it has none."""
+    found = (field.metadata or {}).get(_DEFAULT)
+    return None if found is None else found.decode()
 
 
 def _numbered(name: str, kind: pa.DataType, required: bool, number: int) -> pa.Field:
@@ -70,11 +83,6 @@ def arrow_type(kind: Type, at: str = "") -> pa.DataType:
     if (fixed := _FIXED.fullmatch(kind)) is not None:
         return pa.binary(int(fixed[1]))
     raise LakeError(f"The column {at} has the type {kind}, which this connector does not write; drop the column")
-
-
-def field_id(field: pa.Field) -> int:
-    """Return Iceberg's id of a column."""
-    return int(field.metadata[_ID])
 
 
 def paths(struct: Struct, above: tuple[Field, ...] = ()) -> Iterator[tuple[Field, ...]]:

@@ -1,11 +1,12 @@
 """Values of records in the columns of a table, as whole arrays.
 
-Columns are found by name; those that a value lacks are null. A value that a column cannot hold makes its row fail: it
-is found by halving, and never becomes another value.
+Columns are found by name; those that a value lacks have the table's default, or are null. A value that a column cannot
+hold makes its row fail: it is found by halving, and never becomes another value.
 """
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
@@ -14,6 +15,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from headrace.connectors.lake.iceberg.files.arrow_schema import default_text
 from headrace.connectors.lake.iceberg.files.conversions import Conversion, conversion, is_text
 from headrace.plugins.interop.formats.arrow_types import with_values, without_nulls
 from headrace.plugins.schema import Schema
@@ -96,7 +98,7 @@ def _member(structs: pa.StructArray, schema: Schema | None, to: pa.Field, at: _A
     """The values of one field of structs, null where a struct is null."""
     at, number = at.inside(to.name), _index(structs.type, to.name, at.ignore_case)
     if number is None:
-        made, found = pa.nulls(len(structs), to.type), None
+        made, found = _absent(to, len(structs)), None
     else:
         found = None if schema is None else schema.field(structs.type.field(number).name)
         inner = structs.field(number) if not structs.null_count else pc.struct_field(structs, [number])
@@ -105,6 +107,20 @@ def _member(structs: pa.StructArray, schema: Schema | None, to: pa.Field, at: _A
         missing = pc.and_(made.is_null(), structs.is_valid())
         at.refuse(_places(missing), "is required, but the record has no value for it")
     return made
+
+
+def _absent(to: pa.Field, count: int) -> pa.Array:
+    """The default of a column in each row; nulls without one."""
+    text = default_text(to)
+    if text is None:
+        return pa.nulls(count, to.type)
+    value = json.loads(text)
+    if pa.types.is_binary(to.type) or pa.types.is_fixed_size_binary(to.type):
+        value = bytes.fromhex(value)
+    one = pa.array([value])
+    convert = conversion(one.type, to.type)
+    assert convert is not None, "as Iceberg's JSON of its type"
+    return convert(one).take(pa.array(np.zeros(count, np.int64)))
 
 
 def _index(structs: pa.StructType, name: str, ignore_case: bool) -> int | None:

@@ -51,6 +51,8 @@ def conversion(of: pa.DataType, to: pa.DataType, schema_name: str | None = None)
     """
     if pa.types.is_null(of):
         return lambda array: pa.nulls(len(array), to)
+    if of.equals(to):
+        return lambda array: array
     if isinstance(to, pa.UuidType):
         storage = _uuid(of)
         return None if storage is None else lambda array: pa.ExtensionArray.from_storage(to, storage(array))
@@ -182,7 +184,8 @@ def _parsed_timestamps(to: pa.DataType, array: pa.Array) -> pa.Array:
         bare = pc.replace_substring_regex(text, rf"(T|t| )(.*?){_OFFSET}", r"\1\2")
         return pc.cast(bare, to)
     has_offset = pc.match_substring_regex(text, rf"(T|t| ).*{_OFFSET}")
-    return pc.cast(pc.if_else(has_offset, text, pc.binary_join_element_wise(text, "Z", "")), to)
+    zoned = pc.if_else(has_offset, text, pc.binary_join_element_wise(text, "Z", ""))
+    return pc.cast(pc.replace_substring_regex(zoned, r"^(\d{4}-\d{2}-\d{2})Z$", r"\1T00:00Z"), to)
 
 
 def _micros(array: pa.Array) -> pa.Array:

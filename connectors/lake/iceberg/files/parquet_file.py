@@ -26,11 +26,13 @@ _CODECS: Final = {
 }
 _TARGET_BYTES: Final = 512 << 20
 _ROW_GROUP_BYTES: Final = 128 << 20
+_DICTIONARY_BYTES: Final = 1 << 20
+"""Arrow's default, half of Iceberg's: columns of many values give up their dictionary sooner, a sixth of the time."""
 
 
 @dataclass(frozen=True)
 class ParquetOptions:
-    """How a table wants its Parquet files; the defaults are Iceberg's."""
+    """How a table wants its Parquet files; the defaults are Iceberg's, but for dictionaries."""
 
     codec: str
     level: int | None
@@ -56,7 +58,7 @@ class ParquetOptions:
             codec=_CODECS[codec],
             level=None if level in ("", "null") else read.number("parquet.compression-level", 0),
             page_bytes=read.number("parquet.page-size-bytes", 1 << 20),
-            dictionary_bytes=read.number("parquet.dict-size-bytes", 2 << 20),
+            dictionary_bytes=read.number("parquet.dict-size-bytes", _DICTIONARY_BYTES),
             row_group_bytes=read.number("parquet.row-group-size-bytes", _ROW_GROUP_BYTES),
             target_bytes=read.number("target-file-size-bytes", _TARGET_BYTES),
         )
@@ -102,10 +104,8 @@ class ParquetFile:
         self._writer = pq.ParquetWriter(pa.PythonFile(self._sink, "w"), columns, **options.writer_arguments())
 
     def write(self, rows: pa.Table) -> None:
-        """Append rows, as row groups of the table's size. Errors: OSError."""
-        size = max(rows.nbytes, 1)
-        groups = -(-size // self._options.row_group_bytes)
-        self._writer.write_table(rows, row_group_size=-(-len(rows) // groups))
+        """Append rows as a row group. Errors: OSError."""
+        self._writer.write_table(rows, row_group_size=len(rows))
         self.rows += len(rows)
         self._sink.release()
 

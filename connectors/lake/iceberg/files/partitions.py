@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from math import isfinite
+from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
@@ -18,6 +19,23 @@ from headrace.connectors.lake.iceberg.tables import PartitionSpec
 
 Values = tuple[Any, ...]
 """A value for each field of a spec, as Iceberg's JSON of single values."""
+
+
+_MOST_CODES: Final = 1 << 16
+
+
+@dataclass(frozen=True)
+class Groups:
+    """Rows partition by partition."""
+
+    rows: pa.Table
+    values: list[Values]
+    bounds: list[int]
+    """The beginning of each partition, and the end of the last."""
+
+    def __iter__(self) -> Iterator[tuple[Values, int, int]]:
+        """Yield each partition with the bounds of its rows."""
+        return zip(self.values, self.bounds[:-1], self.bounds[1:], strict=True)
 
 
 @dataclass(frozen=True)
@@ -39,21 +57,25 @@ class Partitioning:
             fields.append((source, transform(one.transform, one.name)))
         return cls(tuple(fields))
 
-    def groups(self, rows: pa.Table) -> Iterator[tuple[Values, np.ndarray | None]]:
-        """Yield each partition with the indexes of its rows, in order; None: all rows are of one partition."""
+    def grouped(self, rows: pa.Table) -> Groups:
+        """Return the rows partition by partition, in order within each."""
         columns = [_Coded.of(self._values(rows, path, made)) for path, made in self.fields]
-        codes = np.zeros(len(rows), np.int64)
+        codes, count = np.zeros(len(rows), np.int64), 1
         for column in columns:
-            codes = np.unique(codes * len(column.values) + column.codes, return_inverse=True)[1]
-        firsts = np.unique(codes, return_index=True)[1]
-        if len(firsts) <= 1:
-            if len(rows):
-                yield tuple(column.values[column.codes[0]] for column in columns), None
-            return
-        order = np.argsort(codes, kind="stable")
-        bounds = np.flatnonzero(np.diff(codes[order])) + 1
-        for places in np.split(order, bounds):
-            yield tuple(column.values[column.codes[places[0]]] for column in columns), places
+            codes, count = codes * len(column.values) + column.codes, count * len(column.values)
+            if count > _MOST_CODES:
+                found, codes = np.unique(codes, return_inverse=True)
+                count = len(found)
+        if count == 1 or (codes == codes[0]).all():
+            begins, order = np.zeros(1, np.int64), None
+        else:
+            # numpy sorts 16 bits by their digits, much faster than it compares
+            order = np.argsort(codes.astype(np.uint16) if count <= _MOST_CODES else codes, kind="stable")
+            begins = np.concatenate([[0], np.flatnonzero(np.diff(codes[order])) + 1])
+        firsts = begins if order is None else order[begins]
+        values = list(zip(*([column.values[code] for code in column.codes[firsts]] for column in columns), strict=True))
+        ordered = rows if order is None else rows.combine_chunks().take(pa.array(order))
+        return Groups(ordered, values or [()], np.append(begins, len(rows)).tolist())
 
     @staticmethod
     def _values(rows: pa.Table, path: tuple[Field, ...] | None, made: Transform) -> pa.Array:
@@ -93,7 +115,9 @@ def json_value(value: pa.Scalar, kind: pa.DataType) -> Any:
     found = value.as_py()
     if isinstance(found, bytes):
         return found.hex()
-    return str(found) if pa.types.is_decimal(kind) else found
+    if isinstance(found, float) and not isfinite(found):
+        raise LakeError(f"A row's value for a partition field is {found}, for which Iceberg's metadata has no form")
+    return format(found, "f") if pa.types.is_decimal(kind) else found
 
 
 def _timestamp(value: pa.Scalar, kind: pa.TimestampType) -> str:

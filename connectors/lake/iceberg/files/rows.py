@@ -134,12 +134,12 @@ class Batch:
 
     def _kinds(self, places: np.ndarray) -> list[Kind]:
         found, numbers, deletes = [], self.numbers[places], self.deletes[places]
-        for layout in np.unique(numbers[numbers >= 0]).tolist():
+        for layout in _distinct(numbers[numbers >= 0]):
             for is_delete in (False, True):
                 some = places[(numbers == layout) & (deletes == is_delete)]
                 found.append(Kind(f"value_{layout}", self.layouts[layout], layout, is_delete, some))
         by_key = places[deletes & (numbers < 0)]
-        for layout in np.unique(self.key_numbers[by_key]).tolist():
+        for layout in _distinct(self.key_numbers[by_key]):
             some = by_key[self.key_numbers[by_key] == layout]
             if layout >= 0:
                 found.append(Kind(f"key_{layout}", self.key_layouts[layout], BY_KEY, True, some))
@@ -223,10 +223,20 @@ class _Pieces:
         return Placed(pa.concat_batches(self.rows).take(pa.array(order)), places[order])
 
 
+def _distinct(numbers: np.ndarray) -> list[int]:
+    """The numbers without repetitions, mostly one."""
+    if len(numbers) and (numbers == numbers[0]).all():
+        return [int(numbers[0])]
+    return [int(one) for one in np.unique(numbers)]
+
+
 def _by_partition(rows: pa.RecordBatch) -> Iterator[tuple[TopicPartition, np.ndarray]]:
     """Yield each partition with the indexes of its rows."""
-    numbered = {"topic": rows["origin_topic"], "partition": rows["origin_partition"], "row": np.arange(len(rows))}
-    found = pa.table(numbered).group_by(["topic", "partition"], use_threads=False).aggregate([("row", "list")])
-    for batch in found.to_batches():
-        for topic, partition, places in zip(batch["topic"], batch["partition"], batch["row_list"], strict=True):
-            yield TopicPartition(topic.as_py(), partition.as_py()), np.sort(places.values.to_numpy())
+    topics, partitions = rows["origin_topic"].dictionary_encode(), rows["origin_partition"].to_numpy()
+    if len(topics.dictionary) == 1 and len(found := _distinct(partitions)) == 1:
+        yield TopicPartition(topics.dictionary[0].as_py(), found[0]), np.arange(len(rows))
+        return
+    for topic, name in enumerate(topics.dictionary.to_pylist()):
+        is_mine = topics.indices.to_numpy() == topic
+        for partition in _distinct(partitions[is_mine]):
+            yield TopicPartition(name, partition), np.flatnonzero(is_mine & (partitions == partition))

@@ -41,7 +41,9 @@ class Spill:
         order = np.concatenate([one.places for one in self._waiting])
         last = self.keys.last(self.keys.flat(rows, order))[ORDER].to_numpy()
         if len(last) < len(order):
-            kept = np.flatnonzero(np.isin(order, last, assume_unique=True))
+            wins = np.zeros(int(order.max()) + 1 - int(order.min()), bool)
+            wins[last - order.min()] = True
+            kept = np.flatnonzero(wins[order - order.min()])
             self.rows -= len(order) - len(kept)
             rows, order = rows.take(pa.array(kept)), order[kept]
         whole = pa.Table.from_arrays([pa.array(order), *rows.columns], schema=self._written)

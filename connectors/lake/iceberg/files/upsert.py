@@ -5,6 +5,9 @@
 An equality delete does not touch rows of its own commit, so that each key has one row at most there. The deletes are of
 the table's partitions if all columns that these are made of are keys, else they are of all partitions.
 
+Decided: also a table that is empty gets the deletes, because another writer may fill it before the commit; loses: the
+writing of a file that no reader applies to anything.
+
 Decided: the keys of a commit are in memory while it ends, because Arrow then finds the last row of each exactly; loses:
 memory, which `_MOST_ROWS` bounds inline, and a job's size in a job.
 """
@@ -107,7 +110,7 @@ class UpsertedFiles(TableFiles):
         wins = np.zeros(self._count, bool)
         wins[last[ORDER].to_numpy()] = True
         written = [file for one in self._generations for file in self._data(one, wins)]
-        if len(last) and not self.table.target.state.is_empty:
+        if len(last):
             deletes = PartitionedFiles(self._deletes(self.table), self.folder)
             for batch in keys.nested(last).to_batches(max_chunksize=len(last)):
                 deletes.add(batch)
