@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,6 +12,7 @@ import pytest
 
 from tests.integration.iceberg_rest_server import IcebergRestServer
 from tests.integration.iceberg_tables import LakeTable
+from tests.integration.previewing import Previewing, Surroundings
 from tests.integration.worker_process import Topic, WorkerProcess, eventually
 
 pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.long]
@@ -46,11 +48,10 @@ class Lake:
     def table(self, topic: Topic) -> LakeTable:
         return LakeTable(self._server, self.catalog, f"db.{topic.name.replace('-', '_')}")
 
-    def sink(self, topic: Topic, **settings: str) -> str:
-        """Create a sink of this topic to its table; `_` in settings stands for `.`."""
-        name = f"sink-of-{topic.name}"
-        self.names.append(name)
-        given = {
+    def config(self, topic: Topic, **settings: str) -> dict[str, str]:
+        """The config of a sink of this topic to its table."""
+        return {
+            "name": f"sink-of-{topic.name}",
             "connector.class": "org.apache.iceberg.connect.IcebergSinkConnector",
             "topics": topic.name,
             "iceberg.tables": self.table(topic).name,
@@ -60,8 +61,17 @@ class Lake:
             **{f"iceberg.catalog.{key}": text for key, text in self.catalog.items()},
             **settings,
         }
-        self.worker.create(name, **given)
-        return name
+
+    def sink(self, topic: Topic, **settings: str) -> str:
+        """Create such a sink; return its name."""
+        config = self.config(topic, **settings)
+        self.names.append(config["name"])
+        self.worker.create(**config)
+        return config["name"]
+
+    def status(self, topic: Topic) -> object:
+        """The status of the topic's sink."""
+        return self.worker.get(f"/connectors/sink-of-{topic.name}/status")
 
     def wait_rows(self, topic: Topic, expected: list[dict[str, Any]], order: str = "id") -> None:
         """Wait until the table has just these rows."""
@@ -74,8 +84,7 @@ class Lake:
                 found[:] = [str(error)]
             return found == expected
 
-        status = lambda: self.worker.get(f"/connectors/sink-of-{topic.name}/status")  # noqa: E731
-        eventually(has_them, WITHIN_S, lambda: f"{found}; {status()}", every_s=1)
+        eventually(has_them, WITHIN_S, lambda: f"{found}; {self.status(topic)}", every_s=1)
 
 
 @pytest.fixture
@@ -113,3 +122,29 @@ def test_rows_are_replaced_and_deleted_by_their_keys(lake: Lake) -> None:
     lake.wait_rows(topic, [{"id": 1, "item": "c"}, {"id": 2, "item": "b"}])
     topic.send([value(ORDER, id=2, item="d"), None, value(ORDER, id=3, item="e")], keys=keys[2:0:-1] + keys[3:])
     lake.wait_rows(topic, [{"id": 2, "item": "d"}, {"id": 3, "item": "e"}])
+
+
+def test_a_backlog_is_previewed_without_a_trace_and_read_by_jobs(lake: Lake, tmp_path: Path) -> None:
+    topic, each = lake.topic(partitions=2), 40_000
+    for partition in range(2):
+        topic.send([b'{"id":%d,"part":%d}' % (number, partition) for number in range(each)], partition)
+    converter = "org.apache.kafka.connect.json.JsonConverter"
+    config = lake.config(topic, **{"value.converter": converter, "value.converter.schemas.enable": "false"})
+    previewing = Previewing(Surroundings(lake.worker, lake.broker, [tmp_path]))
+    answer = previewing.unchanged(config, **{"from": "earliest", "records": "2"})
+    (made,) = answer["effects"]
+    assert (made["action"], made["detail"]["columns"]) == ("create table", {"id": "long", "part": "long"})
+    first, second = (one["effects"] for one in answer["records"])
+    assert [one["action"] for one in first + second] == ["append", "append"]
+    assert first[0]["detail"]["value"].startswith('{"id":0,')
+    lake.sink(topic, **config)
+    found: list[tuple[int, int]] = []
+
+    def has_all() -> bool:
+        with contextlib.suppress(LookupError):
+            rows = lake.table(topic).static().scan().to_arrow()
+            found[:] = zip(rows["part"].to_pylist(), rows["id"].to_pylist(), strict=True)
+        return len(found) >= 2 * each
+
+    eventually(has_all, WITHIN_S, lambda: f"{len(found)}; {lake.status(topic)}", every_s=1)
+    assert sorted(found) == [(partition, number) for partition in range(2) for number in range(each)]

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 import pytest
@@ -39,8 +40,8 @@ def rows(
     records: Sequence[Record],
     value: Schema | None = None,
     key: Schema | None = None,
-    **config: str,
-) -> list[tuple[Any, ...]]:
+    config: Mapping[str, str] = MappingProxyType({}),
+) -> list[Any]:
     """Each row as operation, value, route and error; None for one that is passed over."""
     made = SinkColumns(sink_options({"iceberg.tables": "db.t", **config}))
     given = frame_records(spark, records, key=key, value=value)
@@ -77,19 +78,21 @@ def test_values_without_fields_are_refused(spark: SparkSession) -> None:
 
 def test_upserts_and_tombstones(spark: SparkSession) -> None:
     key = struct(id=INT64)
-    found = rows(spark, [Record({"id": 1, "a": "x"}, key={"id": 1}), Record(None, key={"id": 1})], ROW, key, **UPSERTS)
+    found = rows(
+        spark, [Record({"id": 1, "a": "x"}, key={"id": 1}), Record(None, key={"id": 1})], ROW, key, config=UPSERTS
+    )
     assert found == [(UPSERT, {"id": 1, "a": "x"}, None), (DELETE, {"id": 1}, None)]
-    found = rows(spark, [Record({"id": 1}, key={"id": 1}), Record(None, key={"id": 1})], **UPSERTS)
+    found = rows(spark, [Record({"id": 1}, key={"id": 1}), Record(None, key={"id": 1})], config=UPSERTS)
     assert found == [(UPSERT, {"id": 1}, None), (DELETE, {"id": 1}, None)]
 
 
 def test_tombstones_by_plain_keys(spark: SparkSession) -> None:
     one_column = {"iceberg.table.db.t.id-columns": "id"}
     keys = [Record(None, key=7), Record(None, key="k")]
-    found = rows(spark, keys, **UPSERTS, **one_column)
+    found = rows(spark, keys, config={**UPSERTS, **one_column})
     assert found == [(DELETE, {"id": 7}, None), (DELETE, {"id": "k"}, None)]
-    assert all("Its key is no struct" in one for one in rows(spark, keys, **UPSERTS))
-    (found,) = rows(spark, [Record(None)], **UPSERTS, **one_column)
+    assert all("Its key is no struct" in one for one in rows(spark, keys, config=UPSERTS))
+    (found,) = rows(spark, [Record(None)], config={**UPSERTS, **one_column})
     assert "has no key" in found
 
 
@@ -107,7 +110,7 @@ def test_debeziums_envelopes(spark: SparkSession) -> None:
     ]
     records = [Record(change, key={"id": 9}) for change in changes]
     for value, key in ((ENVELOPE, struct(id=INT64)), (None, None)):
-        *good, truncate, lost = rows(spark, records, value, key, **UPSERTS)
+        *good, truncate, lost = rows(spark, records, value, key, config=UPSERTS)
         expected = [(UPSERT, one), (UPSERT, one), (UPSERT, two), (DELETE, two), (DELETE, {"id": 9})]
         assert good == [*((*one, None) for one in expected), None]
         assert "truncate" in truncate
@@ -137,7 +140,7 @@ def test_unwrapped_deletes(spark: SparkSession) -> None:
         {"id": 1, "__deleted": None, "__op": None},
     ]
     for of in (schema, None):
-        found = rows(spark, [Record(value) for value in values], of, **UPSERTS)
+        found = rows(spark, [Record(value) for value in values], of, config=UPSERTS)
         assert [one[0] for one in found] == [UPSERT, DELETE, DELETE, UPSERT]
 
 
@@ -146,9 +149,9 @@ def test_the_change_is_a_field(spark: SparkSession) -> None:
     config = {"iceberg.tables.cdc-field": "_cdc.op"}
     values = [{"id": 1, "_cdc": {"op": op}} for op in ("I", "U", "D", "delete", "c", None)]
     for of in (schema, None):
-        found = rows(spark, [Record(value) for value in values], of, **config)
+        found = rows(spark, [Record(value) for value in values], of, config=config)
         assert [one[0] for one in found] == [UPSERT, UPSERT, DELETE, DELETE, UPSERT, UPSERT]
-    (found,) = rows(spark, [Record({"id": 1, "a": None})], ROW, **config)
+    (found,) = rows(spark, [Record({"id": 1, "a": None})], ROW, config=config)
     assert "no field _cdc.op" in found
 
 
@@ -157,16 +160,16 @@ def test_routes(spark: SparkSession) -> None:
     values = [{"id": 1, "to": {"table": "DB.Events"}}, {"id": 1, "to": {"table": None}}, {"id": 1, "to": None}]
     for of in (schema, None):
         records = [Record(value) for value in values]
-        found = rows(spark, records, of, **{"iceberg.tables.route-field": "to.table"})
+        found = rows(spark, records, of, config={"iceberg.tables.route-field": "to.table"})
         assert [one[2] for one in found] == ["DB.Events", None, None]
         dynamic = {"iceberg.tables.dynamic-enabled": "true", "iceberg.tables.route-field": "to.table"}
-        named, *lost = rows(spark, records, of, **dynamic)
+        named, *lost = rows(spark, records, of, config=dynamic)
         assert named[2] == "db.events"
         assert all("to.table, which names its table" in one for one in lost)
-        assert rows(spark, [Record(None, key={"id": 1})], of, **dynamic, **UPSERTS) == [None]
+        assert rows(spark, [Record(None, key={"id": 1})], of, config={**dynamic, **UPSERTS}) == [None]
     routed = {"iceberg.tables.route-field": "source.table", **UPSERTS}
     change = {"before": None, "after": {"id": 1, "a": "x"}, "source": {"table": "t1"}, "op": "c"}
-    assert rows(spark, [Record(change)], ENVELOPE, **routed) == [(UPSERT, {"id": 1, "a": "x"}, "t1")]
+    assert rows(spark, [Record(change)], ENVELOPE, config=routed) == [(UPSERT, {"id": 1, "a": "x"}, "t1")]
 
 
 def test_columns_of_schemas() -> None:

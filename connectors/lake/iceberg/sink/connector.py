@@ -15,8 +15,10 @@ from headrace.connectors.lake.iceberg.jvm_catalog import JvmCatalog
 from headrace.connectors.lake.iceberg.sink.settings import SETTINGS, UNDECLARED, SinkOptions, sink_options
 from headrace.connectors.lake.iceberg.sink.task import IcebergSinkTask
 from headrace.connectors.lake.iceberg.sink.validation import advice, sink_problems
+from headrace.connectors.lake.iceberg.tables import TableState
 from headrace.plugins.contracts import Connector, ConnectorContext, Finding
 from headrace.plugins.errors import RetriableError
+from headrace.plugins.interop.catalyst.spark_internals import complete_context
 from headrace.plugins.offsets import kafka_offsets
 
 
@@ -44,19 +46,14 @@ class IcebergSinkConnector(Connector):
 
     def diagnose(self, config: Mapping[str, str]) -> Iterator[Finding]:
         """The doctor's findings about the catalog and the tables that are named."""
+        if complete_context() is None:
+            found = "It is asked in Spark's JVM, which only a running worker has."
+            yield Finding("Iceberg catalog", None, found, "A preview of the connector says what tables lack.")
+            return
         options, catalog = self._catalog(config)
         try:
-            for table in options.tables or ("headrace.doctor",):
-                state = catalog.load(table)
-                if state is not None:
-                    yield Finding(f"table {table}", True, f"format version {state.format_version}")
-                elif options.dynamic:
-                    yield Finding("Iceberg catalog", True, "it answers")
-                elif options.creates:
-                    yield Finding(f"table {table}", None, "it is missing, and made with the first record")
-                else:
-                    advice = "Create it, or set iceberg.tables.auto-create-enabled=true."
-                    yield Finding(f"table {table}", False, "it is missing", advice)
+            for table in options.tables:
+                yield _finding(table, catalog.load(table), options)
         except (LakeError, RetriableError) as error:
             yield Finding("Iceberg catalog", False, str(error), "Check iceberg.catalog.*.")
         finally:
@@ -90,3 +87,14 @@ class IcebergSinkConnector(Connector):
     def _catalog(self, config: Mapping[str, str]) -> tuple[SinkOptions, JvmCatalog]:
         options = sink_options(config)
         return options, JvmCatalog(CatalogSettings.of(config, self.worker), options.connector, 0, options.branch)
+
+
+def _finding(table: str, state: TableState | None, options: SinkOptions) -> Finding:
+    what = f"table {table}"
+    if state is None and options.creates:
+        return Finding(what, None, "It is missing, and made with the first record.")
+    if state is None:
+        return Finding(what, False, "It is missing.", "Create it, or set iceberg.tables.auto-create-enabled=true.")
+    if options.upserts and not (options.id_columns(table) or state.identifier):
+        return Finding(what, False, "It has no identifier fields.", f"Set iceberg.table.{table}.id-columns.")
+    return Finding(what, True, f"format version {state.format_version}, {len(state.schema.fields)} columns")

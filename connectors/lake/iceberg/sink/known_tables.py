@@ -75,8 +75,7 @@ class KnownTables:
         self._marks[table] = {**self.marks(table), **positions}
         self._states.pop(table, None)
         if (known := self._targets.get(table)) is not None:
-            state = replace(known.state, is_empty=False)
-            self._targets[table] = replace(known, state=state, marks=self._marks[table])
+            self._targets[table] = replace(known, marks=self._marks[table])
 
     def target(self, name: str, layout: int, columns: pa.StructType) -> Target:
         """Return the table, made ready for values of this layout. Errors: LakeError, ConfigError, RetriableError."""

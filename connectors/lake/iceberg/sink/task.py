@@ -25,6 +25,7 @@ from headrace.connectors.lake.iceberg.files.writer import FilesWriter, keep, par
 from headrace.connectors.lake.iceberg.jvm_catalog import JvmCatalog
 from headrace.connectors.lake.iceberg.parts import LakePart, TableCommit
 from headrace.connectors.lake.iceberg.sink.columns import SinkColumns
+from headrace.connectors.lake.iceberg.sink.early_deletes import WithoutEarlyDeletes
 from headrace.connectors.lake.iceberg.sink.known_tables import KnownTables
 from headrace.connectors.lake.iceberg.sink.preview import LakePreview
 from headrace.connectors.lake.iceberg.sink.routing import TableRoutes
@@ -114,7 +115,13 @@ class IcebergSinkTask(SinkTask, BufferingSink, PartitionedSink, PreviewedSink):
             self._is_behind = False
             raise RetriableError("Rows that were held for a commit are read again, after a rebalance")
         assert self._folder is not None
-        return FilesWriter(self._name, self._spec, self._folder.name, self._tables.known)
+        writer = FilesWriter(self._name, self._spec, self._folder.name, self._tables.known)
+        return WithoutEarlyDeletes(writer) if self._are_missing() else writer
+
+    def _are_missing(self) -> bool:
+        """True if no table is there yet, and none can be made by a delete. Errors: those of the catalog."""
+        of = self._options
+        return of.upserts and of.creates and bool(of.tables) and all(map(self._tables.is_missing, of.tables))
 
     def commit(self, parts: Sequence[bytes]) -> Mapping[TopicPartition, int]:
         """Commit the files; return the first offsets that are held. Errors: RetriableError, LakeError."""
