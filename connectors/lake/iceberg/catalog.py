@@ -30,7 +30,8 @@ class Catalog(Protocol):
     ) -> TableState:
         """Create the table and its namespaces, or return it if another has done so; ids in `schema` do not count.
 
-        `partition_by` has the terms of configs, such as `day(ts)`. Errors: ConfigError for a wrong term.
+        Identifier columns are required. `partition_by` has the terms of configs, such as `day(ts)`.
+        Errors: ConfigError for a wrong term, or an identifier that is no column.
         """
 
     def evolve(self, table: str, changes: Changes) -> TableState:
@@ -40,12 +41,13 @@ class Catalog(Protocol):
         """Return this connector's marks in the table's branch, for these topics with these ids."""
 
     def set_marks(self, table: str, topic_ids: Mapping[str, str], marks: Marks | None) -> None:
-        """Change marks for an operator; None: forget them all."""
+        """Set this connector's marks of these topics for an operator, to exactly these; None: forget all of them."""
 
     def commit(self, commits: Sequence[TableCommit], topic_ids: Mapping[str, str]) -> Mapping[str, bool]:
         """Upload the files, and change the tables, several at once; return by table: False if its marks have moved.
 
-        A table is changed whole or not at all. The local files are deleted. An answer that was lost is looked for in
+        False, too, if another table has its name by now. A table is changed whole or not at all; the error of one table
+        is raised after all others have ended. The local files are deleted. An answer that was lost is looked for in
         the table. What a killed process has uploaded in vain is deleted, once its commit cannot succeed any more.
         """
 

@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any
+from typing import Any, Final
 
 from headrace.plugins.offsets import TopicPartition
+
+ALL_PARTITIONS: Final = -1
+"""The spec of deletes in all partitions of a table that has no unpartitioned spec yet: the commit adds one."""
 
 
 class Content(StrEnum):
@@ -25,6 +28,7 @@ class WrittenFile:
     content: Content
     records: int
     spec_id: int
+    """The partition spec, or `ALL_PARTITIONS`."""
     partition: tuple[Any, ...] = ()
     """A value for each field of the spec, as Iceberg's JSON of single values (dates as text, binary as hex)."""
     equality_ids: tuple[int, ...] = ()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 
 @dataclass(frozen=True)
@@ -45,6 +46,8 @@ class Field:
     name: str
     type: Type
     required: bool = False
+    write_default: Any = None
+    """The value of rows that have none (format version 3), as Iceberg's JSON of single values; None: null."""
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,8 @@ Plans and expressions are objects of the JVM; walking them calls their methods t
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any, Final
 from weakref import WeakKeyDictionary
 
@@ -283,3 +284,34 @@ class ResultSets:
             stream.close()
         with open(path, "rb") as written:
             return written.read()[4:]  # after the length
+
+
+def new_class_loader(context: Any, jars: Sequence[Path]) -> Any:
+    """Return a class loader of these jars, below the one of the driver's own classes."""
+    jvm = context._jvm
+    urls = context._gateway.new_array(jvm.java.net.URL, len(jars))
+    for at, jar in enumerate(jars):
+        urls[at] = jvm.java.io.File(str(jar)).toURI().toURL()
+    return jvm.java.net.URLClassLoader(urls, jvm.java.lang.Thread.currentThread().getContextClassLoader())
+
+
+def new_in_java(context: Any, loader: Any, name: str, method: str, *kinds: str) -> Callable[..., Any]:
+    """Return a method, with parameters of these classes, of a new object of a class loader's class.
+
+    py4j keeps methods by the names of classes, and takes them for one if two loaders have them: this does not.
+    """
+    array, jvm = context._gateway.new_array, context._jvm
+    of, nothing = loader.loadClass(name), array(jvm.java.lang.Class, 0)
+    made = of.getDeclaredConstructor(nothing).newInstance(array(jvm.java.lang.Object, 0))
+    classes = array(jvm.java.lang.Class, len(kinds))
+    for at, kind in enumerate(kinds):
+        classes[at] = loader.loadClass(kind)
+    found = of.getMethod(method, classes)
+
+    def call(*given: Any) -> Any:
+        values = array(jvm.java.lang.Object, len(given))
+        for at, value in enumerate(given):
+            values[at] = value
+        return found.invoke(made, values)
+
+    return call

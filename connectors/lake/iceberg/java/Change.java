@@ -1,0 +1,142 @@
+package headrace.lake;
+
+import com.fasterxml.jackson.databind.node.ObjectNode;
+import java.util.List;
+import java.util.concurrent.ConcurrentHashMap;
+import java.util.function.UnaryOperator;
+import org.apache.iceberg.AppendFiles;
+import org.apache.iceberg.ContentFile;
+import org.apache.iceberg.DataFile;
+import org.apache.iceberg.DeleteFile;
+import org.apache.iceberg.RowDelta;
+import org.apache.iceberg.Snapshot;
+import org.apache.iceberg.SnapshotUpdate;
+import org.apache.iceberg.Table;
+import org.apache.iceberg.Transaction;
+import org.apache.iceberg.UpdateProperties;
+import org.apache.iceberg.exceptions.CommitFailedException;
+import org.apache.iceberg.exceptions.CommitStateUnknownException;
+import org.apache.iceberg.exceptions.ValidationException;
+
+/** One commit to one table: snapshots and marks in one transaction, tried again until it is known what came of it. */
+final class Change {
+    private static final int ATTEMPTS = 50;
+    private static final String TASK_ID = "kafka.connect.task-id";
+    /** A lock for each table of this process: its tasks wait for each other in place of undoing each other's work. */
+    private static final ConcurrentHashMap<String, Object> LOCKS = new ConcurrentHashMap<>();
+
+    private final Table table;
+    private final Marks marks;
+    private final String task;
+    final String branch;
+    final String id;
+
+    Change(Table table, Marks marks, String branch, String task, String id) {
+        this.table = table;
+        this.marks = marks;
+        this.branch = branch;
+        this.task = task;
+        this.id = id;
+    }
+
+    /**
+     * Commits these snapshots; false if `next` has no marks to give, which it makes of those in the table.
+     *
+     * <p>Throws CommitStateUnknownException if they may be in the table, now or later.
+     */
+    boolean apply(UnaryOperator<ObjectNode> next, List<List<ContentFile<?>>> snapshots) {
+        Object lock = LOCKS.computeIfAbsent(Tables.metadata(table).uuid(), uuid -> new Object());
+        for (int attempt = 1; ; attempt++) {
+            try {
+                synchronized (lock) {
+                    table.refresh();
+                    ObjectNode known = marks.of(table);
+                    ObjectNode after = next.apply(known);
+                    if (after == null) {
+                        return isIn();
+                    }
+                    transact(known, after, snapshots);
+                    return true;
+                }
+            } catch (MarksMoved | CommitFailedException error) {
+                // The next attempt sees who was quicker, which may have been this commit itself.
+                if (attempt == ATTEMPTS) {
+                    throw error;
+                }
+            } catch (ValidationException error) {
+                throw error;
+            } catch (RuntimeException | Error error) {
+                if (isIn(error)) {
+                    return true;
+                }
+                throw new CommitStateUnknownException(error);
+            }
+        }
+    }
+
+    private void transact(ObjectNode known, ObjectNode after, List<List<ContentFile<?>>> snapshots) {
+        Transaction transaction = table.newTransaction();
+        int count = Math.max(1, snapshots.size());
+        for (int at = 0; at < count; at++) {
+            SnapshotUpdate<?> update = update(transaction, snapshots.isEmpty() ? List.of() : snapshots.get(at));
+            update.toBranch(branch);
+            update.set(Intents.COMMIT_ID, id);
+            update.set(TASK_ID, task);
+            if (at == 0) {
+                update.validateWith(ancestry -> guard(ancestry, transaction.table(), known));
+            }
+            if (at == count - 1) {
+                update.set(marks.key(), after.toString());
+            }
+            update.commit();
+        }
+        UpdateProperties properties = transaction.updateProperties();
+        marks.keep(properties, Tables.metadata(table), after);
+        properties.commit();
+        transaction.commitTransaction();
+    }
+
+    /** Called for each attempt of Iceberg's own: all marks must be those from which the new ones were made. */
+    private boolean guard(Iterable<Snapshot> ancestry, Table now, ObjectNode known) {
+        if (!marks.of(ancestry, now.properties(), now.refs()).equals(known)) {
+            throw new MarksMoved();
+        }
+        return true;
+    }
+
+    private static SnapshotUpdate<?> update(Transaction transaction, List<ContentFile<?>> files) {
+        if (files.stream().allMatch(DataFile.class::isInstance)) {
+            AppendFiles append = transaction.newAppend();
+            files.forEach(one -> append.appendFile((DataFile) one));
+            return append;
+        }
+        RowDelta delta = transaction.newRowDelta();
+        for (ContentFile<?> one : files) {
+            if (one instanceof DataFile) {
+                delta.addRows((DataFile) one);
+            } else {
+                delta.addDeletes((DeleteFile) one);
+            }
+        }
+        return delta;
+    }
+
+    private boolean isIn(Throwable error) {
+        try {
+            table.refresh();
+            return isIn();
+        } catch (RuntimeException unanswered) {
+            error.addSuppressed(unanswered);
+            return false;
+        }
+    }
+
+    private boolean isIn() {
+        for (Snapshot one : table.snapshots()) {
+            if (one.summary() != null && id.equals(one.summary().get(Intents.COMMIT_ID))) {
+                return true;
+            }
+        }
+        return false;
+    }
+}

@@ -1,0 +1,118 @@
+package headrace.lake;
+
+import com.fasterxml.jackson.databind.JsonNode;
+import com.fasterxml.jackson.databind.node.ObjectNode;
+import java.io.Closeable;
+import java.io.IOException;
+import java.util.LinkedHashMap;
+import java.util.Map;
+import java.util.concurrent.Callable;
+import java.util.concurrent.ExecutionException;
+import java.util.concurrent.Future;
+import org.apache.hadoop.conf.Configuration;
+import org.apache.hadoop.fs.Path;
+import org.apache.iceberg.CatalogUtil;
+import org.apache.iceberg.Table;
+import org.apache.iceberg.catalog.Catalog;
+
+/** One catalog for one task: requests and answers are JSON, so that each is one call over py4j. */
+public final class Lake {
+    private Catalog catalog;
+    private Tables tables;
+    private Pools pools;
+    private Commits commits;
+
+    /** Answers with the method's result, or with {@code fault} and {@code message}. */
+    public String call(String method, String request, Configuration hadoop) {
+        Thread thread = Thread.currentThread();
+        ClassLoader before = thread.getContextClassLoader();
+        // Iceberg finds catalogs, FileIO and drivers by it.
+        thread.setContextClassLoader(Lake.class.getClassLoader());
+        try {
+            return answer(method, Json.read(request), hadoop).toString();
+        } catch (Throwable error) {
+            return Faults.of(error).toString();
+        } finally {
+            thread.setContextClassLoader(before);
+        }
+    }
+
+    private ObjectNode answer(String method, ObjectNode request, Configuration hadoop) throws Exception {
+        switch (method) {
+            case "open":
+                open(request, hadoop);
+                return Json.object();
+            case "load":
+                Table found = tables.find(request.get("table").asText());
+                return found == null ? Json.object() : tables.state(found, branch(request));
+            case "create":
+                return tables.state(tables.create(request), branch(request));
+            case "evolve":
+                return tables.state(tables.evolve(request), branch(request));
+            case "marks":
+                return commits.marks(request.get("table").asText(), branch(request));
+            case "set_marks":
+                commits.setMarks(request, branch(request));
+                return Json.object();
+            case "commit":
+                return commit(request);
+            case "close":
+                close();
+                return Json.object();
+            default:
+                throw new IllegalArgumentException("no method " + method);
+        }
+    }
+
+    private void open(ObjectNode request, Configuration given) {
+        Configuration conf = new Configuration(given);
+        conf.setClassLoader(Lake.class.getClassLoader());
+        Json.texts(request.get("hadoop_files")).forEach(file -> conf.addResource(new Path("file", null, file)));
+        Json.strings(request.get("hadoop")).forEach(conf::set);
+        catalog = CatalogUtil.buildIcebergCatalog(
+                request.get("catalog").asText(), Json.strings(request.get("properties")), conf);
+        tables = new Tables(catalog);
+        pools = new Pools(request.get("threads").asInt());
+        commits = new Commits(tables, new Uploads(pools, conf), request);
+    }
+
+    /** Commits to several tables at once; a fault of one leaves the others alone. */
+    private ObjectNode commit(ObjectNode request) throws InterruptedException {
+        Map<String, Future<ObjectNode>> running = new LinkedHashMap<>();
+        for (JsonNode one : request.get("tables")) {
+            running.put(one.get("table").asText(), pools.tables.submit(attempt(() -> commits.commit(one, branch(one)))));
+        }
+        ObjectNode answers = Json.object();
+        for (Map.Entry<String, Future<ObjectNode>> one : running.entrySet()) {
+            try {
+                answers.set(one.getKey(), one.getValue().get());
+            } catch (ExecutionException error) {
+                throw new IllegalStateException(error.getCause());
+            }
+        }
+        return answers;
+    }
+
+    private static Callable<ObjectNode> attempt(Callable<ObjectNode> commit) {
+        return () -> {
+            try {
+                return commit.call();
+            } catch (Throwable error) {
+                return Faults.of(error);
+            }
+        };
+    }
+
+    private static String branch(JsonNode request) {
+        return request.path("branch").asText("main");
+    }
+
+    private void close() throws IOException {
+        if (pools != null) {
+            pools.close();
+        }
+        if (catalog instanceof Closeable) {
+            ((Closeable) catalog).close();
+        }
+    }
+}
