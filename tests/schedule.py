@@ -149,6 +149,7 @@ SPARK: Final = frozenset(
         "tests/compat/test_mirror_maker_config.py",
         "tests/compat/test_mirror_offset_syncs.py",
         "tests/compat/test_confluent_transforms.py",
+        "tests/compat/test_iceberg_transforms.py",
         "tests/compat/test_new_record_state.py",
         "tests/compat/test_outbox.py",
         "tests/compat/test_time_zone_conversion.py",
