@@ -95,12 +95,12 @@ class IcebergRestServer(Node):
 
 
 def _class_path() -> str:
-    """Iceberg's library, its S3 and SQLite's driver, and Hadoop's client of pyspark."""
+    """Iceberg's library, its S3, drivers of databases, and Hadoop's client of pyspark."""
     spec = importlib.util.find_spec("pyspark")
     assert spec is not None
     assert spec.origin is not None
     pyspark = Path(spec.origin).parent / "jars"
-    sqlite = [jar for jar in fetch("spark") if jar.name.startswith("sqlite-jdbc")]
+    drivers = [jar for jar in fetch("spark") if jar.name.startswith(("sqlite-jdbc", "postgresql", "mariadb"))]
     library = [*fetch("lake"), *fetch("lake-aws")]
     server = compiled("test-iceberg", _SOURCES, [*library, *sorted(pyspark.glob("hadoop-client-*.jar"))])
-    return ":".join([str(server), *map(str, library), *map(str, sqlite), f"{pyspark}/*"])
+    return ":".join([str(server), *map(str, library), *map(str, drivers), f"{pyspark}/*"])

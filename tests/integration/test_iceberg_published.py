@@ -230,7 +230,7 @@ def test_hive_and_s3(lake: Lake, iceberg_rest: IcebergRestServer, hive_server: H
 
 def test_a_jdbc_catalog(lake: Lake, iceberg_rest: IcebergRestServer, postgresql: Database, tmp_path: Path) -> None:
     login = {"jdbc.user": USER, "jdbc.password": PASSWORD}
-    properties = {"type": "jdbc", "uri": postgresql.url, "warehouse": f"file://{tmp_path}/warehouse", **login}
+    properties = {"type": "jdbc", "uri": postgresql.jdbc_url, "warehouse": f"file://{tmp_path}/warehouse", **login}
     topic = Topic(lake.broker, "my-topic")
     topic.send([enveloped({"id": 1, "name": "one"}, id="int64", name="string")])
     own = {f"iceberg.catalog.{key}": value for key, value in properties.items() if key != "type"}
@@ -254,7 +254,7 @@ def test_hours_of_avro(lake: Lake, iceberg_rest: IcebergRestServer, registry: st
 
 def test_debezium_into_a_hadoop_catalog(lake: Lake, iceberg_rest: IcebergRestServer, tmp_path: Path) -> None:
     topic = Topic(lake.broker, "cdc")
-    fields = [{"field": "id", "type": "int32", "optional": False}, {"field": "name", "type": "string"}]
+    fields: list[dict[str, Any]] = [{"field": "id", "type": "int32"}, {"field": "name", "type": "string"}]
     changes = [("r", 1, "ann"), ("c", 2, "bob"), ("u", 1, "anna"), ("d", 2, "bob")]
     topic.send([change(fields, op, {"id": number, "name": name}) for op, number, name in changes])
     warehouse = f"{tmp_path}/warehouse"
