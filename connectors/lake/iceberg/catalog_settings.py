@@ -98,12 +98,14 @@ class CatalogSettings:
     @classmethod
     def _read(cls, config: Mapping[str, str | None], worker: Mapping[str, Any]) -> CatalogSettings:
         allowed, properties = AllowedHosts.of(worker), _under(PROPERTIES, config)
+        # What is no number is refused as a setting.
+        threads = (config.get("iceberg.control.commit.threads") or "").strip()
         return cls(
             name=config.get(NAME) or "iceberg",
             properties=properties,
             hadoop=_under(HADOOP, config),
             conf_dir=config.get(CONF_DIR) or "",
-            threads=int(config.get("iceberg.control.commit.threads") or 2 * (os.cpu_count() or 1)),
+            threads=int(threads) if threads.isdecimal() else 2 * (os.cpu_count() or 1),
             paths=tuple(worker.get(ALLOWED_PATHS) or ()),
             allowed=allowed,
             hosts=RecentlyAllowed(allowed),
