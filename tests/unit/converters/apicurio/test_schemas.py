@@ -12,6 +12,7 @@ from headrace.config.problems import ConfigError
 from headrace.converters.apicurio.avro import ApicurioAvroConverter
 from headrace.converters.apicurio.ext_json import ExtJsonConverter
 from headrace.converters.apicurio.protobuf import ApicurioProtobufConverter
+from headrace.plugins.contracts import DataError
 from headrace.plugins.extensions import RegisteredSchema
 from headrace.plugins.schema import DATE, STRING, Field, Schema, SchemaType
 from tests.unit.converters.apicurio.fake_client import GLOBAL, apicurio
@@ -139,6 +140,47 @@ def test_a_preview_registers_nothing() -> None:
     client.add(found.text)
     converter.learn("t", Schema(T.STRUCT, name=ORDER.name, fields=ORDER.fields, doc="another"))
     assert [asked[0] for asked in client.asked] == ["would_take"] * 2
+
+
+EIGHT = "io.apicurio.registry.serde.Legacy8ByteIdHandler"
+EITHER = "io.apicurio.registry.serde.OptimisticFallbackIdHandler"
+
+
+@pytest.mark.parametrize(
+    ("settings", "before"),
+    [
+        ({}, (1).to_bytes(4, "big")),
+        ({"use_id": "globalId"}, (GLOBAL + 1).to_bytes(4, "big")),
+        ({"id_handler": EIGHT}, (1).to_bytes(8, "big")),
+        ({"id_handler": EIGHT, "use_id": "globalId"}, (GLOBAL + 1).to_bytes(8, "big")),
+        ({"as_confluent": "true", "use_id": "contentId"}, (1).to_bytes(4, "big")),
+        ({"as_confluent": "false", "use_id": "globalId"}, (GLOBAL + 1).to_bytes(8, "big")),
+        ({"id_handler": EITHER}, (1).to_bytes(4, "big")),
+    ],
+)
+def test_the_bytes_of_an_id(settings: Mapping[str, str], before: bytes) -> None:
+    converter, _ = apicurio(ApicurioAvroConverter(), **REGISTER, **settings)
+    text = learned(converter).text
+    assert converter._targets[ORDER, "t"].prefix == b"\x00" + before
+    data = b"\x00" + before + b"\x0e"
+    assert converter.named_text(data) == (data[:-1], text)
+
+
+def test_an_id_of_eight_bytes_is_told_as_what_it_is() -> None:
+    converter, client = apicurio(ApicurioAvroConverter())
+    client.add('"int"')
+    with pytest.raises(DataError, match="id-handler=Legacy8ByteIdHandler"):
+        converter.named_text(bytes(8) + b"\x01\x0e")
+    either, client = apicurio(ApicurioAvroConverter(), id_handler=EITHER)
+    client.add('"int"')
+    assert either.named_text(bytes(8) + b"\x01\x0e")[1] == '"int"'
+
+
+@pytest.mark.parametrize(("use", "number"), [("contentId", 1), ("globalId", GLOBAL + 1)])
+def test_the_id_in_a_document(use: str, number: int) -> None:
+    converter, _ = apicurio(ExtJsonConverter(), use_id=use, **REGISTER)
+    learned(converter)
+    assert converter._targets[ORDER, "t"].prefix == f'{{"schemaId":{number},"payload":'.encode()
 
 
 def test_an_id_that_four_bytes_do_not_hold() -> None:
