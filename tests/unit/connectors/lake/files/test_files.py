@@ -207,6 +207,16 @@ def test_a_replaced_table_gets_no_rows_that_were_held_for_the_former(tmp_path: P
         held.add(rows(orders((2, "b")), first=1))
 
 
+def test_other_keys_in_mid_commit_throw_away_what_is_held(tmp_path: Path) -> None:
+    targets = ScriptedTargets(Target(state(), keys=("id",)))
+    held = Files(spec(), targets, str(tmp_path))
+    held.add(rows(orders((1, "a"))))
+    targets.now = Target(state(), keys=("id", "name"))
+    held.forget()
+    with pytest.raises(RetriableError, match="other key columns"):
+        held.add(rows(orders((2, "b")), first=1))
+
+
 def test_memory_is_bounded_over_tables_and_partitions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     most = 100_000
     monkeypatch.setattr("headrace.connectors.lake.iceberg.files.files.MEMORY_BYTES", most)
