@@ -81,7 +81,7 @@ class Files:
 
     @property
     def known(self) -> Known:
-        """What a job has to know."""
+        """The tables as a job has to know them."""
         return Known(dict(self._known), frozenset(self._met))
 
     def forget(self) -> None:

@@ -25,7 +25,7 @@ DELETE: Final = 2
 
 
 class Tables(NamedTuple):
-    """How rows learn of their table."""
+    """The ways to a table."""
 
     known: Callable[[str], Table | None]
     ask: Callable[[str, int, pa.DataType, bool], Table]

@@ -1,4 +1,4 @@
-"""What a task holds of its tables' rows over batches."""
+"""Rows that a task holds over batches, until they are files of tables."""
 
 from __future__ import annotations
 
