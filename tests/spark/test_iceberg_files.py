@@ -1,4 +1,4 @@
-"""What the writer of a table's files leaves, as Iceberg's own reader sees it: types, partitions, deletes."""
+"""Files of tables as Iceberg's own reader sees them: types, partitions, deletes."""
 
 from __future__ import annotations
 

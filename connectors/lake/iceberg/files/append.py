@@ -26,7 +26,7 @@ _WORTH_BYTES: Final = 4 << 20
 
 @dataclass(frozen=True)
 class FileKind:
-    """What the files of one table have in common."""
+    """The common traits of the files of one table."""
 
     columns: pa.Schema
     partitioning: Partitioning

@@ -110,10 +110,10 @@ def _parsed_floats(to: pa.DataType, array: pa.Array) -> pa.Array:
 
 def _there_and_back(to: pa.DataType, array: pa.Array) -> pa.Array:
     """Cast numbers, if a cast back gives the same ones."""
-    made = pc.cast(array, to, safe=not pa.types.is_floating(array.type) or not pa.types.is_floating(to))
+    made = pc.cast(array, to)
     same = pc.equal(pc.cast(made, array.type, safe=False), array)
-    if pa.types.is_floating(array.type):
-        same = pc.or_(same, pc.and_(pc.is_nan(array), pc.is_nan(made)) if pa.types.is_floating(to) else same)
+    if pa.types.is_floating(array.type) and pa.types.is_floating(to):
+        same = pc.or_(same, pc.is_nan(array))
     if pc.any(pc.invert(same)).as_py():
         raise pa.ArrowInvalid("the column's type would hold another number")
     return made
@@ -139,10 +139,9 @@ def _date(of: pa.DataType, to: pa.DataType, unit: int) -> Conversion | None:
 
 
 def _whole_days(array: pa.Array) -> pa.Array:
-    made = pc.cast(array.view(pa.timestamp(array.type.unit)), pa.date32())
-    if pc.any(
-        pc.not_equal(pc.cast(made, pa.timestamp(array.type.unit)), array.view(pa.timestamp(array.type.unit)))
-    ).as_py():
+    times = array.view(pa.timestamp(array.type.unit))
+    made = pc.cast(times, pa.date32())
+    if pc.any(pc.not_equal(pc.cast(made, times.type), times)).as_py():
         raise pa.ArrowInvalid("the timestamp is not at midnight")
     return made
 

@@ -81,7 +81,7 @@ class Files:
 
     @property
     def known(self) -> Known:
-        """What a job has to know."""
+        """The tables as a job has to know them."""
         return Known(dict(self._known), frozenset(self._met))
 
     def forget(self) -> None:
@@ -94,7 +94,8 @@ class Files:
 
         Unless they are tolerated, the rows of a partition after its first bad one are left.
 
-        Errors: RetriableError of the local disk, and if a table was replaced; LakeError; as `Targets.target`.
+        Errors: as `Targets.target`; RetriableError of the local disk, and for a table with another UUID or other keys
+        than held rows were for; LakeError.
         """
         spec = self.spec
         batch = Batch(rows, spec.layouts, spec.key_layouts, spec.ignore_case, spec.evolves)
@@ -187,10 +188,9 @@ class Files:
             os.makedirs(self._folder, mode=0o700, exist_ok=True)
             kind = AppendedFiles if table.keys is None else UpsertedFiles
             found = self._tables[state.name] = kind(table, self._folder)
-        elif found.table.target.state.uuid != state.uuid:
-            raise RetriableError(
-                f"The table {state.name} was replaced while rows for it were held; they are read again"
-            )
+        elif (known := found.table.target).state.uuid != state.uuid or known.keys != table.target.keys:
+            what = "was replaced" if known.state.uuid != state.uuid else "got other key columns"
+            raise RetriableError(f"The table {state.name} {what} while rows for it were held; they are read again")
         elif found.table is not table:
             found.learn(table)
         return found

@@ -22,7 +22,7 @@ _STEPS[[ord("}"), ord("]")]] = -1
 
 @dataclass(frozen=True)
 class CheckedTexts:
-    """What is known of JSON texts before they are parsed."""
+    """Findings about JSON texts, before they are parsed."""
 
     refused: dict[int, str]
     """The reasons why texts cannot be read, by their indexes."""

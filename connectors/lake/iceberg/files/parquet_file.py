@@ -32,7 +32,7 @@ _DICTIONARY_BYTES: Final = 1 << 20
 
 @dataclass(frozen=True)
 class ParquetOptions:
-    """How a table wants its Parquet files; the defaults are Iceberg's, but for dictionaries."""
+    """A table's wishes for its Parquet files; the defaults are Iceberg's, but for dictionaries."""
 
     codec: str
     level: int | None

@@ -25,7 +25,7 @@ DELETE: Final = 2
 
 
 class Tables(NamedTuple):
-    """How rows learn of their table."""
+    """The ways to a table."""
 
     known: Callable[[str], Table | None]
     ask: Callable[[str, int, pa.DataType, bool], Table]
@@ -45,16 +45,16 @@ class Placed(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Conformed:
+class TableRows:
     """Rows of one table."""
 
     table: Table
     rows: Placed
     deletes: Placed
 
-    def without(self, left: np.ndarray) -> Conformed:
+    def without(self, left: np.ndarray) -> TableRows:
         """Return the rows whose index is not true in `left`."""
-        return Conformed(self.table, self.rows.without(left), self.deletes.without(left))
+        return TableRows(self.table, self.rows.without(left), self.deletes.without(left))
 
 
 @dataclass(frozen=True)
@@ -108,7 +108,7 @@ class Batch:
                 bad[places] = self.offsets[places] >= self.offsets[failed].min()
         return bad
 
-    def of(self, name: str, places: np.ndarray, tables: Tables) -> Conformed | None:
+    def of(self, name: str, places: np.ndarray, tables: Tables) -> TableRows | None:
         """Return the rows with these indexes as a table has them, but for those in `bad`; None: there are none.
 
         Errors: as `Targets.target`; LakeError.
@@ -129,7 +129,7 @@ class Batch:
             structs = known[1] if known is not None and known[0] is table else self._structs(kind, columns)
             self._conform(kind, structs, columns, deletes if kind.is_delete else rows)
         keys = table.columns if table.keys is None else table.keys.columns
-        made = Conformed(table, rows.in_order(table.columns), deletes.in_order(keys))
+        made = TableRows(table, rows.in_order(table.columns), deletes.in_order(keys))
         return made.without(self._marked(table.target.marks))
 
     def _kinds(self, places: np.ndarray) -> list[Kind]:

@@ -7,7 +7,7 @@ from abc import ABC, abstractmethod
 from headrace.connectors.lake.iceberg.files.append import FileKind, PartitionedFiles
 from headrace.connectors.lake.iceberg.files.parquet_file import ParquetOptions
 from headrace.connectors.lake.iceberg.files.partitions import Partitioning
-from headrace.connectors.lake.iceberg.files.rows import Conformed
+from headrace.connectors.lake.iceberg.files.rows import TableRows
 from headrace.connectors.lake.iceberg.files.targets import Table
 from headrace.connectors.lake.iceberg.parts import WrittenFile
 
@@ -24,7 +24,7 @@ class TableFiles(ABC):
         """Take rows for the table as it is now. Errors: OSError, LakeError."""
 
     @abstractmethod
-    def add(self, rows: Conformed) -> None:
+    def add(self, rows: TableRows) -> None:
         """Take rows that were conformed to the table."""
 
     @property
@@ -78,7 +78,7 @@ class AppendedFiles(TableFiles):
             self._ended += self._files.finish()
             self._files = PartitionedFiles(kind, self.folder)
 
-    def add(self, rows: Conformed) -> None:
+    def add(self, rows: TableRows) -> None:
         """Take rows; there are no deletes."""
         self._files.add(rows.rows.rows)
 

@@ -72,7 +72,7 @@ class Table:
 
 @dataclass(frozen=True)
 class Known:
-    """What a task knew of its tables when a job began; picklable."""
+    """The tables that a task knew when a job began; picklable."""
 
     tables: Mapping[str, Table] = field(default_factory=dict)
     met: frozenset[tuple[str, int]] = frozenset()

@@ -24,7 +24,7 @@ from headrace.connectors.lake.iceberg.files.append import FileKind, PartitionedF
 from headrace.connectors.lake.iceberg.files.keys import ORDER
 from headrace.connectors.lake.iceberg.files.parquet_file import ParquetOptions
 from headrace.connectors.lake.iceberg.files.partitions import Partitioning
-from headrace.connectors.lake.iceberg.files.rows import Conformed, Placed
+from headrace.connectors.lake.iceberg.files.rows import Placed, TableRows
 from headrace.connectors.lake.iceberg.files.spill import Spill
 from headrace.connectors.lake.iceberg.files.table_files import TableFiles, data_files
 from headrace.connectors.lake.iceberg.files.targets import Table
@@ -61,17 +61,18 @@ class UpsertedFiles(TableFiles):
 
     def __init__(self, table: Table, folder: str) -> None:
         super().__init__(table, folder)
-        data_files(table), self._deletes(table)  # refuses what it cannot write before it takes anything
+        for kind_of in (data_files, self._deletes):
+            kind_of(table)  # refuses what it cannot write before it takes anything
         self._generations = [_Generation.of(table, folder)]
         self._count = 0
 
     def learn(self, table: Table) -> None:
         """Take rows for the table as it is now."""
         former, self.table = self.table, table
-        if not former.columns.equals(table.columns, check_metadata=True) or former.target.keys != table.target.keys:
+        if not former.columns.equals(table.columns, check_metadata=True):
             self._generations.append(_Generation.of(table, self.folder))
 
-    def add(self, rows: Conformed) -> None:
+    def add(self, rows: TableRows) -> None:
         """Take rows and deletes."""
         newest, begin = self._generations[-1], self._count
         for spill, some in zip(newest.spills, (rows.rows, rows.deletes), strict=True):
@@ -102,19 +103,17 @@ class UpsertedFiles(TableFiles):
         """Write the last row of each key, and the keys as deletes."""
         keys = self.table.keys
         assert keys is not None, "as for all tables with keys"
-        all_keys = pa.concat_tables(
-            [spill.keys.flat(some.rows, some.places) for spill in self._spills for some in spill.batches()],
-            promote_options="permissive",
-        )
-        last = keys.last(all_keys)
-        wins = np.zeros(self._count, bool)
-        wins[last[ORDER].to_numpy()] = True
-        written = [file for one in self._generations for file in self._data(one, wins)]
-        if len(last):
-            deletes = PartitionedFiles(self._deletes(self.table), self.folder)
-            for batch in keys.nested(last).to_batches(max_chunksize=len(last)):
-                deletes.add(batch)
-            written += deletes.finish()
+        found = [spill.keys.flat(some.rows, some.places) for spill in self._spills for some in spill.batches()]
+        if not found:
+            return ()
+        last = keys.last(pa.concat_tables(found, promote_options="permissive"))
+        loses = np.ones(self._count, bool)
+        loses[last[ORDER].to_numpy()] = False
+        written = [file for one in self._generations for file in self._data(one, loses)]
+        deletes = PartitionedFiles(self._deletes(self.table), self.folder)
+        for batch in keys.nested(last).to_batches():
+            deletes.add(batch)
+        written += deletes.finish()
         self.drop()
         return tuple(written)
 
@@ -123,12 +122,10 @@ class UpsertedFiles(TableFiles):
         for spill in self._spills:
             spill.drop()
 
-    def _data(self, of: _Generation, wins: np.ndarray) -> list[WrittenFile]:
+    def _data(self, of: _Generation, loses: np.ndarray) -> list[WrittenFile]:
         files = PartitionedFiles(data_files(of.table), self.folder)
         for some in of.rows.batches():
-            kept = some.without(~wins)
-            if len(kept.rows):
-                files.add(kept.rows)
+            files.add(some.without(loses).rows)
             if files.buffered_bytes > _WRITTEN_BYTES:
                 files.flush()
         return files.finish()

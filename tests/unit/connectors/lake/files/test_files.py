@@ -1,4 +1,4 @@
-"""What a task holds of its tables' rows over batches."""
+"""Rows that a task holds over batches, until they are files of tables."""
 
 from __future__ import annotations
 
@@ -204,6 +204,16 @@ def test_a_replaced_table_gets_no_rows_that_were_held_for_the_former(tmp_path: P
     targets.now = Target(state(uuid="uuid-2"))
     held.forget()
     with pytest.raises(RetriableError, match="was replaced"):
+        held.add(rows(orders((2, "b")), first=1))
+
+
+def test_other_keys_in_mid_commit_throw_away_what_is_held(tmp_path: Path) -> None:
+    targets = ScriptedTargets(Target(state(), keys=("id",)))
+    held = Files(spec(), targets, str(tmp_path))
+    held.add(rows(orders((1, "a"))))
+    targets.now = Target(state(), keys=("id", "name"))
+    held.forget()
+    with pytest.raises(RetriableError, match="other key columns"):
         held.add(rows(orders((2, "b")), first=1))
 
 

@@ -19,6 +19,7 @@ from headrace.connectors.lake.iceberg.files.targets import Target
 from headrace.connectors.lake.iceberg.parts import ALL_PARTITIONS
 from headrace.connectors.lake.iceberg.schemas import Field, Struct, Type
 from headrace.connectors.lake.iceberg.tables import PartitionField, PartitionSpec, TableState
+from headrace.plugins.offsets import TopicPartition
 from tests.unit.connectors.lake.files.made_rows import (
     STRUCT,
     ScriptedTargets,
@@ -158,6 +159,13 @@ def test_deletes_need_their_keys_only(tmp_path: Path) -> None:
         (4, "The column id is required, but the record has no value for it"),
     ]
     assert sorted(row["id"] for row in read(held.finish(), DELETES)) == [7, 8, 9]
+
+
+def test_rows_that_the_table_has_already_leave_nothing_to_write(tmp_path: Path) -> None:
+    held = Files(spec(), ScriptedTargets(Target(state(), {TopicPartition("orders", 0): 9}, ("id",))), str(tmp_path))
+    held.add(rows(orders((1, "a"), (2, None)), op=ops(1, 2)))
+    part = held.finish()
+    assert (part.tables, part.done) == ((), {TopicPartition("orders", 0): (0, 1)})
 
 
 def test_a_delete_in_a_table_without_keys_is_refused(tmp_path: Path) -> None:
