@@ -52,8 +52,9 @@ def compact_settings(group: SettingGroup) -> tuple[Setting, ...]:
             MEDIUM,
             SHORT,
             "Compact Files",
-            "Headrace's: as soon as a partition has so many files that are smaller than compact.size.bytes, or hold "
-            "deletes, they are replaced by fewer, with the deletes carried out; 0: never.",
+            "Headrace's: each time that a task has brought so many files to a table, partitions with at least so many "
+            "that are smaller than compact.size.bytes, or hold deletes, have them replaced by fewer, with the deletes "
+            "carried out; 0: never.",
             Check(_objection_to_files, f"0, or from 2 to {_MOST_FILES}"),
             dependents=(BYTES,),
         ),
@@ -75,7 +76,8 @@ def compact_settings(group: SettingGroup) -> tuple[Setting, ...]:
             SHORT,
             "Snapshot Age",
             "Headrace's: snapshots that are older than so many milliseconds are expired, but for the newest of each "
-            "branch, and their files are deleted; 0: never.",
+            "branch, and their files are deleted, each time that compact.files (without it 100) files have come to a "
+            "table; 0: never.",
             Range(0),
         ),
     )
