@@ -42,6 +42,8 @@ from headrace.plugins.schema import Schema
 
 MEMORY_BYTES: Final = 64 << 20
 """The most memory of rows that wait, of all tables of a task."""
+_MOST_OPEN: Final = 10_000
+"""So many unfinished files make a commit due, because each takes some memory."""
 
 
 @dataclass(frozen=True)
@@ -110,7 +112,8 @@ class Files:
         """Return the seconds until a commit is due; None: nothing is held."""
         if self._since is None:
             return None
-        is_full = any(files.is_full for files in self._tables.values())
+        tables = self._tables.values()
+        is_full = any(files.is_full for files in tables) or sum(files.open_files for files in tables) >= _MOST_OPEN
         return 0.0 if is_full else max(0.0, self._since + self.spec.interval_s - self.spec.clock())
 
     def finish(self, at_once: bool = False) -> LakePart:

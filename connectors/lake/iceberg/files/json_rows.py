@@ -9,24 +9,31 @@ fails, too, the rows to blame are found by halving.
 | whole number, other number | long, double |
 | text, also of a date | string |
 | `true`, array, object | boolean, list, struct |
-| null, empty array or object | none: the field is left out until it has a value |
+| null, empty array or object | none: it is left out until it has a value |
 
-A whole number beyond 64 bits is refused, and so is an object that names a field twice.
+A whole number beyond 64 bits is refused, and so is an object that names a field twice. Fields are inferred for some
+rows at once, and up to a count: objects whose names are values, such as ids, would make a column of each.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from typing import Final
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.json as pj
 
-from headrace.connectors.lake.iceberg.files.json_text import CheckedTexts
+from headrace.connectors.lake.iceberg.files.json_text import CheckedTexts, count_names
 
-_NO_FIELDS = pa.struct([])
+_NO_FIELDS: Final = pa.struct([])
+_MOST_FIELDS: Final = 5_000
+"""The most fields of a table that is to learn fields of JSON."""
+_MOST_MEMBERS: Final = 50_000
+_MOST_INFERRED: Final = 256
+"""The most members, and texts, whose fields are inferred at once: each field takes memory in all of them."""
 
 
 @dataclass
@@ -35,14 +42,13 @@ class JsonRows:
 
     structs: list[tuple[np.ndarray, pa.Array]] = field(default_factory=list)
     refused: dict[int, str] = field(default_factory=dict)
+    joined: pa.DataType = _NO_FIELDS
+    """The fields of all structs."""
 
     @property
     def fields(self) -> pa.StructType:
         """All fields that have values anywhere, with their types."""
-        made: pa.DataType = _NO_FIELDS
-        for _, array in self.structs:
-            made = _joined(made, array.type)
-        return _with_values(made) or _NO_FIELDS
+        return _with_values(self.joined) or _NO_FIELDS
 
 
 def has_more(fields: pa.DataType, columns: pa.DataType, ignore_case: bool = False) -> bool:
@@ -65,7 +71,9 @@ def read_json(texts: pa.Array, columns: pa.Schema | None, infer: bool, ignore_ca
     places = np.setdiff1d(np.arange(len(texts)), np.fromiter(checked.refused, np.int64))
     if len(places):
         some = texts if len(places) == len(texts) else texts.take(pa.array(places))
-        reading.read(some, places, checked)
+        step = _MOST_INFERRED if infer or ignore_case else len(places)
+        for begin in range(0, len(places), step):
+            reading.read(some.slice(begin, step), places[begin : begin + step], checked)
     return made
 
 
@@ -77,9 +85,11 @@ class _Reading:
     made: JsonRows
 
     def read(self, texts: pa.Array, places: np.ndarray, checked: CheckedTexts) -> None:
+        """Read texts, with their places among all."""
+        why = ""
         for attempt in (self._strictly, self._loosely):
             try:
-                self.made.structs.append((places, attempt(texts, places, checked)))
+                self._take(attempt(texts, places, checked), places)
                 return
             except pa.ArrowInvalid as error:
                 why = str(error).partition("\n")[0].removesuffix(" in row 0")
@@ -90,7 +100,17 @@ class _Reading:
         self.read(texts.slice(0, half), places[:half], checked)
         self.read(texts.slice(half), places[half:], checked)
 
+    def _take(self, structs: pa.Array, places: np.ndarray) -> None:
+        if self.infer:
+            joined = _joined(self.made.joined, structs.type)
+            if (count := _count(joined)) > max(_MOST_FIELDS, _count(self.columns)):
+                raise pa.ArrowInvalid(f"its table would have {count:,} fields, more than {_MOST_FIELDS:,}")
+            self.made.joined = joined
+        self.made.structs.append((places, structs))
+
     def _strictly(self, texts: pa.Array, places: np.ndarray, checked: CheckedTexts) -> pa.Array:
+        if self.infer or self.ignore_case:
+            _check_size(texts, checked.members[places])
         wanted = self._spelled(texts, _parser_type(self.columns, False))
         made = _parsed(texts, wanted, self.infer)
         if self.infer and checked.long_wholes[places].any() and _infers_double(made.type, wanted):
@@ -98,6 +118,7 @@ class _Reading:
         return made
 
     def _loosely(self, texts: pa.Array, places: np.ndarray, checked: CheckedTexts) -> pa.Array:
+        _check_size(texts, checked.members[places])
         if checked.long_numbers[places].any():
             raise pa.ArrowInvalid("a number has more digits than its column's type")
         return _parsed(texts, self._spelled(texts, _parser_type(self.columns, True)), True)
@@ -107,6 +128,21 @@ class _Reading:
         if not self.ignore_case:
             return wanted
         return _respelled(wanted, _parsed(texts, _NO_FIELDS, True).type)
+
+
+def _check_size(texts: pa.Array, members: np.ndarray) -> None:
+    """Refuse texts whose fields would take too much memory if they were inferred together."""
+    if len(texts) > _MOST_INFERRED or members.sum() > _MOST_MEMBERS:
+        raise pa.ArrowInvalid(f"it has more than {_MOST_MEMBERS:,} members")
+    if members.sum() > _MOST_FIELDS and count_names(texts) > _MOST_FIELDS:
+        raise pa.ArrowInvalid(f"it has more than {_MOST_FIELDS:,} fields")
+
+
+def _count(kind: pa.DataType) -> int:
+    """The count of a type's fields, those of inner types included."""
+    if pa.types.is_struct(kind):
+        return sum(1 + _count(one.type) for one in kind)
+    return _count(kind.value_type) if pa.types.is_list(kind) else 0
 
 
 def _respelled(wanted: pa.DataType, found: pa.DataType) -> pa.DataType:

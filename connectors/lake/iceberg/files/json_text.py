@@ -30,13 +30,22 @@ class CheckedTexts:
     """True for texts with a whole number that a double may not hold."""
     long_numbers: np.ndarray
     """True for texts with any number that a double may not hold."""
+    members: np.ndarray
+    """The count of members of all objects in a text."""
 
     @classmethod
     def of(cls, texts: pa.Array) -> CheckedTexts:
         """Look at the texts; none is null."""
         bare = pc.replace_substring_regex(texts, _STRING, "")
         wholes = _true(pc.match_substring_regex(bare, _LONG_WHOLE))
-        return cls(_refused(bare), wholes, wholes | _true(pc.match_substring_regex(bare, _LONG)))
+        numbers = wholes | _true(pc.match_substring_regex(bare, _LONG))
+        return cls(_refused(bare), wholes, numbers, pc.count_substring(bare, ":").to_numpy())
+
+
+def count_names(texts: pa.Array) -> int:
+    """Return the count of names of members, each once, in all texts; more if strings look like names."""
+    before = pc.split_pattern_regex(texts, r'"\s*:').flatten()
+    return int(pc.count_distinct(pc.replace_substring_regex(before, r'(?s)^.*"', "")).as_py())
 
 
 def _true(mask: pa.Array) -> np.ndarray:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import io
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -13,6 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from headrace.connectors.lake.errors import LakeError
+from headrace.connectors.lake.iceberg.files.reopened_file import ReopenedFile
 
 _CODECS: Final = {
     "zstd": "ZSTD",
@@ -100,7 +100,7 @@ class ParquetFile:
         self.local = local
         self.rows = 0
         self._options = options
-        self._sink = _Reopened(local)
+        self._sink = ReopenedFile(local)
         self._writer = pq.ParquetWriter(pa.PythonFile(self._sink, "w"), columns, **options.writer_arguments())
 
     def write(self, rows: pa.Table) -> None:
@@ -121,41 +121,8 @@ class ParquetFile:
 
     def abort(self) -> None:
         """Let go of the file, and delete it."""
-        with contextlib.suppress(OSError):
+        with contextlib.suppress(OSError, pa.ArrowException):  # what it lacks may find no room on the disk, either
             self._writer.close()
         self._sink.release()
         with contextlib.suppress(OSError):
             os.unlink(self.local)
-
-
-class _Reopened(io.RawIOBase):
-    """A file that is opened for each write until `release`: a thousand partitions need no thousand descriptors."""
-
-    def __init__(self, path: str) -> None:
-        self._path, self._at = path, 0
-        self._descriptor: int | None = None
-
-    def writable(self) -> bool:
-        return True
-
-    def write(self, data: Any) -> int:
-        if self._descriptor is None:
-            self._descriptor = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
-        view, done = memoryview(data).cast("B"), 0
-        while done < len(view):
-            done += os.write(self._descriptor, view[done:])
-        self._at += done
-        return done
-
-    def tell(self) -> int:
-        return self._at
-
-    def release(self) -> None:
-        """Close the descriptor."""
-        if self._descriptor is not None:
-            descriptor, self._descriptor = self._descriptor, None
-            os.close(descriptor)
-
-    def close(self) -> None:
-        self.release()
-        super().close()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections.abc import Iterator
 from typing import Any, Final
@@ -11,6 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from headrace.connectors.lake.iceberg.files.keys import ORDER, Keys
+from headrace.connectors.lake.iceberg.files.reopened_file import ReopenedFile
 from headrace.connectors.lake.iceberg.files.rows import Placed
 
 _BATCH_ROWS: Final = 65_536
@@ -24,6 +26,7 @@ class Spill:
         self.rows, self.buffered_bytes, self.bytes = 0, 0, 0
         self._local = os.path.join(folder, f"{uuid4().hex}.arrow")
         self._waiting: list[Placed] = []
+        self._file = ReopenedFile(self._local)
         self._writer: Any = None
 
     def add(self, rows: Placed) -> None:
@@ -48,8 +51,9 @@ class Spill:
             rows, order = rows.take(pa.array(kept)), order[kept]
         whole = pa.Table.from_arrays([pa.array(order), *rows.columns], schema=self._written)
         if self._writer is None:
-            self._writer = pa.ipc.new_file(self._local, self._written)
+            self._writer = pa.ipc.new_file(pa.PythonFile(self._file, "w"), self._written)
         self._writer.write_table(whole, max_chunksize=_BATCH_ROWS)
+        self._file.release()
         self.bytes += rows.nbytes
         self._waiting, self.buffered_bytes = [], 0
 
@@ -57,6 +61,7 @@ class Spill:
         """Yield all rows; nothing is taken afterwards. Columns are read once they are used."""
         if self._writer is not None:
             self._writer.close()
+            self._file.release()
             with pa.memory_map(self._local) as mapped:
                 reader = pa.ipc.open_file(mapped)
                 for number in range(reader.num_record_batches):
@@ -68,7 +73,9 @@ class Spill:
     def drop(self) -> None:
         """Let go of all rows, and delete their file."""
         if self._writer is not None:
-            self._writer.close()
+            with contextlib.suppress(OSError, pa.ArrowException):  # its last bytes may find no room on the disk
+                self._writer.close()
+            self._file.release()
             if os.path.exists(self._local):
                 os.unlink(self._local)
         self._waiting, self.rows, self.buffered_bytes, self.bytes = [], 0, 0, 0

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import Final
 
 from headrace.connectors.lake.iceberg.files.append import FileKind, PartitionedFiles
 from headrace.connectors.lake.iceberg.files.parquet_file import ParquetOptions
@@ -11,9 +10,6 @@ from headrace.connectors.lake.iceberg.files.partitions import Partitioning
 from headrace.connectors.lake.iceberg.files.rows import Conformed
 from headrace.connectors.lake.iceberg.files.targets import Table
 from headrace.connectors.lake.iceberg.parts import WrittenFile
-
-_MOST_OPEN: Final = 10_000
-"""So many unfinished files make a commit due, because each takes some memory."""
 
 
 class TableFiles(ABC):
@@ -37,9 +33,14 @@ class TableFiles(ABC):
         """The bytes of rows in memory."""
 
     @property
-    @abstractmethod
+    def open_files(self) -> int:
+        """The count of unfinished data files."""
+        return 0
+
+    @property
     def is_full(self) -> bool:
         """True if a commit is due, however young the rows are."""
+        return False
 
     @abstractmethod
     def flush(self) -> None:
@@ -87,9 +88,9 @@ class AppendedFiles(TableFiles):
         return self._files.buffered_bytes
 
     @property
-    def is_full(self) -> bool:
-        """True if too many files are open."""
-        return self._files.open_files >= _MOST_OPEN
+    def open_files(self) -> int:
+        """The count of unfinished data files."""
+        return self._files.open_files
 
     def flush(self) -> None:
         """Write half of the rows at least."""

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import pickle
+from collections import deque
 from pathlib import Path
 from typing import Any
 
@@ -221,6 +223,42 @@ def test_a_full_disk_is_retriable(tmp_path: Path) -> None:
     held = Files(spec(), ScriptedTargets(Target(state())), str(tmp_path / "file"))
     with pytest.raises(RetriableError, match="TMPDIR"):
         held.add(rows(orders((1, "a"))))
+
+
+@pytest.mark.parametrize("keys", [(), ("id",)])
+def test_a_disk_that_fills_is_retriable_and_all_is_dropped(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, keys: tuple[str, ...]
+) -> None:
+    monkeypatch.setattr("headrace.connectors.lake.iceberg.files.files.MEMORY_BYTES", 1000)
+    held, room, write = files(tmp_path, Target(state(), keys=keys)), 2000, os.write
+
+    def scarce(descriptor: int, data: Any) -> int:
+        nonlocal room
+        if len(data) > room:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        room -= len(data)
+        return write(descriptor, data)
+
+    monkeypatch.setattr("os.write", scarce)
+    batches = [rows(orders(*((one, f"text {one}") for one in range(50))), first=50 * number) for number in range(100)]
+    with pytest.raises(RetriableError, match="No space left"):
+        deque(map(held.add, batches), maxlen=0)
+    held.drop()
+    assert not list(tmp_path.iterdir())
+    room = 10**6
+    held.add(rows(orders((1, "a"))))
+    assert names(held.finish()) == ["a"]
+
+
+def test_many_open_files_make_a_commit_due(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    parts = PartitionSpec(0, (PartitionField(1, 1000, "i", "identity"),))
+    held = files(tmp_path, Target(state(spec=parts)), interval_s=3600.0)
+    monkeypatch.setattr("headrace.connectors.lake.iceberg.files.files._MOST_OPEN", 3)
+    monkeypatch.setattr("headrace.connectors.lake.iceberg.files.files.MEMORY_BYTES", 0)
+    held.add(rows(orders((1, "a"), (2, "b"))))
+    assert (held.due_s() or 0) > 3000
+    held.add(rows(orders((3, "a"), (4, "b")), first=2))
+    assert held.due_s() == 0
 
 
 # -- writers -----------------------------------------------------------------------------------------------------------

@@ -166,3 +166,23 @@ def test_whole_numbers_beyond_64_bits_become_no_doubles() -> None:
     read = read_json(pa.array(['{"new":9007199254740993}', '{"new":1.5}', '{"new":12345678901234567890}']), None, True)
     assert list(read.refused) == [2]
     assert sorted(value for _, array in read.structs for value in array.field(0).to_pylist()) == [1.5, 9007199254740993]
+
+
+def test_names_that_are_values_become_no_endless_columns() -> None:
+    few = [f'{{"n":{number},"by":{{"id{number}":1}}}}' for number in range(600)]
+    assert len(read_json(pa.array(few), TABLE, True).fields.field("by").type) == 600
+    many = [f'{{"by":{{{",".join(f""" "id{number}-{at}":1""" for at in range(1000))}}}}}' for number in range(12)]
+    read = read_json(pa.array(many), TABLE, True)
+    assert len(read.refused) == 8
+    assert set(read.refused.values()) < {
+        f"The value does not fit the table: its table would have {count:,} fields, more than 5,000"
+        for count in range(5001, 7000)
+    }
+    assert not read_json(pa.array(many), TABLE, False).refused
+    one = "{" + ",".join(f'"id{number}" : 1' for number in range(6000)) + "}"
+    assert "more than 5,000 fields" in read_json(pa.array([one]), TABLE, True).refused[0]
+    large = '{"list":[' + ",".join(['{"x":1}'] * 40_000) + "]}"
+    assert not read_json(pa.array([large]), TABLE, True).refused
+    larger = '{"list":[' + ",".join(['{"x":1}'] * 60_000) + "]}"
+    assert "more than 50,000 members" in read_json(pa.array([larger]), TABLE, True).refused[0]
+    assert not read_json(pa.array([larger]), TABLE, False).refused
