@@ -5,9 +5,10 @@ broker), S (Spark's Kafka and Avro modules, Protobuf, the JDBC drivers; its JVM'
 (Apache Connect, the peer in benchmarks), D (Debezium's JDBC sink, its plugin there), T (Debezium's transforms, the peer
 in tests), P and M (Debezium's PostgreSQL and MariaDB sources, plugins in tests), R (Apicurio Registry, one archive), J
 (Connect's jars for the host of Java plugins), I (Iceberg's sink, a plugin in tests, without Hadoop's client, which is
-in pyspark), H (HDFS's servers for tests, one jar with all that Hadoop's client lacks), O (OpenSearch for tests, without
-log4j, which is in pyspark), L and A (Iceberg's library for tables of a lake, and the AWS clients that it needs for S3
-and Glue; fetched once a connector asks for them) and E (the compiler of Headrace's own Java).
+in pyspark), X (Iceberg's transforms, the peer in tests), H (HDFS's servers for tests, one jar with all that Hadoop's
+client lacks), O (OpenSearch for tests, without log4j, which is in pyspark), L and A (Iceberg's library for tables of a
+lake, and the AWS clients that it needs for S3 and Glue; fetched once a connector asks for them) and E (the compiler of
+Headrace's own Java).
 `version:classifier@extension` names other artifacts than plain jars. Ivy resolved the closures once; they were written
 out, so nothing floats. kafka-clients below 3.9.2 must never appear here (CVE-2026-35554). slf4j stays on 1.7 because
 Kafka does, hence log4j-slf4j-impl and not log4j-slf4j2-impl.
@@ -38,6 +39,7 @@ SETS: Final = {
     "opensearch": "O",
     "lake": "L",
     "lake-aws": "A",
+    "iceberg-transforms": "X",
 }
 
 _PINNED: Final = """
@@ -161,12 +163,13 @@ org.apache.hadoop
 org.apache.iceberg
   I iceberg-api 1.9.2 698ba4cc86f4a36357b46e1b2c5a45a34a855139408c8f6e672bca20f68a4ed5
   A iceberg-aws-bundle 1.12.0 dd7e49ffa4ac9b215bed846581991259e3aec9bb2fa08d6cec029c46cd66d957
-  I iceberg-bundled-guava 1.9.2 c1545656a3e4b4ff17f53629cc357c5d25ada492dab7964ad4cfbc387417c39d
+  IX iceberg-bundled-guava 1.9.2 c1545656a3e4b4ff17f53629cc357c5d25ada492dab7964ad4cfbc387417c39d
   I iceberg-common 1.9.2 9213b3d34881f0c7fe6476d09fe0a116b3c590af076c29946bd505743a24129f
   I iceberg-core 1.9.2 a619c25332f477604e5ee9363a4df9202a86ea4580a865e882ad9e8bc62682d5
   I iceberg-data 1.9.2 36ed39583f3690057a7d03eb93436dbe69552fa3425b7d81de241646f7903116
   I iceberg-kafka-connect 1.9.2 57237e3213cf78a86a12220d69088d104e650554f601856a01d10ce286bf3d72
   I iceberg-kafka-connect-events 1.9.2 d6640ab05dd50b89abb16f2062fce3eb73a99c88754824749626de1a0a640088
+  X iceberg-kafka-connect-transforms 1.12.0 956353dd8daa81ae0bc0decb81b5c1866431ca0ea78f9d1056459f2f8caac65e
   I iceberg-parquet 1.9.2 a0d388c7e7c24ace4be2a3eb9fc161ab469fcc62c21c1fa073129a0d58aa5ebb
   L iceberg-spark-runtime-4.1_2.13 1.12.0 3123c3798af642dd537230923548e013ef41cc28b6626e5225808cf5670a0f82
 org.apache.kafka

@@ -12,10 +12,21 @@ _ALIKE = 0.75
 _MANY = 40
 """The most names that an error lists."""
 _NEEDS_ENGINE = "runs scripts, from its jars with an engine on plugin.path. Without them, use"
+_ICEBERG = ("org.apache.iceberg.connect.transforms.", "io.tabular.iceberg.connect.transforms.")
+_FROM_ITS_JAR = "gives each record a schema of its own: it runs from its jar on plugin.path. Without it, use"
 _INSTEAD = {
     "io.debezium.transforms.Filter": f" It {_NEEDS_ENGINE} headrace.transforms.Sql with WHERE, or "
     "io.confluent.connect.transforms.Filter$Value.",
     "io.debezium.transforms.ContentBasedRouter": f" It {_NEEDS_ENGINE} headrace.transforms.Sql with a column _topic.",
+    **{
+        f"{package}JsonToMapTransform": f" It {_FROM_ITS_JAR} JsonConverter with schemas.enable=false, or "
+        "headrace.transforms.Sql with from_json."
+        for package in _ICEBERG
+    },
+    **{
+        f"{package}MongoDebeziumTransform": f" It {_FROM_ITS_JAR} headrace.transforms.Sql with from_json."
+        for package in _ICEBERG
+    },
 }
 """Advice in place of names, for classes that are known and not here."""
 

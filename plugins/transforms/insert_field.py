@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from functools import partial
 from typing import ClassVar, Final, NamedTuple
 
 from pyspark.sql import Column
@@ -26,10 +25,10 @@ from headrace.plugins.transforms.struct_fields import (
     no_object,
     present,
     refused,
+    set_members,
     struct_of,
     struct_schema,
     twice,
-    with_members,
 )
 from headrace.plugins.transforms.timestamps import of_ms
 
@@ -114,8 +113,7 @@ class InsertField(KeyOrValue):
             other = no_object(_PURPOSE, value)
             return fails(F.when(value.isNotNull(), F.coalesce(other, F.lit(message))))
         new = {one.name: self._json(what) for what, one in self._added.items()}
-        made = with_members(value, partial(_overwritten, new), new)
-        return Became(made, None, no_object(_PURPOSE, value))
+        return Became(set_members(value, new), None, no_object(_PURPOSE, value))
 
     def _impossible(self, records: Records) -> str | None:
         return _NO_SINK if "offset" in self._added and "offset" not in records.frame.columns else None
@@ -135,13 +133,6 @@ class InsertField(KeyOrValue):
     def _late(self) -> Column | None:
         """Return why a row's timestamp fails; None if no timestamp is inserted."""
         return of_ms(F.col("timestamp")).beyond() if "timestamp" in self._added else None
-
-
-def _overwritten(new: Mapping[str, Column], name: Column, json: Column) -> Column:
-    changed = json
-    for field, value in new.items():
-        changed = F.when((name == field) & value.isNotNull(), value).otherwise(changed)
-    return changed
 
 
 class InsertFieldKey(InsertField):

@@ -84,13 +84,30 @@ def with_members(value: Column, change: Callable[[Column, Column], Column], abse
     Missing members of `absent` are appended, except those whose JSON is null.
     """
     there = F.json_object_keys(value)
-    added = F.array(*(F.struct(F.lit(name).alias("name"), json.alias("json")) for name, json in absent.items()))
-    new = F.filter(added, lambda one: one["json"].isNotNull() & ~F.array_contains(there, one["name"]))
+    new = F.filter(json_members(absent), lambda one: ~F.array_contains(there, one["name"]))
 
     def changed(one: Column) -> Column:
         return F.struct(one["name"].alias("name"), change(one["name"], one["json"]).alias("json"))
 
     return object_text(F.concat(F.transform(members(value), changed), new))
+
+
+def json_members(made: Mapping[str, Column]) -> Column:
+    """Return the members with these names and JSON, without those whose JSON is null."""
+    whole = F.array(*(F.struct(F.lit(name).alias("name"), json.alias("json")) for name, json in made.items()))
+    return F.filter(whole, lambda one: one["json"].isNotNull())
+
+
+def set_members(value: Column, new: Mapping[str, Column]) -> Column:
+    """Return the schemaless object with these members, in the place of those of the same name; null JSON sets none."""
+
+    def overwritten(name: Column, json: Column) -> Column:
+        changed = json
+        for field, made in new.items():
+            changed = F.when((name == field) & made.isNotNull(), made).otherwise(changed)
+        return changed
+
+    return with_members(value, overwritten, new)
 
 
 def first_text(value: Column, text: Callable[[Column, Column], Column]) -> Column:

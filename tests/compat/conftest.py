@@ -43,6 +43,8 @@ def apache(spark: SparkSession) -> Apache:
 
 @pytest.fixture(scope="session")
 def chains(engine: Spark) -> Iterator[Chains]:
-    """Chains of transforms, Apache's (and Debezium's) and ours."""
-    with made_chains(engine, [*jars.fetch("connect"), *jars.fetch("debezium-transforms")]) as both:
+    """Chains of transforms, of Apache, Debezium and Iceberg, and ours."""
+    with made_chains(
+        engine, [*jars.fetch("connect"), *jars.fetch("debezium-transforms"), *jars.fetch("iceberg-transforms")]
+    ) as both:
         yield both

@@ -165,6 +165,7 @@ class JvmCatalog:
             identifier=tuple(told["identifier"]),
             properties=told["properties"],
             unpartitioned_spec=told["unpartitioned_spec"],
+            other_specs=told["other_specs"],
             is_empty=told["is_empty"],
         )
 

@@ -321,6 +321,14 @@ def test_connects_own_classes_need_no_jar() -> None:
         "io.debezium.transforms.TimezoneConverter",
         "io.debezium.transforms.ToLogicalTopicRouter",
         "io.debezium.transforms.outbox.EventRouter",
+        "io.tabular.iceberg.connect.transforms.CopyValue",
+        "io.tabular.iceberg.connect.transforms.DebeziumTransform",
+        "io.tabular.iceberg.connect.transforms.DmsTransform",
+        "io.tabular.iceberg.connect.transforms.KafkaMetadataTransform",
+        "org.apache.iceberg.connect.transforms.CopyValue",
+        "org.apache.iceberg.connect.transforms.DebeziumTransform",
+        "org.apache.iceberg.connect.transforms.DmsTransform",
+        "org.apache.iceberg.connect.transforms.KafkaMetadataTransform",
         "io.confluent.connect.replicator.util.ByteArrayConverter",
     ]
     assert {one.in_java.jars for one in found if one.in_java is not None} == {()}
