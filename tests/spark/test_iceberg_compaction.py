@@ -30,7 +30,7 @@ from tests.spark.iceberg_tables import (
     written,
 )
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.long]
 LIMITS = CompactSettings(4, 1 << 20, 0)
 
 
