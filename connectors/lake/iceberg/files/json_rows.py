@@ -29,6 +29,8 @@ import pyarrow.json as pj
 from headrace.connectors.lake.iceberg.files.json_text import CheckedTexts, count_names
 
 _NO_FIELDS: Final = pa.struct([])
+_INEXACT: Final = 2**53
+"""From here on doubles do not hold all whole numbers."""
 _MOST_FIELDS: Final = 5_000
 """The most fields of a table that is to learn fields of JSON."""
 _MOST_MEMBERS: Final = 50_000
@@ -113,7 +115,7 @@ class _Reading:
             _check_size(texts, checked.members[places])
         wanted = self._spelled(texts, _parser_type(self.columns, False))
         made = _parsed(texts, wanted, self.infer)
-        if self.infer and checked.long_wholes[places].any() and _infers_double(made.type, wanted):
+        if self.infer and checked.long_wholes[places].any() and _has_large(made, wanted):
             raise pa.ArrowInvalid("a whole number of many digits stands beside fractions, or has over 64 bits")
         return made
 
@@ -212,14 +214,18 @@ def _dates_as_text(kind: pa.DataType) -> pa.DataType:
     return pa.string() if pa.types.is_timestamp(kind) else kind
 
 
-def _infers_double(made: pa.DataType, wanted: pa.DataType | None) -> bool:
-    if pa.types.is_struct(made):
+def _has_large(made: pa.Array, wanted: pa.DataType | None) -> bool:
+    """Return True if an inferred double may stand for a whole number that it does not hold exactly."""
+    if pa.types.is_struct(made.type):
         known = {one.name: one.type for one in wanted} if wanted is not None and pa.types.is_struct(wanted) else {}
-        return any(_infers_double(one.type, known.get(one.name)) for one in made)
-    if pa.types.is_list(made):
+        return any(_has_large(made.field(at), known.get(one.name)) for at, one in enumerate(made.type))
+    if pa.types.is_list(made.type):
         inner = wanted.value_type if wanted is not None and pa.types.is_list(wanted) else None
-        return _infers_double(made.value_type, inner)
-    return bool(pa.types.is_floating(made) and wanted is None)
+        return _has_large(made.flatten(), inner)
+    if wanted is not None or not pa.types.is_floating(made.type):
+        return False
+    largest = pc.max(pc.abs(made)).as_py()
+    return largest is not None and largest >= _INEXACT
 
 
 def _joined(one: pa.DataType, other: pa.DataType) -> pa.DataType:

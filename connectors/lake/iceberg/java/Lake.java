@@ -56,6 +56,8 @@ public final class Lake {
                 return Json.object();
             case "commit":
                 return commit(request);
+            case "compact":
+                return commits.compact(request, branch(request));
             case "close":
                 close();
                 return Json.object();
@@ -108,7 +110,8 @@ public final class Lake {
     }
 
     private void close() throws IOException {
-        if (pools != null) {
+        if (commits != null) {
+            commits.close();
             pools.close();
         }
         if (catalog instanceof Closeable) {

@@ -92,9 +92,11 @@ class KnownTables:
         return target
 
     def _record(self, layout: int, columns: pa.StructType) -> Struct:
-        """The columns for these values: by their schema, or by their JSON."""
+        """The columns for these values: by their schema, or by their JSON if that was read."""
         schema = None if layout == BY_KEY else self._columns.layouts[layout]
-        return struct_of_arrow(columns) if schema is None else struct_of(schema, self._options.forces_optional)
+        if schema is not None:
+            return struct_of(schema, self._options.forces_optional)
+        return struct_of_arrow(columns) if pa.types.is_struct(columns) else Struct(())
 
     def _loaded(self, name: str) -> TableState | None:
         if name not in self._states and (found := self._catalog.load(name)) is not None:

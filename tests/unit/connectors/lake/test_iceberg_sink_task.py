@@ -306,6 +306,12 @@ def test_tables_of_schemaless_values(start: Start, catalog: FakeCatalog) -> None
     assert catalog.tables["db.new"].rows[-1]["new"] == "y"
 
 
+def test_schemaless_values_stand_beside_others(start: Start, catalog: FakeCatalog) -> None:
+    task, values = start(P0), ['{"id":2,"a":"y","more":1}']
+    write(task, rows([0], [{"id": 1, "a": "x"}]), rows([1], values, layout=2, schema=None))  # type: ignore[arg-type]
+    assert catalog.tables["db.t"].rows == [{"id": 1, "a": "x"}, {"id": 2, "a": "y"}]
+
+
 def test_tables_grow_if_they_may(start: Start, catalog: FakeCatalog, caplog: pytest.LogCaptureFixture) -> None:
     wide = rows([0], [{"id": 1, "a": "x", "b": 2}], layout=1, schema=WIDE)
     write(start(P0), wide)

@@ -186,3 +186,15 @@ def test_names_that_are_values_become_no_endless_columns() -> None:
     larger = '{"list":[' + ",".join(['{"x":1}'] * 60_000) + "]}"
     assert "more than 50,000 members" in read_json(pa.array([larger]), TABLE, True).refused[0]
     assert not read_json(pa.array([larger]), TABLE, False).refused
+
+
+def test_long_whole_numbers_may_stand_beside_fractions() -> None:
+    micros = 1_767_268_800_000_000
+    made = read_json(pa.array([f'{{"at": {micros + n}, "value": {n / 4}}}' for n in range(3)]), None, True)
+    assert not made.refused
+    assert made.fields == pa.struct({"at": pa.int64(), "value": pa.float64()})
+    refused = read_json(pa.array(['{"n": 9007199254740993}', '{"n": 0.5}']), None, True)
+    assert [structs.type for _, structs in refused.structs] == [
+        pa.struct({"n": pa.int64()}),
+        pa.struct({"n": pa.float64()}),
+    ]
