@@ -95,7 +95,7 @@ class JvmCatalog:
         return {table: answer["committed"] for table, answer in answers.items()}
 
     def ask(self, table: str, method: str, **request: Any) -> dict[str, Any]:
-        """Return the answer of another method of `Lake.java` about this table. Errors: as those of `Catalog`."""
+        """Return the answer of another method of `java/Lake.java` about this table. Errors: as those of `Catalog`."""
         return self._call(table, method, **request)
 
     def close(self) -> None:

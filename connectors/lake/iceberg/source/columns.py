@@ -84,17 +84,24 @@ def _schema(of: Type, optional: bool, at: str) -> Schema:
 
 def key_paths(table: str, schema: Struct, names: Sequence[str]) -> tuple[tuple[str, ...], ...]:
     """Return the paths of key columns. Errors: LakeError if the table has no such column."""
-    return tuple(tuple(_path(table, schema, name)) for name in names)
+    paths = []
+    for name in names:
+        if (path := _path(schema, name)) is None:
+            raise LakeError(f"Table {table} has no column {name} for the key. Correct key.columns.")
+        paths.append(path)
+    return tuple(paths)
 
 
-def _path(table: str, schema: Struct, name: str) -> Sequence[str]:
+def _path(schema: Struct, name: str) -> tuple[str, ...] | None:
     """Return the names on the way to a column; a name may have dots itself."""
     for field in schema.fields:
         if field.name == name:
             return (name,)
         if isinstance(field.type, Struct) and name.startswith(f"{field.name}."):
-            return (field.name, *_path(table, field.type, name.removeprefix(f"{field.name}.")))
-    raise LakeError(f"Table {table} has no column {name} for the key. Correct key.columns.")
+            rest = _path(field.type, name.removeprefix(f"{field.name}."))
+            if rest is not None:
+                return (field.name, *rest)
+    return None
 
 
 def rows_of(batch: pa.RecordBatch, schema: Struct, to: pa.StructType, defaults: Collection[int]) -> pa.StructArray:
