@@ -27,6 +27,7 @@ if TYPE_CHECKING:  # unit tests do not wait for Spark's import
     from tests.integration.databases import Database, MariadbServer, PostgresqlServer
     from tests.integration.hdfs_server import HdfsServer
     from tests.integration.hive_server import HiveServer
+    from tests.integration.iceberg_rest_server import IcebergRestServer
     from tests.integration.opensearch_server import OpenSearchServer
     from tests.integration.s3_server import S3Server
     from tests.integration.sourcing import Sourcing
@@ -267,6 +268,26 @@ def hive_server(hive_process: HiveServer) -> HiveServer:
     if not hive_process.is_running:
         hive_process.start()
     return hive_process
+
+
+@pytest.fixture(scope="session")
+def iceberg_rest_process(tmp_path_factory: pytest.TempPathFactory) -> Iterator[IcebergRestServer]:
+    """The REST catalog of this test run, to `kill()` and `start()`; its port and tables stay the same."""
+    from tests.integration.iceberg_rest_server import IcebergRestServer
+
+    server = IcebergRestServer(tmp_path_factory.mktemp("iceberg-rest"))
+    server.start()
+    yield server
+    server.kill()
+
+
+@pytest.fixture
+def iceberg_rest(iceberg_rest_process: IcebergRestServer) -> IcebergRestServer:
+    """A REST catalog that runs and breaks nothing, started again if an earlier test left it down."""
+    if not iceberg_rest_process.is_running:
+        iceberg_rest_process.start()
+    iceberg_rest_process.next_commits()
+    return iceberg_rest_process
 
 
 @pytest.fixture(scope="session")

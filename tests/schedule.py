@@ -158,6 +158,7 @@ SPARK: Final = frozenset(
         "tests/compat/test_transforms_properties.py",
         "tests/compat/test_transforms_two.py",
         "tests/faults/test_python_workers.py",
+        "tests/integration/test_iceberg_catalogs.py",
         "tests/integration/test_jdbc_exactly_once.py",
         "tests/integration/test_jdbc_sink.py",
         "tests/integration/test_jdbc_sink_contract.py",

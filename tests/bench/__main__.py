@@ -25,6 +25,7 @@ from tests.bench import (
     debezium,
     elasticsearch,
     files,
+    iceberg,
     java_plugins,
     jdbc,
     jdbc_source,
@@ -60,6 +61,7 @@ MEASURES: dict[str, Measure] = {
     "java-sink": java_plugins.sink,
     "java-jdbc-sink": java_plugins.jdbc_sink,
     "java-debezium": debezium.snapshot,
+    "iceberg-json": iceberg.append_json,
     "latency-1": partial(latency.sinks, count=1, rate=50),
     "latency-20x5": partial(latency.sinks, count=20, rate=5),
     "latency-20x50": partial(latency.sinks, count=20, rate=50),
@@ -111,6 +113,10 @@ ALONE: dict[str, Measure] = {
     "files-memory": files.memory,
     "files-rotation": partial(files.rotation, on_hdfs=False),
     "files-rotation-hdfs": partial(files.rotation, on_hdfs=True),
+    "iceberg-avro": iceberg.append_avro,
+    "iceberg-upsert": iceberg.upsert,
+    "iceberg-latency": iceberg.latency,
+    "iceberg-memory": iceberg.memory,
 }
 ALL = {**MEASURES, **CLUSTER_MEASURES, **ALONE}
 KNOWN = {**curve.POINTS, **ALL}  # points of the picture that are no row of the table run for `--plot`, or by name

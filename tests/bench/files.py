@@ -81,10 +81,10 @@ class Place:
 
 def avro_topic(bench: Bench, side: Side, on_hdfs: bool) -> Figures:
     """Avro, four partitions, one task; `plain_s` is the rate of plain Spark, `ratio` ours to it."""
-    topic, count = _avro(bench)
+    topic, count = avro_orders(bench)
     with bench.run("files") as run, _place(bench, run, on_hdfs) as place, avro.registry(avro.TEXT) as url:
         figures = _backlog(run, side, place, topic, count, _of_avro(url, count))
-        plain = _plain(bench, place, topic, count, _avro_value)
+        plain, _ = by_spark(bench, place.spark_url, topic, count, avro_value)
     return {**figures, "plain_s": plain, "ratio": figures["rec_s"] / plain}
 
 
@@ -93,7 +93,7 @@ def on_cluster(bench: Bench, side: Side, executors: int) -> Figures:
 
     `cpu_pct` is the worker's own share, without them.
     """
-    topic, count = _avro(bench)
+    topic, count = avro_orders(bench)
     with bench.run("cluster") as run, _place(bench, run, on_hdfs=True) as place, avro.registry(avro.TEXT) as url:
         python = python_elsewhere(run.directory / "python")
         with SparkCluster(run.directory / "spark", python, workers=executors, cores=1) as cluster:
@@ -101,7 +101,7 @@ def on_cluster(bench: Bench, side: Side, executors: int) -> Figures:
             return _backlog(run, side, place, topic, count, _of_avro(url, count), of_worker=of_worker)
 
 
-def _avro(bench: Bench) -> tuple[str, int]:
+def avro_orders(bench: Bench) -> tuple[str, int]:
     """The topic of Avro values, and how many there are."""
     count = bench.size.lines // 3 // (PARTITIONS * FILES) * PARTITIONS * FILES
     return bench.shared_topic("avro-files", lambda: avro.values(count), PARTITIONS), count
@@ -125,7 +125,7 @@ def json_topic(bench: Bench, side: Side, partitions: int) -> Figures:
     topic = bench.shared_topic(name, lambda: structs.records(count), partitions)
     with bench.run("files-json") as run, _place(bench, run, on_hdfs=False) as place:
         figures = _backlog(run, side, place, topic, count, {"flush.size": str(count // JSON_FILES)})
-        plain = _plain(bench, place, topic, count, _json_value)
+        plain, _ = by_spark(bench, place.spark_url, topic, count, _json_value)
     ratios = {"ratio": figures["rec_s"] / rows["rec_s"], "of_plain": figures["rec_s"] / plain}
     return {**figures, "rows_s": rows["rec_s"], "plain_s": plain, **ratios}
 
@@ -215,35 +215,33 @@ def _backlog(
 # -- plain Spark -------------------------------------------------------------------------------------------------------
 
 
-def _plain(bench: Bench, place: Place, topic: str, count: int, value: Callable[[], Column]) -> float:
-    """Records per second of Spark alone, which makes these structs of its Kafka source's rows; the median."""
+def by_spark(bench: Bench, url: str, topic: str, count: int, value: Callable[[], Column]) -> tuple[float, float]:
+    """Records per second and per CPU-second of Spark alone, which writes these structs as Parquet; the medians."""
     spark = Spark({"spark.master": "local[2]", "spark.hadoop.dfs.replication": "1"}, driver_jars())
     spark.start()
     try:
         if not spark.wait_ready(120):
             raise Failed("Spark did not start")
-        rates = [
-            _spark_job(spark.session(), bench, f"{place.spark_url}/{n}", topic, count, value) for n in range(TIMES + 1)
-        ]
+        costs = [_spark_job(spark.session(), bench, f"{url}/{n}", topic, count, value) for n in range(TIMES + 1)][1:]
     finally:
         spark.stop()
-    return statistics.median(rates[1:])
+    return count / statistics.median(one.at for one in costs), count / statistics.median(one.side for one in costs)
 
 
 def _spark_job(
     session: SparkSession, bench: Bench, folder: str, topic: str, count: int, value: Callable[[], Column]
-) -> float:
+) -> Cost:
     options = {"kafka.bootstrap.servers": bench.topics.bootstrap, "subscribe": topic, "kafka.max.poll.records": "20000"}
-    began = time.monotonic()
+    began = avro.cost(bench)
     rows = session.read.format("kafka").options(**options).option("startingOffsets", "earliest").load()
     rows.select(value().alias("v")).select("v.*").write.parquet(folder)
-    spent = time.monotonic() - began
+    spent = avro.cost(bench) - began
     if (found := session.read.parquet(folder).count()) != count:
         raise Failed(f"wrong output: Spark wrote {found} records instead of {count}")
-    return count / spent
+    return spent
 
 
-def _avro_value() -> Column:
+def avro_value() -> Column:
     return from_avro(F.expr("substring(value, 6)"), json.dumps(_within_spark(avro.SCHEMA)))
 
 

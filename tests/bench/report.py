@@ -191,6 +191,20 @@ ROWS = (
         for where, measure in (("local disk", "files-rotation"), ("HDFS", "files-rotation-hdfs"))
         for p, bars in (("p50", ()), ("p99", (_at_most(1_000), _at_most(300))))
     ),
+    Row("Avro → Iceberg, 4 partitions", "iceberg-avro", "rec_s", "rec/s"),
+    Row("the same to Spark's read, decode and write", "iceberg-avro", "ratio", "×", _at_least(0.7)),
+    Row("… by CPU time", "iceberg-avro", "cpu_ratio", "×", _at_least(0.7)),
+    Row(
+        "JSON structs → Iceberg, 4 partitions",
+        "iceberg-json",
+        "rec_cpu_s",
+        "rec/CPU-s",
+        Bar("2 × default", lambda h, a, t: h >= 2 * a),
+    ),
+    Row("changes → Iceberg, upserted, to appended", "iceberg-upsert", "ratio", "×", _at_least(0.4)),
+    Row("sent → visible in Iceberg, 10/s", "iceberg-latency", "p99_ms", "p99 ms", _at_most(2_500)),
+    Row("JSON structs → Iceberg, memory", "iceberg-memory", "last_mb", "MB PSS"),
+    Row("the same, last quarter to second", "iceberg-memory", "growth", "×", _at_most(1.1)),
     *(
         Row(what, measure, "rec_cpu_s", "rec/CPU-s", _at_least(200_000))
         for what, measure in (

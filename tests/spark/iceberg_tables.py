@@ -111,11 +111,14 @@ class OtherCatalog:
         with self.own_classes():
             return self._made.loadTable(self.static("org.apache.iceberg.catalog.TableIdentifier", "parse", str, name))
 
-    def rows(self, table: Any, snapshot: int | None = None) -> list[tuple[Any, ...]]:
-        """Return the rows of a table, sorted."""
+    def rows(self, table: Any, with_lineage: bool = False) -> list[tuple[Any, ...]]:
+        """Return the rows of a table, sorted; with their ids and sequence numbers on request."""
         with self.own_classes():
             scan = self.static("org.apache.iceberg.data.IcebergGenerics", "read", "org.apache.iceberg.Table", table)
-            scan = scan if snapshot is None else scan.useSnapshot(snapshot)
+            if with_lineage:
+                columns = "org.apache.iceberg.MetadataColumns"
+                of = self.static(columns, "schemaWithRowLineage", "org.apache.iceberg.Schema", table.schema())
+                scan = scan.project(of)
             found = scan.build()
             return sorted(tuple(row.get(at) for at in range(row.size())) for row in _each(found.iterator()))
 

@@ -5,12 +5,14 @@ from __future__ import annotations
 import contextlib
 import logging
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NoReturn
 
 from headrace.config.problems import ConfigError, Problem
 from headrace.connectors.lake.errors import LakeError, LakeLoginRefused
 from headrace.connectors.lake.iceberg.catalog_settings import CatalogSettings
+from headrace.connectors.lake.iceberg.compact_settings import CompactSettings
+from headrace.connectors.lake.iceberg.compaction import Compacted, Compaction
 from headrace.connectors.lake.iceberg.jvm_lake import Fault, JvmLake
 from headrace.connectors.lake.iceberg.partition_terms import refused, spec_json
 from headrace.connectors.lake.iceberg.parts import TableCommit, WrittenFile
@@ -19,6 +21,7 @@ from headrace.connectors.lake.iceberg.schemas import AddColumn, Change, Changes,
 from headrace.connectors.lake.iceberg.tables import Marks, PartitionField, PartitionSpec, TableState
 from headrace.plugins.errors import RetriableError
 from headrace.plugins.offsets import TopicPartition
+from headrace.plugins.samples import Sample
 
 log = logging.getLogger(__name__)
 
@@ -30,9 +33,16 @@ class JvmCatalog:
     """Implements `catalog.Catalog`."""
 
     def __init__(
-        self, settings: CatalogSettings, connector: str, task: int, branch_of: BranchOf = lambda table: None
+        self,
+        settings: CatalogSettings,
+        connector: str,
+        task: int,
+        branch_of: BranchOf = lambda table: None,
+        compact: CompactSettings | None = None,
     ) -> None:
-        self._settings, self._branch_of = settings, branch_of
+        """`compact`: limits by which tables are kept in order after commits."""
+        self._settings, self._branch_of, self._compact_settings = settings, branch_of, compact
+        self._compaction = None if compact is None else Compaction(compact, self.compact)
         self._lake = JvmLake({**settings.opening(), "connector": connector, "task": task}, settings.needs_aws)
 
     def load(self, table: str) -> TableState | None:
@@ -92,15 +102,32 @@ class JvmCatalog:
                 log.warning(
                     "Table %s: files of killed workers could not be looked for: %s. It is tried again", table, why
                 )
+        for one in commits:
+            if self._compaction is not None and answers[one.table]["committed"]:
+                self._compaction.committed(one.table, sum(len(part.files) for part in one.parts))
         return {table: answer["committed"] for table, answer in answers.items()}
 
     def ask(self, table: str, method: str, **request: Any) -> dict[str, Any]:
         """Return the answer of another method of `java/Lake.java` about this table. Errors: as those of `Catalog`."""
         return self._call(table, method, **request)
 
+    def compact(self, table: str) -> Compacted:
+        """Rewrite one group of a table's small files, and expire its old snapshots, by the limits of `compact`."""
+        of = self._compact_settings
+        assert of is not None
+        limits = {"files": of.files, "bytes": of.size_bytes, "snapshots_ms": of.snapshots_ms}
+        done = self._call(table, "compact", **limits)
+        return Compacted(done["replaced"], done["expired"])
+
+    def samples(self) -> Iterable[Sample]:
+        """Return the samples of the tables' maintenance."""
+        return () if self._compaction is None else self._compaction.samples()
+
     def close(self) -> None:
         """As `Catalog.close`."""
         self._lake.close()
+        if self._compaction is not None:
+            self._compaction.close()
 
     def _call(self, table: str, method: str, **request: Any) -> dict[str, Any]:
         own = {"table": table, "branch": self._branch_of(table) or "main"}
@@ -142,6 +169,7 @@ class JvmCatalog:
             identifier=tuple(told["identifier"]),
             properties=told["properties"],
             unpartitioned_spec=told["unpartitioned_spec"],
+            other_specs=told["other_specs"],
             is_empty=told["is_empty"],
         )
 

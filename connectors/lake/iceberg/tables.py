@@ -43,6 +43,8 @@ class TableState:
     properties: Mapping[str, str] = field(default_factory=dict)
     unpartitioned_spec: int | None = None
     """The id of a spec without fields, for deletes of all partitions; None: it has none."""
+    other_specs: bool = False
+    """True if it may have files of other specs than `spec`: deletes in partitions of `spec` would not touch them."""
     is_empty: bool = False
     """True if the branch has no file, so that no row of it can be deleted."""
 

@@ -1,1 +1,4 @@
-"""The files of a table: rows conformed to its columns, partitioned, deduplicated by key, as Parquet."""
+"""The files of tables: rows conformed to their columns, partitioned, deduplicated by key, as Parquet.
+
+Begin with `files` (what a task holds), `targets` (what it asks its task) and `writer` (what a batch gets).
+"""

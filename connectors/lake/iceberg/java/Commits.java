@@ -2,6 +2,7 @@ package headrace.lake;
 
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
+import java.io.IOException;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Set;
@@ -19,6 +20,7 @@ final class Commits {
     private final String connector;
     private final String task;
     private final Intents intents;
+    private final Rewriting rewriting = new Rewriting();
     /** Partitions of tables that were committed before: their former owner's files have been looked for. */
     private final Set<String> met = ConcurrentHashMap.newKeySet();
 
@@ -62,6 +64,22 @@ final class Commits {
             sweep(table, answer);
         }
         return answer;
+    }
+
+    /** Replaces small files of a table, and forgets its old snapshots. */
+    ObjectNode compact(ObjectNode request, String branch) throws IOException {
+        Table table = tables.existing(request.get("table").asText());
+        Compaction compaction = new Compaction(rewriting, intents, task);
+        int files = request.get("files").asInt();
+        int replaced = files == 0 ? 0 : compaction.run(table, branch, files, request.get("bytes").asLong());
+        long age = request.get("snapshots_ms").asLong();
+        table.refresh();
+        int expired = age == 0 ? 0 : Compaction.expire(table, System.currentTimeMillis() - age);
+        return Json.object().put("replaced", replaced).put("expired", expired);
+    }
+
+    void close() {
+        rewriting.close();
     }
 
     /** Looks for files that former owners of the partitions have left; rows go on if that fails. */

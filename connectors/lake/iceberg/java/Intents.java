@@ -51,9 +51,22 @@ final class Intents {
                 .put("branch", change.branch)
                 .put("after", Tables.metadata(table).lastSequenceNumber());
         intent.set("begins", begins);
+        return write(table, change.id, intent, locations);
+    }
+
+    /** As the other, for a commit that does not depend on marks, and is given up before this time. */
+    String write(Table table, String id, long until, String location) {
+        ObjectNode intent = Json.object()
+                .put("commit", id)
+                .put("until", until)
+                .put("after", 0);
+        return write(table, id, intent, List.of(location));
+    }
+
+    private String write(Table table, String id, ObjectNode intent, List<String> locations) {
         ArrayNode files = intent.putArray("files");
         locations.forEach(files::add);
-        String location = folder(table) + change.id + ".json";
+        String location = folder(table) + id + ".json";
         try (PositionOutputStream out = table.io().newOutputFile(location).create()) {
             out.write(intent.toString().getBytes(StandardCharsets.UTF_8));
         } catch (IOException error) {
@@ -75,12 +88,19 @@ final class Intents {
             if (intent == null) {
                 continue;
             }
-            Marks marks = new Marks(connector, intent.get("branch").asText());
-            if (!Marks.hold(marks.of(table), intent.get("begins"))
+            if (!mayCome(table, intent)
                     && Uploads.delete(table.io(), orphans(table, intent))) {
                 delete(table, location);
             }
         }
+    }
+
+    private boolean mayCome(Table table, ObjectNode intent) {
+        if (intent.has("until")) {
+            return System.currentTimeMillis() < intent.get("until").asLong();
+        }
+        Marks marks = new Marks(connector, intent.get("branch").asText());
+        return Marks.hold(marks.of(table), intent.get("begins"));
     }
 
     /** Those of an intent's files that no snapshot has. */

@@ -63,6 +63,8 @@ public final class Lake {
                 return scans.files(request);
             case "copy":
                 return scans.copy(request);
+            case "compact":
+                return commits.compact(request, branch(request));
             case "close":
                 close();
                 return Json.object();
@@ -116,7 +118,8 @@ public final class Lake {
     }
 
     private void close() throws IOException {
-        if (pools != null) {
+        if (commits != null) {
+            commits.close();
             pools.close();
         }
         if (catalog instanceof Closeable) {

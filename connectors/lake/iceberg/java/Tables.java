@@ -209,6 +209,7 @@ final class Tables {
         ObjectNode properties = state.putObject("properties");
         metadata.properties().forEach(properties::put);
         state.put("unpartitioned_spec", unpartitioned(table));
+        state.put("other_specs", table.specs().size() > 1);
         ObjectNode reached = state.putObject("reached");
         table.io().properties().forEach((key, value) -> {
             if (value != null && value.contains("://")) {

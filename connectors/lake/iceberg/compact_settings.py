@@ -1,0 +1,83 @@
+"""The settings that keep a table's small files and old snapshots few; Headrace's own."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from headrace.config.setting_group import MEDIUM, SHORT, SettingGroup
+from headrace.config.settings import Setting, Type
+from headrace.config.validators import Check, Range
+from headrace.config.values import invalid
+
+FILES: Final = "compact.files"
+BYTES: Final = "compact.size.bytes"
+SNAPSHOTS: Final = "compact.snapshots.ms"
+_MOST_FILES: Final = 10_000
+_DEFAULT_BYTES: Final = 128 << 20
+
+
+@dataclass(frozen=True)
+class CompactSettings:
+    """The limits of maintenance."""
+
+    files: int
+    """So many small files and files of deletes of a partition are too many; 0: never."""
+    size_bytes: int
+    """A file of this size is not small."""
+    snapshots_ms: int
+    """Older snapshots are forgotten; 0: none."""
+
+    @classmethod
+    def of(cls, values: Mapping[str, Any]) -> CompactSettings | None:
+        """Return the limits among parsed settings; None: there is nothing to do."""
+        made = cls(values[FILES], values[BYTES], values[SNAPSHOTS])
+        return made if made.files or made.snapshots_ms else None
+
+
+def _objection_to_files(name: str, value: Any) -> str | None:
+    if value is None or value == 0 or 2 <= value <= _MOST_FILES:
+        return None
+    return invalid(name, value, f"Value must be 0, or from 2 to {_MOST_FILES}")
+
+
+def compact_settings(group: SettingGroup) -> tuple[Setting, ...]:
+    """The settings of maintenance."""
+    return (
+        group(
+            FILES,
+            Type.INT,
+            0,
+            MEDIUM,
+            SHORT,
+            "Compact Files",
+            "Headrace's: each time that a task has brought so many files to a table, partitions with at least so many "
+            "that are smaller than compact.size.bytes, or hold deletes, have them replaced by fewer, with the deletes "
+            "carried out; 0: never.",
+            Check(_objection_to_files, f"0, or from 2 to {_MOST_FILES}"),
+            dependents=(BYTES,),
+        ),
+        group(
+            BYTES,
+            Type.LONG,
+            _DEFAULT_BYTES,
+            MEDIUM,
+            SHORT,
+            "Compact Size",
+            "Headrace's: files of so many bytes are large enough for compact.files.",
+            Range(1),
+        ),
+        group(
+            SNAPSHOTS,
+            Type.LONG,
+            0,
+            MEDIUM,
+            SHORT,
+            "Snapshot Age",
+            "Headrace's: snapshots that are older than so many milliseconds are expired, but for the newest of each "
+            "branch, and their files are deleted, each time that compact.files (without it 100) files have come to a "
+            "table; 0: never.",
+            Range(0),
+        ),
+    )

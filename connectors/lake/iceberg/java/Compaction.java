@@ -1,0 +1,201 @@
+package headrace.lake;
+
+import java.io.IOException;
+import java.util.ArrayList;
+import java.util.Comparator;
+import java.util.HashSet;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.Set;
+import java.util.UUID;
+import org.apache.iceberg.DataFile;
+import org.apache.iceberg.DeleteFile;
+import org.apache.iceberg.FileFormat;
+import org.apache.iceberg.FileScanTask;
+import org.apache.iceberg.ManifestFile;
+import org.apache.iceberg.ManifestFiles;
+import org.apache.iceberg.ManifestReader;
+import org.apache.iceberg.RewriteFiles;
+import org.apache.iceberg.Snapshot;
+import org.apache.iceberg.Table;
+import org.apache.iceberg.exceptions.CommitFailedException;
+import org.apache.iceberg.exceptions.ValidationException;
+import org.apache.iceberg.io.CloseableIterable;
+import org.apache.iceberg.util.SnapshotUtil;
+
+/**
+ * Replaces small files of a partition by one, with the deletes that touch them carried out.
+ *
+ * <p>The new file has the data sequence number of the snapshot that was read: deletes that come meanwhile touch its rows
+ * as they would have touched those of the old files.
+ */
+final class Compaction {
+    private static final long MOST_DELETES = 1_000_000;
+    private static final long DURATION_MS = 3_600_000;
+
+    private final Rewriting rewriting;
+    private final Intents intents;
+    private final String task;
+
+    Compaction(Rewriting rewriting, Intents intents, String task) {
+        this.rewriting = rewriting;
+        this.intents = intents;
+        this.task = task;
+    }
+
+    /** Files of one partition that are small, or have deletes. */
+    private static final class Group {
+        private final List<FileScanTask> tasks = new ArrayList<>();
+        private final Set<String> deletes = new HashSet<>();
+
+        private void add(FileScanTask one) {
+            tasks.add(one);
+            one.deletes().forEach(delete -> deletes.add(delete.location()));
+        }
+
+        /** The first files that together are large enough; none if so few would be in vain. */
+        private List<FileScanTask> first(long bytes) {
+            tasks.sort(Comparator.comparing(one -> one.file().dataSequenceNumber(),
+                    Comparator.nullsFirst(Comparator.naturalOrder())));
+            List<FileScanTask> found = new ArrayList<>();
+            long size = 0;
+            for (FileScanTask one : tasks) {
+                if (size >= bytes) {
+                    break;
+                }
+                found.add(one);
+                size += one.file().fileSizeInBytes();
+            }
+            boolean isInVain = found.size() < 2 && found.stream().allMatch(one -> one.deletes().isEmpty());
+            return isInVain ? List.of() : found;
+        }
+    }
+
+    /** Replaces the files of one group, if a partition has so many; returns how many files are gone. */
+    int run(Table table, String branch, int files, long bytes) throws IOException {
+        Snapshot head = SnapshotUtil.latestSnapshot(Tables.metadata(table), branch);
+        if (head == null) {
+            return 0;
+        }
+        Map<String, Group> groups = new LinkedHashMap<>();
+        Map<String, Set<String>> touched = new LinkedHashMap<>();
+        try (CloseableIterable<FileScanTask> planned =
+                table.newScan().useSnapshot(head.snapshotId()).planFiles()) {
+            for (FileScanTask one : planned) {
+                String path = one.file().location();
+                one.deletes().forEach(delete ->
+                        touched.computeIfAbsent(delete.location(), name -> new HashSet<>()).add(path));
+                if (isWanted(one, bytes)) {
+                    String place = one.spec().specId() + " " + one.spec().partitionToPath(one.partition());
+                    groups.computeIfAbsent(place, name -> new Group()).add(one);
+                }
+            }
+        }
+        for (Group group : groups.values()) {
+            List<FileScanTask> first = group.first(bytes);
+            if (group.tasks.size() + group.deletes.size() >= files && !first.isEmpty()) {
+                return replace(table, branch, head, first, spent(table, head, first, touched));
+            }
+        }
+        return 0;
+    }
+
+    private static boolean isWanted(FileScanTask one, long bytes) {
+        long deletes = one.deletes().stream().mapToLong(DeleteFile::recordCount).sum();
+        return one.file().format() == FileFormat.PARQUET
+                && deletes <= MOST_DELETES
+                && (one.file().fileSizeInBytes() < bytes || !one.deletes().isEmpty());
+    }
+
+    /** The deletes that touch no other file than these. */
+    private static List<DeleteFile> spent(
+            Table table, Snapshot head, List<FileScanTask> replaced, Map<String, Set<String>> touched)
+            throws IOException {
+        Set<String> paths = new HashSet<>();
+        replaced.forEach(one -> paths.add(one.file().location()));
+        List<DeleteFile> spent = new ArrayList<>();
+        for (ManifestFile manifest : head.deleteManifests(table.io())) {
+            try (ManifestReader<DeleteFile> found =
+                    ManifestFiles.readDeleteManifest(manifest, table.io(), table.specs())) {
+                for (DeleteFile one : found) {
+                    if (paths.containsAll(touched.getOrDefault(one.location(), Set.of()))) {
+                        spent.add(one.copy());
+                    }
+                }
+            }
+        }
+        return spent;
+    }
+
+    private int replace(
+            Table table, String branch, Snapshot head, List<FileScanTask> replaced, List<DeleteFile> spent)
+            throws IOException {
+        FileScanTask like = replaced.get(0);
+        String id = UUID.randomUUID().toString();
+        String name = "headrace-" + task.replaceAll("[^\\w.-]", "_") + "-compact-" + id + ".parquet";
+        String location = like.spec().isUnpartitioned()
+                ? table.locationProvider().newDataLocation(name)
+                : table.locationProvider().newDataLocation(like.spec(), like.partition(), name);
+        long until = System.currentTimeMillis() + DURATION_MS;
+        String intent = intents.write(table, id, until, location);
+        boolean isOver = true;
+        DataFile made = null;
+        try {
+            made = rewriting.write(table, replaced, location);
+            if (System.currentTimeMillis() > until - DURATION_MS / 2) {
+                throw new IllegalStateException("it took too long");
+            }
+            isOver = false;
+            commit(table, branch, head, replaced, spent, made, id);
+        } catch (ValidationException | CommitFailedException error) {
+            isOver = true;
+            throw error;
+        } finally {
+            // If the answer was lost, the file may be in the table: a later sweep looks at the intent.
+            if (isOver) {
+                delete(table, location, intent);
+            }
+        }
+        if (made.recordCount() == 0) {
+            delete(table, location, intent);
+        } else {
+            intents.delete(table, intent);
+        }
+        return replaced.size() + spent.size();
+    }
+
+    private void delete(Table table, String location, String intent) {
+        if (Uploads.delete(table.io(), List.of(location))) {
+            intents.delete(table, intent);
+        }
+    }
+
+    private static void commit(Table table, String branch, Snapshot head, List<FileScanTask> replaced,
+            List<DeleteFile> spent, DataFile made, String id) {
+        RewriteFiles rewrite = table.newRewrite().validateFromSnapshot(head.snapshotId());
+        replaced.forEach(one -> rewrite.deleteFile(one.file()));
+        spent.forEach(rewrite::deleteFile);
+        if (made.recordCount() > 0) {
+            rewrite.addFile(made);
+        }
+        if (Tables.metadata(table).formatVersion() > 1) {
+            rewrite.dataSequenceNumber(head.sequenceNumber());
+        }
+        rewrite.set(Intents.COMMIT_ID, id);
+        rewrite.toBranch(branch);
+        rewrite.commit();
+    }
+
+    /** Forgets snapshots before this time, but for the newest; returns their number. */
+    static int expire(Table table, long before) {
+        if (!"true".equals(table.properties().getOrDefault("gc.enabled", "true"))) {
+            return 0;
+        }
+        int count = table.expireSnapshots().expireOlderThan(before).retainLast(1).apply().size();
+        if (count > 0) {
+            table.expireSnapshots().expireOlderThan(before).retainLast(1).commit();
+        }
+        return count;
+    }
+}

@@ -1,0 +1,327 @@
+"""The columns that tables are written from, by expressions.
+
+| column | |
+|---|---|
+| `origin_topic`, `origin_partition`, `offset` | the record's origin |
+| `error` | the reason why it cannot be written; null for a good row |
+| `layout` | the number of the value's schema among those that the task has met; null for a row without a value |
+| `route` | the text that chooses its table; null if the config names no field for that |
+| `op` | 0: append, 1: upsert, 2: delete; null for a row that is passed over |
+| `value_<layout>` | the columns' values, or JSON; null for rows of other layouts |
+| `key_layout`, `key_<key_layout>` | the same of the keys of deletes without a value |
+
+Decided: Debezium's envelopes and unwrapped deletes are understood if the connector upserts, because without keys a
+table of their rows would be no copy, and an append-only table of the envelopes as they are is what Apache's sink makes;
+loses: appending only the rows of envelopes, which takes a transform.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from enum import IntEnum
+from typing import Final, NamedTuple
+
+from pyspark.sql import Column
+from pyspark.sql import functions as F
+from pyspark.sql import types as spark
+
+from headrace.connectors.lake.iceberg.sink.settings import SinkOptions
+from headrace.plugins.numbered_schemas import numbers_among
+from headrace.plugins.records import Records
+from headrace.plugins.schema import Field, Schema, SchemaType
+
+
+class Op(IntEnum):
+    """The change that a row makes."""
+
+    APPEND = 0
+    UPSERT = 1
+    DELETE = 2
+
+
+class _Row(NamedTuple):
+    """Some rows of a batch, those for which `holds` is true."""
+
+    holds: Column
+    layout: int
+    value: Column
+    op: Column
+
+
+_DELETED: Final = "__deleted"
+_OPERATION: Final = "__op"
+_NO_NAME: Final = r"^\s*$|^\.|\.\.|\.$"
+_TRUNCATE: Final = (
+    "A truncate of its table cannot be written; let Debezium leave such changes out (skipped.operations=t)"
+)
+_NO_ROW: Final = "This change says nothing of its row after the change"
+_NO_STRUCT: Final = "Its value is neither a struct nor a JSON object, whose fields are a table's columns"
+_NO_KEY: Final = "It deletes the row of its key, but it has no key"
+_PLAIN_KEY: Final = (
+    "Its key is no struct: to delete by it, iceberg.tables.default-id-columns or iceberg.table.T.id-columns has to "
+    "name one column, the same for all tables"
+)
+
+
+class SinkColumns:
+    """The expressions of one task; numbers the layouts that it meets."""
+
+    def __init__(self, options: SinkOptions) -> None:
+        self._options = options
+        self.layouts: list[Schema | None] = []
+        self.key_layouts: list[Schema | None] = []
+        """Schemas of values and of deletes' keys by their numbers; None: JSON text."""
+
+    def columns(self, records: Records) -> list[Column]:
+        """Return the columns of these records."""
+        rows = _Rows()
+        for index, schema in enumerate(records.values):
+            here, value = F.col("value_schema") == index, records.value(index)
+            if schema is None:
+                rows.refuse(here & ~value.startswith("{") & (value != "null"), _NO_STRUCT)
+                self._schemaless(rows, here & value.startswith("{"), value)
+            elif schema.type is SchemaType.STRUCT:
+                self._structs(rows, here & value.isNotNull(), value, schema)
+            else:
+                rows.refuse(here & value.isNotNull(), _NO_STRUCT)
+        if self._options.upserts:
+            self._deletes(rows, records)
+        return self._projected(rows, records)
+
+    def _projected(self, rows: _Rows, records: Records) -> list[Column]:
+        op, route, errors = F.lit(None).cast("tinyint"), self._route(records), rows.errors
+        for row in rows.values + rows.keys:
+            op = F.when(row.holds, row.op.cast("tinyint")).otherwise(op)
+        if self._options.dynamic:
+            name = ".".join(self._options.route)
+            is_lost = route.isNull() | route.rlike(_NO_NAME)
+            text = F.lit(f"Its field {name}, which names its table, is missing, null or no table's name")
+            errors.append(F.when(op.isNotNull() & is_lost, text))
+        return [
+            F.col("_topic").alias("origin_topic"),
+            F.col("_partition").alias("origin_partition"),
+            F.col("_offset").alias("offset"),
+            F.coalesce(*errors, F.lit(None).cast("string")).alias("error"),
+            route.alias("route"),
+            op.alias("op"),
+            *_of_layouts("layout", "value", rows.values),
+            *(_of_layouts("key_layout", "key", rows.keys) if rows.keys else ()),
+        ]
+
+    def _number(self, schema: Schema | None) -> int:
+        return numbers_among(self.layouts, [schema])[0]
+
+    def _key_number(self, schema: Schema | None) -> int:
+        return numbers_among(self.key_layouts, [schema])[0]
+
+    def _route(self, records: Records) -> Column:
+        """The text of the field that chooses a table."""
+        path = self._options.route
+        found = [] if not path else [_text(records.value(i), schema, path) for i, schema in enumerate(records.values)]
+        mine = [F.when(F.col("value_schema") == index, one) for index, one in enumerate(found)]
+        route = F.coalesce(*mine, F.lit(None).cast("string"))
+        return F.lower(route) if self._options.dynamic else route
+
+    # -- values --------------------------------------------------------------------------------------------------------
+
+    def _structs(self, rows: _Rows, here: Column, value: Column, schema: Schema) -> None:
+        options = self._options
+        if options.upserts and is_envelope(schema):
+            self._envelope(rows, here, value, schema)
+            return
+        op = F.lit(Op.APPEND.value)
+        if options.cdc_field:
+            if _field(schema, options.cdc_field) is None:
+                rows.refuse(here, f"Its value has no field {'.'.join(options.cdc_field)}, the change of the row")
+            op = _change(_text(value, schema, options.cdc_field))
+        elif options.upserts:
+            op = _unwrapped(_text(value, schema, (_DELETED,)), _text(value, schema, (_OPERATION,)))
+        self._refuse_keyless(rows, here, schema)
+        rows.add(here, self._number(schema), value, op)
+
+    def _envelope(self, rows: _Rows, here: Column, value: Column, schema: Schema) -> None:
+        operation, after = F.coalesce(value.getField("op"), F.lit("")), schema.field("after")
+        assert after is not None
+        layout = self._number(after.schema)
+        self._refuse_keyless(rows, here & operation.isin("c", "r", "u", "d"), after.schema)
+        if schema.field("before") is not None:
+            before, is_delete = value.getField("before"), here & (operation == "d")
+            # Debezium's rows before and after a change have one schema.
+            rows.add(is_delete & before.isNotNull(), layout, before, F.lit(Op.DELETE.value))
+        row, is_row = value.getField("after"), here & ~operation.isin("d", "m")
+        rows.add(is_row, layout, row, F.lit(Op.UPSERT.value))
+        self._refuse_changes(rows, here, operation, row)
+
+    def _schemaless(self, rows: _Rows, here: Column, value: Column) -> None:
+        options, text = self._options, self._number(None)
+        if not options.upserts:
+            rows.add(here, text, value, F.lit(Op.APPEND.value))
+            return
+        names = ("before", "after", "source", "op", _DELETED, _OPERATION)
+        parsed = F.from_json(value, spark.StructType([spark.StructField(one, spark.StringType()) for one in names]))
+        before, after, operation = parsed.getField("before"), parsed.getField("after"), parsed.getField("op")
+        is_change = operation.isin("c", "r", "u", "d", "m", "t") & parsed.getField("source").startswith("{")
+        is_envelope = here & F.coalesce(is_change, F.lit(False))
+        is_delete, is_row = is_envelope & (operation == "d"), is_envelope & ~operation.isin("d", "m")
+        rows.add(is_delete & before.isNotNull(), text, before, F.lit(Op.DELETE.value))
+        rows.add(is_row, text, after, F.lit(Op.UPSERT.value))
+        self._refuse_changes(rows, is_envelope, operation, after)
+        op = _unwrapped(parsed.getField(_DELETED), parsed.getField(_OPERATION))
+        if options.cdc_field:
+            op = _change(_text(value, None, options.cdc_field))
+        rows.add(here & ~is_envelope, text, value, op)
+
+    def _refuse_changes(self, rows: _Rows, here: Column, operation: Column, row: Column) -> None:
+        rows.refuse(here & (operation == "t"), _TRUNCATE)
+        rows.refuse(here & ~operation.isin("d", "m", "t") & row.isNull(), _NO_ROW)
+        rows.pass_over(here & (operation == "m"))
+
+    # -- deletes by keys -----------------------------------------------------------------------------------------------
+
+    def _deletes(self, rows: _Rows, records: Records) -> None:
+        """Add the rows that only their keys tell: tombstones, and changes without the row before."""
+        left = ~rows.met
+        if self._options.route:
+            # Decided: a tombstone names no table, and the change before it has deleted its row; as the JDBC sink.
+            is_lost = left & self._route(records).isNull()
+            rows.pass_over(is_lost)
+            left &= ~is_lost
+        no_key = left
+        for index, schema in enumerate(records.keys):
+            key = records.key(index)
+            here = left & F.coalesce(F.col("key_schema") == index, F.lit(False)) & key.isNotNull()
+            no_key &= ~here
+            if schema is None:
+                no_key |= here & (key == "null")
+                here &= key != "null"
+                rows.add_key(here & key.startswith("{"), self._key_number(None), key)
+                here &= ~key.startswith("{")
+            elif schema.type is SchemaType.STRUCT:
+                self._refuse_keyless(rows, here, schema)
+                rows.add_key(here, self._key_number(schema), key)
+                continue
+            name = self._plain_key()
+            if name is None or (schema is not None and schema.type in (SchemaType.ARRAY, SchemaType.MAP)):
+                rows.refuse(here, _PLAIN_KEY)
+            elif schema is None:
+                text = F.concat(F.lit(f"{{{json.dumps(name)}:"), key, F.lit("}"))
+                rows.add_key(here, self._key_number(None), text)
+            else:
+                of = Schema(SchemaType.STRUCT, fields=(Field(name, schema),))
+                rows.add_key(here, self._key_number(of), F.struct(key.alias(name)))
+        rows.refuse(no_key, _NO_KEY)
+
+    def _plain_key(self) -> str | None:
+        """The only column of all tables' keys; None if there is not just one."""
+        columns = self._keys.pop() if len(self._keys) == 1 else ()
+        return columns[0] if len(columns) == 1 else None
+
+    @property
+    def _keys(self) -> set[tuple[str, ...]]:
+        """The keys of all tables, as far as the settings name them."""
+        options = self._options
+        return {options.id_columns(table) for table in (options.tables or [*options.of_tables, ""])}
+
+    def _refuse_keyless(self, rows: _Rows, here: Column, schema: Schema) -> None:
+        """Refuse rows without a field of their table's key, which would all be of one key: null."""
+        ignore = str.lower if self._options.ignores_case else str
+        fields = {ignore(one.name) for one in schema.fields}
+        wanted = {path.partition(".")[0] for key in self._keys for path in key} if self._options.upserts else set()
+        for name in sorted(wanted):
+            if ignore(name) not in fields:
+                rows.refuse(here, f"It has no field {name}, which id-columns name as a part of its table's key")
+
+
+class _Rows:
+    """The rows of a batch by what becomes of them, as conditions."""
+
+    def __init__(self) -> None:
+        self.values: list[_Row] = []
+        self.keys: list[_Row] = []
+        self.errors: list[Column] = []
+        self._met: list[Column] = []
+
+    @property
+    def met(self) -> Column:
+        """True for all rows of which it is known what becomes of them."""
+        known = F.lit(False)
+        for one in self._met:
+            known |= F.coalesce(one, F.lit(False))
+        return known
+
+    def add(self, holds: Column, layout: int, value: Column, op: Column) -> None:
+        """Add rows that change a table by their values."""
+        self._met.append(holds)
+        self.values.append(_Row(holds, layout, value, op))
+
+    def add_key(self, holds: Column, layout: int, key: Column) -> None:
+        """Add rows that delete by their keys."""
+        self._met.append(holds)
+        self.keys.append(_Row(holds, layout, key, F.lit(Op.DELETE.value)))
+
+    def refuse(self, holds: Column, why: str) -> None:
+        """Add rows that cannot be written."""
+        self._met.append(holds)
+        self.errors.append(F.when(holds, F.lit(why)))
+
+    def pass_over(self, holds: Column) -> None:
+        """Add rows that change nothing."""
+        self._met.append(holds)
+
+
+def _of_layouts(number: str, prefix: str, rows: Sequence[_Row]) -> list[Column]:
+    """The numbers of rows' layouts, and a column for each layout."""
+    numbers, data = F.lit(None).cast("int"), dict[int, list[Column]]()
+    for row in rows:
+        numbers = F.when(row.holds, F.lit(row.layout)).otherwise(numbers)
+        data.setdefault(row.layout, []).append(F.when(row.holds, row.value))
+    columns = (F.coalesce(*parts).alias(f"{prefix}_{layout}") for layout, parts in data.items())
+    return [numbers.alias(number), *columns]
+
+
+def is_envelope(schema: Schema) -> bool:
+    """Return True for the schemas of Debezium's change events."""
+    after, operation = schema.field("after"), schema.field("op")
+    return (
+        (schema.name or "").endswith("Envelope")
+        and after is not None
+        and after.schema.type is SchemaType.STRUCT
+        and operation is not None
+        and operation.schema.type is SchemaType.STRING
+    )
+
+
+def _change(text: Column) -> Column:
+    """The operation that Tabular's `cdc-field` names.
+
+    Decided: an insert is an upsert, because redelivery and new snapshots must not make rows twice; loses: a delete file
+    that an insert might do without.
+    """
+    return F.when(F.upper(F.substring(text, 1, 1)) == "D", F.lit(Op.DELETE.value)).otherwise(F.lit(Op.UPSERT.value))
+
+
+def _unwrapped(deleted: Column, operation: Column) -> Column:
+    """The operation of a row that Debezium's transform has unwrapped."""
+    is_delete = F.coalesce(F.lower(deleted) == "true", F.lit(False)) | F.coalesce(operation == "d", F.lit(False))
+    return F.when(is_delete, F.lit(Op.DELETE.value)).otherwise(F.lit(Op.UPSERT.value))
+
+
+def _field(schema: Schema, path: Sequence[str]) -> Schema | None:
+    """The schema of the field at this path."""
+    found: Schema | None = schema
+    for name in path:
+        member = None if found is None else found.field(name)
+        found = None if member is None else member.schema
+    return found
+
+
+def _text(value: Column, schema: Schema | None, path: Sequence[str]) -> Column:
+    """The text of the field at this path; null if it is missing."""
+    if schema is None:
+        return F.get_json_object(value, "$" + "".join(f"['{name}']" for name in path))
+    if (found := _field(schema, path)) is None or found.type in (SchemaType.STRUCT, SchemaType.ARRAY, SchemaType.MAP):
+        return F.lit(None).cast("string")
+    for name in path:
+        value = value.getField(name)
+    return value.cast("string")

@@ -1,0 +1,42 @@
+"""Deletes that come before their table is made: a compacted topic may begin with tombstones."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from headrace.connectors.lake.iceberg.sink.columns import Op
+from headrace.plugins.contracts import ArrowWriter
+
+
+@dataclass
+class WithoutEarlyDeletes:
+    """Passes over the deletes before the first row of which the table can be made."""
+
+    writer: ArrowWriter
+    is_made: bool = False
+
+    def write(self, rows: pa.RecordBatch) -> None:
+        """Write rows. Errors: those of the writer."""
+        if not self.is_made:
+            rows = self._passed_over(rows)
+        self.writer.write(rows)
+
+    def finish(self) -> bytes:
+        """As the writer."""
+        return self.writer.finish()
+
+    def abort(self) -> None:
+        """As the writer."""
+        self.writer.abort()
+
+    def _passed_over(self, rows: pa.RecordBatch) -> pa.RecordBatch:
+        first = pc.index(pc.equal(rows["op"], Op.UPSERT.value), True).as_py()
+        self.is_made = first >= 0
+        nothing = pc.greater_equal(pa.array(range(len(rows))), first if self.is_made else len(rows))
+        for name in ("op", "layout"):
+            column = pc.if_else(nothing, rows[name], pa.scalar(None, rows[name].type))
+            rows = rows.set_column(rows.schema.get_field_index(name), rows.schema.field(name), column)
+        return rows

@@ -1,0 +1,294 @@
+"""Costs of Iceberg: appended beside plain Spark and Apache's sink, upserted beside appended; how soon rows are visible.
+
+The catalog is a folder of the local disk. Each throughput counts from the creation of a connector, in a worker that
+has done the same before, until a table has all records.
+"""
+
+from __future__ import annotations
+
+import json
+import statistics
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+from urllib.parse import urlsplit
+
+import numpy as np
+import pyarrow.parquet as pq
+from confluent_kafka import Producer
+from pyiceberg.manifest import ManifestEntryStatus
+from pyiceberg.table import StaticTable
+
+from tests.bench import avro, files, structs
+from tests.bench.context import Bench, Figures, Run
+from tests.bench.latency import percentile, sender, sleep_until
+from tests.bench.processes import Cost, Failed, Worker
+from tests.bench.sides import JSON, Side
+from tests.bench.throughput import COMMIT_INTERVAL, figures_of
+from tests.bench.topics import QUIET
+from tests.integration.iceberg_rest_server import IcebergRestServer
+from tests.integration.java_plugins import iceberg as apache_plugins
+
+BOUND_S: Final = 900
+KEYS: Final = 100_000
+INTERVAL_MS: Final = 5_000
+"""How often tables are committed, on every side."""
+SOON_MS: Final = 1_000
+RATE: Final = 10
+"""Records a second whose way is watched."""
+SAMPLE_S: Final = 1.0
+_LOOK_S: Final = 0.05
+_UPSERT: Final = "iceberg.tables.upsert-mode-enabled"
+_AVRO: Final = "io.confluent.connect.avro.AvroConverter"
+_NAMED: Final = {"field": "sent", "type": "int64", "optional": False}
+SENT: Final = b'{"schema":{"type":"struct","optional":false,"fields":[%s]},"payload":{"sent":%%d}}' % (
+    json.dumps(_NAMED).encode()
+)
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table in the folder of a Hadoop catalog."""
+
+    warehouse: Path
+    name: str
+
+    @property
+    def metadata(self) -> Path:
+        """Its current metadata. Errors: FileNotFoundError if there is none, also for moments as it is replaced."""
+        folder = self.warehouse.joinpath(*self.name.split(".")) / "metadata"
+        version = (folder / "version-hint.text").read_text().strip()
+        return folder / f"v{version}.metadata.json"
+
+    def added(self) -> int:
+        """How many rows were added so far, those that were deleted since included."""
+        return sum(int(one["summary"].get("added-records", 0)) for one in self._load().get("snapshots", ()))
+
+    def _load(self) -> dict[str, Any]:
+        try:
+            found: dict[str, Any] = json.loads(self.metadata.read_text())
+        except (FileNotFoundError, json.JSONDecodeError):
+            return {}
+        return found
+
+    def static(self) -> StaticTable:
+        """The table of this moment by pyiceberg."""
+        return StaticTable.from_metadata(str(self.metadata))
+
+    def check(self, count: int) -> None:
+        """Errors: Failed unless it has each `id` below `count` once."""
+        ids = self.static().scan(selected_fields=("id",)).to_arrow()["id"].to_numpy()
+        if not np.array_equal(np.sort(ids), np.arange(count)):
+            raise Failed(f"wrong output: the table does not hold each of {count} records once")
+
+
+def append_avro(bench: Bench, side: Side) -> Figures:
+    """Avro, four partitions, two tasks; `plain_…`: plain Spark into Parquet; `ratio`, `cpu_ratio`: ours to it."""
+    topic, count = files.avro_orders(bench)
+    with bench.run("iceberg") as run, avro.registry(avro.TEXT) as url:
+        of_avro = {"value.converter": _AVRO, "value.converter.schema.registry.url": url}
+        figures = _backlog(run, side, topic, count, [of_avro, of_avro])[1]
+        plain, plain_cpu = files.by_spark(bench, f"file://{run.directory}/spark", topic, count, files.avro_value)
+    ratios = {"ratio": figures["rec_s"] / plain, "cpu_ratio": figures["rec_cpu_s"] / plain_cpu}
+    return {**figures, "plain_s": plain, "plain_cpu_s": plain_cpu, **ratios}
+
+
+def append_json(bench: Bench, side: Side) -> Figures:
+    """JSON structs with their schema, four partitions, two tasks; Apache's sink comes from its jar."""
+    topic, count = _structs(bench)
+    with bench.run("iceberg-json") as run:
+        return _backlog(run, side, topic, count, [{}, {}])[1]
+
+
+def upsert(bench: Bench, side: Side) -> Figures:
+    """Changes of 100,000 keys, upserted; `ratio`: records per CPU-second to those of the same topic appended."""
+    count = bench.size.lines // 12
+    topic = bench.shared_topic("changes", lambda: _changes(count), files.PARTITIONS)
+    keyed = {_UPSERT: "true", "iceberg.tables.default-id-columns": "id"}
+    with bench.run("iceberg-upsert") as run:
+        _, appended, _, upserted = _backlog(run, side, topic, count, [{}, {}, keyed, keyed], check=False)
+        _check_changes(run, Table(run.directory / "warehouse", "db.t3"), count)
+    return {**upserted, "append_cpu_s": appended["rec_cpu_s"], "ratio": upserted["rec_cpu_s"] / appended["rec_cpu_s"]}
+
+
+def memory(bench: Bench, side: Side) -> Figures:
+    """PSS of the worker and all that it started, while a topic is appended: medians of two quarters."""
+    (topic, count), samples = _structs(bench), list[tuple[float, float]]()
+
+    def sample(worker: Worker) -> None:
+        if not samples or time.monotonic() - samples[-1][0] >= SAMPLE_S:
+            samples.append((time.monotonic(), worker.memory()["pss_mb"]))
+
+    with bench.run("iceberg-memory") as run:
+        figures = _backlog(run, side, topic, count, [{}], sample)[0]
+    found = [size for _, size in samples]
+    quarter = max(1, len(found) // 4)
+    second, last = statistics.median(found[quarter : 2 * quarter] or found), statistics.median(found[-quarter:])
+    return {**figures, "second_mb": second, "last_mb": last, "growth": last / second}
+
+
+def latency(bench: Bench, side: Side) -> Figures:
+    """Record sent → visible in the table, ten records a second, a commit each second; and how large metadata gets."""
+    with bench.run("iceberg-latency") as run:
+        topic = run.topic()
+        connector = _connector(run, topic, 0, {"iceberg.control.commit.interval-ms": str(SOON_MS)})
+        table = Table(run.directory / "warehouse", "db.t0")
+        begin = time.time() + 1
+        end = begin + 60 + bench.size.warm_up + bench.size.window
+        with (
+            run.worker(side, [connector], _settings(run, side)) as worker,
+            sender(_produce, bench.topics.bootstrap, topic, begin, end),
+        ):
+            worker.until(lambda: table.added() > 0, "the first rows", 59, 0.1)
+            measured = time.time() + bench.size.warm_up
+            seen, spent = _watch(worker, table, measured, measured + bench.size.window)
+            figures = {**spent.shares(), **worker.memory()}
+        took = sorted(at - sent for snapshot, at in seen.items() for sent in _sent(table, snapshot))
+        shown = {"p50_ms": percentile(took, 50), "p99_ms": percentile(took, 99), "max_ms": took[-1]}
+        kept = {"metadata_kb": table.metadata.stat().st_size / 1e3, "commits": float(len(seen))}
+        return {**shown, **kept, **figures}
+
+
+# -- throughput --------------------------------------------------------------------------------------------------------
+
+
+def _backlog(
+    run: Run,
+    side: Side,
+    topic: str,
+    count: int,
+    settings: list[Mapping[str, str]],
+    each: Callable[[Worker], None] = lambda worker: None,
+    check: bool = True,
+) -> list[Figures]:
+    """The topic → tables `db.t0`, `db.t1` … one after the other, each with its settings; the figures of each.
+
+    The first figures have the worker's start in them.
+    """
+    connectors = [_connector(run, topic, number, more) for number, more in enumerate(settings)]
+    tables = [Table(run.directory / "warehouse", f"db.t{number}") for number in range(len(settings))]
+    found = []
+    with run.worker(side, connectors[:1], _settings(run, side)) as worker:
+
+        def is_complete(connector: Mapping[str, str], table: Table) -> bool:
+            each(worker)
+            if _UPSERT in connector:  # a commit has one row of a key
+                group = f"connect-{connector['name']}"
+                return run.bench.topics.committed(group, topic, files.PARTITIONS) >= count
+            return table.added() >= count
+
+        for number, (connector, table) in enumerate(zip(connectors, tables, strict=True)):
+            begin = worker.cost()
+            if number:
+                worker.create(connector)
+            worker.until(lambda: is_complete(connector, table), f"all of {table.name}", BOUND_S, _LOOK_S)  # noqa: B023
+            found.append(figures_of(count, worker.cost() - begin, worker))
+    if check:
+        for table in tables:
+            table.check(count)
+    return found
+
+
+def _connector(run: Run, topic: str, number: int, settings: Mapping[str, str]) -> dict[str, str]:
+    return {
+        "name": f"{run.name}-sink-{number}",
+        "connector.class": "org.apache.iceberg.connect.IcebergSinkConnector",
+        "tasks.max": "2",
+        "topics": topic,
+        "value.converter": JSON,
+        "iceberg.tables": f"db.t{number}",
+        "iceberg.tables.auto-create-enabled": "true",
+        "iceberg.catalog.type": "hadoop",
+        "iceberg.catalog.warehouse": f"file://{run.directory}/warehouse",
+        "iceberg.control.topic": f"{run.name}-control-{number}",
+        "iceberg.control.commit.interval-ms": str(INTERVAL_MS),
+        "iceberg.kafka.auto.offset.reset": "earliest",
+        **settings,
+    }
+
+
+def _settings(run: Run, side: Side) -> dict[str, str]:
+    """The worker's: Apache Connect has the sink on its plugin.path."""
+    plugins = {"plugin.path": str(apache_plugins(run.directory / "plugins"))} if side.jars else {}
+    return {**COMMIT_INTERVAL, **plugins}
+
+
+def _structs(bench: Bench) -> tuple[str, int]:
+    count = bench.size.lines
+    return bench.shared_topic("structs-by-4", lambda: structs.records(count), files.PARTITIONS), count
+
+
+# -- changes -----------------------------------------------------------------------------------------------------------
+
+
+def _change(number: int) -> dict[str, Any]:
+    """The change of this number; all of a key are in one partition."""
+    return {"id": number * 7_919 % KEYS, "customer": f"customer-{number:08d}", "created": number}
+
+
+def _changes(count: int) -> Iterator[bytes]:
+    """By partition in turn: as `KEYS` is a multiple of their number, a key stays in its own."""
+    return (structs.BEFORE + json.dumps(_change(number)).encode() + b"}" for number in range(count))
+
+
+def _check_changes(run: Run, table: Table, count: int) -> None:
+    """Errors: Failed unless the table has the last change of each key, by Iceberg's own reader."""
+    server = IcebergRestServer(run.directory / "reader")
+    server.start()
+    try:
+        catalog = {"type": "hadoop", "warehouse": f"file://{table.warehouse}"}
+        rows = server.tool("rows", catalog, table.name)
+    finally:
+        server.kill()
+    wanted = {row["id"]: row for row in map(_change, range(count))}
+    found = Counter(row["id"] for row in rows)
+    if set(found.values()) != {1} or {row["id"]: row for row in rows} != wanted:
+        raise Failed(f"wrong output: the table does not hold the last change of each of {len(wanted)} keys")
+
+
+# -- the clock ---------------------------------------------------------------------------------------------------------
+
+
+def _produce(bootstrap: str, topic: str, begin: float, end: float) -> None:
+    """The sender's process."""
+    producer = Producer({"bootstrap.servers": bootstrap, "linger.ms": 0, "acks": "all", **QUIET})
+    shift = time.time() - time.monotonic()
+    for number in range(round((end - begin) * RATE)):
+        sleep_until(begin - shift + number / RATE)
+        producer.produce(topic, SENT % (time.time_ns() // 1_000_000))
+        producer.poll(0)
+    producer.flush(10)
+
+
+def _watch(worker: Worker, table: Table, begin: float, end: float) -> tuple[dict[int, float], Cost]:
+    """When each snapshot was seen first, of those first seen between `begin` and `end`; units: ms since 1970."""
+    known, seen, first = set[int](), dict[int, float](), None
+    while (now := time.time()) < end:
+        for snapshot in (one["snapshot-id"] for one in table._load().get("snapshots", ())):
+            if snapshot not in known:
+                known.add(snapshot)
+                if now >= begin:
+                    seen[snapshot] = time.time() * 1000
+        if first is None and now >= begin:
+            first = worker.cost()
+        worker.check()
+        time.sleep(0.005)
+    if first is None or not seen:
+        raise Failed("nothing was committed within the window")
+    return seen, worker.cost() - first
+
+
+def _sent(table: Table, snapshot: int) -> Iterator[int]:
+    """When the records were sent that this snapshot added."""
+    static = table.static()
+    found = static.snapshot_by_id(snapshot)
+    if found is None:
+        raise Failed(f"snapshot {snapshot} is gone")
+    for manifest in found.manifests(static.io):
+        if manifest.added_snapshot_id == snapshot:
+            for entry in manifest.fetch_manifest_entry(static.io):
+                if entry.status is ManifestEntryStatus.ADDED:
+                    yield from pq.read_table(urlsplit(entry.data_file.file_path).path)["sent"].to_pylist()
