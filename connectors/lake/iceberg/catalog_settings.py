@@ -152,12 +152,12 @@ class CatalogSettings:
         provider = properties.get(_PROVIDER, "")
         if provider and not is_class_allowed(provider):
             raise LakeError(f"Table {table}: {_PROVIDER} names the class {provider}, which is not Iceberg's own.")
-        self._check_places(table, {key: properties[key] for key in _PLACES if key in properties})
+        self.check_places(table, {key: properties[key] for key in _PLACES if key in properties})
 
     def check_table(self, table: str, told: Mapping[str, Any]) -> None:
         """Refuse a table whose files lie out of the worker's bounds. Errors: LakeError, RetriableError."""
         self.check_properties(table, told["properties"])
-        self._check_places(table, {"location": told["location"], **told["reached"]})
+        self.check_places(table, {"location": told["location"], **told["reached"]})
 
     def without_secrets(self, text: str) -> str:
         """Return the text without the values of secret settings."""
@@ -167,7 +167,8 @@ class CatalogSettings:
                     text = text.replace(line, HIDDEN)
         return without_login(text)
 
-    def _check_places(self, table: str, places: Mapping[str, str]) -> None:
+    def check_places(self, table: str, places: Mapping[str, str]) -> None:
+        """Refuse files, or folders, of a table out of the worker's bounds. Errors: LakeError, RetriableError."""
         try:
             for place in places.values():
                 if (path := local_path(place, self._is_local)) is not None:

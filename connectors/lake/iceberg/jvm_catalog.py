@@ -107,6 +107,10 @@ class JvmCatalog:
                 self._compaction.committed(one.table, sum(len(part.files) for part in one.parts))
         return {table: answer["committed"] for table, answer in answers.items()}
 
+    def ask(self, table: str, method: str, **request: Any) -> dict[str, Any]:
+        """Return the answer of another method of `java/Lake.java` about this table. Errors: as those of `Catalog`."""
+        return self._call(table, method, **request)
+
     def compact(self, table: str) -> Compacted:
         """Rewrite one group of a table's small files, and expire its old snapshots, by the limits of `compact`."""
         of = self._compact_settings

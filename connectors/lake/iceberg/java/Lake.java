@@ -21,6 +21,7 @@ public final class Lake {
     private Tables tables;
     private Pools pools;
     private Commits commits;
+    private Scans scans;
 
     /** Answers with the method's result, or with {@code fault} and {@code message}. */
     public String call(String method, String request, Configuration hadoop) {
@@ -56,6 +57,12 @@ public final class Lake {
                 return Json.object();
             case "commit":
                 return commit(request);
+            case "snapshots":
+                return scans.snapshots(request, branch(request));
+            case "files":
+                return scans.files(request);
+            case "copy":
+                return scans.copy(request);
             case "compact":
                 return commits.compact(request, branch(request));
             case "close":
@@ -75,6 +82,7 @@ public final class Lake {
                 request.get("catalog").asText(), Json.strings(request.get("properties")), conf);
         tables = new Tables(catalog);
         pools = new Pools(request.get("threads").asInt());
+        scans = new Scans(tables);
         commits = new Commits(tables, new Uploads(pools, conf), request);
     }
 
