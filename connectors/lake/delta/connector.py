@@ -1,0 +1,50 @@
+"""DeltaSink: topics into Delta tables."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+from headrace.config.problems import ConfigError
+from headrace.config.settings import Problem, Settings
+from headrace.connectors.lake.delta.access import Access
+from headrace.connectors.lake.delta.library import deltalake
+from headrace.connectors.lake.delta.offsets import set_offsets
+from headrace.connectors.lake.delta.settings import PATH, PROPERTIES, SETTINGS, STORAGE, delta_options, option_problems
+from headrace.connectors.lake.delta.task import DeltaSinkTask
+from headrace.plugins.contracts import Connector, ConnectorContext
+
+
+class DeltaSinkConnector(Connector):
+    """Plans as many equal tasks as allowed, each with its share of the topics' partitions."""
+
+    settings: ClassVar[Settings] = SETTINGS
+    undeclared = (STORAGE, PROPERTIES)
+    version = "1.0.0"
+    task = DeltaSinkTask
+
+    def validate(self, config: Mapping[str, str]) -> list[Problem]:
+        """The problems beyond single settings; opens no table."""
+        if problems := option_problems(config):
+            return problems
+        try:
+            deltalake()
+            options = delta_options(config)
+            Access.of(options, self.worker).check(options.path)
+        except ConfigError as error:
+            return error.problems
+        return []
+
+    def needs_schema(self, config: Mapping[str, str]) -> str | None:
+        """The setting whose tables have columns by the values' schemas."""
+        return PATH
+
+    def start(self, config: Mapping[str, str], context: ConnectorContext) -> None:
+        """Check the config. Errors: ConfigError with all problems."""
+        delta_options(config)
+        self.given = dict(config)
+
+    def check_offsets(self, config: Mapping[str, str], offsets: Mapping[str, Any]) -> bool:
+        """Accept all; set them in the tables, too. Errors: NotImplementedError, RetriableError, LakeError."""
+        set_offsets(config, self.worker, offsets)
+        return True
