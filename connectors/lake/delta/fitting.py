@@ -7,7 +7,7 @@ timestamp without zone is taken for UTC where the column has one, and the other 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -18,6 +18,8 @@ from headrace.connectors.lake.delta.types import meaning_of, optional
 from headrace.plugins.schema import Schema, SchemaType
 
 Mask = npt.NDArray[np.bool_]
+
+_A_DAY: Final = {pa.time32("ms"): 86_400_000, pa.time64("us"): 86_400_000_000, pa.time64("ns"): 86_400_000_000_000}
 
 
 class Fitted(NamedTuple):
@@ -98,6 +100,8 @@ def _cast_kin(array: pa.Array, type_: pa.DataType) -> Fitted:
 
 def _cast(array: pa.Array, type_: pa.DataType) -> Fitted:
     """Cast the values; finds the bad ones by halves."""
+    if pa.types.is_time(type_) and pa.types.is_integer(array.type):
+        return _times(array, type_)
     try:
         made = array.cast(type_)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
@@ -107,6 +111,13 @@ def _cast(array: pa.Array, type_: pa.DataType) -> Fitted:
         parts = [_cast(array[:half], type_), _cast(array[half:], type_)]
         return Fitted(pa.concat_arrays([one.values for one in parts]), np.concatenate([one.bad for one in parts]))
     return Fitted(made, _none(array))
+
+
+def _times(array: pa.Array, type_: pa.DataType) -> Fitted:
+    """Counts as times of a day; Arrow's cast looks at no bounds."""
+    is_there, is_time = _flags(array.is_valid()), pc.and_(pc.greater_equal(array, 0), pc.less(array, _A_DAY[type_]))
+    kept = _flags(is_time.fill_null(False))
+    return Fitted(pc.if_else(pa.array(kept), array, None).cast(type_), is_there & ~kept)
 
 
 def _is_kin(there: pa.DataType, column: pa.DataType) -> bool:

@@ -50,7 +50,7 @@ class DeltaRig(SinkRig):
         return LinesSink()
 
     def config(self) -> dict[str, str]:
-        return {"name": "lines", "topics": "t", "table.path": str(self.path), **self.settings}
+        return {"name": "under-test", "topics": "t", "table.path": str(self.path), **self.settings}
 
     def rows(self, values: Sequence[Any]) -> pa.RecordBatch:
         rows = [re.fullmatch(r"row (\d+)", value) for value in values]
