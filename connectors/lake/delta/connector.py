@@ -10,7 +10,7 @@ from headrace.config.settings import Problem, Settings
 from headrace.connectors.lake.delta.access import Access
 from headrace.connectors.lake.delta.library import deltalake
 from headrace.connectors.lake.delta.offsets import set_offsets
-from headrace.connectors.lake.delta.settings import PATH, PROPERTIES, SETTINGS, STORAGE, delta_options, option_problems
+from headrace.connectors.lake.delta.settings import PATH, PROPERTIES, SETTINGS, STORAGE, delta_options
 from headrace.connectors.lake.delta.task import DeltaSinkTask
 from headrace.plugins.contracts import Connector, ConnectorContext
 
@@ -25,8 +25,10 @@ class DeltaSinkConnector(Connector):
 
     def validate(self, config: Mapping[str, str]) -> list[Problem]:
         """The problems beyond single settings; opens no table."""
-        if problems := option_problems(config):
-            return problems
+        try:
+            self.settings.parse(config)
+        except ConfigError:
+            return []  # problems of single settings are told elsewhere
         try:
             deltalake()
             options = delta_options(config)

@@ -19,6 +19,8 @@ from headrace.plugins.schema import Schema
 _TOPIC: Final = re.compile(r"(?!\.{1,2}$)[A-Za-z0-9._-]{1,249}")
 Failures = dict[int, str]
 """By a row's place: why it cannot be written."""
+Shape = Callable[[str, int | None], TableShape | None]
+"""Returns the table at a path, ready for values of this layout; None: as it is, and None if there is none."""
 
 
 class Fit(NamedTuple):
@@ -36,8 +38,7 @@ class RowFits:
 
     options: DeltaOptions
     layouts: Sequence[Schema]
-    shape: Callable[[str, int], TableShape]
-    """Returns the table at this path, ready for values of this layout."""
+    shape: Shape
 
     def of(self, rows: pa.RecordBatch, failures: Failures) -> Iterator[Fit]:
         """Yield the rows of each table; add those that it cannot hold to the failures."""
@@ -51,9 +52,16 @@ class RowFits:
                 yield from self._of_table(self.options.table(str(topic)), rows, places, failures)
 
     def _of_table(self, path: str, rows: pa.RecordBatch, places: Places, failures: Failures) -> Iterator[Fit]:
-        by_layout = [(int(str(layout)), of) for layout, of in by_value(rows["layout"], places)]
-        for layout, _ in by_layout:
+        by_layout, deletes = (
+            [(int(str(one)), of) for one, of in by_value(rows["layout"], places)],
+            flags(rows["is_delete"]),
+        )
+        # A delete makes no table and no column: it may have no more than the key.
+        writes = [layout for layout, of in by_layout if not deletes[of].all()]
+        for layout in writes or (None,):
             shape = self.shape(path, layout)
+        if shape is None:
+            return
         is_there, fits = before(rows, shape.marks), list[Fit]()
         for layout, of in by_layout:
             for is_delete, some in by_value(rows["is_delete"], of[~is_there[of]]):

@@ -48,10 +48,10 @@ def translated(path: str) -> Iterator[None]:
             "restart the task."
         ) from error
     except OSError as error:
-        text = _text(error)
-        if _REFUSED.search(text):
-            raise LakeError(f"The store of the Delta table {path} refuses: {text} Check delta.storage.*.") from error
-        raise RetriableError(f"The store of the Delta table {path} does not answer: {text}") from error
+        if _REFUSED.search(str(error)):
+            text = f"The store of the Delta table {path} refuses: {_text(error)} Check table.path and delta.storage.*."
+            raise LakeError(text) from error
+        raise RetriableError(f"The store of the Delta table {path} does not answer: {_text(error)}") from error
 
 
 def _text(error: Exception) -> str:

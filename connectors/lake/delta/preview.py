@@ -54,7 +54,9 @@ class TablePreview:
             return Effect("delete", shape.path, {name: row[name] for name in shape.ids}, place)
         return Effect("append" if is_delete is None else "upsert", shape.path, row, place)
 
-    def _shape(self, path: str, layout: int) -> TableShape:
+    def _shape(self, path: str, layout: int | None) -> TableShape | None:
+        if layout is None:
+            return self.tables.there(path, ())
         known = self.tables.shapes.get(path)
         if known is not None and layout in known.layouts:
             return known

@@ -143,15 +143,6 @@ def delta_options(config: Mapping[str, str]) -> DeltaOptions:
     )
 
 
-def option_problems(config: Mapping[str, str]) -> list[Problem]:
-    """The problems beyond single settings; none if a single one is wrong, which is reported elsewhere."""
-    try:
-        SETTINGS.parse(config)
-    except ConfigError:
-        return []
-    return list(_problems(config))
-
-
 def _problems(config: Mapping[str, str]) -> Iterator[Problem]:
     values = SETTINGS.parse(config)
     if not values[PATH].strip():

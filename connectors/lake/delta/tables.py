@@ -85,6 +85,14 @@ class Tables:
         self.shapes[path] = shape
         return shape
 
+    def there(self, path: str, partitions: Sequence[TopicPartition]) -> TableShape | None:
+        """Return the table as it is; None if there is none. Errors: RetriableError, LakeError."""
+        if path not in self.shapes and (table := self._load(path)) is not None:
+            columns = _columns(table)
+            self._check_keys(path, columns)
+            self.shapes[path] = TableShape(path, columns, self._options.ids, self.marks(path, partitions))
+        return self.shapes.get(path)
+
     def planned(self, path: str, schema: Schema, there: pa.Schema | None) -> tuple[pa.Schema | None, pa.Schema]:
         """Return the columns that the table has, and those that it would get; None: there is no table.
 
@@ -167,7 +175,12 @@ class Tables:
     def _planned(self, path: str, there: pa.Schema | None, wanted: pa.Schema) -> pa.Schema:
         """The columns of the table once it is made or evolved by the settings. Errors: LakeError."""
         if there is not None:
-            return pa.schema(merged_fields(list(there), list(wanted))) if self._options.evolves else there
+            columns = pa.schema(merged_fields(list(there), list(wanted)))
+            if columns != there and not self._options.evolves:
+                log.warning(
+                    "%s lacks columns for some fields of its records, which are left out (auto.evolve=false)", path
+                )
+            return columns if self._options.evolves else there
         if not self._options.creates:
             raise LakeError(f"There is no Delta table {path}. Make it, or set auto.create=true.")
         for key, names in (("id.columns", self._options.ids), ("partition.by", self._options.partition_by)):

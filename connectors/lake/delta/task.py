@@ -138,7 +138,9 @@ class DeltaSinkTask(SinkTask, BufferingSink, PartitionedSink, PreviewedSink):
             )
         self._tables.moved(path, ends)
 
-    def _shape(self, path: str, layout: int) -> TableShape:
+    def _shape(self, path: str, layout: int | None) -> TableShape | None:
+        if layout is None:
+            return self._tables.there(path, list(self._mine))
         return self._tables.shape(path, layout, self._columns.layouts[layout], list(self._mine))
 
     def _positions(self, partitions: Sequence[TopicPartition]) -> dict[TopicPartition, int]:

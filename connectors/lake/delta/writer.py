@@ -6,7 +6,7 @@ leaves its rows in files.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 from weakref import WeakValueDictionary
@@ -14,7 +14,7 @@ from weakref import WeakValueDictionary
 import numpy as np
 import pyarrow as pa
 
-from headrace.connectors.lake.delta.fits import RowFits
+from headrace.connectors.lake.delta.fits import RowFits, Shape
 from headrace.connectors.lake.delta.held import Held, Holding, Spilled
 from headrace.connectors.lake.delta.rows import by_partition, errors, first_of, reached, up_to
 from headrace.connectors.lake.delta.settings import DeltaOptions
@@ -28,8 +28,8 @@ class Target:
     """What writers in the task's process share with it."""
 
     held: Held
-    shape: Callable[[str, int], TableShape]
-    """Returns a table that is ready for values of this layout. Errors: RetriableError, LakeError."""
+    shape: Shape
+    """Errors: RetriableError, LakeError."""
 
 
 _KEPT: Final[WeakValueDictionary[str, Target]] = WeakValueDictionary()
@@ -82,11 +82,11 @@ class RowWriter:
         elif (target := _KEPT.get(self.name)) is not None:
             target.held.drop()
 
-    def _shape(self, path: str, layout: int) -> TableShape:
+    def _shape(self, path: str, layout: int | None) -> TableShape | None:
         if (target := _KEPT.get(self.name)) is not None:
             return target.shape(path, layout)
         shape = self.shapes.get(path)
-        if shape is None or layout not in shape.layouts:
+        if shape is None or layout not in (None, *shape.layouts):
             raise RetriableError(f"Records of a schema that is new to {path} are read by a small batch first")
         return shape
 

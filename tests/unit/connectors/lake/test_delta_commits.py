@@ -150,6 +150,29 @@ def test_deletes_of_rows_that_are_not_there_move_the_mark(upserts: DeltaRig) -> 
     assert numbers(upserts) == [0]
 
 
+def test_deletes_make_no_table_and_no_columns(upserts: DeltaRig) -> None:
+    drive = SinkDrive(upserts)
+    drive.task._columns.layouts[0] = Schema(SchemaType.STRUCT, fields=LINE.fields[1:])  # type: ignore[attr-defined]
+    drive.task._columns.layouts.append(LINE)  # type: ignore[attr-defined]
+    commit(drive, [(0, "a", True)])
+    assert not upserts.path.exists()
+    one = drive.writer()
+    one.write(mixed := with_layouts([(1, "a", True), (2, "b", False), (3, "b", True), (4, "b", False)]))
+    drive.task.commit([one.finish()])
+    assert mixed["layout"].to_pylist() == [0, 1, 0, 1]
+    assert table_of(upserts.path).to_pylist() == [{"n": 4, "line": "b"}]
+    commit(drive, [(5, "b", True)])
+    assert table_of(upserts.path).to_pylist() == []
+
+
+def with_layouts(rows: Sequence[tuple[int, str | None, bool]]) -> pa.RecordBatch:
+    """Rows of which the deletes have the layout 0."""
+    made = delta_rows(rows)
+    layouts = pa.array([0 if is_delete else 1 for _, _, is_delete in rows], pa.int32())
+    made = made.set_column(made.schema.get_field_index("layout"), "layout", layouts)
+    return made.append_column("value_1", made["value_0"])
+
+
 @pytest.mark.parametrize("settings", [{}, UPSERT], ids=["append", "upsert"])
 def test_a_job_leaves_files_for_its_commit(
     tmp_path: Path, settings: dict[str, str], monkeypatch: pytest.MonkeyPatch
@@ -178,7 +201,7 @@ def test_a_job_reads_no_schema_that_is_new_to_the_table(rig: DeltaRig, monkeypat
     drive = SinkDrive(rig)
     one = pickle.loads(pickle.dumps(drive.task.writer("job")))
     monkeypatch.setattr(writer, "_KEPT", {})
-    with pytest.raises(RetriableError, match="a schema that is new to .* are read by a small batch first"):
+    with pytest.raises(RetriableError, match=r"a schema that is new to .* are read by a small batch first"):
         one.write(delta_rows(lines(0, 2)))
 
 

@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from headrace.connectors.lake.delta import writer
 from headrace.plugins.testkit import PreviewedSinkContract, SinkContract, SinkFencingContract
 from tests.unit.connectors.lake.delta_rig import DeltaRig
 
