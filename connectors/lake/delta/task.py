@@ -165,7 +165,9 @@ class DeltaSinkTask(SinkTask, BufferingSink, PartitionedSink, PreviewedSink):
     def job_ranges(
         self, ranges: Mapping[TopicPartition, tuple[int, int]], ends: Mapping[TopicPartition, int]
     ) -> Mapping[TopicPartition, tuple[int, int]]:
-        """All offsets; for upserts so many as fit into memory."""
+        """All offsets, for upserts so many as fit into memory; none before a small batch has met the tables."""
+        if self._is_stale or not self._tables.shapes:
+            return {}
         if not self._options.upserts or not ranges:
             return ranges
         most = max(1, MOST_UPSERTS // len(ranges))

@@ -368,3 +368,14 @@ def test_a_topic_made_again_begins_anew(rig: DeltaRig) -> None:
     assert opened(again, T0) == {}
     commit(again, lines(0, 2))
     assert numbers(rig) == [0, 0, 1, 1, 2, 3, 4]
+
+
+def test_jobs_wait_until_the_tables_are_known(upserts: DeltaRig, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("headrace.connectors.lake.delta.task.MOST_UPSERTS", 100)
+    drive = SinkDrive(upserts)
+    task: Any = drive.task
+    assert task.job_ranges({T0: (0, 1000)}, {T0: 1000}) == {}
+    commit(drive, lines(0, 1))
+    assert task.job_ranges({T0: (1, 1000), T1: (0, 20)}, {}) == {T0: (1, 51), T1: (0, 20)}
+    opened(drive, T1)
+    assert task.job_ranges({T0: (1, 1000)}, {T0: 1000}) == {}
