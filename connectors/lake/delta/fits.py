@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from headrace.connectors.lake.delta.fitting import fit_fields
-from headrace.connectors.lake.delta.rows import Places, before, by_value, flags
+from headrace.connectors.lake.delta.rows import Places, before, by_value, flags, taken
 from headrace.connectors.lake.delta.settings import DeltaOptions
 from headrace.connectors.lake.delta.shapes import IS_DELETE, TableShape
 from headrace.plugins.schema import Schema
@@ -52,10 +52,8 @@ class RowFits:
                 yield from self._of_table(self.options.table(str(topic)), rows, places, failures)
 
     def _of_table(self, path: str, rows: pa.RecordBatch, places: Places, failures: Failures) -> Iterator[Fit]:
-        by_layout, deletes = (
-            [(int(str(one)), of) for one, of in by_value(rows["layout"], places)],
-            flags(rows["is_delete"]),
-        )
+        by_layout = [(int(str(layout)), of) for layout, of in by_value(rows["layout"], places)]
+        deletes = flags(rows["is_delete"])
         # A delete makes no table and no column: it may have no more than the key.
         writes = [layout for layout, of in by_layout if not deletes[of].all()]
         for layout in writes or (None,):
@@ -77,7 +75,7 @@ class RowFits:
         self, shape: TableShape, rows: pa.RecordBatch, places: Places, layout: int, is_delete: bool, failures: Failures
     ) -> Fit:
         """Bring these rows to the table's columns; of a delete only the key counts."""
-        values, count = rows[f"value_{layout}"].take(pa.array(places)), len(places)
+        values, count = taken(rows[f"value_{layout}"], places), len(places)
         wanted = [one for one in shape.columns if not is_delete or one.name in shape.ids]
         arrays, bad = dict[str, pa.Array](), np.zeros(count, bool)
         for column, fitted in fit_fields(values, self.layouts[layout], wanted):

@@ -52,9 +52,13 @@ def translated(path: str) -> Iterator[None]:
             text = f"The store of the Delta table {path} refuses: {_text(error)} Check table.path and delta.storage.*."
             raise LakeError(text) from error
         raise RetriableError(f"The store of the Delta table {path} does not answer: {_text(error)}") from error
+    except BaseException as error:
+        if type(error).__name__ != "PanicException":  # which is no Exception
+            raise
+        raise LakeError(f"The library deltalake failed with the Delta table {path}: {_text(error)}") from error
 
 
-def _text(error: Exception) -> str:
+def _text(error: BaseException) -> str:
     """The message on one line, without what a preview of records shows."""
     plain = _COLOURS.sub("", str(error)).partition("\nPreview of invalid data")[0]
     return " ".join(plain.replace("↳", " ").split())[:_MOST_TEXT].rstrip(".") + "."

@@ -50,7 +50,8 @@ def before(rows: pa.RecordBatch, ends: Mapping[TopicPartition, int]) -> Mask:
 
 def first_of(rows: pa.RecordBatch, places: list[int]) -> dict[TopicPartition, int]:
     """Return the first offset of these places, by partition."""
-    return {one: ends.first for one, ends in reached(rows.take(pa.array(places))).items()}
+    some = rows.select([*_ORIGIN, "offset"]).take(pa.array(places))
+    return {one: ends.first for one, ends in reached(some).items()}
 
 
 def up_to(rows: pa.RecordBatch, ends: Mapping[TopicPartition, int]) -> Mask:
@@ -63,16 +64,21 @@ def up_to(rows: pa.RecordBatch, ends: Mapping[TopicPartition, int]) -> Mask:
 
 def by_partition(rows: pa.RecordBatch, places: Places) -> Iterator[tuple[TopicPartition, Mask]]:
     """Yield the partitions among these places, each with a mask of them."""
-    some = rows.take(pa.array(places))
+    some = rows.select([*_ORIGIN, "offset"]).take(pa.array(places))
     for partition in reached(some):
         yield partition, _is_of(some, partition)
 
 
 def by_value(column: pa.Array, places: Places) -> Iterator[tuple[object, Places]]:
     """Yield each value among these places of the column, but null, with its places."""
-    some = column.take(pa.array(places))
+    some = taken(column, places)
     for value in pc.unique(some).drop_null().to_pylist():
         yield value, places[flags(pc.equal(some, value))]
+
+
+def taken(column: pa.Array, places: Places) -> pa.Array:
+    """Return the column at these places, which are in order."""
+    return column if len(places) == len(column) else column.take(pa.array(places))
 
 
 def _is_of(rows: pa.RecordBatch, partition: TopicPartition) -> Mask:

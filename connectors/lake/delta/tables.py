@@ -21,7 +21,7 @@ from headrace.connectors.lake.delta.library import ConflictError, deltalake, tra
 from headrace.connectors.lake.delta.marks import Marks
 from headrace.connectors.lake.delta.settings import DeltaOptions
 from headrace.connectors.lake.delta.shapes import IS_DELETE, TableShape
-from headrace.connectors.lake.delta.types import columns_of, merged_fields
+from headrace.connectors.lake.delta.types import columns_of, merged_fields, wrong_names
 from headrace.connectors.lake.errors import LakeError
 from headrace.plugins.errors import RetriableError
 from headrace.plugins.offsets import TopicPartition
@@ -174,20 +174,21 @@ class Tables:
 
     def _planned(self, path: str, there: pa.Schema | None, wanted: pa.Schema) -> pa.Schema:
         """The columns of the table once it is made or evolved by the settings. Errors: LakeError."""
-        if there is not None:
-            columns = pa.schema(merged_fields(list(there), list(wanted)))
-            if columns != there and not self._options.evolves:
-                log.warning(
-                    "%s lacks columns for some fields of its records, which are left out (auto.evolve=false)", path
-                )
-            return columns if self._options.evolves else there
-        if not self._options.creates:
+        options = self._options
+        if there is None and not options.creates:
             raise LakeError(f"There is no Delta table {path}. Make it, or set auto.create=true.")
-        for key, names in (("id.columns", self._options.ids), ("partition.by", self._options.partition_by)):
-            if missing := [one for one in names if one not in wanted.names]:
+        for key, names in (("id.columns", options.ids), ("partition.by", options.partition_by)):
+            if there is None and (missing := [one for one in names if one not in wanted.names]):
                 text = f"{key} names {', '.join(missing)}, which the records lack. Name fields of theirs."
                 raise LakeError(f"The Delta table {path} cannot be made: {text}")
-        return wanted
+        columns = wanted if there is None else pa.schema(merged_fields(list(there), list(wanted)))
+        if there is not None and columns != there and not options.evolves:
+            log.warning("%s lacks columns for some fields, which are left out: auto.evolve is false", path)
+            return there
+        if columns != there and (wrong := list(dict.fromkeys(wrong_names(list(columns))))):
+            text = f"columns named {', '.join(map(repr, wrong))}. Rename these fields, such as by ReplaceField."
+            raise LakeError(f"The Delta table {path} cannot have {text}")
+        return columns
 
     def _create(self, path: str, columns: pa.Schema) -> DeltaTable:
         library, options = deltalake(), self._options

@@ -16,13 +16,15 @@ loses: NOT NULL, which a table made beforehand may have.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Iterator, Mapping
 from typing import Final, NamedTuple
 
 import pyarrow as pa
 
 from headrace.plugins.schema import DATE, DECIMAL, MOST_DIGITS, TIME, TIMESTAMP, Schema, SchemaType, logical, scale
 
+_WRONG: Final = re.compile(r"[ ,;{}()\n\t=]")
 UTC: Final = pa.timestamp("us", "UTC")
 NO_ZONE: Final = pa.timestamp("us")
 
@@ -112,6 +114,16 @@ def merged_fields(there: list[pa.Field], new: list[pa.Field]) -> list[pa.Field]:
     pairs = [(field, by_name.get(field.name.lower(), field)) for field in there]
     kept = [field.with_type(merged(field.type, other.type)) for field, other in pairs]
     return [*kept, *(field for field in new if field.name.lower() not in known)]
+
+
+def wrong_names(fields: list[pa.Field]) -> Iterator[str]:
+    """Yield names that Delta's tables do not take: some characters, and names that differ by case only."""
+    met = set[str]()
+    for field in fields:
+        if _WRONG.search(field.name) or field.name.lower() in met:
+            yield field.name
+        met.add(field.name.lower())
+        yield from wrong_names([field.type.field(at) for at in range(field.type.num_fields)])
 
 
 def optional(type_: pa.DataType) -> pa.DataType:

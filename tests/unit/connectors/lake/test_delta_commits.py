@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import random
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -379,3 +380,53 @@ def test_jobs_wait_until_the_tables_are_known(upserts: DeltaRig, monkeypatch: py
     assert task.job_ranges({T0: (1, 1000), T1: (0, 20)}, {}) == {T0: (1, 51), T1: (0, 20)}
     opened(drive, T1)
     assert task.job_ranges({T0: (1, 1000)}, {T0: 1000}) == {}
+
+
+@pytest.mark.parametrize("name", ["a b", "x;y", "LINE"])
+def test_names_that_other_readers_do_not_take_are_refused(rig: DeltaRig, name: str) -> None:
+    drive = SinkDrive(rig)
+    field = Field(name, Schema(SchemaType.STRUCT, fields=(Field("inner", Schema(SchemaType.INT64)),)))
+    drive.task._columns.layouts[0] = Schema(SchemaType.STRUCT, fields=(*LINE.fields, field))  # type: ignore[attr-defined]
+    with pytest.raises(LakeError, match=f"cannot have columns named '{name}'"):
+        write(drive, lines(0, 1))
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("settings", [{}, UPSERT], ids=["append", "upsert"])
+def test_racing_tasks_that_crash_write_each_record_once(
+    tmp_path: Path, settings: dict[str, str], seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Owners come and go, former ones go on for a while, and answers of commits get lost."""
+    rig, chance, plain = DeltaRig(tmp_path, **settings), random.Random(seed), Tables._write
+    log: list[tuple[int, str | None, bool]] = []
+    for number in range(400):
+        log.append((number, f"key {chance.randrange(20)}" if settings else f"row {number}", chance.random() < 0.2))
+
+    def lost(self: Tables, *args: Any) -> bool:
+        done = plain(self, *args)
+        if chance.random() < 0.2:
+            raise OSError("connection reset")
+        return done
+
+    monkeypatch.setattr(Tables, "_write", lost)
+    tasks: list[tuple[SinkDrive, int]] = [(SinkDrive(rig), 0)]
+    while tasks[-1][1] < len(log):
+        if chance.random() < 0.1:
+            owner = SinkDrive(rig)
+            tasks.append((owner, opened(owner, T0).get(T0, 0)))
+            continue
+        at = len(tasks) - 1 if chance.random() < 0.7 else max(0, len(tasks) - 2)
+        drive, position = tasks[at]
+        end = position + chance.randrange(1, 20)
+        try:
+            commit(drive, [row if settings else (*row[:2], False) for row in log[position:end]])
+        except RetriableError:  # as the worker does: held rows come again
+            drive.task.drop()  # type: ignore[attr-defined]
+        else:
+            tasks[at] = drive, min(end, len(log))
+    found = [(row["n"], row["line"]) for row in table_of(rig.path).to_pylist()]
+    if not settings:
+        assert found == [(number, line) for number, line, _ in log]
+        return
+    fold = {line: None if is_delete else number for number, line, is_delete in log}
+    assert found == sorted((number, line) for line, number in fold.items() if number is not None)
