@@ -85,7 +85,7 @@ def send(sink: Sink, first: int, count: int) -> None:
 
 
 @pytest.mark.parametrize(
-    ("share", "kills", "seed"), [(3_000, 2, 1), pytest.param(20_000, 15, 2, marks=pytest.mark.soak)]
+    ("share", "kills", "seed"), [(3_000, 1, 1), pytest.param(20_000, 15, 2, marks=pytest.mark.soak)]
 )
 @pytest.mark.timeout(1800)
 def test_a_worker_killed_at_random_moments_writes_each_record_once(
