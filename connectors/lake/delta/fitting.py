@@ -87,8 +87,10 @@ def _fit_map(array: pa.MapArray, schema: Schema, type_: pa.MapType) -> Fitted:
     bad = keys.bad | items.bad
     if not type_.item_field.nullable:
         bad |= _flags(items.values.is_null())
-    if keys.bad.any():  # a null key, which Arrow refuses: the row is bad in any case
-        return Fitted(_nulls(array, type_), _holding(array.offsets, bad, begin))
+    if keys.bad.any():  # Arrow takes no null key: these rows become null
+        rows = _holding(array.offsets, keys.bad, begin)
+        rest = _fit_map(array.take(pa.array(np.arange(len(array)), mask=rows)), schema, type_)
+        return Fitted(rest.values, rest.bad | rows)
     offsets = pa.array(array.offsets.to_numpy() - begin, pa.int32())
     made = pa.MapArray.from_arrays(offsets, keys.values, items.values, type=optional(type_), mask=_mask(array))
     return Fitted(made, _holding(offsets, bad))

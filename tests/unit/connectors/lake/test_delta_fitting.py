@@ -152,9 +152,25 @@ def test_values_as_columns(
     assert fitted(values, there, schema, column) == wanted
 
 
-def test_a_map_with_a_bad_key_is_bad() -> None:
-    array = pa.array([[(1, 1)], [(300, 1)]], pa.map_(pa.int32(), pa.int64()))
-    assert fit(array, map_of(INT32, INT64), pa.map_(pa.int8(), pa.int64())).bad.tolist()[1]
+def test_a_map_with_a_bad_key_is_bad_alone() -> None:
+    values = [[(1, 1)], [(300, 1), (2, 2)], None, [], [(3, 300)], [(4, 4)]]
+    wanted = [[(1, 1)], "bad", None, [], "bad", [(4, 4)]]
+    there, column = pa.map_(pa.int32(), pa.int64()), pa.map_(pa.int8(), pa.int8())
+    assert fitted(values, there, map_of(INT32, INT64), column) == wanted
+    nested = [[("k", one)] if index != 2 else None for index, one in enumerate(values)]
+    assert fitted(
+        nested, pa.map_(pa.string(), there), map_of(TEXT, map_of(INT32, INT64)), pa.map_(pa.string(), column)
+    ) == [None if one is None else "bad" if one == "bad" else [("k", one)] for one in wanted]
+
+
+def test_nothing_in_lists_of_lists() -> None:
+    for inner, of in ((pa.list_(pa.int64()), list_of(INT64)), (pa.map_(pa.int32(), pa.int64()), map_of(INT32, INT64))):
+        column = pa.list_(pa.int8()) if pa.types.is_list(inner) else pa.map_(pa.int8(), pa.int8())
+        assert fitted([[], None], pa.list_(inner), list_of(of), pa.list_(column)) == [[], None]
+
+
+def test_numbers_that_a_float_does_not_hold() -> None:
+    assert fitted([2**24, 2**24 + 1], pa.int32(), INT32, pa.float32()) == [2.0**24, "bad"]
 
 
 def test_columns_of_schemas() -> None:
