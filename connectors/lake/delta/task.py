@@ -8,6 +8,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Final
 from uuid import uuid4
 
@@ -99,8 +100,9 @@ class DeltaSinkTask(SinkTask, BufferingSink, PartitionedSink, PreviewedSink):
             self._tables.forget()
         if self._folder is None:
             self._folder = scratch_folder("delta")
+        options = replace(self._options, storage={})  # no secret goes into a job
         shapes = dict(self._tables.shapes)
-        return RowWriter(self._name, self._options, list(self._columns.layouts), shapes, self._folder.name)
+        return RowWriter(self._name, options, list(self._columns.layouts), shapes, self._folder.name)
 
     def commit(self, parts: Sequence[bytes]) -> Mapping[TopicPartition, int]:
         """Change the tables once it is time; return the offsets that are held. Errors: RetriableError, LakeError."""

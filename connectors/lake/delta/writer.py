@@ -25,7 +25,7 @@ from headrace.plugins.schema import Schema
 
 @dataclass
 class Target:
-    """What writers in the task's process share with it."""
+    """The place in the task's process that its writers there use."""
 
     held: Held
     shape: Shape

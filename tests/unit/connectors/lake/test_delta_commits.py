@@ -183,6 +183,7 @@ def test_a_job_leaves_files_for_its_commit(
     opened(drive, T1)
     commit(drive, lines(0, 2))
     one, other = (pickle.loads(pickle.dumps(drive.task.writer("job"))) for _ in range(2))
+    assert not one.options.storage
     monkeypatch.setattr(writer, "_KEPT", {})
     one.write(delta_rows(lines(1, 5)))
     one.write(delta_rows(lines(5, 9)))
