@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, ClassVar
 
 from headrace.config.problems import ConfigError
@@ -36,6 +36,13 @@ class DeltaSinkConnector(Connector):
         except ConfigError as error:
             return error.problems
         return []
+
+    def advise(self, config: Mapping[str, str]) -> Iterator[Problem]:
+        """Several tasks that upsert into one table. Errors: ConfigError."""
+        options, tasks = delta_options(config), config.get("tasks.max", "1")
+        if options.upserts and not options.has_topics and tasks != "1":
+            text = "Tasks that upsert into one table rewrite the same files, so that only one at a time gets on."
+            yield Problem("tasks.max", tasks, text, "Set it to 1.")
 
     def needs_schema(self, config: Mapping[str, str]) -> str | None:
         """The setting whose tables have columns by the values' schemas."""

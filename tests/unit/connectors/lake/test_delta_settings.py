@@ -66,6 +66,17 @@ def test_what_contradicts(config: dict[str, str], key: str, message: str) -> Non
         delta_options({"name": "d", **config})
 
 
+def test_several_tasks_that_upsert_into_one_table_are_advised_against() -> None:
+    many, one = {"tasks.max": "4"}, DeltaSinkConnector()
+    assert [problem.key for problem in one.advise({"table.path": "/t", **UPSERT, **many})] == ["tasks.max"]
+    for config in (
+        {"table.path": "/t", **UPSERT},
+        {"table.path": "/t", **many},
+        {"table.path": "/${topic}", **UPSERT, **many},
+    ):
+        assert list(one.advise(config)) == []
+
+
 def test_paths_outside_of_the_allowed_ones_are_refused(tmp_path: Path) -> None:
     allowed = [str(tmp_path / "lake")]
     (tmp_path / "lake").mkdir()
