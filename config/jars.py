@@ -7,8 +7,8 @@ in tests), P and M (Debezium's PostgreSQL and MariaDB sources, plugins in tests)
 (Connect's jars for the host of Java plugins), I (Iceberg's sink, a plugin in tests, without Hadoop's client, which is
 in pyspark), X (Iceberg's transforms, the peer in tests), H (HDFS's servers for tests, one jar with all that Hadoop's
 client lacks), O (OpenSearch for tests, without log4j, which is in pyspark), L and A (Iceberg's library for tables of a
-lake, and the AWS clients that it needs for S3 and Glue; fetched once a connector asks for them) and E (the compiler of
-Headrace's own Java).
+lake, and the AWS clients that it needs for S3 and Glue; fetched once a connector asks for them), B (Delta's package for
+Spark, a reader in tests) and E (the compiler of Headrace's own Java).
 `version:classifier@extension` names other artifacts than plain jars. Ivy resolved the closures once; they were written
 out, so nothing floats. kafka-clients below 3.9.2 must never appear here (CVE-2026-35554). slf4j stays on 1.7 because
 Kafka does, hence log4j-slf4j-impl and not log4j-slf4j2-impl.
@@ -40,6 +40,7 @@ SETS: Final = {
     "lake": "L",
     "lake-aws": "A",
     "iceberg-transforms": "X",
+    "delta": "B",
 }
 
 _PINNED: Final = """
@@ -110,6 +111,9 @@ io.debezium
   M debezium-storage-kafka 3.5.0.Final dc36614e975459a82192f81fb1b273845ba4e242a675d6322ceb6700d6f47801
   TPM debezium-util 3.5.0.Final ca5ba9a7f89b0a3f6f38ea37e88ac77fdc64b508a44ea5fc9b6a19cce22a7234
   M mysql-binlog-connector-java 0.40.6 0bb2363f3632afa4bd84b38b1a9cf9c2918a9eff98c62943f679c8312ff58dcc
+io.delta
+  B delta-spark_4.2_2.13 4.4.0 27d4fd8b1f879535c573ed1c718177d6a27f24d3e626ba02e216369725721ead
+  B delta-storage 4.4.0 c46735481fa8e326b0957be02b4420cbcab4b325bb08009b7f2045a95133f1cc
 io.github.classgraph
   C classgraph 4.8.179 16558357f234052370109127a45d69a9bd6d8646925594792634486dc48b159d
 io.netty

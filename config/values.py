@@ -11,7 +11,8 @@ from typing import Any, Final
 HIDDEN: Final = "[hidden]"
 
 _SECRET: Final = re.compile(
-    r"user\.info$|password|passphrase|secret|token(?!\.endpoint)|jaas|credential|private.?key|keystore\.key",
+    r"user\.info$|password|passphrase|secret|token(?!\.endpoint)|jaas|credential|private.?key|keystore\.key"
+    r"|(account|master|sas).?key|storage.access.?key(?!.?id)",
     re.IGNORECASE,
 )
 _LOGIN: Final = re.compile(r"://\S*@")

@@ -43,6 +43,7 @@ TOGETHER: Final = {
     "tests/faults/test_elasticsearch_sink_killed.py": "shared servers",
     "tests/integration/test_file_source.py": "shared servers",
     "tests/integration/test_logs.py": "shared servers",
+    "tests/integration/test_delta_sink.py": "shared servers",
     "tests/integration/test_hdfs_sink.py": "shared servers",
     "tests/integration/test_hdfs_sink_schemas.py": "shared servers",
     "tests/integration/test_hdfs_sink_troubles.py": "shared servers",
