@@ -36,7 +36,7 @@ from tests.spark.iceberg_tables import (
     written,
 )
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.long]
 
 
 @pytest.fixture

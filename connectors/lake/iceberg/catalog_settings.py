@@ -36,6 +36,7 @@ _PLACES: Final = ("write.data.path", "write.metadata.path", "write.object-storag
 """Properties of tables that name a folder."""
 _PROVIDER: Final = "write.location-provider.impl"
 _OF_AWS: Final = ("glue", "rest", "GlueCatalog", "RESTCatalog", "S3FileIO")
+_REST: Final = "org.apache.iceberg.rest.RESTCatalog"
 _S3: Final = ("s3:", "s3a:", "s3n:")
 _HEADERS: Final = f"{PROPERTIES}header."
 _BOUNDS: Final = {
@@ -43,8 +44,11 @@ _BOUNDS: Final = {
     "ipc.client.connect.max.retries.on.timeouts": "2",
     "ipc.client.connect.timeout": "10000",
     "dfs.client.failover.max.attempts": "4",
+    "hive.metastore.client.socket.timeout": "60s",
 }
-"""Short bounds: the worker tries again itself; Hadoop's own retries take minutes."""
+"""Short bounds: the worker tries again itself; the retries of Hadoop's and Hive's clients take minutes."""
+_REST_BOUNDS: Final = {"rest.client.connection-timeout-ms": "10000", "rest.client.socket-timeout-ms": "60000"}
+"""Without them a request waits without end."""
 
 
 def catalog_settings(group: SettingGroup) -> tuple[Setting, ...]:
@@ -132,7 +136,9 @@ class CatalogSettings:
             str(path.absolute()) for name in _FILES if self.conf_dir and (path := Path(self.conf_dir, name)).exists()
         ]
         hadoop = {**_BOUNDS, **self.hadoop}
-        own = {"catalog": self.name, "properties": dict(self.properties), "threads": self.threads}
+        is_rest = self.properties.get("type", "").lower() == "rest" or self.properties.get("catalog-impl") == _REST
+        properties = {**(_REST_BOUNDS if is_rest else {}), **self.properties}
+        own = {"catalog": self.name, "properties": properties, "threads": self.threads}
         return {**own, "hadoop": hadoop, "hadoop_files": files}
 
     def check_hosts(self) -> None:

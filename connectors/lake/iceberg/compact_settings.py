@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from headrace.config.setting_group import MEDIUM, SHORT, SettingGroup
-from headrace.config.settings import Setting, Type
+from headrace.config.settings import Settings, Type
 from headrace.config.validators import Check, Range
 from headrace.config.values import invalid
 
@@ -16,6 +16,52 @@ BYTES: Final = "compact.size.bytes"
 SNAPSHOTS: Final = "compact.snapshots.ms"
 _MOST_FILES: Final = 10_000
 _DEFAULT_BYTES: Final = 128 << 20
+
+
+def _objection_to_files(name: str, value: Any) -> str | None:
+    if value is None or value == 0 or 2 <= value <= _MOST_FILES:
+        return None
+    return invalid(name, value, f"Value must be 0, or from 2 to {_MOST_FILES}")
+
+
+_GROUP: Final = SettingGroup("Maintenance")
+SETTINGS: Final = Settings(
+    _GROUP(
+        FILES,
+        Type.INT,
+        0,
+        MEDIUM,
+        SHORT,
+        "Compact Files",
+        "Headrace's: each time that a task has brought so many files to a table, partitions with at least so many "
+        "that are smaller than compact.size.bytes, or hold deletes, have them replaced by fewer, with the deletes "
+        "carried out; 0: never.",
+        Check(_objection_to_files, f"0, or from 2 to {_MOST_FILES}"),
+        dependents=(BYTES,),
+    ),
+    _GROUP(
+        BYTES,
+        Type.LONG,
+        _DEFAULT_BYTES,
+        MEDIUM,
+        SHORT,
+        "Compact Size",
+        "Headrace's: files of so many bytes are large enough for compact.files.",
+        Range(1),
+    ),
+    _GROUP(
+        SNAPSHOTS,
+        Type.LONG,
+        0,
+        MEDIUM,
+        SHORT,
+        "Snapshot Age",
+        "Headrace's: snapshots that are older than so many milliseconds are expired, but for the newest of each "
+        "branch, and their files are deleted, each time that compact.files (without it 100) files have come to a "
+        "table; 0: never.",
+        Range(0),
+    ),
+)
 
 
 @dataclass(frozen=True)
@@ -30,52 +76,8 @@ class CompactSettings:
     """Older snapshots are forgotten; 0: none."""
 
     @classmethod
-    def of(cls, values: Mapping[str, Any]) -> CompactSettings | None:
-        """Return the limits among parsed settings; None: there is nothing to do."""
+    def of(cls, config: Mapping[str, str]) -> CompactSettings | None:
+        """Return the limits in a connector's config; None: there is nothing to do. Errors: ConfigError."""
+        values = SETTINGS.parse(config)
         made = cls(values[FILES], values[BYTES], values[SNAPSHOTS])
         return made if made.files or made.snapshots_ms else None
-
-
-def _objection_to_files(name: str, value: Any) -> str | None:
-    if value is None or value == 0 or 2 <= value <= _MOST_FILES:
-        return None
-    return invalid(name, value, f"Value must be 0, or from 2 to {_MOST_FILES}")
-
-
-def compact_settings(group: SettingGroup) -> tuple[Setting, ...]:
-    """The settings of maintenance."""
-    return (
-        group(
-            FILES,
-            Type.INT,
-            0,
-            MEDIUM,
-            SHORT,
-            "Compact Files",
-            "Headrace's: as soon as a partition has so many files that are smaller than compact.size.bytes, or hold "
-            "deletes, they are replaced by fewer, with the deletes carried out; 0: never.",
-            Check(_objection_to_files, f"0, or from 2 to {_MOST_FILES}"),
-            dependents=(BYTES,),
-        ),
-        group(
-            BYTES,
-            Type.LONG,
-            _DEFAULT_BYTES,
-            MEDIUM,
-            SHORT,
-            "Compact Size",
-            "Headrace's: files of so many bytes are large enough for compact.files.",
-            Range(1),
-        ),
-        group(
-            SNAPSHOTS,
-            Type.LONG,
-            0,
-            MEDIUM,
-            SHORT,
-            "Snapshot Age",
-            "Headrace's: snapshots that are older than so many milliseconds are expired, but for the newest of each "
-            "branch, and their files are deleted; 0: never.",
-            Range(0),
-        ),
-    )

@@ -21,8 +21,8 @@ from headrace.plugins.samples import Sample
 _BACKOFF: Final = Backoff(1, 600)
 _LAST_S: Final = 2.0
 """The end of a task waits so long for the file that is being written."""
-_COMMITS: Final = 100
-"""Old snapshots are looked for after so many commits if no files are rewritten."""
+_FILES: Final = 100
+"""Old snapshots are looked for after so many files if none are rewritten."""
 _TURN: Final = threading.Lock()
 """One table at a time in a process, for the driver's memory."""
 _TURN_S: Final = 0.2
@@ -58,7 +58,7 @@ class Compaction:
     """The maintenance of one task's tables; `compact` looks at a table once, and rewrites one group of files."""
 
     def __init__(self, settings: CompactSettings, compact: Callable[[str], Compacted]) -> None:
-        self._compact, self._every = compact, settings.files or _COMMITS
+        self._compact, self._every = compact, settings.files or _FILES
         self._tables: dict[str, _Table] = {}
         self._replaced = self._expired = self._failures = 0
         self._changed = threading.Condition()

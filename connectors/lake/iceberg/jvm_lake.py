@@ -67,7 +67,7 @@ class JvmLake:
         self._made: Callable[..., Any] | None = None
 
     def call(self, method: str, request: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the answer of a method of `Lake.java`. Errors: Fault, LakeError; RetriableError without a driver."""
+        """Return the answer of a method of the Java side. Errors: Fault, LakeError; RetriableError without a driver."""
         try:
             return self._ask(self._opened(), method, request)
         except JAVA_ERRORS as error:

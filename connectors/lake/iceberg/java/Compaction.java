@@ -2,6 +2,7 @@ package headrace.lake;
 
 import java.io.IOException;
 import java.util.ArrayList;
+import java.util.Collection;
 import java.util.Comparator;
 import java.util.HashSet;
 import java.util.LinkedHashMap;
@@ -31,7 +32,10 @@ import org.apache.iceberg.util.SnapshotUtil;
  * as they would have touched those of the old files.
  */
 final class Compaction {
+    /** The most deletes of one file: their keys are held in memory. */
     private static final long MOST_DELETES = 1_000_000;
+    /** The most files that one look holds, each with its files of deletes. */
+    private static final long MOST_HELD = 1_000_000;
     private static final long DURATION_MS = 3_600_000;
 
     private final Rewriting rewriting;
@@ -78,27 +82,35 @@ final class Compaction {
         if (head == null) {
             return 0;
         }
-        Map<String, Group> groups = new LinkedHashMap<>();
-        Map<String, Set<String>> touched = new LinkedHashMap<>();
-        try (CloseableIterable<FileScanTask> planned =
-                table.newScan().useSnapshot(head.snapshotId()).planFiles()) {
-            for (FileScanTask one : planned) {
-                String path = one.file().location();
-                one.deletes().forEach(delete ->
-                        touched.computeIfAbsent(delete.location(), name -> new HashSet<>()).add(path));
-                if (isWanted(one, bytes)) {
-                    String place = one.spec().specId() + " " + one.spec().partitionToPath(one.partition());
-                    groups.computeIfAbsent(place, name -> new Group()).add(one);
-                }
-            }
-        }
-        for (Group group : groups.values()) {
+        for (Group group : groups(table, head, bytes)) {
             List<FileScanTask> first = group.first(bytes);
             if (group.tasks.size() + group.deletes.size() >= files && !first.isEmpty()) {
-                return replace(table, branch, head, first, spent(table, head, first, touched));
+                return replace(table, branch, head, first, spent(table, head, first));
             }
         }
         return 0;
+    }
+
+    private static Iterable<Group> groups(Table table, Snapshot head, long bytes) throws IOException {
+        Map<String, Group> groups = new LinkedHashMap<>();
+        long held = 0;
+        try (CloseableIterable<FileScanTask> planned = planned(table, head)) {
+            for (FileScanTask one : planned) {
+                if (isWanted(one, bytes)) {
+                    String place = one.spec().specId() + " " + one.spec().partitionToPath(one.partition());
+                    groups.computeIfAbsent(place, name -> new Group()).add(one);
+                    held += 1 + one.deletes().size();
+                }
+                if (held > MOST_HELD) {
+                    break; // a later look sees the others
+                }
+            }
+        }
+        return groups.values();
+    }
+
+    private static CloseableIterable<FileScanTask> planned(Table table, Snapshot head) {
+        return table.newScan().useSnapshot(head.snapshotId()).planFiles();
     }
 
     private static boolean isWanted(FileScanTask one, long bytes) {
@@ -109,27 +121,29 @@ final class Compaction {
     }
 
     /** The deletes that touch no other file than these. */
-    private static List<DeleteFile> spent(
-            Table table, Snapshot head, List<FileScanTask> replaced, Map<String, Set<String>> touched)
+    private static Collection<DeleteFile> spent(Table table, Snapshot head, List<FileScanTask> replaced)
             throws IOException {
-        Set<String> paths = new HashSet<>();
-        replaced.forEach(one -> paths.add(one.file().location()));
-        List<DeleteFile> spent = new ArrayList<>();
+        Map<String, DeleteFile> spent = new LinkedHashMap<>();
         for (ManifestFile manifest : head.deleteManifests(table.io())) {
             try (ManifestReader<DeleteFile> found =
                     ManifestFiles.readDeleteManifest(manifest, table.io(), table.specs())) {
-                for (DeleteFile one : found) {
-                    if (paths.containsAll(touched.getOrDefault(one.location(), Set.of()))) {
-                        spent.add(one.copy());
-                    }
+                found.forEach(one -> spent.put(one.location(), one.copyWithoutStats()));
+            }
+        }
+        Set<String> paths = new HashSet<>();
+        replaced.forEach(one -> paths.add(one.file().location()));
+        try (CloseableIterable<FileScanTask> planned = planned(table, head)) {
+            for (FileScanTask one : planned) {
+                if (!paths.contains(one.file().location())) {
+                    one.deletes().forEach(delete -> spent.remove(delete.location()));
                 }
             }
         }
-        return spent;
+        return spent.values();
     }
 
     private int replace(
-            Table table, String branch, Snapshot head, List<FileScanTask> replaced, List<DeleteFile> spent)
+            Table table, String branch, Snapshot head, List<FileScanTask> replaced, Collection<DeleteFile> spent)
             throws IOException {
         FileScanTask like = replaced.get(0);
         String id = UUID.randomUUID().toString();
@@ -172,7 +186,7 @@ final class Compaction {
     }
 
     private static void commit(Table table, String branch, Snapshot head, List<FileScanTask> replaced,
-            List<DeleteFile> spent, DataFile made, String id) {
+            Collection<DeleteFile> spent, DataFile made, String id) {
         RewriteFiles rewrite = table.newRewrite().validateFromSnapshot(head.snapshotId());
         replaced.forEach(one -> rewrite.deleteFile(one.file()));
         spent.forEach(rewrite::deleteFile);

@@ -74,6 +74,10 @@ final class Faults {
     }
 
     private static String message(Throwable error) {
+        if (error instanceof CommitStateUnknownException && error.getCause() != null) {
+            // Iceberg's own text advises to remove files by hand, which is done here.
+            return "it is not known if the commit was made: " + message(error.getCause());
+        }
         StringBuilder text = new StringBuilder();
         String last = "";
         int depth = 0;

@@ -11,6 +11,7 @@ from headrace.config.settings import Settings
 from headrace.connectors.lake.errors import LakeError
 from headrace.connectors.lake.iceberg.catalog_settings import UNDECLARED as OF_CATALOG
 from headrace.connectors.lake.iceberg.catalog_settings import CatalogSettings, catalog_settings
+from headrace.connectors.lake.iceberg.compact_settings import SETTINGS as MAINTENANCE
 from headrace.connectors.lake.iceberg.jvm_catalog import JvmCatalog
 from headrace.connectors.lake.iceberg.sink.settings import SETTINGS, UNDECLARED, SinkOptions, sink_options
 from headrace.connectors.lake.iceberg.sink.task import IcebergSinkTask
@@ -25,7 +26,7 @@ from headrace.plugins.offsets import kafka_offsets
 class IcebergSinkConnector(Connector):
     """Plans as many equal tasks as allowed, each with its share of the topics' partitions."""
 
-    settings = Settings(*SETTINGS, *catalog_settings(SettingGroup("Catalog")))
+    settings = Settings(*SETTINGS, *catalog_settings(SettingGroup("Catalog")), *MAINTENANCE)
     undeclared = (*UNDECLARED, *OF_CATALOG)
     version = "1.11.0"
     task_class = "org.apache.iceberg.connect.IcebergSinkTask"

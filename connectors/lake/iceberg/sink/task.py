@@ -15,7 +15,7 @@ import contextlib
 import logging
 import os
 import shutil
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from uuid import uuid4
 
@@ -24,6 +24,7 @@ from pyspark.sql import Column
 
 from headrace.connectors.lake.errors import LakeError
 from headrace.connectors.lake.iceberg.catalog_settings import CatalogSettings
+from headrace.connectors.lake.iceberg.compact_settings import CompactSettings
 from headrace.connectors.lake.iceberg.files.files import Files, FilesSpec, local_disk
 from headrace.connectors.lake.iceberg.files.writer import FilesWriter, keep, part_of
 from headrace.connectors.lake.iceberg.jvm_catalog import JvmCatalog
@@ -36,14 +37,15 @@ from headrace.connectors.lake.iceberg.sink.routing import TableRoutes
 from headrace.connectors.lake.iceberg.sink.settings import SinkOptions, sink_options
 from headrace.plugins.contracts import ArrowWriter, Place, SinkTask, TaskContext, TopicPartition
 from headrace.plugins.errors import RetriableError
-from headrace.plugins.extensions import BufferingSink, Effect, PartitionedSink, PreviewedSink
+from headrace.plugins.extensions import BufferingSink, Effect, Measured, PartitionedSink, PreviewedSink
 from headrace.plugins.records import Records
+from headrace.plugins.samples import Sample
 from headrace.plugins.scratch import ScratchFolder, scratch_folder
 
 log = logging.getLogger(__name__)
 
 
-class IcebergSinkTask(SinkTask, BufferingSink, PartitionedSink, PreviewedSink):
+class IcebergSinkTask(SinkTask, BufferingSink, PartitionedSink, PreviewedSink, Measured):
     """Writes the records of its partitions to tables, each offset once."""
 
     place = Place.WORKER_HOST
@@ -89,7 +91,8 @@ class IcebergSinkTask(SinkTask, BufferingSink, PartitionedSink, PreviewedSink):
             key_layouts=self._columns.key_layouts,
         )
         settings = CatalogSettings.of(config, context.worker)
-        self._catalog = JvmCatalog(settings, context.connector, context.task, options.branch)
+        compact = CompactSettings.of(config)
+        self._catalog = JvmCatalog(settings, context.connector, context.task, options.branch, compact)
         return options, self._catalog
 
     def open(self, partitions: Sequence[TopicPartition]) -> Mapping[TopicPartition, int]:
@@ -167,6 +170,11 @@ class IcebergSinkTask(SinkTask, BufferingSink, PartitionedSink, PreviewedSink):
             self._folder.cleanup()
         if self._catalog is not None:
             self._catalog.close()
+
+    def samples(self) -> Iterable[Sample]:
+        """Return the samples of the tables' maintenance."""
+        labels = {"connector": self._context.connector, "task": str(self._context.task)}
+        return [] if self._catalog is None else [one._replace(labels=labels) for one in self._catalog.samples()]
 
     def _restart(self) -> None:
         """Begin anew with the tables; held rows of partitions that stay are read again."""

@@ -1,4 +1,4 @@
-"""What the settings of a catalog may name, and what its errors show."""
+"""The classes, hosts and files that the settings of a catalog may name; its errors and their secrets."""
 
 from __future__ import annotations
 
@@ -37,7 +37,9 @@ def read(properties: Mapping[str, str], worker: Mapping[str, Any] | None = None,
     ],
 )
 def test_catalogs_that_people_have_are_taken(properties: dict[str, str]) -> None:
-    assert read(properties).opening()["properties"] == properties
+    given = read(properties).opening()["properties"]
+    assert given | properties == given
+    assert ("rest.client.socket-timeout-ms" in given) is (properties.get("type") == "rest")
 
 
 @pytest.mark.parametrize(
