@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -35,8 +36,8 @@ class WithoutEarlyDeletes:
     def _passed_over(self, rows: pa.RecordBatch) -> pa.RecordBatch:
         first = pc.index(pc.equal(rows["op"], Op.UPSERT.value), True).as_py()
         self.is_made = first >= 0
-        nothing = pc.greater_equal(pa.array(range(len(rows))), first if self.is_made else len(rows))
+        kept = pa.array(np.arange(len(rows)) >= (first if self.is_made else len(rows)))
         for name in ("op", "layout"):
-            column = pc.if_else(nothing, rows[name], pa.scalar(None, rows[name].type))
+            column = pc.if_else(kept, rows[name], pa.scalar(None, rows[name].type))
             rows = rows.set_column(rows.schema.get_field_index(name), rows.schema.field(name), column)
         return rows

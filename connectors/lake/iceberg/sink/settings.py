@@ -154,7 +154,7 @@ SETTINGS: Final = Settings(
 
 @dataclass(frozen=True)
 class SinkOptions:
-    """What the sink does, by its config; picklable."""
+    """The settings of a sink, parsed; picklable."""
 
     connector: str
     values: Mapping[str, Any]
