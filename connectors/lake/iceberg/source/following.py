@@ -27,11 +27,11 @@ _REPLACE: Final = "replace"
 
 @dataclass(frozen=True)
 class Chosen:
-    """What a plan reads of a table."""
+    """The files of a table that a plan reads."""
 
     begin: Position
     files: tuple[TableFile, ...]
-    """Those from `begin.file` on; none if only the position moves on."""
+    """The files from `begin.file` on; none if only the position moves on."""
     end: Position
     """The position after them."""
 
@@ -65,7 +65,7 @@ class Following:
 
     @property
     def _told(self) -> History:
-        """What the table told last."""
+        """The history that the table told last."""
         assert self._history is not None
         return self._history
 

@@ -38,7 +38,7 @@ class Piece:
 
 @dataclass(frozen=True)
 class TableRows:
-    """What a plan reads of one table."""
+    """The rows of one table that a plan reads."""
 
     table: str
     schema: Struct
@@ -74,7 +74,7 @@ class TablesReader:
 
 @dataclass
 class _Budget:
-    """What a plan may still read."""
+    """Rows and bytes that a plan may still read."""
 
     rows: int
     bytes: int

@@ -1,4 +1,4 @@
-"""What a source asks about one table: its snapshots, their files, and local copies of these."""
+"""Asks a table for its snapshots, their files, and local copies of these."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class History:
     defaults: frozenset[int]
     """The ids of columns whose value in files without them is not null."""
     snapshots: tuple[Snapshot, ...]
-    """Those after it, the oldest first."""
+    """The snapshots after it, the oldest first."""
 
 
 @dataclass(frozen=True)

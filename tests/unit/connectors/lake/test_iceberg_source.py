@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any, cast
 
 import pyarrow as pa
@@ -10,6 +11,7 @@ import pytest
 
 from headrace.config.problems import ConfigError
 from headrace.connectors.lake.errors import LakeError
+from headrace.connectors.lake.iceberg.catalog_settings import CatalogSettings
 from headrace.connectors.lake.iceberg.schemas import Field, Struct
 from headrace.connectors.lake.iceberg.source.columns import connect_schema, key_paths, rows_of
 from headrace.connectors.lake.iceberg.source.connector import IcebergSourceConnector
@@ -18,7 +20,7 @@ from headrace.connectors.lake.iceberg.source.positions import ROOT, Position, po
 from headrace.connectors.lake.iceberg.source.scans import History, Scans, Snapshot, TableFile
 from headrace.connectors.lake.iceberg.source.settings import source_options
 from headrace.plugins.arrow_types import arrow_type_of_schema
-from headrace.plugins.errors import DataError
+from headrace.plugins.errors import DataError, RetriableError
 
 BASE = {"iceberg.tables": "db.t", "iceberg.catalog.type": "hadoop", "iceberg.catalog.warehouse": "/lake"}
 UUID = "u"
@@ -29,11 +31,12 @@ class Table:
 
     def __init__(self, *operations: str) -> None:
         self.operations: list[str] = list(operations)
+        self.uuid = UUID
         self.expired = 0
         self.asked = 0
 
     def load(self, table: str) -> Any:
-        return type("State", (), {"uuid": UUID, "schema_id": 0})
+        return type("State", (), {"uuid": self.uuid, "schema_id": 0})
 
     def history(self, table: str, after: int) -> History:
         self.asked += 1
@@ -41,7 +44,7 @@ class Table:
         known = after == ROOT or after in ids
         reached = self.expired == 0 if after == ROOT else after in ids or after == self.expired
         found = tuple(Snapshot(one, one * 1000, self.operations[one - 1]) for one in ids if one > after)
-        return History(UUID, 0, len(self.operations) or ROOT, reached, known, frozenset(), found)
+        return History(self.uuid, 0, len(self.operations) or ROOT, reached, known, frozenset(), found)
 
     def files(self, table: str, snapshot: int, whole: bool) -> tuple[TableFile, ...]:
         numbers: Sequence[int] = range(1, snapshot + 1) if whole else [snapshot]
@@ -139,6 +142,16 @@ def test_expired_history() -> None:
         followed(following(table), Position(UUID, 1))
 
 
+def test_a_table_that_was_made_again_is_read_from_its_start() -> None:
+    table = Table("append", "append", "append")
+    one = following(table)
+    _, position = followed(one)
+    table.uuid, table.operations = "v", ["append"]
+    assert followed(one, position) == (["1.parquet"], Position("v", 1))
+    table.uuid, table.operations = "w", []
+    assert followed(one, Position("v", 1)) == ([], Position("v", 1))
+
+
 @pytest.mark.parametrize(
     ("settings", "key"),
     [
@@ -202,3 +215,43 @@ def test_an_older_file_without_a_column_that_has_a_default() -> None:
     assert rows_of(batch, schema, to, ()).to_pylist() == [{"x": 1, "y": None}]
     with pytest.raises(DataError, match="column y was added"):
         rows_of(batch, schema, to, {2})
+
+
+class Catalog:
+    """Stands for `JvmCatalog`: answers with these files."""
+
+    def __init__(self, *files: dict[str, Any]) -> None:
+        self.told = list(files)
+
+    def ask(self, table: str, method: str, **request: Any) -> dict[str, Any]:
+        if method == "copy":
+            Path(request["to"]).write_text("half")
+            raise RetriableError("the store is gone")
+        return {"is_known": bool(self.told), "files": self.told}
+
+
+def _file(path: str, kind: str = "PARQUET") -> dict[str, Any]:
+    return {"path": path, "format": kind, "records": 1, "size": 1}
+
+
+@pytest.mark.parametrize(
+    ("files", "why"),
+    [
+        ([_file("file:///etc/passwd")], "file.allowed.paths"),
+        ([_file("/lake/a.avro", "AVRO")], "a.avro is AVRO, and only Parquet"),
+        ([], "has expired"),
+    ],
+)
+def test_files_that_are_refused(tmp_path: Path, files: list[dict[str, Any]], why: str) -> None:
+    settings = CatalogSettings.of(BASE, {"file.allowed.paths": ["/lake"]})
+    scans = Scans(cast(Any, Catalog(*files)), settings, tmp_path)
+    with pytest.raises(LakeError, match=why):
+        scans.files("db.t", 1, False)
+
+
+def test_half_a_copy_is_deleted(tmp_path: Path) -> None:
+    scans = Scans(cast(Any, Catalog(_file("/lake/a"))), CatalogSettings.of(BASE, {}), tmp_path)
+    (file,) = scans.files("db.t", 1, False)
+    with pytest.raises(RetriableError):
+        scans.copy("db.t", 1, file)
+    assert list(tmp_path.iterdir()) == []
