@@ -77,6 +77,16 @@ def test_small_files_become_one(given: dict[str, str], tmp_path: Path, version: 
     assert not intents(given)
 
 
+def test_partitions_with_one_path_are_not_mixed(given: dict[str, str], tmp_path: Path) -> None:
+    catalog, other = plain(given), OtherCatalog(given)
+    table = catalog.create("db.t", SCHEMA, ["name"], [], {"format-version": "2"})
+    for n in range(4):
+        name = None if n % 2 else "null"
+        catalog.commit([change(table, n or None, n + 1, written(tmp_path, table, [(n, name)], partition=(name,)))], IDS)
+    assert opened(given, CompactSettings(2, 1 << 20, 0)).compact("db.t").replaced == 2
+    assert other.rows(other.table("db.t")) == [(0, "null"), (1, None), (2, "null"), (3, None)]
+
+
 @pytest.mark.parametrize("version", ["2", "3"])
 @pytest.mark.parametrize("is_global", [False, True])
 def test_deletes_are_carried_out(given: dict[str, str], tmp_path: Path, version: str, is_global: bool) -> None:

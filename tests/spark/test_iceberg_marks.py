@@ -11,6 +11,7 @@ from weakref import WeakKeyDictionary
 
 import pytest
 
+from headrace.connectors.lake.errors import LakeError
 from headrace.connectors.lake.iceberg import jvm_lake
 from headrace.connectors.lake.iceberg.jvm_catalog import JvmCatalog
 from headrace.connectors.lake.iceberg.tables import TableState
@@ -204,12 +205,34 @@ def flaky(given: dict[str, str], table: TableState, monkeypatch: pytest.MonkeyPa
 
 @pytest.mark.parametrize("mode", ["lost", "taken", "memory"])
 def test_a_commit_whose_answer_was_lost_is_found(
-    flaky: Any, table: TableState, given: dict[str, str], tmp_path: Path, mode: str
+    flaky: Any, table: TableState, given: dict[str, str], other: OtherCatalog, tmp_path: Path, mode: str
 ) -> None:
     mine = flaky(mode)
     assert mine.commit([change(table, None, 2, written(tmp_path, table, ROWS))], IDS) == {"db.t": True}
     assert mine.marks("db.t", IDS) == {ZERO: 2}
+    assert other.rows(other.table("db.t")) == ROWS
     assert len(parquet(given)) == 1
+    assert not intents(given)
+
+
+def test_a_rewrite_whose_answer_was_lost_is_found(
+    flaky: Any, catalog: JvmCatalog, table: TableState, given: dict[str, str], other: OtherCatalog, tmp_path: Path
+) -> None:
+    for begin, row in ((None, ROWS[0]), (1, ROWS[1])):
+        catalog.commit([change(table, begin, (begin or 0) + 1, written(tmp_path, table, [row]))], IDS)
+    done = flaky("taken").ask("db.t", "compact", files=2, bytes=1 << 20, snapshots_ms=0)
+    assert done["replaced"] == 2
+    assert other.rows(other.table("db.t")) == ROWS
+    assert not intents(given)
+
+
+def test_a_commit_that_is_refused_ends_the_task_and_leaves_no_file(
+    flaky: Any, table: TableState, given: dict[str, str], tmp_path: Path
+) -> None:
+    mine = flaky("refused,refused")
+    with pytest.raises(LakeError, match="this user may not"):
+        mine.commit([change(table, None, 2, written(tmp_path, table, ROWS))], IDS)
+    assert not parquet(given)
     assert not intents(given)
 
 

@@ -11,6 +11,7 @@ import org.apache.iceberg.catalog.TableIdentifier;
 import org.apache.iceberg.encryption.EncryptionManager;
 import org.apache.iceberg.exceptions.CommitFailedException;
 import org.apache.iceberg.exceptions.CommitStateUnknownException;
+import org.apache.iceberg.exceptions.ForbiddenException;
 import org.apache.iceberg.hadoop.HadoopCatalog;
 import org.apache.iceberg.io.FileIO;
 import org.apache.iceberg.io.LocationProvider;
@@ -47,6 +48,9 @@ public final class FlakyCatalog extends HadoopCatalog {
             String mode = mode();
             if (mode.equals("failed")) {
                 throw new CommitFailedException("it was not applied");
+            }
+            if (mode.equals("refused")) {
+                throw new ForbiddenException("this user may not");
             }
             if (mode.startsWith("/")) {
                 pause(Path.of(mode));

@@ -14,9 +14,9 @@ import org.apache.iceberg.SnapshotUpdate;
 import org.apache.iceberg.Table;
 import org.apache.iceberg.Transaction;
 import org.apache.iceberg.UpdateProperties;
+import org.apache.iceberg.exceptions.CleanableFailure;
 import org.apache.iceberg.exceptions.CommitFailedException;
 import org.apache.iceberg.exceptions.CommitStateUnknownException;
-import org.apache.iceberg.exceptions.ValidationException;
 
 /** One commit to one table: snapshots and marks in one transaction, tried again until it is known what came of it. */
 final class Change {
@@ -63,11 +63,13 @@ final class Change {
                 if (attempt == ATTEMPTS) {
                     throw error;
                 }
-            } catch (ValidationException error) {
-                throw error;
             } catch (RuntimeException | Error error) {
-                if (isIn(error)) {
+                boolean isAnswered = isRefreshed(error);
+                if (isAnswered && isIn()) {
                     return true;
+                }
+                if (isAnswered && error instanceof CleanableFailure) {
+                    throw error; // it was refused
                 }
                 throw new CommitStateUnknownException(error);
             }
@@ -98,6 +100,7 @@ final class Change {
 
     /** Called for each attempt of Iceberg's own: all marks must be those from which the new ones were made. */
     private boolean guard(Iterable<Snapshot> ancestry, Table now, ObjectNode known) {
+        AlreadyIn.check(ancestry, id);
         if (!marks.of(ancestry, now.properties(), now.refs()).equals(known)) {
             throw new MarksMoved();
         }
@@ -121,10 +124,10 @@ final class Change {
         return delta;
     }
 
-    private boolean isIn(Throwable error) {
+    private boolean isRefreshed(Throwable error) {
         try {
             table.refresh();
-            return isIn();
+            return true;
         } catch (RuntimeException unanswered) {
             error.addSuppressed(unanswered);
             return false;
@@ -133,7 +136,7 @@ final class Change {
 
     private boolean isIn() {
         for (Snapshot one : table.snapshots()) {
-            if (one.summary() != null && id.equals(one.summary().get(Intents.COMMIT_ID))) {
+            if (Intents.isOf(one, id)) {
                 return true;
             }
         }

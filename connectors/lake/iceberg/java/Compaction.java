@@ -4,6 +4,7 @@ import java.io.IOException;
 import java.util.ArrayList;
 import java.util.Collection;
 import java.util.Comparator;
+import java.util.HashMap;
 import java.util.HashSet;
 import java.util.LinkedHashMap;
 import java.util.List;
@@ -20,10 +21,10 @@ import org.apache.iceberg.ManifestReader;
 import org.apache.iceberg.RewriteFiles;
 import org.apache.iceberg.Snapshot;
 import org.apache.iceberg.Table;
-import org.apache.iceberg.exceptions.CommitFailedException;
-import org.apache.iceberg.exceptions.ValidationException;
+import org.apache.iceberg.exceptions.CleanableFailure;
 import org.apache.iceberg.io.CloseableIterable;
 import org.apache.iceberg.util.SnapshotUtil;
+import org.apache.iceberg.util.StructLikeWrapper;
 
 /**
  * Replaces small files of a partition by one, with the deletes that touch them carried out.
@@ -92,13 +93,18 @@ final class Compaction {
     }
 
     private static Iterable<Group> groups(Table table, Snapshot head, long bytes) throws IOException {
-        Map<String, Group> groups = new LinkedHashMap<>();
+        Map<List<Object>, Group> groups = new LinkedHashMap<>();
+        Map<Integer, StructLikeWrapper> wrappers = new HashMap<>();
         long held = 0;
         try (CloseableIterable<FileScanTask> planned = planned(table, head)) {
             for (FileScanTask one : planned) {
                 if (isWanted(one, bytes)) {
-                    String place = one.spec().specId() + " " + one.spec().partitionToPath(one.partition());
-                    groups.computeIfAbsent(place, name -> new Group()).add(one);
+                    // Partitions of different values may have the same path, such as null and "null".
+                    int spec = one.spec().specId();
+                    StructLikeWrapper values = wrappers
+                            .computeIfAbsent(spec, id -> StructLikeWrapper.forType(one.spec().partitionType()))
+                            .copyFor(one.partition());
+                    groups.computeIfAbsent(List.of(spec, values), place -> new Group()).add(one);
                     held += 1 + one.deletes().size();
                 }
                 if (held > MOST_HELD) {
@@ -162,8 +168,8 @@ final class Compaction {
             }
             isOver = false;
             commit(table, branch, head, replaced, spent, made, id);
-        } catch (ValidationException | CommitFailedException error) {
-            isOver = true;
+        } catch (RuntimeException error) {
+            isOver |= error instanceof CleanableFailure;
             throw error;
         } finally {
             // If the answer was lost, the file may be in the table: a later sweep looks at the intent.
@@ -198,7 +204,15 @@ final class Compaction {
         }
         rewrite.set(Intents.COMMIT_ID, id);
         rewrite.toBranch(branch);
-        rewrite.commit();
+        rewrite.validateWith(ancestry -> {
+            AlreadyIn.check(ancestry, id);
+            return true;
+        });
+        try {
+            rewrite.commit();
+        } catch (AlreadyIn found) {
+            return; // the answer to an earlier attempt was lost
+        }
     }
 
     /** Forgets snapshots before this time, but for the newest; returns their number. */

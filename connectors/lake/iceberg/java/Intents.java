@@ -41,6 +41,11 @@ final class Intents {
         this.connector = connector;
     }
 
+    /** True if the commit with this id made the snapshot. */
+    static boolean isOf(Snapshot snapshot, String commit) {
+        return snapshot.summary() != null && commit.equals(snapshot.summary().get(COMMIT_ID));
+    }
+
     /** Writes down what a commit is about to upload; returns the file's location, null if it uploads nothing. */
     String write(Table table, Change change, JsonNode begins, List<String> locations) {
         if (locations.isEmpty()) {
@@ -109,7 +114,7 @@ final class Intents {
         String commit = intent.get("commit").asText();
         Set<String> looked = new HashSet<>();
         for (Snapshot snapshot : table.snapshots()) {
-            if (snapshot.summary() != null && commit.equals(snapshot.summary().get(COMMIT_ID))) {
+            if (isOf(snapshot, commit)) {
                 return Set.of();
             }
         }
