@@ -178,7 +178,8 @@ class IcebergSinkTask(SinkTask, BufferingSink, PartitionedSink, PreviewedSink, M
 
     def _restart(self) -> None:
         """Begin anew with the tables; held rows of partitions that stay are read again."""
-        self._is_behind = bool(self._mine) and self._files.due_s() is not None
+        # Partitions may go and come, and `open` may be tried again, before the worker asks for a writer.
+        self._is_behind = bool(self._mine) and (self._is_behind or self._files.due_s() is not None)
         self._files.drop()
         self._forget()
 

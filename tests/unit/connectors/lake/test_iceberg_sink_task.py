@@ -215,6 +215,22 @@ def test_a_rebalance_throws_away_the_held_rows_of_all(start: Start, catalog: Fak
     assert task.due_s() is None
 
 
+def test_held_rows_come_again_however_a_rebalance_goes_on(
+    start: Start, catalog: FakeCatalog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    task = start(P0, P1, **{"iceberg.control.commit.interval-ms": "100000"})
+    write(task, rows([5], [{"id": 1, "a": "x"}]))
+    task.close([P1])
+    with monkeypatch.context() as away:
+        away.setattr(catalog, "load", lambda table: (_ for _ in ()).throw(RetriableError("no answer")))
+        with pytest.raises(RetriableError, match="no answer"):
+            task.open([P1])
+    task.open([P1])
+    with pytest.raises(RetriableError, match="read again"):
+        task.writer("a")
+    assert write(task, rows([5], [{"id": 1, "a": "x"}])) == {P0: 5}
+
+
 def test_a_failed_job_reads_the_marks_again_and_leaves_no_file(start: Start, catalog: FakeCatalog) -> None:
     task = start(P0)
     write(task, rows([0], [{"id": 1, "a": "x"}]))
