@@ -85,11 +85,15 @@ class Compaction:
         yield Sample("headrace_compact_expired_total", {}, self._expired, "Snapshots that were expired")
         yield Sample("headrace_compact_failures_total", {}, self._failures, "Attempts to merge small files that failed")
 
-    def close(self) -> None:
-        """End soon; `compact` has to end by itself."""
+    def end_soon(self) -> None:
+        """Look at no more tables; waits for nothing."""
         with self._changed:
             self._closing = True
             self._changed.notify_all()
+
+    def close(self) -> None:
+        """End soon; `compact` has to end by itself."""
+        self.end_soon()
         if self._thread is not None:
             self._thread.join(_LAST_S)
 

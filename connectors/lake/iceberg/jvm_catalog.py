@@ -75,6 +75,7 @@ class JvmCatalog:
     def marks(self, table: str, topic_ids: Mapping[str, str]) -> Marks:
         """As `Catalog.marks`."""
         told = self._call(table, "marks")
+        _check_ids(table, topic_ids, told)
         return {
             TopicPartition(topic, int(partition)): offset
             for topic in topic_ids
@@ -125,6 +126,8 @@ class JvmCatalog:
 
     def close(self) -> None:
         """As `Catalog.close`."""
+        if self._compaction is not None:
+            self._compaction.end_soon()  # what the catalog's end cuts off is no failure
         self._lake.close()
         if self._compaction is not None:
             self._compaction.close()
@@ -182,6 +185,14 @@ class JvmCatalog:
             "positions": _marks_json(one.positions, topic_ids),
             "parts": parts,
         }
+
+
+def _check_ids(table: str, topic_ids: Mapping[str, str], told: Mapping[str, Any]) -> None:
+    """Refuse a topic without an id if the table has marks of that name: they may be those of this topic."""
+    for topic, id_ in topic_ids.items():
+        if id_ == topic and id_ not in told and any(one["topic"] == topic for one in told.values()):
+            why = f"Kafka does not tell the id of topic {topic}, which the offsets in table {table} are of"
+            raise RetriableError(f"{why}; it is asked again")
 
 
 def _marks_json(marks: Mapping[TopicPartition, int | None], topic_ids: Mapping[str, str]) -> dict[str, Any]:

@@ -63,13 +63,14 @@ class JvmLake:
     def __init__(self, opening: Mapping[str, Any], with_aws: bool) -> None:
         self._opening, self._with_aws = opening, with_aws
         self._open_lock = threading.Lock()
+        self._is_closed = False
         self._context: Any = None
         self._made: Callable[..., Any] | None = None
 
     def call(self, method: str, request: Mapping[str, Any]) -> dict[str, Any]:
         """Return the answer of a method of `java/Lake.java`.
 
-        Errors: Fault, LakeError; RetriableError without a driver.
+        Errors: Fault, LakeError; RetriableError without a driver, and after `close`.
         """
         try:
             return self._ask(self._opened(), method, request)
@@ -81,6 +82,7 @@ class JvmLake:
     def close(self) -> None:
         """Close the catalog; does nothing if its driver has gone."""
         with self._open_lock:
+            self._is_closed = True  # a thread beside the task may still call
             made, self._made = self._made, None
             if made is not None and self._context is complete_context():
                 try:
@@ -93,6 +95,8 @@ class JvmLake:
         if context is None:
             raise RetriableError(_GONE)
         with self._open_lock:
+            if self._is_closed:
+                raise RetriableError("The catalog is closed: its task has ended.")
             if self._made is None or self._context is not context:
                 made = new_in_java(context, class_loader(context, self._with_aws), *_CALL)
                 self._ask(made, "open", self._opening)

@@ -1,0 +1,91 @@
+"""The catalog of one task over a JVM that is not there: what it asks, and how it ends."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+from headrace.connectors.lake.iceberg import jvm_catalog as module
+from headrace.connectors.lake.iceberg import jvm_lake
+from headrace.connectors.lake.iceberg.catalog_settings import CatalogSettings
+from headrace.connectors.lake.iceberg.compact_settings import CompactSettings
+from headrace.connectors.lake.iceberg.jvm_catalog import JvmCatalog
+from headrace.connectors.lake.iceberg.jvm_lake import Fault, JvmLake
+from headrace.connectors.lake.iceberg.parts import TableCommit
+from headrace.plugins.errors import RetriableError
+from headrace.plugins.offsets import TopicPartition
+
+ZERO = TopicPartition("t", 0)
+SETTINGS = {"iceberg.catalog.type": "hadoop", "iceberg.catalog.warehouse": "file:///tmp/lake"}
+
+
+class FakeLake:
+    """Answers as the Java side does; a rewrite goes on until the catalog is closed."""
+
+    def __init__(self, *_: Any) -> None:
+        self.marks: dict[str, Any] = {}
+        self.is_rewriting, self.is_closed = threading.Event(), threading.Event()
+
+    def call(self, method: str, request: Mapping[str, Any]) -> dict[str, Any]:
+        if method == "commit":
+            return {one["table"]: {"committed": True} for one in request["tables"]}
+        if method == "compact":
+            self.is_rewriting.set()
+            assert self.is_closed.wait(60)
+            raise Fault("refused", "the task ends")
+        return self.marks
+
+    def close(self) -> None:
+        self.is_closed.set()
+
+
+@pytest.fixture
+def lake(monkeypatch: pytest.MonkeyPatch) -> FakeLake:
+    made = FakeLake()
+    monkeypatch.setattr(module, "JvmLake", lambda *_: made)
+    return made
+
+
+def test_a_rewrite_that_the_end_cuts_off_is_no_failure(lake: FakeLake, caplog: pytest.LogCaptureFixture) -> None:
+    catalog = JvmCatalog(CatalogSettings.of(SETTINGS, {}), "c", 0, compact=CompactSettings(2, 1, 0))
+    catalog.commit([TableCommit("db.t", (), {ZERO: None}, {ZERO: 1})], {"t": "id-of-t"})
+    assert lake.is_rewriting.wait(60)
+    with caplog.at_level(logging.WARNING):
+        catalog.close()
+    assert "not merged" not in caplog.text
+    assert {one.name: one.value for one in catalog.samples()}["headrace_compact_failures_total"] == 0
+
+
+def test_marks_of_a_topic_whose_id_is_not_told_are_not_passed_over(lake: FakeLake) -> None:
+    catalog = JvmCatalog(CatalogSettings.of(SETTINGS, {}), "c", 0)
+    lake.marks = {"id-of-t": {"topic": "t", "offsets": {"0": 7}}}
+    assert catalog.marks("db.t", {"t": "id-of-t"}) == {ZERO: 7}
+    assert catalog.marks("db.t", {"t": "another-id", "u": "u"}) == {}
+    with pytest.raises(RetriableError, match=r"does not tell the id of topic t, .* table db\.t"):
+        catalog.marks("db.t", {"t": "t"})
+    lake.marks = {"t": {"topic": "t", "offsets": {"0": 7}}}
+    assert catalog.marks("db.t", {"t": "t"}) == {ZERO: 7}
+
+
+def test_a_closed_catalog_is_not_opened_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    opened: list[str] = []
+
+    def made(method: str, request: str, hadoop: Any) -> str:
+        opened.append(method)
+        return "{}"
+
+    context = object()
+    monkeypatch.setattr(jvm_lake, "complete_context", lambda: context)
+    monkeypatch.setattr(jvm_lake, "class_loader", lambda *_: None)
+    monkeypatch.setattr(jvm_lake, "new_in_java", lambda *_: made)
+    monkeypatch.setattr(jvm_lake, "hadoop_configuration", lambda _: None)
+    lake = JvmLake({}, with_aws=False)
+    lake.call("load", {})
+    lake.close()
+    with pytest.raises(RetriableError, match="closed"):
+        lake.call("compact", {})
+    assert opened == ["open", "load", "close"]
