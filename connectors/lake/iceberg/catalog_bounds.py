@@ -29,6 +29,8 @@ _CLASS: Final = re.compile(r"[A-Za-z_]\w*(\.\w+)*\.[A-Z]\w*(\$\w+)?")
 _NAMES_CLASS: Final = re.compile(r"(^|[.-])(impl|class|factory|provider)$|-impl$|auth\.type$", re.I)
 _OWN: Final = ("org.apache.iceberg.", "software.amazon.awssdk.auth.credentials.")
 _OF_HADOOP: Final = ("org.apache.hadoop.",)
+_RUNS: Final = re.compile(r"(^|\.)(command|script)(\.file\.name)?$")
+"""The keys of Hadoop's that name a program, such as net.topology.script.file.name."""
 _WORDS: Final = frozenset({"none", "basic", "oauth2", "sigv4", "apache", "urlconnection"})
 """Values of settings that name a class or one of these."""
 
@@ -64,6 +66,9 @@ def class_problems(
         if key not in ("catalog-impl", "io-impl") and _is_foreign(key, value, _OWN):
             yield _not_run(prefix + key, value)
     for key, value in hadoop.items():
+        if _RUNS.search(key):
+            why = "It names a program that Hadoop's client runs."
+            yield Problem(hadoop_prefix + key, value, why, "Leave it out: no program is run for a connector.")
         if _is_foreign(key, value, _OF_HADOOP):
             yield _not_run(hadoop_prefix + key, value)
 

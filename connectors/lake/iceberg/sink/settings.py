@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from headrace.config.setting_group import HIGH, LONG, LOW, MEDIUM, MID, SHORT, SettingGroup
 from headrace.config.settings import Setting, Settings, Type
-from headrace.config.validators import Range
+from headrace.config.validators import OrNull, Range
 
 OF_TABLE: Final = "iceberg.table."
 CREATE_PROPERTIES: Final = "iceberg.tables.auto-create-props."
@@ -132,14 +132,15 @@ SETTINGS: Final = Settings(
         "after each job.",
         Range(0),
     ),
-    _IDLE(
+    _COMMITS(
         "iceberg.control.commit.threads",
         Type.INT,
         None,
-        LOW,
+        MEDIUM,
         SHORT,
-        "",
-        "Accepted for configs of Apache's connector: a task commits its tables in parallel in any case.",
+        "Commit Threads",
+        "The most tables that a task commits at the same time; without it twice the number of cores.",
+        OrNull(Range(1)),
     ),
     _idle("iceberg.control.topic", Type.STRING, "control-iceberg"),
     _idle("iceberg.control.group-id-prefix", Type.STRING, "cg-control-"),

@@ -46,6 +46,11 @@ def test_names_types_and_defaults() -> None:
     assert {one.name: (one.type, one.default) for one in SETTINGS} == DECLARED
 
 
+def test_a_commit_needs_a_thread() -> None:
+    assert not SETTINGS.problems({"iceberg.control.commit.threads": "1"})
+    assert SETTINGS.problems({"iceberg.control.commit.threads": "0"})
+
+
 def test_tables_have_settings_of_their_own_whatever_dots_they_have() -> None:
     options = sink_options(
         {

@@ -76,6 +76,12 @@ def test_foreign_classes_and_parameters_are_refused(key: str, value: str) -> Non
     assert {problem.key for problem in refused.value.problems} == {f"iceberg.catalog.{key}"}
 
 
+@pytest.mark.parametrize("key", ["net.topology.script.file.name", "hadoop.kerberos.kinit.command"])
+def test_no_program_is_run(key: str) -> None:
+    with pytest.raises(ConfigError, match="names a program"):
+        read(HADOOP, **{f"iceberg.hadoop.{key}": "run.sh"})
+
+
 def test_hadoops_classes_are_hadoops() -> None:
     read(HADOOP, iceberg__hadoop__fs__hdfs__impl="org.apache.hadoop.hdfs.DistributedFileSystem")
     with pytest.raises(ConfigError, match=r"iceberg\.hadoop\.fs\.x\.impl"):
