@@ -87,6 +87,19 @@ def test_partitions_with_one_path_are_not_mixed(given: dict[str, str], tmp_path:
     assert other.rows(other.table("db.t")) == [(0, "null"), (1, None), (2, "null"), (3, None)]
 
 
+def test_files_out_of_bounds_are_neither_read_nor_deleted(given: dict[str, str], tmp_path: Path) -> None:
+    catalog, worker = plain(given), opened(given, CompactSettings(2, 1 << 20, 1))
+    table = catalog.create("db.t", SCHEMA, [], [], {"format-version": "2", "write.data.path": str(tmp_path / "other")})
+    for n in range(2):
+        catalog.commit([change(table, n or None, n + 1, written(tmp_path, table, [(n, "a")]))], IDS)
+    worker._lake._opening = {**worker._lake._opening, "allowed_paths": [given["warehouse"]]}
+    with pytest.raises(LakeError, match=r"lies outside of file\.allowed\.paths"):
+        worker.compact("db.t")
+    assert opened(given, CompactSettings(2, 1 << 20, 0)).compact("db.t").replaced == 2
+    eventually(lambda: worker.compact("db.t").expired, 60)
+    assert len(list((tmp_path / "other").glob("*.parquet"))) == 3
+
+
 @pytest.mark.parametrize("version", ["2", "3"])
 @pytest.mark.parametrize("is_global", [False, True])
 def test_deletes_are_carried_out(given: dict[str, str], tmp_path: Path, version: str, is_global: bool) -> None:

@@ -301,6 +301,21 @@ def test_the_next_owner_deletes_the_files_of_a_killed_one(
     assert foreign.exists()
 
 
+def test_an_intent_deletes_nothing_out_of_bounds(table: TableState, given: dict[str, str], tmp_path: Path) -> None:
+    secret = tmp_path / "secret"
+    secret.write_text("another's")
+    intent = {"commit": "gone", "until": 0, "after": 0, "files": [str(secret)]}
+    folder = Path(given["warehouse"], "db", "t", "metadata", "headrace-sink")
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "gone.json").write_text(json.dumps(intent))
+    bounded = opened(given)
+    bounded._lake._opening = {**bounded._lake._opening, "allowed_paths": [given["warehouse"]]}
+    assert bounded.commit([change(table, None, 2, written(tmp_path, table, ROWS))], IDS) == {"db.t": True}
+    bounded.close()
+    assert not intents(given)
+    assert secret.exists()
+
+
 def test_files_of_a_commit_that_is_in_the_table_stay(
     catalog: JvmCatalog, table: TableState, given: dict[str, str], other: OtherCatalog, tmp_path: Path
 ) -> None:
@@ -318,9 +333,12 @@ def test_files_of_a_commit_that_is_in_the_table_stay(
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "gone.json").write_text(json.dumps(intent))
     (folder / "half.json").write_text('{"commit": "h')
+    theirs = folder / "theirs.json"
+    theirs.write_text(json.dumps({**intent, "connector": "si/nk", "files": [name]}))
     mine = opened(given)
     assert mine.commit([change(table, 2, 3)], IDS) == {"db.t": True}
     mine.close()
     assert not (folder / "gone.json").exists()
+    assert theirs.exists()
     assert not Path(lost.removeprefix("file:")).exists()
     assert len(other.rows(other.table("db.t"))) == 4

@@ -141,7 +141,7 @@ class CatalogSettings:
         is_rest = self.properties.get("type", "").lower() == "rest" or self.properties.get("catalog-impl") == _REST
         properties = {**(_REST_BOUNDS if is_rest else {}), **self.properties}
         own = {"catalog": self.name, "properties": properties, "threads": self.threads}
-        return {**own, "hadoop": hadoop, "hadoop_files": files}
+        return {**own, "hadoop": hadoop, "hadoop_files": files, "allowed_paths": list(self.paths)}
 
     def check_hosts(self) -> None:
         """Check the addresses of all hosts in the settings. Errors: ConfigError, RetriableError."""

@@ -17,6 +17,7 @@ import org.apache.iceberg.exceptions.CommitStateUnknownException;
 final class Commits {
     private final Tables tables;
     private final Uploads uploads;
+    private final Places places;
     private final String connector;
     private final String task;
     private final Intents intents;
@@ -24,12 +25,13 @@ final class Commits {
     /** Partitions of tables that were committed before: their former owner's files have been looked for. */
     private final Set<String> met = ConcurrentHashMap.newKeySet();
 
-    Commits(Tables tables, Uploads uploads, ObjectNode request) {
+    Commits(Tables tables, Uploads uploads, Places places, ObjectNode request) {
         this.tables = tables;
         this.uploads = uploads;
+        this.places = places;
         this.connector = request.get("connector").asText();
         this.task = connector + "-" + request.get("task").asText();
-        this.intents = new Intents(connector);
+        this.intents = new Intents(connector, places);
     }
 
     ObjectNode marks(String table, String branch) {
@@ -69,12 +71,12 @@ final class Commits {
     /** Replaces small files of a table, and forgets its old snapshots. */
     ObjectNode compact(ObjectNode request, String branch) throws IOException {
         Table table = tables.existing(request.get("table").asText());
-        Compaction compaction = new Compaction(rewriting, intents, task);
+        Compaction compaction = new Compaction(rewriting, intents, places, task);
         int files = request.get("files").asInt();
         int replaced = files == 0 ? 0 : compaction.run(table, branch, files, request.get("bytes").asLong());
         long age = request.get("snapshots_ms").asLong();
         table.refresh();
-        int expired = age == 0 ? 0 : Compaction.expire(table, System.currentTimeMillis() - age);
+        int expired = age == 0 ? 0 : compaction.expire(table, System.currentTimeMillis() - age);
         return Json.object().put("replaced", replaced).put("expired", expired);
     }
 

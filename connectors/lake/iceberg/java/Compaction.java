@@ -41,11 +41,13 @@ final class Compaction {
 
     private final Rewriting rewriting;
     private final Intents intents;
+    private final Places places;
     private final String task;
 
-    Compaction(Rewriting rewriting, Intents intents, String task) {
+    Compaction(Rewriting rewriting, Intents intents, Places places, String task) {
         this.rewriting = rewriting;
         this.intents = intents;
+        this.places = places;
         this.task = task;
     }
 
@@ -151,6 +153,10 @@ final class Compaction {
     private int replace(
             Table table, String branch, Snapshot head, List<FileScanTask> replaced, Collection<DeleteFile> spent)
             throws IOException {
+        for (FileScanTask one : replaced) {
+            places.check(one.file().location());
+            one.deletes().forEach(delete -> places.check(delete.location()));
+        }
         FileScanTask like = replaced.get(0);
         String id = UUID.randomUUID().toString();
         String name = "headrace-" + task.replaceAll("[^\\w.-]", "_") + "-compact-" + id + ".parquet";
@@ -216,13 +222,20 @@ final class Compaction {
     }
 
     /** Forgets snapshots before this time, but for the newest; returns their number. */
-    static int expire(Table table, long before) {
+    int expire(Table table, long before) {
         if (!"true".equals(table.properties().getOrDefault("gc.enabled", "true"))) {
             return 0;
         }
         int count = table.expireSnapshots().expireOlderThan(before).retainLast(1).apply().size();
         if (count > 0) {
-            table.expireSnapshots().expireOlderThan(before).retainLast(1).commit();
+            table.expireSnapshots()
+                    .expireOlderThan(before)
+                    .retainLast(1)
+                    .deleteWith(location -> {
+                        places.check(location); // Iceberg logs what is refused, and goes on
+                        table.io().deleteFile(location);
+                    })
+                    .commit();
         }
         return count;
     }

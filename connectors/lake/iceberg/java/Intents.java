@@ -36,9 +36,11 @@ final class Intents {
     static final String COMMIT_ID = "kafka.connect.commit-id";
 
     private final String connector;
+    private final Places places;
 
-    Intents(String connector) {
+    Intents(String connector, Places places) {
         this.connector = connector;
+        this.places = places;
     }
 
     /** True if the commit with this id made the snapshot. */
@@ -71,6 +73,7 @@ final class Intents {
     private String write(Table table, String id, ObjectNode intent, List<String> locations) {
         ArrayNode files = intent.putArray("files");
         locations.forEach(files::add);
+        intent.put("connector", connector);
         String location = folder(table) + id + ".json";
         try (PositionOutputStream out = table.io().newOutputFile(location).create()) {
             out.write(intent.toString().getBytes(StandardCharsets.UTF_8));
@@ -90,7 +93,8 @@ final class Intents {
     void sweep(Table table) {
         for (String location : listed(table)) {
             ObjectNode intent = read(table.io(), location);
-            if (intent == null) {
+            // The folders of two connectors may have one name, as not all characters are in it.
+            if (intent == null || !intent.path("connector").asText(connector).equals(connector)) {
                 continue;
             }
             if (!mayCome(table, intent)
@@ -109,8 +113,9 @@ final class Intents {
     }
 
     /** Those of an intent's files that no snapshot has. */
-    private static Set<String> orphans(Table table, ObjectNode intent) {
+    private Set<String> orphans(Table table, ObjectNode intent) {
         Set<String> orphans = new HashSet<>(Json.texts(intent.get("files")));
+        orphans.removeIf(location -> !places.isAllowed(location)); // whoever can write to the table wrote this
         String commit = intent.get("commit").asText();
         Set<String> looked = new HashSet<>();
         for (Snapshot snapshot : table.snapshots()) {
@@ -177,5 +182,4 @@ final class Intents {
         String inside = ((HasTableOperations) table).operations().metadataFileLocation(name + "x");
         return inside.substring(0, inside.length() - 1); // ends with the slash: object stores list prefixes of names
     }
-
 }

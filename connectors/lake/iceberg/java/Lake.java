@@ -83,7 +83,8 @@ public final class Lake {
         tables = new Tables(catalog);
         pools = new Pools(request.get("threads").asInt());
         scans = new Scans(tables);
-        commits = new Commits(tables, new Uploads(pools, conf), request);
+        Places places = new Places(conf, Json.texts(request.get("allowed_paths")));
+        commits = new Commits(tables, new Uploads(pools, places), places, request);
     }
 
     /** Commits to several tables at once; a fault of one leaves the others alone. */

@@ -2,15 +2,12 @@ package headrace.lake;
 
 import com.fasterxml.jackson.databind.JsonNode;
 import java.io.IOException;
-import java.net.URI;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.Collection;
 import java.util.List;
 import java.util.concurrent.Callable;
-import org.apache.hadoop.conf.Configuration;
-import org.apache.hadoop.fs.FileSystem;
 import org.apache.iceberg.ContentFile;
 import org.apache.iceberg.DataFiles;
 import org.apache.iceberg.FileFormat;
@@ -30,11 +27,11 @@ import org.apache.iceberg.types.Types;
 /** Brings local Parquet files to where a table's files are. */
 final class Uploads {
     private final Pools pools;
-    private final Configuration conf;
+    private final Places places;
 
-    Uploads(Pools pools, Configuration conf) {
+    Uploads(Pools pools, Places places) {
         this.pools = pools;
-        this.conf = conf;
+        this.places = places;
     }
 
     /** A local file and its place in the table. */
@@ -130,10 +127,8 @@ final class Uploads {
     }
 
     private void bring(Path local, String location, FileIO io) throws IOException {
-        URI uri = new org.apache.hadoop.fs.Path(location).toUri();
-        String scheme = uri.getScheme() == null ? FileSystem.getDefaultUri(conf).getScheme() : uri.getScheme();
-        if ("file".equals(scheme)) {
-            Path target = Path.of(uri.getPath());
+        Path target = places.local(location);
+        if (target != null) {
             Files.createDirectories(target.getParent());
             Files.move(local, target);
             return;

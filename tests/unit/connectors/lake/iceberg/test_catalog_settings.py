@@ -123,6 +123,7 @@ def test_the_folder_of_hadoops_files_is_allowed_and_has_them(tmp_path: Path) -> 
     (tmp_path / "core-site.xml").write_text("<configuration/>")
     made = read(HADOOP, {"file.allowed.paths": [str(tmp_path)]}, **{"iceberg.hadoop-conf-dir": str(tmp_path)})
     assert made.opening()["hadoop_files"] == [str(tmp_path / "core-site.xml")]
+    assert made.opening()["allowed_paths"] == [str(tmp_path)]
     with pytest.raises(ConfigError, match=r"file\.allowed\.paths"):
         read(HADOOP, {"file.allowed.paths": ["/nowhere"]}, **{"iceberg.hadoop-conf-dir": str(tmp_path)})
 
