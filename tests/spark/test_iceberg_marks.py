@@ -229,11 +229,18 @@ def test_a_rewrite_whose_answer_was_lost_is_found(
 def test_a_commit_that_is_refused_ends_the_task_and_leaves_no_file(
     flaky: Any, table: TableState, given: dict[str, str], tmp_path: Path
 ) -> None:
-    mine = flaky("refused,refused")
     with pytest.raises(LakeError, match="this user may not"):
-        mine.commit([change(table, None, 2, written(tmp_path, table, ROWS))], IDS)
+        flaky("refused").commit([change(table, None, 2, written(tmp_path, table, ROWS))], IDS)
     assert not parquet(given)
     assert not intents(given)
+
+
+def test_a_commit_is_not_tried_for_ever_if_nobody_knows_that_it_was_refused(
+    flaky: Any, table: TableState, given: dict[str, str], tmp_path: Path
+) -> None:
+    with pytest.raises(LakeError, match="not known if the commit was made: .*this user may not"):
+        flaky("denied").commit([change(table, None, 2, written(tmp_path, table, ROWS))], IDS)
+    assert len(parquet(given)) == len(intents(given)) == 1
 
 
 def test_a_conflict_is_tried_again(flaky: Any, table: TableState, given: dict[str, str], tmp_path: Path) -> None:

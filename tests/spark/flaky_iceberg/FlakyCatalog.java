@@ -4,6 +4,7 @@ import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.Map;
+import org.apache.hadoop.security.AccessControlException;
 import org.apache.iceberg.LocationProviders;
 import org.apache.iceberg.TableMetadata;
 import org.apache.iceberg.TableOperations;
@@ -51,6 +52,9 @@ public final class FlakyCatalog extends HadoopCatalog {
             }
             if (mode.equals("refused")) {
                 throw new ForbiddenException("this user may not");
+            }
+            if (mode.equals("denied")) {
+                throw new IllegalStateException(new AccessControlException("this user may not"));
             }
             if (mode.startsWith("/")) {
                 pause(Path.of(mode));

@@ -29,8 +29,9 @@ final class Faults {
         int depth = 0;
         for (Throwable one = error; one != null && depth < DEPTH; one = one.getCause(), depth++) {
             String kind = kind(one);
-            if (kind != null) {
-                fault = kind;
+            fault = kind == null ? fault : kind;
+            // What is behind an unknown outcome may say that another try is in vain.
+            if (kind != null && !(one instanceof CommitStateUnknownException)) {
                 break;
             }
         }
