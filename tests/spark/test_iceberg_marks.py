@@ -238,7 +238,7 @@ def test_a_commit_that_is_refused_ends_the_task_and_leaves_no_file(
 def test_a_commit_is_not_tried_for_ever_if_nobody_knows_that_it_was_refused(
     flaky: Any, table: TableState, given: dict[str, str], tmp_path: Path
 ) -> None:
-    with pytest.raises(LakeError, match="not known if the commit was made: .*this user may not"):
+    with pytest.raises(LakeError, match=r"not known if the commit was made: .*this user may not"):
         flaky("denied").commit([change(table, None, 2, written(tmp_path, table, ROWS))], IDS)
     assert len(parquet(given)) == len(intents(given)) == 1
 

@@ -68,8 +68,9 @@ final class Change {
                 if (isAnswered && isIn()) {
                     return true;
                 }
-                if (isAnswered && error instanceof CleanableFailure) {
-                    throw error; // it was refused
+                boolean isRefused = isAnswered && error instanceof CleanableFailure;
+                if (isRefused || error instanceof CommitStateUnknownException) {
+                    throw error;
                 }
                 throw new CommitStateUnknownException(error);
             }
