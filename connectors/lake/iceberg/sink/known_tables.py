@@ -112,6 +112,8 @@ class KnownTables:
         if layout == BY_KEY or not record.fields:
             raise LakeError(f"Table {name} is missing, and this record has no fields that say how to make it")
         names = options.id_columns(name)
+        if options.upserts and not names:
+            raise self._keyless(name)
         keys = [one.name if (one := self._evolution.column(record, key)) is not None else key for key in names]
         made = self._catalog.create(name, record, options.partition_by(name), keys, options.create_properties)
         log.log(self._level, "Table %s is made, with %d columns", name, len(made.schema.fields))
@@ -141,11 +143,14 @@ class KnownTables:
         """The paths of the columns of the table's key."""
         names = self._options.id_columns(state.name) or state.identifier
         if not names:
-            setting = UPSERTS if self._options.values[UPSERTS] else CDC_FIELD
-            raise LakeError(
-                f"Table {state.name} has no identifier fields, by which {setting} finds rows; set "
-                f"{OF_TABLE}{state.name}.{ID_COLUMNS} to the columns of its key"
-            )
+            raise self._keyless(state.name)
         return tuple(
             one.name if (one := self._evolution.column(state.schema, name)) is not None else name for name in names
+        )
+
+    def _keyless(self, table: str) -> LakeError:
+        setting = UPSERTS if self._options.values[UPSERTS] else CDC_FIELD
+        return LakeError(
+            f"Table {table} has no identifier fields, by which {setting} finds rows; set "
+            f"{OF_TABLE}{table}.{ID_COLUMNS} to the columns of its key"
         )

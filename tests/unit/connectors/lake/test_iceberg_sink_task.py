@@ -373,6 +373,14 @@ def test_routes_choose_tables(start: Start, catalog: FakeCatalog) -> None:
     assert catalog.tables["db.a"].marks == catalog.tables["db.b"].marks == {P0: 3}
 
 
+def test_no_table_is_made_that_upserts_cannot_use(start: Start, catalog: FakeCatalog) -> None:
+    dynamic = {"iceberg.tables": "", "iceberg.tables.dynamic-enabled": "true", "iceberg.tables.route-field": "r"}
+    task = start(P0, **dynamic, **CREATES, **UPSERTS)
+    with pytest.raises(LakeError, match=r"iceberg\.table\.db\.a\.id-columns"):
+        write(task, rows([0], [{"id": 1, "a": "x"}], Op.UPSERT, routes=["db.a"]))
+    assert "db.a" not in catalog.tables
+
+
 def test_an_answer_of_a_writer_is_small(start: Start) -> None:
     task = start(P0)
     writer = task.writer("a")
