@@ -243,6 +243,16 @@ def test_a_commit_is_not_tried_for_ever_if_nobody_knows_that_it_was_refused(
     assert len(parquet(given)) == len(intents(given)) == 1
 
 
+def test_a_store_that_is_busy_is_asked_again(flaky: Any, table: TableState) -> None:
+    mine = flaky("503,429,403")
+    for status in ("503", "429"):
+        with pytest.raises(RetriableError, match=status):
+            mine.load("db.t")
+    with pytest.raises(LakeError, match="403"):
+        mine.load("db.t")
+    assert mine.load("db.t").uuid == table.uuid
+
+
 def test_a_conflict_is_tried_again(flaky: Any, table: TableState, given: dict[str, str], tmp_path: Path) -> None:
     mine = flaky("failed,failed,failed,failed,failed,failed")
     assert mine.commit([change(table, None, 2, written(tmp_path, table, ROWS))], IDS) == {"db.t": True}

@@ -30,6 +30,9 @@ public final class FlakyCatalog extends HadoopCatalog {
 
     @Override
     protected TableOperations newTableOps(TableIdentifier id) {
+        if (next < modes.length && modes[next].matches("\\d+")) {
+            throw new SdkServiceException(Integer.parseInt(modes[next++]));
+        }
         return new Flaky(super.newTableOps(id));
     }
 

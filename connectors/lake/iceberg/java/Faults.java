@@ -70,8 +70,22 @@ final class Faults {
     private static boolean isUnreachable(Throwable one) {
         String name = one.getClass().getName();
         return one instanceof IOException || name.endsWith(".TTransportException")
-                || name.endsWith(".SdkClientException")
+                || name.endsWith(".SdkClientException") || isBusy(one)
                 || one.getClass() == RESTException.class && one.getCause() instanceof IOException;
+    }
+
+    /** True for an answer of Amazon's services that says to try later; their classes are not there for all catalogs. */
+    private static boolean isBusy(Throwable one) {
+        Class<?> kind = one.getClass();
+        while (kind != null && !kind.getName().endsWith(".SdkServiceException")) {
+            kind = kind.getSuperclass();
+        }
+        try {
+            int status = kind == null ? 0 : (int) kind.getMethod("statusCode").invoke(one);
+            return status >= 500 || status == 429;
+        } catch (ReflectiveOperationException error) {
+            return false;
+        }
     }
 
     private static String message(Throwable error) {
