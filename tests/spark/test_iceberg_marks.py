@@ -333,6 +333,13 @@ def test_an_intent_deletes_nothing_out_of_bounds(table: TableState, given: dict[
     assert secret.exists()
 
 
+def test_a_warehouse_without_a_scheme_is_within_bounds_if_it_is_local(given: dict[str, str], tmp_path: Path) -> None:
+    mine = opened(given)
+    mine._lake._opening = {**mine._lake._opening, "allowed_paths": [str(tmp_path / "other")]}
+    with pytest.raises(LakeError, match=r"lies outside of file\.allowed\.paths"):
+        mine.load("db.t")
+
+
 def test_files_of_a_commit_that_is_in_the_table_stay(
     catalog: JvmCatalog, table: TableState, given: dict[str, str], other: OtherCatalog, tmp_path: Path
 ) -> None:

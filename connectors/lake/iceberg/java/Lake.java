@@ -78,12 +78,15 @@ public final class Lake {
         conf.setClassLoader(Lake.class.getClassLoader());
         Json.texts(request.get("hadoop_files")).forEach(file -> conf.addResource(new Path("file", null, file)));
         Json.strings(request.get("hadoop")).forEach(conf::set);
-        catalog = CatalogUtil.buildIcebergCatalog(
-                request.get("catalog").asText(), Json.strings(request.get("properties")), conf);
+        Places places = new Places(conf, Json.texts(request.get("allowed_paths")));
+        Map<String, String> properties = Json.strings(request.get("properties"));
+        if (properties.getOrDefault("warehouse", "").startsWith("/")) {
+            places.check(properties.get("warehouse")); // only here it is known if it is a local folder
+        }
+        catalog = CatalogUtil.buildIcebergCatalog(request.get("catalog").asText(), properties, conf);
         tables = new Tables(catalog);
         pools = new Pools(request.get("threads").asInt());
         scans = new Scans(tables);
-        Places places = new Places(conf, Json.texts(request.get("allowed_paths")));
         commits = new Commits(tables, new Uploads(pools, places), places, request);
     }
 

@@ -129,6 +129,7 @@ final class Uploads {
     private void bring(Path local, String location, FileIO io) throws IOException {
         Path target = places.local(location);
         if (target != null) {
+            places.check(location);
             Files.createDirectories(target.getParent());
             Files.move(local, target);
             return;
