@@ -21,6 +21,10 @@ final class Places {
         this.allowed = allowed;
     }
 
+    boolean areBounded() {
+        return !allowed.isEmpty();
+    }
+
     /** The path of a file that is on this machine's disk; null for one in a store. */
     Path local(String location) {
         URI uri = new org.apache.hadoop.fs.Path(location).toUri();
