@@ -4,6 +4,9 @@
 
 Decided: rows are grouped when they are flushed, all that wait at once, and small partitions wait on, because each group
 costs the same however few its rows; loses: nothing known.
+
+Decided: if too many files are open, the one that was begun first ends, because each takes some 9 KB a column; loses:
+the size of files in a table of thousands of partitions.
 """
 
 from __future__ import annotations
@@ -22,6 +25,10 @@ from headrace.connectors.lake.iceberg.parts import Content, WrittenFile
 
 _WORTH_BYTES: Final = 4 << 20
 """The memory of a partition's rows that are always worth a row group."""
+
+
+_MOST_COLUMNS: Final = 40_000
+"""The most columns of all open files of a table."""
 
 
 @dataclass(frozen=True)
@@ -105,6 +112,8 @@ class PartitionedFiles:
             file = self._open.get(values)
             if file is None:
                 local = os.path.join(self._folder, f"{uuid4().hex}.parquet")
+                if self._open and (len(self._open) + 1) * len(self.kind.columns) > _MOST_COLUMNS:
+                    self._end(next(iter(self._open)))
                 file = self._open[values] = ParquetFile(local, self.kind.columns, self.kind.options)
             file.write(rows.slice(begin, step))
             if file.bytes >= self.kind.options.target_bytes:

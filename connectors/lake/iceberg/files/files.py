@@ -42,8 +42,8 @@ from headrace.plugins.schema import Schema
 
 MEMORY_BYTES: Final = 64 << 20
 """The most memory of rows that wait, of all tables of a task."""
-_MOST_OPEN: Final = 10_000
-"""So many unfinished files make a commit due, because each takes some memory."""
+_MOST_OPEN: Final = 5_000
+"""So many unfinished files, of all tables, make a commit due, because each takes some memory."""
 
 
 @dataclass(frozen=True)

@@ -65,6 +65,19 @@ def test_open_files_hold_no_descriptors(tmp_path: Path) -> None:
     assert not list(tmp_path.iterdir())
 
 
+def test_no_more_files_are_open_than_their_columns_allow(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("headrace.connectors.lake.iceberg.files.append._MOST_COLUMNS", 30)
+    files = PartitionedFiles(kind(), str(tmp_path))
+    for number in range(2):
+        files.add(batch(number * 1000, 1000, 25))
+        files.flush()
+        assert files.open_files <= 10
+    found: dict[Any, list[int]] = {}
+    for file in files.finish():
+        found.setdefault(file.partition, []).extend(pq.read_table(file.local)["id"].to_pylist())
+    assert found == {(part,): list(range(part, 2000, 25)) for part in range(25)}
+
+
 def test_files_end_at_the_target_size(tmp_path: Path) -> None:
     options = ParquetOptions.of({"write.target-file-size-bytes": "20000", "write.parquet.compression-codec": "none"})
     files = PartitionedFiles(replace(kind(PartitionSpec(0)), options=options), str(tmp_path))
