@@ -35,7 +35,7 @@ pytestmark = [pytest.mark.spark, pytest.mark.long]
 SCHEMA = Struct((Field(1, "id", "long", required=True), Field(2, "name", "string")))
 IDS = {"t": "id-of-t"}
 ZERO, ONE = TopicPartition("t", 0), TopicPartition("t", 1)
-CATALOGS = ("hadoop", "hdfs", "sqlite", "postgresql", "rest", "rest-s3", "hive", "hive-s3")
+CATALOGS = ("hadoop", "hdfs", "sqlite", "postgresql", "rest", "rest-s3", "hive")
 Properties = dict[str, str]
 
 
@@ -67,9 +67,6 @@ def properties(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Prope
         case "hive":
             hive: HiveServer = get("hive_server")
             yield {"type": "hive", "uri": hive.uris, "warehouse": warehouse}
-        case "hive-s3":
-            hive = get("hive_server")
-            yield {"type": "hive", "uri": hive.uris, **s3_properties(get("s3_server"))}
 
 
 def s3_properties(server: S3Server) -> Properties:
@@ -193,7 +190,13 @@ def test_what_is_committed_in_vain_leaves_no_file(writer: Writer) -> None:
     assert not [path for path in writer.table.orphans() if "headrace" in path]
 
 
-@pytest.mark.parametrize("fault", ["409", "503", "504", "500", "cut", "applied-500", "applied-504", "applied-cut"])
+@pytest.mark.parametrize(
+    "fault",
+    [
+        *("504", "cut", "applied-504", "applied-cut"),
+        *(pytest.param(fault, marks=pytest.mark.soak) for fault in ("409", "503", "500", "applied-500")),
+    ],
+)
 def test_an_answer_that_is_lost(on_rest: Writer, iceberg_rest: IcebergRestServer, fault: str) -> None:
     state = on_rest.create()
     assert on_rest.commit(state, None, 1, on_rest.data(state, 1))
