@@ -68,7 +68,10 @@ class JvmLake:
         self._has_answered = False
 
     def call(self, method: str, request: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the answer of a method of `Lake.java`. Errors: Fault, LakeError; RetriableError without a driver."""
+        """Return the answer of a method of `connectors/lake/iceberg/java/Lake.java`.
+
+        Errors: Fault, LakeError; RetriableError without a driver.
+        """
         try:
             answer = self._ask(self._opened(), method, request)
             self._has_answered = True
