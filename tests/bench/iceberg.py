@@ -64,7 +64,7 @@ class Table:
         return folder / f"v{version}.metadata.json"
 
     def added(self) -> int:
-        """How many rows were added so far, those that were deleted since included."""
+        """Return the count of rows that were ever added."""
         return sum(int(one["summary"].get("added-records", 0)) for one in self._load().get("snapshots", ()))
 
     def _load(self) -> dict[str, Any]:

@@ -24,7 +24,6 @@ from headrace.worker.engine.driver import Spark
 from tests.integration.databases import PASSWORD, USER, Database
 from tests.integration.hdfs_server import USER as HDFS_USER
 from tests.integration.hdfs_server import HdfsServer
-from tests.integration.hive_server import HiveServer
 from tests.integration.iceberg_rest_server import IcebergRestServer
 from tests.integration.iceberg_tables import LakeTable
 from tests.integration.s3_server import REGION, S3Server
@@ -35,7 +34,7 @@ pytestmark = [pytest.mark.spark, pytest.mark.long]
 SCHEMA = Struct((Field(1, "id", "long", required=True), Field(2, "name", "string")))
 IDS = {"t": "id-of-t"}
 ZERO, ONE = TopicPartition("t", 0), TopicPartition("t", 1)
-CATALOGS = ("hadoop", "hdfs", "sqlite", "postgresql", "rest", "rest-s3", "hive")
+CATALOGS = ("hadoop", "hdfs", "sqlite", "postgresql", "rest", "rest-s3")
 Properties = dict[str, str]
 
 
@@ -64,9 +63,6 @@ def properties(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Prope
             server_on_s3.start()
             yield {**in_bucket, **server_on_s3.properties}
             server_on_s3.kill()
-        case "hive":
-            hive: HiveServer = get("hive_server")
-            yield {"type": "hive", "uri": hive.uris, "warehouse": warehouse}
 
 
 def s3_properties(server: S3Server) -> Properties:

@@ -22,7 +22,6 @@ from pyiceberg.types import NestedField, StringType, TimestamptzType
 
 from tests.integration import iceberg_published as published
 from tests.integration.databases import PASSWORD, USER, Database
-from tests.integration.hive_server import HiveServer
 from tests.integration.iceberg_rest_server import IcebergRestServer
 from tests.integration.iceberg_tables import LakeTable, Row
 from tests.integration.s3_server import REGION, S3Server
@@ -222,21 +221,6 @@ def test_a_view_as_avro(lake: Lake, open_rest: IcebergRestServer, registry: str)
     lake.run(published.VIEW, topic, **own_catalog(open_rest), **registry_own)
     table = LakeTable(open_rest, open_rest.properties, "rpc.pizzas")
     lake.await_rows(table, "order_number", {"order_number": 1, "pizza": "tonno", "op": "u"})
-
-
-def test_hive(lake: Lake, iceberg_rest: IcebergRestServer, hive_server: HiveServer, tmp_path: Path) -> None:
-    topic = Topic(lake.broker, "orders")
-    orders = [
-        {"order_id": "001", "customer_id": "cust_123", "product": "laptop", "quantity": 1, "price": 999.99},
-        {"order_id": "002", "customer_id": "cust_456", "product": "mouse", "quantity": 2, "price": 25.5},
-    ]
-    topic.send([json.dumps(order).encode() for order in orders])
-    # This metastore makes folders itself, and knows no S3.
-    store = {"warehouse": f"file://{tmp_path}/warehouse", "io-impl": "org.apache.iceberg.hadoop.HadoopFileIO"}
-    own = {f"iceberg_catalog_{key}": value for key, value in {**store, "uri": hive_server.uris}.items()}
-    lake.run(published.HIVE, topic, **own)
-    properties = {"type": "hive", "uri": hive_server.uris, **store}
-    lake.await_rows(LakeTable(iceberg_rest, properties, "default.orders"), "order_id", *orders)
 
 
 def test_a_jdbc_catalog(lake: Lake, iceberg_rest: IcebergRestServer, postgresql: Database, tmp_path: Path) -> None:

@@ -66,7 +66,7 @@ def record(number: int) -> Row:
 
 
 def stored(number: int) -> Row:
-    """What readers find of it."""
+    """The same as readers find it."""
     if number % 3 == 2:
         return record(number)
     return {
