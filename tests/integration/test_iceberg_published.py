@@ -235,14 +235,14 @@ def test_a_jdbc_catalog(lake: Lake, iceberg_rest: IcebergRestServer, postgresql:
     lake.await_rows(LakeTable(iceberg_rest, properties, "db.table"), "id", {"id": 1, "name": "one"})
 
 
-def test_hours_of_avro(lake: Lake, iceberg_rest: IcebergRestServer, registry: str) -> None:
+def test_hours_of_avro(lake: Lake, open_rest: IcebergRestServer, registry: str) -> None:
     topic = Topic(lake.broker, "orders")
     timestamp = {"type": "long", "logicalType": "timestamp-millis"}
     encoded = avro(registry, topic, {"id": "long", "event_time": timestamp})
     topic.send([encoded({"id": number, "event_time": NOON + number * 3_600_000}) for number in range(3)])
     registry_own = {"key_converter_schema_registry_url": registry, "value_converter_schema_registry_url": registry}
-    lake.run(published.PARTITIONED, topic, **own_catalog(iceberg_rest), **registry_own)
-    table = LakeTable(iceberg_rest, iceberg_rest.properties, "raw.orders")
+    lake.run(published.PARTITIONED, topic, **own_catalog(open_rest), **registry_own)
+    table = LakeTable(open_rest, open_rest.properties, "raw.orders")
     lake.await_rows(table, "id", *({"id": n, "event_time": stored(n)["ts"]} for n in range(3)))
     assert [field.name for field in table.static().spec().fields] == ["event_time_hour"]
 
