@@ -1,4 +1,4 @@
-"""The sink's catalog on real ones: tables, commits, marks and deletes, and commits of which nobody hears."""
+"""The sink's catalog on real ones: tables, commits, marks, deletes, and commits whose answer is lost."""
 
 from __future__ import annotations
 

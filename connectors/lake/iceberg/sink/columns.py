@@ -244,7 +244,7 @@ class _Rows:
 
     @property
     def met(self) -> Column:
-        """True for all rows of which it is known what becomes of them."""
+        """True for all rows that have got an effect or an error."""
         known = F.lit(False)
         for one in self._met:
             known |= F.coalesce(one, F.lit(False))

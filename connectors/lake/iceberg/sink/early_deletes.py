@@ -14,7 +14,7 @@ from headrace.plugins.contracts import ArrowWriter
 
 @dataclass
 class WithoutEarlyDeletes:
-    """Passes over the deletes before the first row of which the table can be made."""
+    """Passes over the deletes that come before the first row, which makes the table."""
 
     writer: ArrowWriter
     is_made: bool = False
