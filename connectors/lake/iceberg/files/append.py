@@ -20,6 +20,8 @@ from headrace.connectors.lake.iceberg.files.parquet_file import ParquetFile, Par
 from headrace.connectors.lake.iceberg.files.partitions import Partitioning, Values
 from headrace.connectors.lake.iceberg.parts import Content, WrittenFile
 
+MOST_OPEN: Final = 10_000
+"""The most unfinished files, each of which takes some memory."""
 _WORTH_BYTES: Final = 4 << 20
 """The memory of a partition's rows that are always worth a row group."""
 
@@ -64,7 +66,7 @@ class PartitionedFiles:
 
     def finish(self) -> list[WrittenFile]:
         """Write all rows, and return the whole files. Errors: as `flush`."""
-        self._write(0)
+        self._write(0, is_last=True)
         for values in list(self._open):
             self._end(values)
         closed, self._closed = self._closed, []
@@ -79,8 +81,8 @@ class PartitionedFiles:
                 os.unlink(one.local)
         self._open, self._closed, self._waiting, self.buffered_bytes = {}, [], [], 0
 
-    def _write(self, keep_bytes: int) -> None:
-        """Write the waiting rows but for so many bytes of small partitions."""
+    def _write(self, keep_bytes: int, is_last: bool = False) -> None:
+        """Write the waiting rows but for so many bytes of small partitions; the last rows of a file end it."""
         if not self._waiting:
             return
         groups = self.kind.partitioning.grouped(pa.Table.from_batches(self._waiting, self.kind.columns))
@@ -93,6 +95,8 @@ class PartitionedFiles:
             else:
                 left -= size
                 self._append(values, groups.rows.slice(begin, end - begin), size)
+                if is_last and values in self._open:
+                    self._end(values)
         if kept:
             for batch in groups.rows.take(pa.array(np.concatenate(kept))).combine_chunks().to_batches():
                 self.add(batch)
@@ -104,6 +108,8 @@ class PartitionedFiles:
         for begin in range(0, len(rows), step):
             file = self._open.get(values)
             if file is None:
+                if len(self._open) >= MOST_OPEN:
+                    self._end(next(iter(self._open)))
                 local = os.path.join(self._folder, f"{uuid4().hex}.parquet")
                 file = self._open[values] = ParquetFile(local, self.kind.columns, self.kind.options)
             file.write(rows.slice(begin, step))

@@ -31,6 +31,7 @@ from uuid import uuid4
 import numpy as np
 import pyarrow as pa
 
+from headrace.connectors.lake.iceberg.files.append import MOST_OPEN
 from headrace.connectors.lake.iceberg.files.rows import Batch, Tables
 from headrace.connectors.lake.iceberg.files.table_files import AppendedFiles, TableFiles
 from headrace.connectors.lake.iceberg.files.targets import Known, Routes, Table, Targets
@@ -42,8 +43,6 @@ from headrace.plugins.schema import Schema
 
 MEMORY_BYTES: Final = 64 << 20
 """The most memory of rows that wait, of all tables of a task."""
-_MOST_OPEN: Final = 10_000
-"""So many unfinished files make a commit due, because each takes some memory."""
 
 
 @dataclass(frozen=True)
@@ -104,7 +103,7 @@ class Files:
         left = batch.bad_and_after() if not spec.tolerates else batch.is_bad()
         with local_disk():
             for one in filter(None, made):
-                self._files_of(one.table).add(one.without(left))
+                self._files_of(one.table).add(one.without(left).apart(rows.nbytes))
                 self._bound_memory()
         self._note(batch, new & ~left)
         return [RecordFailure(row, why) for row, why in sorted(batch.bad.items())]
@@ -114,7 +113,7 @@ class Files:
         if self._since is None:
             return None
         tables = self._tables.values()
-        is_full = any(files.is_full for files in tables) or sum(files.open_files for files in tables) >= _MOST_OPEN
+        is_full = any(files.is_full for files in tables) or sum(files.open_files for files in tables) >= MOST_OPEN
         return 0.0 if is_full else max(0.0, self._since + self.spec.interval_s - self.spec.clock())
 
     def finish(self, at_once: bool = False) -> LakePart:

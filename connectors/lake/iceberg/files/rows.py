@@ -43,6 +43,13 @@ class Placed(NamedTuple):
         gone = left[self.places]
         return Placed(self.rows.filter(pa.array(~gone)), self.places[~gone]) if gone.any() else self
 
+    def apart(self, batch_bytes: int) -> Placed:
+        """Return the rows without the memory of their batch, which even one column of it holds, if it is much."""
+        if 2 * self.rows.nbytes > batch_bytes:
+            return self
+        columns = [pa.concat_arrays([column]) for column in self.rows.columns]
+        return Placed(pa.RecordBatch.from_arrays(columns, schema=self.rows.schema), self.places)
+
 
 @dataclass(frozen=True)
 class TableRows:
@@ -55,6 +62,10 @@ class TableRows:
     def without(self, left: np.ndarray) -> TableRows:
         """Return the rows whose index is not true in `left`."""
         return TableRows(self.table, self.rows.without(left), self.deletes.without(left))
+
+    def apart(self, batch_bytes: int) -> TableRows:
+        """Return the rows without the memory of their batch, if that is much more than theirs."""
+        return TableRows(self.table, self.rows.apart(batch_bytes), self.deletes.apart(batch_bytes))
 
 
 @dataclass(frozen=True)

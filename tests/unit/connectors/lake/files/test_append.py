@@ -11,9 +11,10 @@ import pyarrow.parquet as pq
 import pytest
 
 from headrace.connectors.lake.errors import LakeError
+from headrace.connectors.lake.iceberg.files import append
 from headrace.connectors.lake.iceberg.files.append import FileKind, PartitionedFiles
 from headrace.connectors.lake.iceberg.files.arrow_schema import arrow_schema
-from headrace.connectors.lake.iceberg.files.parquet_file import ParquetOptions
+from headrace.connectors.lake.iceberg.files.parquet_file import ParquetFile, ParquetOptions
 from headrace.connectors.lake.iceberg.files.partitions import Partitioning
 from headrace.connectors.lake.iceberg.schemas import Field, ListOf, MapOf, Struct
 from headrace.connectors.lake.iceberg.tables import PartitionField, PartitionSpec
@@ -63,6 +64,32 @@ def test_open_files_hold_no_descriptors(tmp_path: Path) -> None:
     assert len(list(Path("/proc/self/fd").iterdir())) <= before + 3
     files.drop()
     assert not list(tmp_path.iterdir())
+
+
+def test_few_files_are_open_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    open_, most = set[Any](), 0
+
+    class Counted(ParquetFile):
+        def __init__(self, *arguments: Any) -> None:
+            nonlocal most
+            super().__init__(*arguments)
+            open_.add(self)
+            most = max(most, len(open_))
+
+        def close(self) -> None:
+            super().close()
+            open_.discard(self)
+
+    monkeypatch.setattr(append, "ParquetFile", Counted)
+    files = PartitionedFiles(kind(), str(tmp_path))
+    files.add(batch(0, 3000, 300))
+    assert len(files.finish()) == 300
+    assert most == 1
+    monkeypatch.setattr(append, "MOST_OPEN", 10)
+    files.add(batch(0, 3000, 300))
+    files.flush()
+    assert files.open_files == most == 10
+    assert sum(file.records for file in files.finish()) == 3000
 
 
 def test_files_end_at_the_target_size(tmp_path: Path) -> None:

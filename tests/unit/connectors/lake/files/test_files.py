@@ -20,6 +20,7 @@ from headrace.connectors.lake.iceberg.tables import PartitionField, PartitionSpe
 from headrace.plugins.errors import RecordsFailed, RetriableError
 from headrace.plugins.offsets import TopicPartition
 from tests.unit.connectors.lake.files.made_rows import (
+    ORDER,
     ORDERS,
     STRUCT,
     TABLE,
@@ -228,6 +229,22 @@ def test_memory_is_bounded_over_tables_and_partitions(tmp_path: Path, monkeypatc
     assert sum(file.records for file in files_of(held.finish())) == 2 * 20_000
 
 
+def test_rows_that_wait_hold_no_memory_of_fields_that_their_table_lacks(tmp_path: Path) -> None:
+    kind = pa.struct([*ORDER, ("more", pa.string())])
+    values = [{"id": number, "name": "a", "more": "x" * 1000} for number in range(1000)]
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, rows(values, kind).schema) as stream:
+        stream.write_batch(rows(values, kind))
+    held = files(tmp_path, interval_s=60.0)
+    given = pa.ipc.open_stream(sink.getvalue()).read_next_batch()
+    del sink, stream
+    before = pa.total_allocated_bytes()
+    held.add(given)
+    del given
+    assert pa.total_allocated_bytes() < before - 900_000
+    assert names(held.finish(at_once=True)) == ["a"] * 1000
+
+
 def test_a_full_disk_is_retriable(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     held = Files(spec(), ScriptedTargets(Target(state())), str(tmp_path / "file"))
@@ -263,7 +280,7 @@ def test_a_disk_that_fills_is_retriable_and_all_is_dropped(
 def test_many_open_files_make_a_commit_due(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     parts = PartitionSpec(0, (PartitionField(1, 1000, "i", "identity"),))
     held = files(tmp_path, Target(state(spec=parts)), interval_s=3600.0)
-    monkeypatch.setattr("headrace.connectors.lake.iceberg.files.files._MOST_OPEN", 3)
+    monkeypatch.setattr("headrace.connectors.lake.iceberg.files.files.MOST_OPEN", 3)
     monkeypatch.setattr("headrace.connectors.lake.iceberg.files.files.MEMORY_BYTES", 0)
     held.add(rows(orders((1, "a"), (2, "b"))))
     assert (held.due_s() or 0) > 3000
