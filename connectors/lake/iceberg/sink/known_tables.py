@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from headrace.connectors.lake.errors import LakeError
 from headrace.connectors.lake.iceberg.catalog import Catalog
-from headrace.connectors.lake.iceberg.files.targets import BY_KEY, Known, Table, Target
+from headrace.connectors.lake.iceberg.files.targets import BY_KEY, Known, NoTable, Table, Target
 from headrace.connectors.lake.iceberg.schemas import Struct
 from headrace.connectors.lake.iceberg.sink.columns import SinkColumns
 from headrace.connectors.lake.iceberg.sink.evolution import Evolution, added
@@ -80,7 +80,10 @@ class KnownTables:
             self._targets[table] = replace(known, marks=self._marks[table])
 
     def target(self, name: str, layout: int, columns: pa.StructType) -> Target:
-        """Return the table, made ready for values of this layout. Errors: LakeError, ConfigError, RetriableError."""
+        """Return the table, made ready for values of this layout.
+
+        Errors: NoTable, LakeError, ConfigError, RetriableError.
+        """
         record = self._record(layout, columns)
         state = self._loaded(name) or self._created(name, layout, record)
         keys = self._keys(state) if self._options.upserts else ()
@@ -110,8 +113,10 @@ class KnownTables:
                 f"Table {name} is missing in the catalog; create it, or set iceberg.tables.auto-create-enabled=true"
             )
         if layout == BY_KEY or not record.fields:
-            raise LakeError(f"Table {name} is missing, and this record has no fields that say how to make it")
+            raise NoTable(f"Table {name} is missing, and this record has no fields that say how to make it")
         names = options.id_columns(name)
+        if lost := [key for key in names if self._evolution.column(record, key.partition(".")[0]) is None]:
+            raise NoTable(f"Table {name} is missing, and this record has no field {lost[0]}, a part of the table's key")
         keys = [one.name if (one := self._evolution.column(record, key)) is not None else key for key in names]
         made = self._catalog.create(name, record, options.partition_by(name), keys, options.create_properties)
         log.log(self._level, "Table %s is made, with %d columns", name, len(made.schema.fields))
@@ -119,7 +124,7 @@ class KnownTables:
         return made
 
     def _evolved(self, state: TableState, record: Struct, keys: tuple[str, ...]) -> TableState:
-        changes = replace(self._evolution, keys=keys).changes(state.schema, record)
+        changes = replace(self._evolution, keys={*keys, *state.identifier}).changes(state.schema, record)
         if changes and self._options.evolves:
             state = self._states[state.name] = self._catalog.evolve(state.name, changes)
             log.log(self._level, "Table %s is changed: %s", state.name, "; ".join(map(str, changes)))

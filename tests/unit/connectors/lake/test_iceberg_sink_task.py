@@ -306,6 +306,55 @@ def test_tables_of_schemaless_values(start: Start, catalog: FakeCatalog) -> None
     assert catalog.tables["db.new"].rows[-1]["new"] == "y"
 
 
+def test_records_that_no_table_can_be_made_of_fail_alone(start: Start, catalog: FakeCatalog) -> None:
+    new = {"iceberg.tables": "db.new", "iceberg.tables.default-id-columns": "id", "errors.tolerance": "all"}
+    task = start(P0, **new, **CREATES, **EVOLVES, **UPSERTS)
+    bad: list[Any] = ["{}", '{"id":null}', '{"x":1}', '{"id":1,"id":2}']
+    writer = task.writer("a")
+    with pytest.raises(RecordsFailed) as caught:
+        writer.write(rows([0, 1, 2, 3], bad, Op.UPSERT, layout=2, schema=None))
+    assert [one.row for one in caught.value.failures] == [0, 1, 2, 3]
+    said = [one.message for one in caught.value.failures]
+    assert "no field id, a part of the table's key" in said[0]
+    assert "twice" in said[3]
+    task.commit([writer.finish()])
+    assert "db.new" not in catalog.tables
+    good: list[Any] = ["{}", '{"id":5}']
+    writer = task.writer("a")
+    with pytest.raises(RecordsFailed) as caught:
+        writer.write(rows([4, 5], good, Op.UPSERT, layout=2, schema=None))
+    assert [one.row for one in caught.value.failures] == [0]
+    task.commit([writer.finish()])
+    assert catalog.tables["db.new"].rows == [{"id": 5}]
+
+
+def test_deletes_before_a_table_are_passed_over_beside_a_bad_row(start: Start, catalog: FakeCatalog) -> None:
+    new = {"iceberg.tables": "db.new", "iceberg.tables.default-id-columns": "id", "errors.tolerance": "all"}
+    writer = start(P0, **new, **UPSERTS, **CREATES).writer("a")
+    with pytest.raises(RecordsFailed) as caught:
+        writer.write(rows([0], [{"id": 1, "a": "x"}], Op.UPSERT, errors=["bad"]))
+    assert [one.message for one in caught.value.failures] == ["bad"]
+    writer.write(deletes([1], [1]))
+
+
+def test_each_table_has_a_key_of_its_own(start: Start, catalog: FakeCatalog) -> None:
+    catalog.create("db.b", columns(b="int!", a="string"), (), ("b",), {})
+    task = start(P0, **{"iceberg.tables": "db.t,db.b"}, **UPSERTS)
+    writer = task.writer("a")
+    with pytest.raises(RecordsFailed, match=r"no field b, which is a part of the key of the table db\.b"):
+        writer.write(rows([0], [{"id": 1, "a": "x"}], Op.UPSERT))
+    write(task, rows([0], [{"id": 1, "a": "x", "b": 2}], Op.UPSERT, layout=1, schema=WIDE))
+    assert catalog.tables["db.b"].rows == [{"b": 2, "a": "x"}]
+
+
+def test_identifier_fields_stay_required_without_upserts(start: Start, catalog: FakeCatalog) -> None:
+    fields = tuple(replace(one, schema=replace(one.schema, optional=True)) for one in ROW.fields)
+    task = start(P0, **EVOLVES)
+    task._columns.layouts[0] = replace(ROW, fields=fields)
+    write(task, rows([0], [{"id": 1, "a": "x"}]))
+    assert [one.required for one in catalog.tables["db.t"].state.schema.fields] == [True, False]
+
+
 def test_schemaless_values_stand_beside_others(start: Start, catalog: FakeCatalog) -> None:
     task, values = start(P0), ['{"id":2,"a":"y","more":1}']
     write(task, rows([0], [{"id": 1, "a": "x"}]), rows([1], values, layout=2, schema=None))  # type: ignore[arg-type]

@@ -115,6 +115,12 @@ def test_a_tables_properties_are_followed(tmp_path: Path) -> None:
         ParquetOptions.of({"write.parquet.compression-codec": "gzip", "write.parquet.compression-level": "2"}).level
         == 2
     )
+    for codec in ("snappy", "none"):  # have no levels
+        files = PartitionedFiles(
+            kind(**{"write_parquet_compression-level": "3", "write_parquet_compression-codec": codec}), str(tmp_path)
+        )
+        files.add(batch(0, 10, 1))
+        assert files.finish()
     deletes = {"write.delete.parquet.compression-codec": "snappy", "write.target-file-size-bytes": "5"}
     assert ParquetOptions.of(deletes, is_delete=True).codec == "SNAPPY"
     assert ParquetOptions.of(deletes).codec == "ZSTD"
@@ -122,6 +128,9 @@ def test_a_tables_properties_are_followed(tmp_path: Path) -> None:
         {"write.format.default": "orc"},
         {"write.parquet.compression-codec": "lzo"},
         {"write.target-file-size-bytes": "big"},
+        {"write.target-file-size-bytes": "0"},
+        {"write.parquet.row-group-size-bytes": "-1"},
+        {"write.parquet.compression-level": "99"},
     ):
         with pytest.raises(LakeError, match=next(iter(wrong))):
             ParquetOptions.of(wrong)
