@@ -15,7 +15,7 @@ import pyarrow as pa
 from headrace.connectors.lake.errors import LakeError
 from headrace.connectors.lake.iceberg.catalog import Catalog
 from headrace.connectors.lake.iceberg.files.targets import BY_KEY, Known, NoTable, Table, Target
-from headrace.connectors.lake.iceberg.schemas import Struct
+from headrace.connectors.lake.iceberg.schemas import AddColumn, Changes, Struct
 from headrace.connectors.lake.iceberg.sink.columns import SinkColumns
 from headrace.connectors.lake.iceberg.sink.evolution import Evolution, added
 from headrace.connectors.lake.iceberg.sink.settings import CDC_FIELD, ID_COLUMNS, OF_TABLE, UPSERTS, SinkOptions
@@ -85,20 +85,20 @@ class KnownTables:
         Errors: NoTable, LakeError, ConfigError, RetriableError.
         """
         record = self._record(layout, columns)
-        state = self._loaded(name) or self._created(name, layout, record)
+        state = self._loaded(name) or self._created(name, layout, columns)
         keys = self._keys(state) if self._options.upserts else ()
         if layout != BY_KEY:
-            state = self._evolved(state, record, keys)
+            state = self._evolved(state, self._changes(state, record, keys, self._columns.layouts[layout] is None))
         state = replace(state, properties={**state.properties, **self._options.write_properties})
         target = self._targets[name] = Target(state, self.marks(name), keys)
         self._met.add((name, layout))
         return target
 
-    def _record(self, layout: int, columns: pa.StructType) -> Struct:
+    def _record(self, layout: int, columns: pa.StructType, forces_optional: bool = False) -> Struct:
         """The columns for these values: by their schema, or by their JSON if that was read."""
         schema = None if layout == BY_KEY else self._columns.layouts[layout]
         if schema is not None:
-            return struct_of(schema, self._options.forces_optional)
+            return struct_of(schema, forces_optional)
         return struct_of_arrow(columns) if pa.types.is_struct(columns) else Struct(())
 
     def _loaded(self, name: str) -> TableState | None:
@@ -106,8 +106,8 @@ class KnownTables:
             self._states[name] = found
         return self._states.get(name)
 
-    def _created(self, name: str, layout: int, record: Struct) -> TableState:
-        options = self._options
+    def _created(self, name: str, layout: int, columns: pa.StructType) -> TableState:
+        options, record = self._options, self._record(layout, columns, self._options.forces_optional)
         if not options.creates:
             raise LakeError(
                 f"Table {name} is missing in the catalog; create it, or set iceberg.tables.auto-create-enabled=true"
@@ -123,8 +123,12 @@ class KnownTables:
         self._states[name] = made
         return made
 
-    def _evolved(self, state: TableState, record: Struct, keys: tuple[str, ...]) -> TableState:
+    def _changes(self, state: TableState, record: Struct, keys: tuple[str, ...], is_json: bool) -> Changes:
+        """The changes of the table. JSON tells of new fields only: all its numbers are long, and all may be null."""
         changes = replace(self._evolution, keys={*keys, *state.identifier}).changes(state.schema, record)
+        return [one for one in changes if isinstance(one, AddColumn)] if is_json else changes
+
+    def _evolved(self, state: TableState, changes: Changes) -> TableState:
         if changes and self._options.evolves:
             state = self._states[state.name] = self._catalog.evolve(state.name, changes)
             log.log(self._level, "Table %s is changed: %s", state.name, "; ".join(map(str, changes)))

@@ -13,10 +13,13 @@ import pytest
 
 from headrace.connectors.lake.errors import LakeError
 from headrace.connectors.lake.iceberg.files.writer import part_of
+from headrace.connectors.lake.iceberg.schemas import Field as Column
+from headrace.connectors.lake.iceberg.schemas import MakeOptional, Struct, Widen
 from headrace.connectors.lake.iceberg.sink import connector as connector_module
 from headrace.connectors.lake.iceberg.sink import task as module
 from headrace.connectors.lake.iceberg.sink.columns import Op
 from headrace.connectors.lake.iceberg.sink.connector import IcebergSinkConnector
+from headrace.connectors.lake.iceberg.sink.evolution import Evolution
 from headrace.connectors.lake.iceberg.sink.task import IcebergSinkTask
 from headrace.plugins.contracts import TaskContext
 from headrace.plugins.errors import RecordsFailed, RetriableError
@@ -353,6 +356,34 @@ def test_identifier_fields_stay_required_without_upserts(start: Start, catalog: 
     task._columns.layouts[0] = replace(ROW, fields=fields)
     write(task, rows([0], [{"id": 1, "a": "x"}]))
     assert [one.required for one in catalog.tables["db.t"].state.schema.fields] == [True, False]
+
+
+def test_schemaless_values_change_no_column_that_is_there(start: Start, catalog: FakeCatalog) -> None:
+    catalog.create("db.j", columns(i="int!", f="float", s="string!"), (), (), {})
+    task = start(P0, **{"iceberg.tables": "db.j"}, **EVOLVES)
+    values: list[Any] = ['{"i":5,"f":0.5,"s":"x","new":1}']
+    write(task, rows([0], values, layout=2, schema=None))
+    found = {one.name: (one.type, one.required) for one in catalog.tables["db.j"].state.schema.fields}
+    assert found == {"i": ("int", True), "f": ("float", False), "s": ("string", True), "new": ("long", False)}
+
+
+def test_only_new_columns_are_forced_to_be_optional(start: Start, catalog: FakeCatalog) -> None:
+    catalog.create("db.j", columns(id="long!"), (), (), {})
+    forced = {"iceberg.tables.schema-force-optional": "true"}
+    required = replace(ROW, fields=(ROW.fields[0], Field("a", Schema(SchemaType.STRING))))
+    for table in ("db.j", "db.new"):
+        task = start(P0, **{"iceberg.tables": table}, **forced, **EVOLVES, **CREATES)
+        task._columns.layouts[0] = required
+        write(task, rows([0], [{"id": 1, "a": "x"}]))
+    found = {name: [one.required for one in catalog.tables[name].state.schema.fields] for name in ("db.j", "db.new")}
+    assert found == {"db.j": [True, False], "db.new": [False, False]}
+
+
+def test_what_is_around_a_key_stays_required() -> None:
+    table = Struct((Column(1, "at", Struct((Column(2, "id", "long", True), Column(3, "n", "int", True))), True),))
+    record = Struct((Column(0, "at", Struct((Column(0, "id", "long"), Column(0, "n", "long")))),))
+    found = Evolution(keys=("at.id",)).changes(table, record)
+    assert found == [MakeOptional(("at", "n")), Widen(("at", "n"), "long")]
 
 
 def test_schemaless_values_stand_beside_others(start: Start, catalog: FakeCatalog) -> None:
