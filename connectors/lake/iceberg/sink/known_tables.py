@@ -14,6 +14,7 @@ import pyarrow as pa
 
 from headrace.connectors.lake.errors import LakeError
 from headrace.connectors.lake.iceberg.catalog import Catalog
+from headrace.connectors.lake.iceberg.files.arrow_schema import paths
 from headrace.connectors.lake.iceberg.files.targets import BY_KEY, Known, NoTable, Table, Target
 from headrace.connectors.lake.iceberg.schemas import AddColumn, Changes, Struct
 from headrace.connectors.lake.iceberg.sink.columns import SinkColumns
@@ -115,9 +116,10 @@ class KnownTables:
         if layout == BY_KEY or not record.fields:
             raise NoTable(f"Table {name} is missing, and this record has no fields that say how to make it")
         names = options.id_columns(name)
-        if lost := [key for key in names if self._evolution.column(record, key.partition(".")[0]) is None]:
-            raise NoTable(f"Table {name} is missing, and this record has no field {lost[0]}, a part of the table's key")
         keys = [one.name if (one := self._evolution.column(record, key)) is not None else key for key in names]
+        there = {".".join(one.name for one in path) for path in paths(record)}
+        if lost := [key for key in keys if key not in there]:
+            raise NoTable(f"Table {name} is missing, and this record has no field {lost[0]}, a part of the table's key")
         made = self._catalog.create(name, record, options.partition_by(name), keys, options.create_properties)
         log.log(self._level, "Table %s is made, with %d columns", name, len(made.schema.fields))
         self._states[name] = made
