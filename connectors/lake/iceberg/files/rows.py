@@ -222,7 +222,11 @@ class Batch:
                 continue
             made = conform(values, columns, kind.schema, self.ignore_case)
             self.bad.update((int(places[row]), why) for row, why in made.refused.items())
-            pieces.add(made.rows, places if made.kept is None else places[made.kept])
+            places = places if made.kept is None else places[made.kept]
+            if kind.layout == BY_KEY:
+                lost = np.logical_and.reduce([_is_null(column) for column in made.rows.columns])
+                self._refuse_all(places[lost], "The record deletes a row, but its key has none of the key's columns")
+            pieces.add(made.rows, places)
 
     def _refuse(self, kind: Kind, refused: Mapping[int, str]) -> None:
         self.bad.update((int(kind.places[row]), why) for row, why in refused.items())
@@ -269,6 +273,10 @@ class _Pieces:
         places = np.concatenate(self.places)
         order = np.argsort(places, kind="stable")
         return Placed(pa.concat_batches(self.rows).take(pa.array(order)), places[order])
+
+
+def _is_null(column: pa.Array) -> np.ndarray:
+    return np.asarray(column.is_null().to_numpy(zero_copy_only=False))
 
 
 def _distinct(numbers: np.ndarray) -> list[int]:

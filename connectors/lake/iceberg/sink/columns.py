@@ -60,7 +60,7 @@ _NO_STRUCT: Final = "Its value is neither a struct nor a JSON object, whose fiel
 _NO_KEY: Final = "It deletes the row of its key, but it has no key"
 _PLAIN_KEY: Final = (
     "Its key is no struct: to delete by it, iceberg.tables.default-id-columns or iceberg.table.T.id-columns has to "
-    "name one column, the same for all tables"
+    "name one column, the same for all tables, that is in no struct"
 )
 
 
@@ -215,7 +215,7 @@ class SinkColumns:
     def _plain_key(self) -> str | None:
         """The only column of all tables' keys; None if there is not just one."""
         columns = self._keys.pop() if len(self._keys) == 1 else ()
-        return columns[0] if len(columns) == 1 else None
+        return columns[0] if len(columns) == 1 and "." not in columns[0] else None
 
     @property
     def _keys(self) -> set[tuple[str, ...]]:

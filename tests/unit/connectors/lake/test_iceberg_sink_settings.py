@@ -131,6 +131,12 @@ def test_rows_lack_only_what_is_a_part_of_every_key() -> None:
     assert said == ["It has no field a, which id-columns name as a part of its table's key"]
 
 
+def test_a_plain_key_is_that_of_one_column_outside_of_structs() -> None:
+    for named, column in (("id", "id"), ("a, b", None), ("a.b", None), ("", None)):
+        options = sink_options({**BASE, "iceberg.tables.default-id-columns": named})
+        assert SinkColumns(options)._plain_key() == column
+
+
 def test_a_start_reports_all_problems_at_once() -> None:
     connector = IcebergSinkConnector()
     context: Any = SimpleNamespace()
