@@ -123,7 +123,7 @@ def json_value(value: pa.Scalar, kind: pa.DataType) -> Any:
 
 def _iso(number: int, unit: str) -> str:
     """A date or time since 1970 as Java reads it: years of more than four digits have a sign."""
-    text = str(np.datetime64(number, unit))  # Arrow's texts end at the year 32767
+    text = str(np.array([number]).view(f"M8[{unit}]")[0])  # Arrow's texts end at the year 32767
     year, _, rest = text.removeprefix("-").partition("-")
     sign = "-" if text.startswith("-") else "+" if len(year) > 4 else ""
     return f"{sign}{year:0>4}-{rest}"

@@ -89,7 +89,7 @@ class KnownTables:
         state = self._loaded(name) or self._created(name, layout, columns)
         keys = self._keys(state) if self._options.upserts else ()
         if layout != BY_KEY:
-            state = self._evolved(state, self._changes(state, record, keys, self._columns.layouts[layout] is None))
+            state = self._evolved(state, record, keys, self._columns.layouts[layout] is None)
         state = replace(state, properties={**state.properties, **self._options.write_properties})
         target = self._targets[name] = Target(state, self.marks(name), keys)
         self._met.add((name, layout))
@@ -130,11 +130,20 @@ class KnownTables:
         changes = replace(self._evolution, keys={*keys, *state.identifier}).changes(state.schema, record)
         return [one for one in changes if isinstance(one, AddColumn)] if is_json else changes
 
-    def _evolved(self, state: TableState, changes: Changes) -> TableState:
+    def _evolved(self, state: TableState, record: Struct, keys: tuple[str, ...], is_json: bool) -> TableState:
+        changes = self._changes(state, record, keys, is_json)
         if changes and self._options.evolves:
-            state = self._states[state.name] = self._catalog.evolve(state.name, changes)
+            try:
+                made = self._states[state.name] = self._catalog.evolve(state.name, changes)
+            except LakeError:
+                newest = self._catalog.load(state.name)
+                if newest is None or newest.schema_id == state.schema_id:
+                    raise
+                self._states[state.name] = newest  # another task has made such columns, of other types
+                return self._evolved(newest, record, keys, is_json)
             log.log(self._level, "Table %s is changed: %s", state.name, "; ".join(map(str, changes)))
-        elif unknown := added(changes):
+            return made
+        if unknown := added(changes):
             self._tell(state.name, unknown)
         return state
 

@@ -13,14 +13,15 @@ import pytest
 
 from headrace.connectors.lake.errors import LakeError
 from headrace.connectors.lake.iceberg.files.writer import part_of
+from headrace.connectors.lake.iceberg.schemas import AddColumn, Changes, MakeOptional, Struct, Widen
 from headrace.connectors.lake.iceberg.schemas import Field as Column
-from headrace.connectors.lake.iceberg.schemas import MakeOptional, Struct, Widen
 from headrace.connectors.lake.iceberg.sink import connector as connector_module
 from headrace.connectors.lake.iceberg.sink import task as module
 from headrace.connectors.lake.iceberg.sink.columns import Op
 from headrace.connectors.lake.iceberg.sink.connector import IcebergSinkConnector
 from headrace.connectors.lake.iceberg.sink.evolution import Evolution
 from headrace.connectors.lake.iceberg.sink.task import IcebergSinkTask
+from headrace.connectors.lake.iceberg.tables import TableState
 from headrace.plugins.contracts import TaskContext
 from headrace.plugins.errors import RecordsFailed, RetriableError
 from headrace.plugins.offsets import TopicPartition
@@ -384,6 +385,25 @@ def test_what_is_around_a_key_stays_required() -> None:
     record = Struct((Column(0, "at", Struct((Column(0, "id", "long"), Column(0, "n", "long")))),))
     found = Evolution(keys=("at.id",)).changes(table, record)
     assert found == [MakeOptional(("at", "n")), Widen(("at", "n"), "long")]
+
+
+def test_another_task_may_add_a_column_of_another_type_first(
+    start: Start, catalog: FakeCatalog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    evolve = catalog.evolve
+
+    def refused(table: str, changes: Changes) -> TableState:
+        monkeypatch.setattr(catalog, "evolve", evolve)
+        evolve(table, [AddColumn((), "more", "long")])
+        raise LakeError("the column more is long, and cannot be double")
+
+    monkeypatch.setattr(catalog, "evolve", refused)
+    task, values = start(P0, **EVOLVES, **{"errors.tolerance": "all"}), ['{"id":1,"more":2.0}', '{"id":2,"more":0.5}']
+    writer = task.writer("a")
+    with pytest.raises(RecordsFailed, match=r"more \(int64\) cannot hold 0\.5"):
+        writer.write(rows([0, 1], values, layout=2, schema=None))  # type: ignore[arg-type]
+    task.commit([writer.finish()])
+    assert catalog.tables["db.t"].rows == [{"id": 1, "a": None, "more": 2}]
 
 
 def test_schemaless_values_stand_beside_others(start: Start, catalog: FakeCatalog) -> None:
