@@ -136,7 +136,7 @@ def _decimal(of: pa.DataType, to: pa.DataType, unit: int | None) -> Conversion |
     if pa.types.is_integer(of):
         return lambda array: pc.cast(pc.cast(array, pa.decimal128(19, 0)), to)
     if pa.types.is_floating(of):
-        return lambda array: pc.cast(pc.cast(array, pa.string()), to)  # 0.1 is that, and not its binary value
+        return lambda array: pc.cast(pc.cast(array, pa.string()), to)  # by the fewest digits: 0.1 is 0.1
     return (lambda array: pc.cast(array, to)) if is_text(of) or pa.types.is_decimal(of) else None
 
 

@@ -120,7 +120,7 @@ class _Reading:
         return made
 
     def _alone(self, texts: pa.Array, places: np.ndarray, checked: CheckedTexts) -> pa.Array:
-        """One text whose floats are converted, too: as a double 0.1 is none, so that good rows must not come here."""
+        """One text, all of whose types but decimals are inferred: the double for 0.1 is no float, but 0.1 is one."""
         if len(texts) > 1:
             raise pa.ArrowInvalid("it is read with others")
         return self._loosely(texts, places, checked, False)

@@ -44,7 +44,7 @@ class Placed(NamedTuple):
         return Placed(self.rows.filter(pa.array(~gone)), self.places[~gone]) if gone.any() else self
 
     def apart(self, batch_bytes: int) -> Placed:
-        """Return the rows without the memory of their batch, which even one column of it holds, if it is much."""
+        """Return the rows in memory of their own if they are a small part of a batch, which any column keeps whole."""
         if 2 * self.rows.nbytes > batch_bytes:
             return self
         columns = [pa.concat_arrays([column]) for column in self.rows.columns]
@@ -64,7 +64,7 @@ class TableRows:
         return TableRows(self.table, self.rows.without(left), self.deletes.without(left))
 
     def apart(self, batch_bytes: int) -> TableRows:
-        """Return the rows without the memory of their batch, if that is much more than theirs."""
+        """Return the rows in memory of their own if they are a small part of a batch of so many bytes."""
         return TableRows(self.table, self.rows.apart(batch_bytes), self.deletes.apart(batch_bytes))
 
 
