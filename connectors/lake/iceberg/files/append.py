@@ -25,8 +25,6 @@ from headrace.connectors.lake.iceberg.parts import Content, WrittenFile
 
 _WORTH_BYTES: Final = 4 << 20
 """The memory of a partition's rows that are always worth a row group."""
-
-
 _MOST_COLUMNS: Final = 40_000
 """The most columns of all open files of a table."""
 
@@ -71,7 +69,7 @@ class PartitionedFiles:
 
     def finish(self) -> list[WrittenFile]:
         """Write all rows, and return the whole files. Errors: as `flush`."""
-        self._write(0)
+        self._write(0, is_last=True)
         for values in list(self._open):
             self._end(values)
         closed, self._closed = self._closed, []
@@ -86,8 +84,8 @@ class PartitionedFiles:
                 os.unlink(one.local)
         self._open, self._closed, self._waiting, self.buffered_bytes = {}, [], [], 0
 
-    def _write(self, keep_bytes: int) -> None:
-        """Write the waiting rows but for so many bytes of small partitions."""
+    def _write(self, keep_bytes: int, is_last: bool = False) -> None:
+        """Write the waiting rows but for so many bytes of small partitions; the last rows of a file end it."""
         if not self._waiting:
             return
         groups = self.kind.partitioning.grouped(pa.Table.from_batches(self._waiting, self.kind.columns))
@@ -100,6 +98,8 @@ class PartitionedFiles:
             else:
                 left -= size
                 self._append(values, groups.rows.slice(begin, end - begin), size)
+                if is_last and values in self._open:
+                    self._end(values)
         if kept:
             for batch in groups.rows.take(pa.array(np.concatenate(kept))).combine_chunks().to_batches():
                 self.add(batch)

@@ -104,7 +104,7 @@ class Files:
         left = batch.bad_and_after() if not spec.tolerates else batch.is_bad()
         with local_disk():
             for one in filter(None, made):
-                self._files_of(one.table).add(one.without(left))
+                self._files_of(one.table).add(one.without(left).apart(rows.nbytes))
                 self._bound_memory()
         self._note(batch, new & ~left)
         return [RecordFailure(row, why) for row, why in sorted(batch.bad.items())]
