@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING, Final, TypeVar
 
 import pyarrow as pa
 
-from headrace.connectors.lake.delta.access import local_path
 from headrace.connectors.lake.delta.changes import last_rows
 from headrace.connectors.lake.delta.library import ConflictError, deltalake, translated
 from headrace.connectors.lake.delta.marks import Marks
+from headrace.connectors.lake.delta.places import local_path
 from headrace.connectors.lake.delta.settings import DeltaOptions
 from headrace.connectors.lake.delta.shapes import IS_DELETE, TableShape
 from headrace.connectors.lake.delta.types import columns_of, merged_fields, wrong_names
