@@ -217,6 +217,14 @@ def test_an_older_file_without_a_column_that_has_a_default() -> None:
         rows_of(batch, schema, to, {2})
 
 
+def test_a_nested_column_without_an_id_is_no_null() -> None:
+    schema = Struct((Field(1, "s", Struct((Field(2, "y", "int"),))),))
+    to = arrow_type_of_schema(connect_schema("t", schema))
+    field = pa.field("s", pa.struct([("y", pa.int32())]), metadata={"PARQUET:field_id": "1"})
+    with pytest.raises(DataError, match="its column y has no field id"):
+        rows_of(pa.record_batch([pa.array([{"y": 7}])], pa.schema([field])), schema, to, ())
+
+
 class Catalog:
     """Stands for `JvmCatalog`: answers with these files."""
 
@@ -249,9 +257,24 @@ def test_files_that_are_refused(tmp_path: Path, files: list[dict[str, Any]], why
         scans.files("db.t", 1, False)
 
 
+def test_a_copy_names_its_snapshot_so_that_a_new_driver_knows_its_deletes(tmp_path: Path) -> None:
+    asked: list[dict[str, Any]] = []
+
+    class Expired(Catalog):
+        def ask(self, table: str, method: str, **request: Any) -> dict[str, Any]:
+            asked.append(request)
+            return super().ask(table, method) if method == "files" else {"is_known": False}
+
+    scans = Scans(cast(Any, Expired(_file("/lake/a"))), CatalogSettings.of(BASE, {}), tmp_path)
+    (file,) = scans.files("db.t", 7, True)
+    with pytest.raises(LakeError, match=r"snapshot 7, .*has expired"):
+        scans.copy("db.t", 7, True, file)
+    assert (asked[1]["snapshot"], asked[1]["whole"]) == (7, True)
+
+
 def test_half_a_copy_is_deleted(tmp_path: Path) -> None:
     scans = Scans(cast(Any, Catalog(_file("/lake/a"))), CatalogSettings.of(BASE, {}), tmp_path)
     (file,) = scans.files("db.t", 1, False)
     with pytest.raises(RetriableError):
-        scans.copy("db.t", 1, file)
+        scans.copy("db.t", 1, False, file)
     assert list(tmp_path.iterdir()) == []
