@@ -152,7 +152,8 @@ def _conform(array: pa.Array, of: Type, to: pa.DataType, defaults: Collection[in
             children = _children(_by_id(array.type, columns), of, to, defaults, len(array))
             return pa.StructArray.from_arrays(children, fields=list(to), mask=array.is_null())
         case ListOf():
-            return with_values(array, to, _conform(array.values, of.element, to.value_type, defaults))
+            lists = _lists(array)
+            return with_values(lists, to, _conform(lists.values, of.element, to.value_type, defaults))
         case MapOf():
             entries = array.values
             key = _conform(entries.field(0), of.key, to.key_type, defaults)
@@ -161,6 +162,11 @@ def _conform(array: pa.Array, of: Type, to: pa.DataType, defaults: Collection[in
                 array, to, pa.StructArray.from_arrays([key, value], fields=[to.key_field, to.item_field])
             )
     return _primitive(array, of, to)
+
+
+def _lists(array: pa.Array) -> pa.ListArray:
+    """Return the lists with offsets of 32 bits; PyIceberg's Parquet files have pyarrow make others."""
+    return array if pa.types.is_list(array.type) else pc.cast(array, pa.list_(array.type.value_field))
 
 
 def _primitive(array: pa.Array, of: str, to: pa.DataType) -> pa.Array:

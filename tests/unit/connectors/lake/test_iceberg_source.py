@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, cast
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from headrace.config.problems import ConfigError
 from headrace.connectors.lake.errors import LakeError
 from headrace.connectors.lake.iceberg.catalog_settings import CatalogSettings
-from headrace.connectors.lake.iceberg.schemas import Field, Struct
+from headrace.connectors.lake.iceberg.schemas import Field, ListOf, Struct
 from headrace.connectors.lake.iceberg.source.columns import connect_schema, key_paths, rows_of
 from headrace.connectors.lake.iceberg.source.connector import IcebergSourceConnector
 from headrace.connectors.lake.iceberg.source.following import Chosen, Following
@@ -223,6 +224,22 @@ def test_a_nested_column_without_an_id_is_no_null() -> None:
     field = pa.field("s", pa.struct([("y", pa.int32())]), metadata={"PARQUET:field_id": "1"})
     with pytest.raises(DataError, match="its column y has no field id"):
         rows_of(pa.record_batch([pa.array([{"y": 7}])], pa.schema([field])), schema, to, ())
+
+
+@pytest.mark.parametrize("kind", [pa.list_, pa.large_list, pa.list_view, lambda field: pa.list_(field, 2)])
+def test_lists_of_all_layouts(tmp_path: Path, kind: Callable[[pa.Field], pa.DataType]) -> None:
+    """PyIceberg's Parquet files say that they have large lists, and are read so."""
+    schema = Struct((Field(1, "a", ListOf(2, Struct((Field(3, "s", "string"),)))),))
+    to = arrow_type_of_schema(connect_schema("t", schema))
+    inner = pa.field("s", pa.large_string(), metadata={"PARQUET:field_id": "3"})
+    element = pa.field("element", pa.struct([inner]), metadata={"PARQUET:field_id": "2"})
+    field = pa.field("a", kind(element), metadata={"PARQUET:field_id": "1"})
+    given = [[{"s": "a"}, {"s": "b"}], None, [{"s": "c"}, None], [{"s": "e"}, {"s": "f"}]]
+    pq.write_table(pa.table([pa.array(given, field.type)], pa.schema([field])), tmp_path / "file")
+    (batch,) = pq.ParquetFile(tmp_path / "file").iter_batches()
+    made = rows_of(batch.slice(1), schema, to, ())
+    made.validate(full=True)
+    assert [row["a"] for row in made.to_pylist()] == given[1:]
 
 
 class Catalog:
