@@ -14,6 +14,7 @@ from typing import Final
 from urllib.parse import unquote
 
 from headrace.config.settings import Problem
+from headrace.config.values import HIDDEN
 
 _SCHEME: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
 _FILE: Final = re.compile(r"file:(?://)?(/(?!/)[^?#\\]*)", re.I)
@@ -25,7 +26,7 @@ _OF_THE_WORKER: Final = re.compile(
 )
 """Storage options that name a file of the worker, or the server of its own credentials."""
 _ADDRESS: Final = re.compile(r"(?<!use_fabric_)(endpoint|url|url_\w+|uri|host)$", re.I)
-_URL: Final = re.compile(r"https?://([^@/\\?#\s]+@)?(\[[0-9a-f:.]+\]|[\w.-]+)(:\d+)?(/[\w./~-]*)?", re.I | re.A)
+_URL: Final = re.compile(r"https?://(\[[0-9a-f:.]+\]|[\w.-]+)(:\d+)?(/[\w./~-]*)?", re.I | re.A)
 _PART: Final = re.compile(r"(region|account_name|bucket|bucket_name|container_name)$", re.I)
 """Storage options whose value becomes a part of the store's URL."""
 _NAME: Final = re.compile(r"[\w.-]+", re.A)
@@ -65,16 +66,16 @@ def storage_problems(prefix: str, storage: Mapping[str, str]) -> Iterator[Proble
         key = prefix + name
         if _OF_THE_WORKER.search(name):
             text = "It names a file or the credentials of the worker's machine."
-            yield Problem(key, value, text, "Give the key or token itself, by a config provider if it is a secret.")
+            yield Problem(key, HIDDEN, text, "Give the key or token itself, by a config provider if it is a secret.")
         elif _ADDRESS.search(name) and not _URL.fullmatch(value):
-            yield Problem(key, value, "It is no plain URL.", "Write it as https://host:port.")
+            yield Problem(key, HIDDEN, "It is no URL without a login.", "Write it as https://host:port.")
         elif _PART.search(name) and not _NAME.fullmatch(value):
             text = "It is a part of the store's URL, and has other characters than letters, digits, '-', '_' and '.'."
             yield Problem(key, value, text, "Give the name alone.")
         elif _KEY.search(name) and _names_host(value):
             text = f"The key has {_HOST_OF_KEY}, which leads to another host."
             remedy = f"Remove it from the key, and set {prefix}google_base_url."
-            yield Problem(key, None, text, remedy)
+            yield Problem(key, HIDDEN, text, remedy)
 
 
 def _names_host(key: str) -> bool:

@@ -169,6 +169,7 @@ def test_places_that_the_library_reads_otherwise_are_refused(path: str, message:
     ("option", "value"),
     [
         ("proxy_url", "169.254.169.254:80"),
+        ("proxy_url", "http://user:word@proxy.example.com"),
         ("AWS_ENDPOINT_URL", "http:other.example.com"),
         ("aws_endpoint_url_sts", "http://other.example.com\\@store.example.com"),
         ("azure_authority_host", "other.example.com"),
@@ -184,10 +185,18 @@ def test_storage_options_that_lead_past_the_allowed_hosts_are_refused(option: st
     assert f"delta.storage.{option}" in problems({"table.path": "s3://b/t", f"delta.storage.{option}": value})
 
 
+@pytest.mark.parametrize("option", ["google_service_account", "proxy_url", "google_service_account_key"])
+def test_what_is_refused_may_be_a_secret(option: str) -> None:
+    value = '{"private_key": "p4ssw0rd", "gcs_base_url": "http://h"}'
+    with pytest.raises(ConfigError) as caught:
+        delta_options({"table.path": "gs://b/t", f"delta.storage.{option}": value})
+    assert "p4ssw0rd" not in str(caught.value)
+
+
 def test_storage_options_that_are_right() -> None:
     right = {
         "AWS_ENDPOINT_URL": "http://127.0.0.1:9000",
-        "proxy_url": "https://user:word@proxy.example.com:3128/",
+        "proxy_url": "https://proxy.example.com:3128/",
         "AWS_REGION": "eu-west-1",
         "use_fabric_endpoint": "true",
         "aws_virtual_hosted_style_request": "true",
