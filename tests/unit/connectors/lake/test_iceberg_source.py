@@ -110,6 +110,14 @@ def test_starts(start: str, paths: list[str]) -> None:
     assert followed(one) == (paths, Position(UUID, 3))
 
 
+def test_a_start_that_is_not_yet_is_awaited() -> None:
+    table = Table("append")
+    one = following(table, start_from="2999-01-01T00:00:00Z")
+    for _ in range(2):
+        assert one.next(None, 1, 1) is None
+        table.operations.append("append")
+
+
 def test_a_start_before_what_has_expired() -> None:
     table = Table("append", "append", "append")
     table.expired = 1
