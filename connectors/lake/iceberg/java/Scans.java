@@ -14,7 +14,9 @@ import java.util.Collections;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.Set;
 import java.util.TreeMap;
+import java.util.TreeSet;
 import org.apache.iceberg.DataFile;
 import org.apache.iceberg.FileFormat;
 import org.apache.iceberg.FileScanTask;
@@ -90,7 +92,7 @@ final class Scans {
         return answer;
     }
 
-    /** The data files that a snapshot has, or those that it added, by their paths. */
+    /** The data files that a snapshot has, or those that it added, by their paths; and the files of their deletes. */
     ObjectNode files(ObjectNode request) throws IOException {
         Table table = tables.existing(request.get("table").asText());
         Snapshot snapshot = table.snapshot(request.get("snapshot").asLong());
@@ -98,6 +100,7 @@ final class Scans {
             return Json.object().put("is_known", false);
         }
         Map<String, ObjectNode> files = new TreeMap<>();
+        Set<String> deletes = new TreeSet<>();
         Planned plan = new Planned(table, snapshot.snapshotId());
         if (request.get("whole").asBoolean()) {
             try (CloseableIterable<FileScanTask> tasks =
@@ -106,6 +109,7 @@ final class Scans {
                     files.put(task.file().location(), file(task.file()));
                     if (!task.deletes().isEmpty()) {
                         plan.tasks.put(task.file().location(), task);
+                        task.deletes().forEach(one -> deletes.add(one.location()));
                     }
                 }
             }
@@ -119,6 +123,8 @@ final class Scans {
         ObjectNode answer = Json.object().put("is_known", true);
         ArrayNode all = answer.putArray("files");
         files.values().forEach(all::add);
+        ArrayNode ofDeletes = answer.putArray("deletes");
+        deletes.forEach(ofDeletes::add);
         return answer;
     }
 

@@ -88,7 +88,8 @@ class Scans:
                     f"Table {table}: the file {one['path']} is {one['format']}, and only Parquet is read. Rewrite it "
                     "(rewrite_data_files with write.format.default=parquet), or begin after it (start.from)."
                 )
-            self._settings.check_places(table, {"file": one["path"]})
+        for path in (*(one["path"] for one in told["files"]), *told["deletes"]):
+            self._settings.check_places(table, {"file": path})
         return tuple(TableFile(one["path"], one["records"], one["size"]) for one in told["files"])
 
     def copy(self, table: str, snapshot: int, whole: bool, file: TableFile) -> Path | None:

@@ -253,14 +253,14 @@ def test_lists_of_all_layouts(tmp_path: Path, kind: Callable[[pa.Field], pa.Data
 class Catalog:
     """Stands for `JvmCatalog`: answers with these files."""
 
-    def __init__(self, *files: dict[str, Any]) -> None:
-        self.told = list(files)
+    def __init__(self, *files: dict[str, Any], deletes: Sequence[str] = ()) -> None:
+        self.told, self.deletes = list(files), list(deletes)
 
     def ask(self, table: str, method: str, **request: Any) -> dict[str, Any]:
         if method == "copy":
             Path(request["to"]).write_text("half")
             raise RetriableError("the store is gone")
-        return {"is_known": bool(self.told), "files": self.told}
+        return {"is_known": bool(self.told), "files": self.told, "deletes": self.deletes}
 
 
 def _file(path: str, kind: str = "PARQUET") -> dict[str, Any]:
@@ -280,6 +280,13 @@ def test_files_that_are_refused(tmp_path: Path, files: list[dict[str, Any]], why
     scans = Scans(cast(Any, Catalog(*files)), settings, tmp_path)
     with pytest.raises(LakeError, match=why):
         scans.files("db.t", 1, False)
+
+
+def test_files_of_deletes_are_bounded_too(tmp_path: Path) -> None:
+    settings = CatalogSettings.of(BASE, {"file.allowed.paths": ["/lake"]})
+    scans = Scans(cast(Any, Catalog(_file("/lake/a"), deletes=["/lake/b", "file:///other/c"])), settings, tmp_path)
+    with pytest.raises(LakeError, match=r"file\.allowed\.paths"):
+        scans.files("db.t", 1, True)
 
 
 def test_a_copy_names_its_snapshot_so_that_a_new_driver_knows_its_deletes(tmp_path: Path) -> None:
