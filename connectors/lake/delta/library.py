@@ -37,26 +37,29 @@ def deltalake() -> ModuleType:
 
 @contextmanager
 def translated(path: str) -> Iterator[None]:
-    """Raise the library's errors as ours: ConflictError, RetriableError if the store does not answer, LakeError."""
+    """Raise the library's errors as ours: ConflictError, RetriableError if the store does not answer, LakeError.
+
+    Theirs are no cause of ours, because a trace would show the records that they quote.
+    """
     from deltalake import exceptions
 
     try:
         yield
     except exceptions.CommitFailedError as error:
-        raise ConflictError(_text(error)) from error
+        raise ConflictError(_text(error)) from None
     except (exceptions.DeltaError, ValueError, NotImplementedError) as error:
         if _OF_STORE.search(str(error)):
-            raise _of_store(path, error) from error
+            raise _of_store(path, error) from None
         raise LakeError(
             f"The Delta table {path} refuses: {_text(error)} Mend the table, or the records that it does not take, and "
             "restart the task."
-        ) from error
+        ) from None
     except OSError as error:
-        raise _of_store(path, error) from error
+        raise _of_store(path, error) from None
     except BaseException as error:
         if type(error).__name__ != "PanicException":  # which is no Exception
             raise
-        raise LakeError(f"The library deltalake failed with the Delta table {path}: {_text(error)}") from error
+        raise LakeError(f"The library deltalake failed with the Delta table {path}: {_text(error)}") from None
 
 
 def _of_store(path: str, error: Exception) -> LakeError | RetriableError:
