@@ -81,6 +81,11 @@ class Held:
         self.reached = {one: ends for one, ends in self.reached.items() if one not in gone}
         self.bytes = sum(batch.nbytes for some in self.rows.values() for batch in some.batches)
 
+    def row_bytes(self) -> float:
+        """Return the mean size of a row; 0 without rows."""
+        batches = [batch for some in self.rows.values() for batch in some.batches]
+        return sum(batch.nbytes for batch in batches) / max(1, sum(batch.num_rows for batch in batches))
+
     def by_table(self) -> Iterator[tuple[str, dict[TopicPartition, Some]]]:
         """Yield each table's rows by partition, in the order of paths."""
         for path in sorted({of.path for of in self.rows}):

@@ -384,6 +384,14 @@ def test_jobs_wait_until_the_tables_are_known(upserts: DeltaRig, monkeypatch: py
     assert task.job_ranges({T0: (1, 1000)}, {T0: 1000}) == {}
 
 
+def test_jobs_of_large_rows_that_upsert_are_smaller(upserts: DeltaRig) -> None:
+    drive = SinkDrive(upserts)
+    task: Any = drive.task
+    commit(drive, [(0, "x" * (1 << 20), False)])
+    begin, end = task.job_ranges({T0: (1, 1_000_000)}, {})[T0]
+    assert 200 < end - begin < 256
+
+
 @pytest.mark.parametrize("name", ["a b", "x;y", "LINE"])
 def test_names_that_other_readers_do_not_take_are_refused(rig: DeltaRig, name: str) -> None:
     drive = SinkDrive(rig)
