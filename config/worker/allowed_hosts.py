@@ -213,6 +213,9 @@ def hosts_of(text: str) -> Iterator[str]:
         match = _URL.match(url)
         if match is not None and match[1].lower() not in _NO_HOSTS:
             yield from _without_ports(match[2].rpartition("@")[2])
+            begin, _, rest = match[2].partition("\\")
+            if "@" in rest and match[1].lower() in ("http", "https"):  # clients read http://a\@b as the host a
+                yield from _without_ports(begin.rpartition("@")[2])
 
 
 def _hosts(key: str, value: str) -> Iterator[str]:
