@@ -52,7 +52,7 @@ def path_problem(path: str, topic: str) -> tuple[str, str] | None:
     if (local := local_path(path)) is None:
         if _STORE.fullmatch(path.replace(topic, "t")):
             return None
-        if _SCHEME.match(path)[0].lower() == "file:":  # type: ignore[index]
+        if path.lower().startswith("file:"):
             return "It is no URL of a file.", "Write the path itself, such as /srv/lake/orders."
         return "It is no URL of a store that is served.", "Use s3://bucket/path, abfss://, az:// or gs://, or a path."
     if "%" in local or "\\" in local:
