@@ -44,8 +44,8 @@ _TRANSLATED: Final = ipaddress.IPv6Network("64:ff9b::/96")
 _NAME: Final = re.compile(r"[a-z0-9_*]([a-z0-9_.*-]*[a-z0-9_*])?", re.I)
 _URL: Final = re.compile(r"(?:jdbc:)?([A-Za-z][\w+.-]*)(?::[\w.-]+)*://([^/?#;\s]*)")
 _NEXT_URL: Final = re.compile(r",\s*(?=[A-Za-z][\w+.-]*://)")
-_NO_HOSTS: Final = frozenset({"file", "s3", "s3a", "classpath", "sqlite"})
-"""Schemes whose authority is no host; S3's endpoint is a separate setting."""
+_NO_HOSTS: Final = frozenset({"file", "s3", "s3a", "gs", "az", "azure", "classpath", "sqlite"})
+"""Schemes whose authority is no host; the endpoint of a store's bucket is a separate setting."""
 _NO_ADDRESSES: Final = ("transforms.", "predicates.")
 """Prefixes of settings that connect to nothing: a URL below them is a value for records."""
 _RECENT_S: Final = 10.0

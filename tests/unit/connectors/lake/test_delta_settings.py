@@ -216,6 +216,8 @@ def test_storage_options_that_are_right() -> None:
 def test_hosts_that_no_setting_names_are_judged(path: str, storage: dict[str, str], host: str) -> None:
     config = {"table.path": path, **{f"delta.storage.{key}": value for key, value in storage.items()}}
     assert host in problems(config, **{"connector.allowed.hosts": ["store.example.com"]})["table.path"]
+    allowed = {"connector.allowed.hosts": [host]}
+    assert [*problems(config, **allowed), *host_problems(config, allowed)] == []
 
 
 def test_a_host_that_does_not_resolve_now_is_left_to_the_task() -> None:
