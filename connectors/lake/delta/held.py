@@ -84,7 +84,9 @@ class Held:
     def row_bytes(self) -> float:
         """Return the mean size of a row; 0 without rows."""
         batches = [batch for some in self.rows.values() for batch in some.batches]
-        return sum(batch.nbytes for batch in batches) / max(1, sum(batch.num_rows for batch in batches))
+        size: int = sum(batch.nbytes for batch in batches)
+        count: int = sum(batch.num_rows for batch in batches)
+        return size / max(1, count)
 
     def by_table(self) -> Iterator[tuple[str, dict[TopicPartition, Some]]]:
         """Yield each table's rows by partition, in the order of paths."""
