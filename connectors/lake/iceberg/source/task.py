@@ -127,7 +127,7 @@ class IcebergSourceTask(SourceTask, RowsOfSeveralTypes, PreviewedSource):
         for number in reversed(range(len(chosen.files))):
             file = chosen.files[number]
             begin = chosen.begin if number == 0 else replace(chosen.begin, file=chosen.begin.file + number, row=0)
-            local = self._scans.copy(table.table, begin.snapshot, file)
+            local = self._scans.copy(table.table, begin.snapshot, begin.whole, file)
             if local is not None and pq.read_metadata(local).num_rows > begin.row:
                 pieces.insert(0, Piece(local, file.path, begin, after))
                 after = begin
