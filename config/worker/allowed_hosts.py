@@ -44,8 +44,8 @@ _TRANSLATED: Final = ipaddress.IPv6Network("64:ff9b::/96")
 _NAME: Final = re.compile(r"[a-z0-9_*]([a-z0-9_.*-]*[a-z0-9_*])?", re.I)
 _URL: Final = re.compile(r"(?:jdbc:)?([A-Za-z][\w+.-]*)(?::[\w.-]+)*://([^/?#;\s]*)")
 _NEXT_URL: Final = re.compile(r",\s*(?=[A-Za-z][\w+.-]*://)")
-_NO_HOSTS: Final = frozenset({"file", "s3", "s3a", "classpath", "sqlite"})
-"""Schemes whose authority is no host; S3's endpoint is a separate setting."""
+_NO_HOSTS: Final = frozenset({"file", "s3", "s3a", "gs", "az", "azure", "classpath", "sqlite"})
+"""Schemes whose authority is no host; the endpoint of a store's bucket is a separate setting."""
 _NO_ADDRESSES: Final = ("transforms.", "predicates.")
 """Prefixes of settings that connect to nothing: a URL below them is a value for records."""
 _RECENT_S: Final = 10.0
@@ -213,6 +213,9 @@ def hosts_of(text: str) -> Iterator[str]:
         match = _URL.match(url)
         if match is not None and match[1].lower() not in _NO_HOSTS:
             yield from _without_ports(match[2].rpartition("@")[2])
+            begin, _, rest = match[2].partition("\\")
+            if "@" in rest and match[1].lower() in ("http", "https"):  # clients read http://a\@b as the host a
+                yield from _without_ports(begin.rpartition("@")[2])
 
 
 def _hosts(key: str, value: str) -> Iterator[str]:

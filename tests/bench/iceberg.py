@@ -64,7 +64,7 @@ class Table:
         return folder / f"v{version}.metadata.json"
 
     def added(self) -> int:
-        """How many rows were added so far, those that were deleted since included."""
+        """Return the count of rows that were ever added."""
         return sum(int(one["summary"].get("added-records", 0)) for one in self._load().get("snapshots", ()))
 
     def _load(self) -> dict[str, Any]:
@@ -264,7 +264,7 @@ def _produce(bootstrap: str, topic: str, begin: float, end: float) -> None:
 
 
 def _watch(worker: Worker, table: Table, begin: float, end: float) -> tuple[dict[int, float], Cost]:
-    """When each snapshot was seen first, of those first seen between `begin` and `end`; units: ms since 1970."""
+    """The snapshots first seen between `begin` and `end`, with their times; units: ms since 1970."""
     known, seen, first = set[int](), dict[int, float](), None
     while (now := time.time()) < end:
         for snapshot in (one["snapshot-id"] for one in table._load().get("snapshots", ())):
@@ -282,7 +282,7 @@ def _watch(worker: Worker, table: Table, begin: float, end: float) -> tuple[dict
 
 
 def _sent(table: Table, snapshot: int) -> Iterator[int]:
-    """When the records were sent that this snapshot added."""
+    """The times at which the records of this snapshot were sent."""
     static = table.static()
     found = static.snapshot_by_id(snapshot)
     if found is None:

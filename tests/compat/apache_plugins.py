@@ -87,7 +87,7 @@ class ApachePlugins:
             rows = [row for row in answer["config"] if kind not in ("source", "sink") or row["group"] is None]
             settings = Settings(*(setting(name, row) for row in rows))
             silent = dict.fromkeys(("configure", "check", "close"), lambda *_: None)
-            answers = {"validate": lambda *_: [], "recommended": lambda *_: {}, **silent}
+            answers = {"validate": lambda *_: [], "recommended": lambda *_: {}, "reads_headers": False, **silent}
             loaded = type("Recorded", (), {"settings": settings, "version": VERSION, **answers})
             if "FileStreamSource" in name:
                 loaded.exactly_once_support = lambda self, config: bool(config.get("file"))

@@ -155,7 +155,7 @@ def test_a_header_that_a_transform_made_has_no_known_type(chains: Chains) -> Non
 
 
 def test_the_published_config(chains: Chains) -> None:
-    """That of Debezium's documentation."""
+    """The example of Debezium's documentation."""
     source = struct(schema("string", "name"), field="source", optional=False)
     records = [
         record(

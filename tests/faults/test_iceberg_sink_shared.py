@@ -24,7 +24,10 @@ pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.long, pytest.mar
 
 WITHIN_S = 240
 COUNT = 2000
-KINDS = pytest.mark.parametrize("kind", [Pipe, KeyedPipe], ids=["append", "upsert"])
+SOAK = pytest.mark.soak
+KINDS = pytest.mark.parametrize(
+    "kind", [pytest.param(Pipe, id="append"), pytest.param(KeyedPipe, id="upsert", marks=SOAK)]
+)
 
 
 @pytest.fixture
@@ -65,6 +68,7 @@ def complete(pipe: Pipe, worker: WorkerProcess) -> None:
     eventually(pipe.is_complete, WITHIN_S, lambda: f"{pipe.written()} of {pipe.sent}: {worker.log()[-3000:]}", 0.3)
 
 
+@SOAK
 @KINDS
 def test_a_worker_that_comes_while_a_commit_hangs(
     cluster: list[ClusterWorker], broker: str, server: IcebergRestServer, kind: type[Pipe]
@@ -145,6 +149,7 @@ def test_answers_that_are_lost(worker: WorkerProcess, broker: str, server: Icebe
         worker.wait_states(name, "RUNNING", "RUNNING")
 
 
+@SOAK
 @KINDS
 def test_offsets_that_kafka_has_lost(
     worker: WorkerProcess, broker: str, server: IcebergRestServer, kind: type[Pipe]
@@ -170,6 +175,7 @@ def test_offsets_that_kafka_has_lost(
         complete(pipe, worker)
 
 
+@SOAK
 @KINDS
 def test_a_worker_killed_before_it_heard_of_its_commit(
     cluster: list[ClusterWorker], broker: str, server: IcebergRestServer, kind: type[Pipe]

@@ -28,9 +28,6 @@ class HiveServer(Node):
                 "javax.jdo.option.ConnectionDriverName": "org.apache.derby.jdbc.EmbeddedDriver",
                 "datanucleus.schema.autoCreateAll": "true",
                 "hive.metastore.schema.verification": "false",
-                # Tables of Iceberg are locked for a commit: "in.test" makes the tables of locks.
-                "datanucleus.connectionPoolingType": "dbcp",
-                "hive.in.test": "true",
                 "hive.metastore.warehouse.dir": str(folder / "warehouse"),
                 "hive.async.log.enabled": "false",
                 "hive.log4j.file": str(folder / "log4j2.properties"),

@@ -61,7 +61,7 @@ class Pipe:
         return {"id": number * self.partitions + partition, "part": partition, "n": number, "op": "I"}
 
     def written(self) -> int:
-        """How many rows were ever added to the files that the table has; -1 if nobody can say."""
+        """Return the count of rows in all files that the table has; -1 if nobody can say."""
         try:
             snapshot = self.table.static().current_snapshot()
         except (LookupError, OSError):

@@ -106,28 +106,6 @@ VIEW: Final[Config] = {
 }
 """Feldera's documentation: a view's changes as Avro."""
 
-HIVE: Final[Config] = {
-    "connector.class": "io.tabular.iceberg.connect.IcebergSinkConnector",
-    "topics": "orders",
-    "iceberg.tables": "default.orders",
-    "iceberg.tables.auto-create-enabled": "true",
-    "iceberg.catalog.type": "hive",
-    "iceberg.catalog.uri": "thrift://hive-metastore:9083",
-    "iceberg.catalog.io-impl": _S3,
-    "iceberg.catalog.warehouse": "s3://datalake/",
-    "iceberg.catalog.client.region": "eu-west-1",
-    "iceberg.catalog.s3.access-key-id": "minio",
-    "iceberg.catalog.s3.secret-access-key": "minio123",
-    "iceberg.catalog.s3.endpoint": "http://minio:9000",
-    "iceberg.catalog.s3.path-style-access": "true",
-    "iceberg.control.commit.interval-ms": "1000",
-    "key.converter": _JSON,
-    "key.converter.schemas.enable": "false",
-    "value.converter": _JSON,
-    "value.converter.schemas.enable": "false",
-}
-"""A tutorial of Kafka, Hive's metastore and MinIO."""
-
 JDBC: Final[Config] = {
     "connector.class": "org.apache.iceberg.connect.IcebergSinkConnector",
     "tasks.max": "3",

@@ -72,7 +72,7 @@ class IcebergRestServer(Node):
         httpx.post(f"{self.url}/faults", content="\n".join(faults)).raise_for_status()
 
     def held(self) -> int:
-        """How many commits are kept waiting now."""
+        """Return the count of commits that are kept waiting now."""
         return int(httpx.get(f"{self.url}/faults").raise_for_status().json())
 
     def tool(self, action: str, catalog: Mapping[str, str], table: str, branch: str = "main") -> Any:

@@ -1,4 +1,4 @@
-"""The sink's catalog on real ones: tables, commits, marks and deletes, and commits of which nobody hears."""
+"""The sink's catalog on real ones: tables, commits, marks, deletes, and commits whose answer is lost."""
 
 from __future__ import annotations
 
@@ -24,7 +24,6 @@ from headrace.worker.engine.driver import Spark
 from tests.integration.databases import PASSWORD, USER, Database
 from tests.integration.hdfs_server import USER as HDFS_USER
 from tests.integration.hdfs_server import HdfsServer
-from tests.integration.hive_server import HiveServer
 from tests.integration.iceberg_rest_server import IcebergRestServer
 from tests.integration.iceberg_tables import LakeTable
 from tests.integration.s3_server import REGION, S3Server
@@ -35,7 +34,7 @@ pytestmark = [pytest.mark.spark, pytest.mark.long]
 SCHEMA = Struct((Field(1, "id", "long", required=True), Field(2, "name", "string")))
 IDS = {"t": "id-of-t"}
 ZERO, ONE = TopicPartition("t", 0), TopicPartition("t", 1)
-CATALOGS = ("hadoop", "hdfs", "sqlite", "postgresql", "rest", "rest-s3", "hive", "hive-s3")
+CATALOGS = ("hadoop", "hdfs", "sqlite", "postgresql", "rest", "rest-s3")
 Properties = dict[str, str]
 
 
@@ -64,12 +63,6 @@ def properties(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Prope
             server_on_s3.start()
             yield {**in_bucket, **server_on_s3.properties}
             server_on_s3.kill()
-        case "hive":
-            hive: HiveServer = get("hive_server")
-            yield {"type": "hive", "uri": hive.uris, "warehouse": warehouse}
-        case "hive-s3":
-            hive = get("hive_server")
-            yield {"type": "hive", "uri": hive.uris, **s3_properties(get("s3_server"))}
 
 
 def s3_properties(server: S3Server) -> Properties:
@@ -193,7 +186,13 @@ def test_what_is_committed_in_vain_leaves_no_file(writer: Writer) -> None:
     assert not [path for path in writer.table.orphans() if "headrace" in path]
 
 
-@pytest.mark.parametrize("fault", ["409", "503", "504", "500", "cut", "applied-500", "applied-504", "applied-cut"])
+@pytest.mark.parametrize(
+    "fault",
+    [
+        *("504", "cut", "applied-504", "applied-cut"),
+        *(pytest.param(fault, marks=pytest.mark.soak) for fault in ("409", "503", "500", "applied-500")),
+    ],
+)
 def test_an_answer_that_is_lost(on_rest: Writer, iceberg_rest: IcebergRestServer, fault: str) -> None:
     state = on_rest.create()
     assert on_rest.commit(state, None, 1, on_rest.data(state, 1))

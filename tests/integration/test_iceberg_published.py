@@ -22,7 +22,6 @@ from pyiceberg.types import NestedField, StringType, TimestamptzType
 
 from tests.integration import iceberg_published as published
 from tests.integration.databases import PASSWORD, USER, Database
-from tests.integration.hive_server import HiveServer
 from tests.integration.iceberg_rest_server import IcebergRestServer
 from tests.integration.iceberg_tables import LakeTable, Row
 from tests.integration.s3_server import REGION, S3Server
@@ -106,6 +105,15 @@ def rest_on_s3(lake: Lake, tmp_path: Path) -> Iterator[IcebergRestServer]:
     """A REST catalog without logins whose tables lie in a bucket."""
     behind = {**lake.s3_properties(), "warehouse": f"s3://{lake.s3.bucket()}/"}
     server = IcebergRestServer(tmp_path / "rest", behind, is_open=True)
+    server.start()
+    yield server
+    server.kill()
+
+
+@pytest.fixture
+def open_rest(tmp_path: Path) -> Iterator[IcebergRestServer]:
+    """A REST catalog without logins on the local disk."""
+    server = IcebergRestServer(tmp_path / "rest", is_open=True)
     server.start()
     yield server
     server.kill()
@@ -203,29 +211,16 @@ def test_the_benchmark_of_redpanda(lake: Lake, rest_on_s3: IcebergRestServer) ->
     lake.await_rows(table, "id", *rows)
 
 
-def test_a_view_as_avro(lake: Lake, rest_on_s3: IcebergRestServer, registry: str) -> None:
+def test_a_view_as_avro(lake: Lake, open_rest: IcebergRestServer, registry: str) -> None:
     topic = Topic(lake.broker, "pizzas")
     names = {"order_number": "long", "pizza": "string", "op": "string"}
     encoded = avro(registry, topic, names)
     ops = [(1, "salami", "c"), (2, "funghi", "c"), (1, "tonno", "u"), (2, "funghi", "d")]
     topic.send([encoded({"order_number": n, "pizza": pizza, "op": op}) for n, pizza, op in ops])
     registry_own = {"key_converter_schema_registry_url": registry, "value_converter_schema_registry_url": registry}
-    lake.run(published.VIEW, topic, **own_catalog(rest_on_s3), **registry_own)
-    table = LakeTable(rest_on_s3, {**rest_on_s3.properties, **lake.s3_properties()}, "rpc.pizzas")
+    lake.run(published.VIEW, topic, **own_catalog(open_rest), **registry_own)
+    table = LakeTable(open_rest, open_rest.properties, "rpc.pizzas")
     lake.await_rows(table, "order_number", {"order_number": 1, "pizza": "tonno", "op": "u"})
-
-
-def test_hive_and_s3(lake: Lake, iceberg_rest: IcebergRestServer, hive_server: HiveServer) -> None:
-    topic = Topic(lake.broker, "orders")
-    orders = [
-        {"order_id": "001", "customer_id": "cust_123", "product": "laptop", "quantity": 1, "price": 999.99},
-        {"order_id": "002", "customer_id": "cust_456", "product": "mouse", "quantity": 2, "price": 25.5},
-    ]
-    topic.send([json.dumps(order).encode() for order in orders])
-    warehouse = f"s3://{lake.s3.bucket()}/"
-    lake.run(published.HIVE, topic, iceberg_catalog_uri=hive_server.uris, iceberg_catalog_warehouse=warehouse)
-    properties = {"type": "hive", "uri": hive_server.uris, "warehouse": warehouse, **lake.s3_properties()}
-    lake.await_rows(LakeTable(iceberg_rest, properties, "default.orders"), "order_id", *orders)
 
 
 def test_a_jdbc_catalog(lake: Lake, iceberg_rest: IcebergRestServer, postgresql: Database, tmp_path: Path) -> None:
@@ -240,14 +235,14 @@ def test_a_jdbc_catalog(lake: Lake, iceberg_rest: IcebergRestServer, postgresql:
     lake.await_rows(LakeTable(iceberg_rest, properties, "db.table"), "id", {"id": 1, "name": "one"})
 
 
-def test_hours_of_avro(lake: Lake, iceberg_rest: IcebergRestServer, registry: str) -> None:
+def test_hours_of_avro(lake: Lake, open_rest: IcebergRestServer, registry: str) -> None:
     topic = Topic(lake.broker, "orders")
     timestamp = {"type": "long", "logicalType": "timestamp-millis"}
     encoded = avro(registry, topic, {"id": "long", "event_time": timestamp})
     topic.send([encoded({"id": number, "event_time": NOON + number * 3_600_000}) for number in range(3)])
     registry_own = {"key_converter_schema_registry_url": registry, "value_converter_schema_registry_url": registry}
-    lake.run(published.PARTITIONED, topic, **own_catalog(iceberg_rest), **registry_own)
-    table = LakeTable(iceberg_rest, iceberg_rest.properties, "raw.orders")
+    lake.run(published.PARTITIONED, topic, **own_catalog(open_rest), **registry_own)
+    table = LakeTable(open_rest, open_rest.properties, "raw.orders")
     lake.await_rows(table, "id", *({"id": n, "event_time": stored(n)["ts"]} for n in range(3)))
     assert [field.name for field in table.static().spec().fields] == ["event_time_hour"]
 
@@ -270,10 +265,10 @@ def test_debezium_into_a_hadoop_catalog(lake: Lake, iceberg_rest: IcebergRestSer
     eventually(lambda: rows() == [{"id": 1, "name": "anna"}], WITHIN_S, lambda: (rows(), lake.worker.log()[-3000:]))
 
 
-def test_a_misspelt_setting_fails_with_what_to_do(lake: Lake, rest_on_s3: IcebergRestServer) -> None:
+def test_a_misspelt_setting_fails_with_what_to_do(lake: Lake, open_rest: IcebergRestServer) -> None:
     topic = Topic(lake.broker, "events")
     topic.send([b'{"id": 1}'])
-    name = lake.run(published.MISSPELT, topic, **own_catalog(rest_on_s3))
+    name = lake.run(published.MISSPELT, topic, **own_catalog(open_rest))
     lake.worker.wait_states(name, "FAILED")
     trace = lake.worker.trace(name)
     assert "db.events_table" in trace

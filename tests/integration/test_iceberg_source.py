@@ -12,7 +12,7 @@ import pytest
 from pyiceberg.catalog.sql import SqlCatalog
 from pyiceberg.partitioning import PartitionField, PartitionSpec
 from pyiceberg.schema import Schema
-from pyiceberg.transforms import BucketTransform
+from pyiceberg.transforms import IdentityTransform
 from pyiceberg.types import LongType, NestedField, StringType
 
 from tests.integration import partitions
@@ -22,7 +22,10 @@ pytestmark = [pytest.mark.spark, pytest.mark.long]
 
 ROWS = 120_000
 SCHEMA = Schema(
-    NestedField(1, "id", LongType(), required=True), NestedField(2, "name", StringType()), identifier_field_ids=[1]
+    NestedField(1, "id", LongType(), required=True),
+    NestedField(2, "name", StringType()),
+    NestedField(3, "shop", StringType()),
+    identifier_field_ids=[1],
 )
 JSON = "org.apache.kafka.connect.json.JsonConverter"
 
@@ -37,8 +40,9 @@ def topic(worker: WorkerProcess, broker: str) -> Iterator[Topic]:
 
 def rows(*numbers: int) -> pa.Table:
     names = pa.array([f"name {number}" for number in numbers])
-    shape = pa.schema([pa.field("id", pa.int64(), nullable=False), pa.field("name", pa.string())])
-    return pa.table([pa.array(numbers, pa.int64()), names], shape)
+    shops = pa.array([f"shop {number % 3}" for number in numbers])
+    shape = pa.schema([pa.field("id", pa.int64(), False), ("name", pa.string()), ("shop", pa.string())])
+    return pa.table([pa.array(numbers, pa.int64()), names, shops], shape)
 
 
 def config(folder: Path, topic: Topic) -> dict[str, str]:
@@ -59,7 +63,7 @@ _JSON = {"": JSON, ".schemas.enable": "false"}
 def test_a_partitioned_table_and_what_is_appended(worker: WorkerProcess, topic: Topic, tmp_path: Path) -> None:
     lake = SqlCatalog("iceberg", uri=f"sqlite:///{tmp_path}/catalog.db", warehouse=f"file://{tmp_path}/lake")
     lake.create_namespace("shop")
-    spec = PartitionSpec(PartitionField(1, 1000, BucketTransform(4), "bucket"))
+    spec = PartitionSpec(PartitionField(3, 1000, IdentityTransform(), "shop"))
     table = lake.create_table("shop.orders", SCHEMA, partition_spec=spec)
     table.append(rows(*range(ROWS)))
     worker.create(topic.name, **config(tmp_path, topic))
@@ -69,6 +73,8 @@ def test_a_partitioned_table_and_what_is_appended(worker: WorkerProcess, topic: 
     worker.stop()
     table.append(rows(ROWS + 1))
     worker.start()
+    worker.wait_ready()
+    worker.create(topic.name, **config(tmp_path, topic))
     eventually(lambda: topic.end() >= ROWS + 2, 180, worker.log)
     found = [json.loads(value)["id"] for value in topic.values()]
     assert (len(found), set(found)) == (ROWS + 2, set(range(ROWS + 2)))

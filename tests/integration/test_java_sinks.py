@@ -196,7 +196,7 @@ def test_all_types_reach_the_plugin_as_apaches_converter_makes_them(worker: Work
         )
     assert producer.flush(60) == 0
     notes = trouble(worker, topic, "types", value_converter=JSON, key_converter=JSON)
-    eventually(lambda: len(notes_of(notes)) >= 22, 90, worker.log)
+    eventually(lambda: len(notes_of(notes)) >= 22, 240, worker.log)  # all types: a plan of 25 s of processor time
     told = notes_of(notes)[2:22]
     for index, value in enumerate(values):
         record, its_key, its_value, _ = told[4 * index : 4 * index + 4]

@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
-from urllib.parse import unquote, urlsplit
+from urllib.parse import urlsplit
 
 from headrace.config.worker.allowed_hosts import AllowedHosts
+from headrace.connectors.lake.delta.places import local_path
 from headrace.connectors.lake.delta.settings import PATH, DeltaOptions
 from headrace.plugins.path_bounds import allowed_paths, check_allowed
 
-_URL: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
 _S3: Final = ("s3", "s3a")
 _ENDPOINTS: Final = ("aws_endpoint_url", "aws_endpoint_url_s3", "aws_endpoint", "endpoint", "endpoint_url")
 _REGIONS: Final = ("aws_region", "region", "aws_default_region", "default_region")
+_GOOGLE: Final = ("google_base_url", "base_url")
+_AZURE_ENDPOINTS: Final = ("azure_storage_endpoint", "azure_endpoint", "endpoint")
+_ACCOUNTS: Final = ("azure_storage_account_name", "account_name")
+_EMULATORS: Final = ("azure_storage_use_emulator", "object_store_use_emulator", "use_emulator")
+_FABRIC: Final = ("azure_use_fabric_endpoint", "use_fabric_endpoint")
 
 
 @dataclass(frozen=True)
@@ -33,22 +37,30 @@ class Access:
         return cls(allowed_paths(worker) if is_local else (), AllowedHosts.of(worker), options.storage)
 
     def check(self, path: str) -> None:
-        """Refuse a path outside of the allowed ones, and Amazon's S3 if no host of it is allowed. Errors: ConfigError.
+        """Refuse a path outside of the allowed ones, and a store that no setting names, if its host is not allowed.
 
         The hosts that settings name are judged for all connectors alike.
+
+        Errors: ConfigError; HostUnknown.
         """
         if (local := local_path(path)) is not None:
             check_allowed(local, self.paths)
-        elif urlsplit(path).scheme in _S3 and self._option(_ENDPOINTS) is None:
-            region = self._option(_REGIONS) or "us-east-1"
-            self.hosts.check(PATH, f"s3.{region}.amazonaws.com")
+            return
+        for host in self._implied(urlsplit(path).scheme):
+            self.hosts.check(PATH, host)
+
+    def _implied(self, scheme: str) -> Iterator[str]:
+        """Yield the store's host if it is no setting's value."""
+        if scheme in _S3:
+            if self._option(_ENDPOINTS) is None:
+                yield f"s3.{self._option(_REGIONS) or 'us-east-1'}.amazonaws.com"
+        elif scheme == "gs":
+            if self._option(_GOOGLE) is None:
+                yield "storage.googleapis.com"
+        elif self._option(_EMULATORS) is not None:
+            yield "127.0.0.1"
+        elif self._option(_AZURE_ENDPOINTS) is None and (account := self._option(_ACCOUNTS)) is not None:
+            yield f"{account}.blob.{'core.windows.net' if self._option(_FABRIC) is None else 'fabric.microsoft.com'}"
 
     def _option(self, names: tuple[str, ...]) -> str | None:
         return next((value for key, value in self.storage.items() if key.lower() in names), None)
-
-
-def local_path(path: str) -> str | None:
-    """Return the path on the worker's host; None for a URL of another system."""
-    if path.lower().startswith("file:"):
-        return unquote(urlsplit(path).path)
-    return None if _URL.match(path) else path

@@ -88,7 +88,7 @@ class Rows:
 
     @property
     def met(self) -> Column:
-        """True for the rows of which it is known what becomes of them."""
+        """True for the rows that have got an effect or an error."""
         return self._met
 
     def add(self, holds: Column, schema: Schema, value: Column, is_delete: Column) -> None:

@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 
 from headrace.config.problems import ConfigError
 from headrace.config.settings import Problem, Settings
+from headrace.config.worker.allowed_hosts import HostUnknown
 from headrace.connectors.lake.delta.access import Access
 from headrace.connectors.lake.delta.library import deltalake
 from headrace.connectors.lake.delta.offsets import set_offsets
@@ -35,6 +36,8 @@ class DeltaSinkConnector(Connector):
             Access.of(options, self.worker).check(options.path)
         except ConfigError as error:
             return error.problems
+        except HostUnknown:
+            return []  # the task tries again until it resolves
         return []
 
     def advise(self, config: Mapping[str, str]) -> Iterator[Problem]:

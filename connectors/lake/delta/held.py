@@ -81,6 +81,13 @@ class Held:
         self.reached = {one: ends for one, ends in self.reached.items() if one not in gone}
         self.bytes = sum(batch.nbytes for some in self.rows.values() for batch in some.batches)
 
+    def row_bytes(self) -> float:
+        """Return the mean size of a row; 0 without rows."""
+        batches = [batch for some in self.rows.values() for batch in some.batches]
+        size: int = sum(batch.nbytes for batch in batches)
+        count: int = sum(batch.num_rows for batch in batches)
+        return size / max(1, count)
+
     def by_table(self) -> Iterator[tuple[str, dict[TopicPartition, Some]]]:
         """Yield each table's rows by partition, in the order of paths."""
         for path in sorted({of.path for of in self.rows}):

@@ -15,6 +15,8 @@ from headrace.plugins.errors import RetriableError
 _COLOURS: Final = re.compile(r"\x1b\[[0-9;]*m")
 _REFUSED: Final = re.compile(r"\b40[13]\b|AccessDenied|Forbidden|InvalidAccessKeyId|NoSuchBucket|[Pp]ermission denied")
 """What stores say that retries do not help against."""
+_OF_STORE: Final = re.compile(r"Error performing [A-Za-z]+ |Generic (S3|GCS|MicrosoftAzure|LocalFileSystem) error")
+"""What the library's own errors say of a store's that came while data files were read or written."""
 _MOST_TEXT: Final = 500
 
 
@@ -35,27 +37,37 @@ def deltalake() -> ModuleType:
 
 @contextmanager
 def translated(path: str) -> Iterator[None]:
-    """Raise the library's errors as ours: ConflictError, RetriableError if the store does not answer, LakeError."""
+    """Raise the library's errors as ours: ConflictError, RetriableError if the store does not answer, LakeError.
+
+    Theirs are no cause of ours, because a trace would show the records that they quote.
+    """
     from deltalake import exceptions
 
     try:
         yield
     except exceptions.CommitFailedError as error:
-        raise ConflictError(_text(error)) from error
+        raise ConflictError(_text(error)) from None
     except (exceptions.DeltaError, ValueError, NotImplementedError) as error:
+        if _OF_STORE.search(str(error)):
+            raise _of_store(path, error) from None
         raise LakeError(
             f"The Delta table {path} refuses: {_text(error)} Mend the table, or the records that it does not take, and "
             "restart the task."
-        ) from error
+        ) from None
     except OSError as error:
-        if _REFUSED.search(str(error)):
-            text = f"The store of the Delta table {path} refuses: {_text(error)} Check table.path and delta.storage.*."
-            raise LakeError(text) from error
-        raise RetriableError(f"The store of the Delta table {path} does not answer: {_text(error)}") from error
+        raise _of_store(path, error) from None
     except BaseException as error:
         if type(error).__name__ != "PanicException":  # which is no Exception
             raise
-        raise LakeError(f"The library deltalake failed with the Delta table {path}: {_text(error)}") from error
+        raise LakeError(f"The library deltalake failed with the Delta table {path}: {_text(error)}") from None
+
+
+def _of_store(path: str, error: Exception) -> LakeError | RetriableError:
+    if _REFUSED.search(str(error)):
+        return LakeError(
+            f"The store of the Delta table {path} refuses: {_text(error)} Check table.path and delta.storage.*."
+        )
+    return RetriableError(f"The store of the Delta table {path} does not answer: {_text(error)}")
 
 
 def _text(error: BaseException) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Final
@@ -11,6 +10,7 @@ from headrace.config.connector.error_handling import RETRY_TOPIC
 from headrace.config.setting_group import HIGH, LONG, MEDIUM, MID, SHORT, SettingGroup
 from headrace.config.settings import REQUIRED, ConfigError, Problem, Settings, Type
 from headrace.config.validators import OneOfIgnoringCase, Range
+from headrace.connectors.lake.delta.places import path_problem, place, storage_problems
 
 PATH: Final = "table.path"
 MODE: Final = "write.mode"
@@ -85,11 +85,6 @@ SETTINGS: Final = Settings(
     ),
 )
 
-_OF_THE_WORKER: Final = re.compile(
-    r"(_file|_path|service_account|application_credentials|relative_uri|metadata_endpoint|use_azure_cli)$", re.I
-)
-"""Storage options that name a file of the worker, or the server of its own credentials."""
-
 
 @dataclass(frozen=True)
 class DeltaOptions:
@@ -129,7 +124,7 @@ def delta_options(config: Mapping[str, str]) -> DeltaOptions:
     if problems := list(_problems(config)):
         raise ConfigError(problems)
     return DeltaOptions(
-        path=values[PATH].strip(),
+        path=place(values[PATH].strip()),
         creates=values["auto.create"],
         evolves=values["auto.evolve"],
         partition_by=tuple(values["partition.by"]),
@@ -149,6 +144,8 @@ def _problems(config: Mapping[str, str]) -> Iterator[Problem]:
         yield Problem(PATH, "", "It is empty.", "Set it to a path or a URL.")
     if "${" in values[PATH].replace(TOPIC, ""):
         yield Problem(PATH, values[PATH], "Its only variable is ${topic}.", "Remove the others.")
+    elif (wrong := path_problem(values[PATH].strip(), TOPIC)) is not None:
+        yield Problem(PATH, values[PATH], *wrong)
     upserts = values[MODE].lower() == "upsert"
     if upserts and not values[IDS]:
         yield Problem(IDS, "", "Upserts need a row's key.", "Set it to the columns of the key.")
@@ -158,10 +155,7 @@ def _problems(config: Mapping[str, str]) -> Iterator[Problem]:
     if config.get(RETRY_TOPIC, "").strip():
         text = "A record that waits in a retry topic comes after later ones, which a table's transactions cannot tell"
         yield Problem(RETRY_TOPIC, config[RETRY_TOPIC], text, "Leave it empty.")
-    for key, value in config.items():
-        if key.startswith(STORAGE) and _OF_THE_WORKER.search(key):
-            text = "It names a file or the credentials of the worker's machine."
-            yield Problem(key, value, text, "Give the key or token itself, by a config provider if it is a secret.")
+    yield from storage_problems(STORAGE, _below(config, STORAGE))
 
 
 def _below(config: Mapping[str, str], prefix: str) -> dict[str, str]:

@@ -15,13 +15,13 @@ from typing import TYPE_CHECKING, Final, TypeVar
 
 import pyarrow as pa
 
-from headrace.connectors.lake.delta.access import local_path
 from headrace.connectors.lake.delta.changes import last_rows
 from headrace.connectors.lake.delta.library import ConflictError, deltalake, translated
 from headrace.connectors.lake.delta.marks import Marks
+from headrace.connectors.lake.delta.places import local_path
 from headrace.connectors.lake.delta.settings import DeltaOptions
 from headrace.connectors.lake.delta.shapes import IS_DELETE, TableShape
-from headrace.connectors.lake.delta.types import columns_of, merged_fields, wrong_names
+from headrace.connectors.lake.delta.types import columns_of, merged_fields, names_twice, wrong_names
 from headrace.connectors.lake.errors import LakeError
 from headrace.plugins.errors import RetriableError
 from headrace.plugins.offsets import TopicPartition
@@ -164,12 +164,12 @@ class Tables:
             return there
         with translated(path):
             if table is None:
-                table = self._create(path, columns)
+                self._create(path, columns)
                 log.info("The Delta table %s was made", path)
-            else:
-                deltalake().write_deltalake(table, columns.empty_table(), mode="append", schema_mode="merge")
-                table.update_incremental()
-                log.info("The Delta table %s has new columns", path)
+                return self._fitting(path, wanted)  # another may have made it first, for other values
+            deltalake().write_deltalake(table, columns.empty_table(), mode="append", schema_mode="merge")
+            table.update_incremental()
+            log.info("The Delta table %s has new columns", path)
         return _columns(table)
 
     def _planned(self, path: str, there: pa.Schema | None, wanted: pa.Schema) -> pa.Schema:
@@ -182,12 +182,15 @@ class Tables:
                 text = f"{key} names {', '.join(missing)}, which the records lack. Name fields of theirs."
                 raise LakeError(f"The Delta table {path} cannot be made: {text}")
         columns = wanted if there is None else pa.schema(merged_fields(list(there), list(wanted)))
-        if there is not None and columns != there and not options.evolves:
+        wrong = list(names_twice(list(wanted)))  # also if the table has one of them: it would get either's values
+        if there is not None and columns != there and not options.evolves and not wrong:
             log.warning("%s lacks columns for some fields, which are left out: auto.evolve is false", path)
             return there
-        if columns != there and (wrong := list(dict.fromkeys(wrong_names(list(columns))))):
-            text = f"columns named {', '.join(map(repr, wrong))}. Rename these fields, such as by ReplaceField."
-            raise LakeError(f"The Delta table {path} cannot have {text}")
+        if columns != there:
+            wrong += wrong_names(list(columns))
+        if wrong:
+            text = f"columns named {', '.join(map(repr, dict.fromkeys(wrong)))}. Rename these fields"
+            raise LakeError(f"The Delta table {path} cannot have {text}, such as by ReplaceField.")
         return columns
 
     def _create(self, path: str, columns: pa.Schema) -> DeltaTable:

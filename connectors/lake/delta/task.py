@@ -36,6 +36,8 @@ MOST_BYTES: Final = 64 << 20
 """Held rows that are committed before the interval is over."""
 MOST_UPSERTS: Final = 1_000_000
 """Offsets of a job whose last row by key is looked for in memory."""
+MOST_UPSERT_BYTES: Final = 256 << 20
+"""The size of these rows, if they are as those before."""
 
 
 class DeltaSinkTask(SinkTask, BufferingSink, PartitionedSink, PreviewedSink):
@@ -45,6 +47,7 @@ class DeltaSinkTask(SinkTask, BufferingSink, PartitionedSink, PreviewedSink):
     _folder: ScratchFolder | None = None
     _since: float | None = None
     """The time at which the first held row came."""
+    _row_bytes = 1.0
     _is_stale = False
     """True if the tables have to be looked at anew: partitions came, or a commit failed."""
 
@@ -110,9 +113,11 @@ class DeltaSinkTask(SinkTask, BufferingSink, PartitionedSink, PreviewedSink):
             held = Held()
             for answer in answers:
                 join(held, answer, self._tables.shapes)
+            self._row_bytes = held.row_bytes() or self._row_bytes
             self._commit(held)
             return {}
         held = self._target.held
+        self._row_bytes = held.row_bytes() or self._row_bytes
         if held.reached and self._since is None:
             self._since = time.monotonic()
         if self.due_s() != 0 and held.bytes < MOST_BYTES:
@@ -172,7 +177,8 @@ class DeltaSinkTask(SinkTask, BufferingSink, PartitionedSink, PreviewedSink):
             return {}
         if not self._options.upserts or not ranges:
             return ranges
-        most = max(1, MOST_UPSERTS // len(ranges))
+        rows = min(MOST_UPSERTS, int(MOST_UPSERT_BYTES / self._row_bytes))
+        most = max(1, rows // len(ranges))
         return {one: (begin, min(end, begin + most)) for one, (begin, end) in ranges.items()}
 
     def stop(self) -> None:

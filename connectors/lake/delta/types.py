@@ -118,12 +118,18 @@ def merged_fields(there: list[pa.Field], new: list[pa.Field]) -> list[pa.Field]:
 
 def wrong_names(fields: list[pa.Field]) -> Iterator[str]:
     """Yield names that Delta's tables do not take: some characters, and names that differ by case only."""
+    yield from (one.name for one in _nested(fields) if _WRONG.search(one.name))
+    yield from names_twice(fields)
+
+
+def names_twice(fields: list[pa.Field]) -> Iterator[str]:
+    """Yield names that differ from an earlier one by case only."""
     met = set[str]()
     for field in fields:
-        if _WRONG.search(field.name) or field.name.lower() in met:
+        if field.name.lower() in met:
             yield field.name
         met.add(field.name.lower())
-        yield from wrong_names([field.type.field(at) for at in range(field.type.num_fields)])
+        yield from names_twice(_members(field.type))
 
 
 def optional(type_: pa.DataType) -> pa.DataType:
@@ -147,3 +153,13 @@ def _fields(schema: Schema) -> list[pa.Field]:
 def _inner(schema: Schema | None) -> pa.DataType | None:
     assert schema is not None, "arrays and maps have schemas of their parts"
     return type_of(schema)
+
+
+def _nested(fields: list[pa.Field]) -> Iterator[pa.Field]:
+    for field in fields:
+        yield field
+        yield from _nested(_members(field.type))
+
+
+def _members(type_: pa.DataType) -> list[pa.Field]:
+    return [type_.field(at) for at in range(type_.num_fields)]

@@ -151,6 +151,8 @@ class JvmCatalog:
         if fault.kind == "partition":
             raise refused(None, f"{said}.") from None
         if fault.kind == "login":
+            if self._lake.log_in_again():
+                raise RetriableError(f"{said}. It is tried again with a new login.") from None
             raise LakeLoginRefused(f"{said}. Check the login among iceberg.catalog.*, then restart the task.") from None
         if fault.kind == "missing":
             raise LakeError(f"{said}. Create it, or restart the task to have it created.") from None

@@ -66,18 +66,31 @@ class JvmLake:
         self._is_closed = False
         self._context: Any = None
         self._made: Callable[..., Any] | None = None
+        self._has_answered = False
 
     def call(self, method: str, request: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the answer of a method of `java/Lake.java`.
+        """Return the answer of a method of `connectors/lake/iceberg/java/Lake.java`.
 
         Errors: Fault, LakeError; RetriableError without a driver, and after `close`.
         """
         try:
-            return self._ask(self._opened(), method, request)
+            answer = self._ask(self._opened(), method, request)
+            self._has_answered = True
+            return answer
         except JAVA_ERRORS as error:
             raise LakeError(f"Iceberg's library cannot be loaded: {error}") from error
         except (Py4JError, OSError) as error:
             raise RetriableError(f"{_GONE} ({type(error).__name__})") from error
+
+    def log_in_again(self) -> bool:
+        """Open the catalog anew at the next call; return False if it has never answered, so that this would not help.
+
+        A server that was restarted, or whose keys were changed, may know none of its tokens any more.
+        """
+        has_answered, self._has_answered = self._has_answered, False
+        if has_answered:
+            self.close()
+        return has_answered
 
     def close(self) -> None:
         """Close the catalog; does nothing if its driver has gone."""

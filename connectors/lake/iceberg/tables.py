@@ -22,7 +22,7 @@ class PartitionField:
 
 @dataclass(frozen=True)
 class PartitionSpec:
-    """How a table's files are partitioned."""
+    """The fields by which a table's files are partitioned."""
 
     id: int
     fields: tuple[PartitionField, ...] = ()

@@ -4,6 +4,9 @@
 
 Decided: rows are grouped when they are flushed, all that wait at once, and small partitions wait on, because each group
 costs the same however few its rows; loses: nothing known.
+
+Decided: if too many files are open, the one that was begun first ends, because each takes some 9 KB a column; loses:
+the size of files in a table of thousands of partitions.
 """
 
 from __future__ import annotations
@@ -22,6 +25,8 @@ from headrace.connectors.lake.iceberg.parts import Content, WrittenFile
 
 _WORTH_BYTES: Final = 4 << 20
 """The memory of a partition's rows that are always worth a row group."""
+_MOST_COLUMNS: Final = 40_000
+"""The most columns of all open files of a table."""
 
 
 @dataclass(frozen=True)
@@ -64,7 +69,7 @@ class PartitionedFiles:
 
     def finish(self) -> list[WrittenFile]:
         """Write all rows, and return the whole files. Errors: as `flush`."""
-        self._write(0)
+        self._write(0, is_last=True)
         for values in list(self._open):
             self._end(values)
         closed, self._closed = self._closed, []
@@ -79,8 +84,8 @@ class PartitionedFiles:
                 os.unlink(one.local)
         self._open, self._closed, self._waiting, self.buffered_bytes = {}, [], [], 0
 
-    def _write(self, keep_bytes: int) -> None:
-        """Write the waiting rows but for so many bytes of small partitions."""
+    def _write(self, keep_bytes: int, is_last: bool = False) -> None:
+        """Write the waiting rows but for so many bytes of small partitions; the last rows of a file end it."""
         if not self._waiting:
             return
         groups = self.kind.partitioning.grouped(pa.Table.from_batches(self._waiting, self.kind.columns))
@@ -93,6 +98,8 @@ class PartitionedFiles:
             else:
                 left -= size
                 self._append(values, groups.rows.slice(begin, end - begin), size)
+                if is_last and values in self._open:
+                    self._end(values)
         if kept:
             for batch in groups.rows.take(pa.array(np.concatenate(kept))).combine_chunks().to_batches():
                 self.add(batch)
@@ -105,6 +112,8 @@ class PartitionedFiles:
             file = self._open.get(values)
             if file is None:
                 local = os.path.join(self._folder, f"{uuid4().hex}.parquet")
+                if self._open and (len(self._open) + 1) * len(self.kind.columns) > _MOST_COLUMNS:
+                    self._end(next(iter(self._open)))
                 file = self._open[values] = ParquetFile(local, self.kind.columns, self.kind.options)
             file.write(rows.slice(begin, step))
             if file.bytes >= self.kind.options.target_bytes:

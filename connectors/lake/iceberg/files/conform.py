@@ -117,7 +117,7 @@ def _absent(to: pa.Field, count: int) -> pa.Array:
     value = json.loads(text)
     if pa.types.is_binary(to.type) or pa.types.is_fixed_size_binary(to.type):
         value = bytes.fromhex(value)
-    one = pa.array([value])
+    one = pa.array([value], to.type if pa.types.is_floating(to.type) else None)
     convert = conversion(one.type, to.type)
     assert convert is not None, "as Iceberg's JSON of its type"
     return convert(one).take(pa.array(np.zeros(count, np.int64)))
@@ -217,7 +217,10 @@ def _places(mask: pa.Array) -> np.ndarray:
 
 
 def _shown(value: Any) -> str:
-    text = repr(value.as_py())
+    try:
+        text = repr(value.as_py())
+    except (OverflowError, ValueError):  # Python's dates end at the year 9999, and have no nanoseconds
+        text = str(value.cast(pa.string()))
     return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"
 
 

@@ -14,8 +14,8 @@ A conversion either gives every value exactly or raises: the caller finds the ro
 | string | numbers, booleans |
 | binary, fixed, uuid | bytes of the right length; text in base64, a UUID as text |
 
-Text for timestamptz without an offset is in UTC; for timestamp its offset does not count. Debezium's schemas of µs and
-ns are numbers in these units.
+Text for timestamptz without an offset is in UTC; for timestamp its offset does not count. Numbers with a schema of
+Debezium's or Connect's times are in its unit, also days; those of years and durations are no dates and times.
 """
 
 from __future__ import annotations
@@ -28,12 +28,18 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from headrace.connectors.lake.iceberg.files.encoded_text import of_base64, of_uuids
+from headrace.plugins.schema import TIME
 
 Conversion = Callable[[pa.Array], pa.Array]
 
-_MILLI, _MICRO, _NANO = 1_000_000, 1_000, 1
+_DAY, _MILLI, _MICRO, _NANO = 86_400_000_000_000, 1_000_000, 1_000, 1
 """Units of numbers; units: ns."""
+_DEBEZIUM: Final = "io.debezium.time."
 _UNITS: Final = {
+    TIME: _MILLI,
+    "io.debezium.time.Date": _DAY,
+    "io.debezium.time.Time": _MILLI,
+    "io.debezium.time.Timestamp": _MILLI,
     "io.debezium.time.MicroTime": _MICRO,
     "io.debezium.time.MicroTimestamp": _MICRO,
     "io.debezium.time.NanoTime": _NANO,
@@ -56,10 +62,17 @@ def conversion(of: pa.DataType, to: pa.DataType, schema_name: str | None = None)
     if isinstance(to, pa.UuidType):
         storage = _uuid(of)
         return None if storage is None else lambda array: pa.ExtensionArray.from_storage(to, storage(array))
+    if pa.types.is_temporal(to) and _is_no_time(of, schema_name):
+        return None
     for test, found in _BY_COLUMN:
         if test(to):
-            return found(of, to, _UNITS.get(schema_name or "", _MILLI))
+            return found(of, to, _UNITS.get(schema_name or ""))
     return None
+
+
+def _is_no_time(kind: pa.DataType, schema_name: str | None) -> bool:
+    """True for numbers of Debezium's time schemas that are no points in time, such as years and durations."""
+    return pa.types.is_integer(kind) and (schema_name or "").startswith(_DEBEZIUM) and schema_name not in _UNITS
 
 
 def is_text(kind: pa.DataType) -> bool:
@@ -74,7 +87,7 @@ def _is_number(kind: pa.DataType) -> bool:
 # -- numbers -----------------------------------------------------------------------------------------------------------
 
 
-def _boolean(of: pa.DataType, to: pa.DataType, unit: int) -> Conversion | None:
+def _boolean(of: pa.DataType, to: pa.DataType, unit: int | None) -> Conversion | None:
     return partial(_matching, r"(?i)^(true|false)$", to) if is_text(of) else None
 
 
@@ -86,13 +99,13 @@ def _matching(pattern: str, to: pa.DataType, array: pa.Array) -> pa.Array:
     return pc.cast(array, to)
 
 
-def _integer(of: pa.DataType, to: pa.DataType, unit: int) -> Conversion | None:
+def _integer(of: pa.DataType, to: pa.DataType, unit: int | None) -> Conversion | None:
     if is_text(of):
         return lambda array: _matching(_DIGITS, to, pc.replace_substring_regex(array, r"^\+", ""))
     return (lambda array: pc.cast(array, to)) if _is_number(of) else None
 
 
-def _floating(of: pa.DataType, to: pa.DataType, unit: int) -> Conversion | None:
+def _floating(of: pa.DataType, to: pa.DataType, unit: int | None) -> Conversion | None:
     if is_text(of):
         return partial(_parsed_floats, to)
     if pa.types.is_floating(of) or pa.types.is_decimal(of):
@@ -119,20 +132,22 @@ def _there_and_back(to: pa.DataType, array: pa.Array) -> pa.Array:
     return made
 
 
-def _decimal(of: pa.DataType, to: pa.DataType, unit: int) -> Conversion | None:
+def _decimal(of: pa.DataType, to: pa.DataType, unit: int | None) -> Conversion | None:
     if pa.types.is_integer(of):
         return lambda array: pc.cast(pc.cast(array, pa.decimal128(19, 0)), to)
     if pa.types.is_floating(of):
-        return partial(_there_and_back, to)
+        return lambda array: pc.cast(pc.cast(array, pa.string()), to)  # by the fewest digits: 0.1 is 0.1
     return (lambda array: pc.cast(array, to)) if is_text(of) or pa.types.is_decimal(of) else None
 
 
 # -- times -------------------------------------------------------------------------------------------------------------
 
 
-def _date(of: pa.DataType, to: pa.DataType, unit: int) -> Conversion | None:
+def _date(of: pa.DataType, to: pa.DataType, unit: int | None) -> Conversion | None:
     if pa.types.is_integer(of):
-        return lambda array: pc.cast(array, pa.int32()).view(to)
+        if unit is None or unit == _DAY:
+            return lambda array: pc.cast(array, pa.int32()).view(to)
+        return lambda array: _whole_days(_scaled(array, unit, _MICRO).view(pa.timestamp("us")))
     if pa.types.is_timestamp(of):
         return _whole_days
     return (lambda array: pc.cast(array, to)) if is_text(of) else None
@@ -146,12 +161,14 @@ def _whole_days(array: pa.Array) -> pa.Array:
     return made
 
 
-def _time(of: pa.DataType, to: pa.DataType, unit: int) -> Conversion | None:
+def _time(of: pa.DataType, to: pa.DataType, unit: int | None) -> Conversion | None:
     if is_text(of):
         return _parsed_times
     if pa.types.is_time(of):
         return lambda array: pc.cast(array, to)
-    return (lambda array: _bounded(_scaled(array, unit, _MICRO)).view(to)) if pa.types.is_integer(of) else None
+    if not pa.types.is_integer(of):
+        return None
+    return lambda array: _bounded(_scaled(array, unit or _MILLI, _MICRO)).view(to)
 
 
 def _parsed_times(array: pa.Array) -> pa.Array:
@@ -166,12 +183,12 @@ def _bounded(micros: pa.Array) -> pa.Array:
     return micros
 
 
-def _timestamp(of: pa.DataType, to: pa.DataType, unit: int) -> Conversion | None:
+def _timestamp(of: pa.DataType, to: pa.DataType, unit: int | None) -> Conversion | None:
     if is_text(of):
         return partial(_parsed_timestamps, to)
     if pa.types.is_integer(of):
         wanted = _NANO if to.unit == "ns" else _MICRO
-        return lambda array: _scaled(array, unit, wanted).view(to)
+        return lambda array: _scaled(array, unit or _MILLI, wanted).view(to)
     if pa.types.is_timestamp(of):
         return lambda array: pc.cast(array.view(pa.timestamp(of.unit)), pa.timestamp(to.unit)).view(to)
     return (lambda array: pc.cast(array, pa.timestamp(to.unit)).view(to)) if pa.types.is_date(of) else None
@@ -205,12 +222,12 @@ def _scaled(array: pa.Array, unit: int, wanted: int) -> pa.Array:
 # -- text and bytes ----------------------------------------------------------------------------------------------------
 
 
-def _string(of: pa.DataType, to: pa.DataType, unit: int) -> Conversion | None:
+def _string(of: pa.DataType, to: pa.DataType, unit: int | None) -> Conversion | None:
     is_shown = _is_number(of) or pa.types.is_boolean(of) or is_text(of)
     return (lambda array: pc.cast(array, to)) if is_shown else None
 
 
-def _binary(of: pa.DataType, to: pa.DataType, unit: int) -> Conversion | None:
+def _binary(of: pa.DataType, to: pa.DataType, unit: int | None) -> Conversion | None:
     if is_text(of):
         return lambda array: pc.cast(of_base64(array), to)
     return (lambda array: pc.cast(array, to)) if _is_bytes(of) else None

@@ -42,8 +42,8 @@ from headrace.plugins.schema import Schema
 
 MEMORY_BYTES: Final = 64 << 20
 """The most memory of rows that wait, of all tables of a task."""
-_MOST_OPEN: Final = 10_000
-"""So many unfinished files make a commit due, because each takes some memory."""
+_MOST_OPEN: Final = 5_000
+"""So many unfinished files, of all tables, make a commit due, because each takes some memory."""
 
 
 @dataclass(frozen=True)
@@ -104,7 +104,7 @@ class Files:
         left = batch.bad_and_after() if not spec.tolerates else batch.is_bad()
         with local_disk():
             for one in filter(None, made):
-                self._files_of(one.table).add(one.without(left))
+                self._files_of(one.table).add(one.without(left).apart(rows.nbytes))
                 self._bound_memory()
         self._note(batch, new & ~left)
         return [RecordFailure(row, why) for row, why in sorted(batch.bad.items())]

@@ -1,8 +1,8 @@
 """Values without a schema: JSON texts as structs, by Arrow's parser.
 
 The types of known columns are given to the parser; those of other fields are inferred over the rows of a batch. If rows
-do not fit, all types but those of decimals are inferred and then converted as other values are (`conform`), and if this
-fails, too, the rows to blame are found by halving.
+do not fit, all types but those of decimals and floats are inferred and then converted as other values are (`conform`),
+and if this fails, too, the rows to blame are found by halving.
 
 | JSON | type of a field without a column |
 |---|---|
@@ -89,7 +89,7 @@ class _Reading:
     def read(self, texts: pa.Array, places: np.ndarray, checked: CheckedTexts) -> None:
         """Read texts, with their places among all."""
         why = ""
-        for attempt in (self._strictly, self._loosely):
+        for attempt in (self._strictly, self._loosely, self._alone):
             try:
                 self._take(attempt(texts, places, checked), places)
                 return
@@ -119,11 +119,19 @@ class _Reading:
             raise pa.ArrowInvalid("a whole number of many digits stands beside fractions, or has over 64 bits")
         return made
 
-    def _loosely(self, texts: pa.Array, places: np.ndarray, checked: CheckedTexts) -> pa.Array:
+    def _alone(self, texts: pa.Array, places: np.ndarray, checked: CheckedTexts) -> pa.Array:
+        """One text, all of whose types but decimals are inferred: the double for 0.1 is no float, but 0.1 is one."""
+        if len(texts) > 1:
+            raise pa.ArrowInvalid("it is read with others")
+        return self._loosely(texts, places, checked, False)
+
+    def _loosely(
+        self, texts: pa.Array, places: np.ndarray, checked: CheckedTexts, keeps_floats: bool = True
+    ) -> pa.Array:
         _check_size(texts, checked.members[places])
         if checked.long_numbers[places].any():
             raise pa.ArrowInvalid("a number has more digits than its column's type")
-        return _parsed(texts, self._spelled(texts, _parser_type(self.columns, True)), True)
+        return _parsed(texts, self._spelled(texts, _parser_type(self.columns, True, keeps_floats)), True)
 
     def _spelled(self, texts: pa.Array, wanted: pa.StructType) -> pa.StructType:
         """The fields in the texts' spelling, if case does not matter."""
@@ -163,17 +171,17 @@ def _respelled(wanted: pa.DataType, found: pa.DataType) -> pa.DataType:
     return wanted
 
 
-def _parser_type(kind: pa.DataType, loose: bool) -> pa.DataType:
+def _parser_type(kind: pa.DataType, loose: bool, keeps_floats: bool = False) -> pa.DataType:
     """The type that the parser gets for values of a column; loose: only where it must not guess."""
     if pa.types.is_struct(kind):
-        fields = [pa.field(one.name, _parser_type(one.type, loose)) for one in kind]
+        fields = [pa.field(one.name, _parser_type(one.type, loose, keeps_floats)) for one in kind]
         return pa.struct([one for one in fields if not pa.types.is_null(one.type)])
     if pa.types.is_list(kind):
-        inner = _parser_type(kind.value_type, loose)
+        inner = _parser_type(kind.value_type, loose, keeps_floats)
         return inner if pa.types.is_null(inner) else pa.list_(inner)
     if pa.types.is_map(kind):
         return _NO_FIELDS  # refused by `conform`, not passed over
-    if pa.types.is_decimal(kind):
+    if pa.types.is_decimal(kind) or (keeps_floats and pa.types.is_float32(kind)):
         return kind
     if loose:
         return pa.null()
@@ -185,7 +193,10 @@ def _parsed(texts: pa.Array, wanted: pa.StructType, infer: bool) -> pa.Array:
     """The texts as structs of these fields, and of others if they are to be inferred."""
     made = _parsed_once(texts, wanted, infer)
     inferred = _dates_as_text(made.type)
-    return made if inferred.equals(made.type) else _parsed_once(texts, inferred, infer)
+    made = made if inferred.equals(made.type) else _parsed_once(texts, inferred, infer)
+    if _has_infinite(made):
+        raise pa.ArrowInvalid("a number is too large for its column")
+    return made
 
 
 def _parsed_once(texts: pa.Array, wanted: pa.StructType, infer: bool) -> pa.Array:
@@ -212,6 +223,15 @@ def _dates_as_text(kind: pa.DataType) -> pa.DataType:
     if pa.types.is_list(kind):
         return pa.list_(_dates_as_text(kind.value_type))
     return pa.string() if pa.types.is_timestamp(kind) else kind
+
+
+def _has_infinite(made: pa.Array) -> bool:
+    """Return True if a float is infinite: the parser makes that of numbers beyond its bounds."""
+    if pa.types.is_struct(made.type):
+        return any(_has_infinite(made.field(at)) for at in range(len(made.type)))
+    if pa.types.is_list(made.type):
+        return _has_infinite(made.flatten())
+    return bool(pa.types.is_float32(made.type) and pc.any(pc.is_inf(made)).as_py())
 
 
 def _has_large(made: pa.Array, wanted: pa.DataType | None) -> bool:

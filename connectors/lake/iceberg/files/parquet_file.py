@@ -26,6 +26,7 @@ _CODECS: Final = {
 }
 _TARGET_BYTES: Final = 512 << 20
 _ROW_GROUP_BYTES: Final = 128 << 20
+_MOST_BYTES: Final = 1 << 62
 _DICTIONARY_BYTES: Final = 1 << 20
 """Arrow's default, half of Iceberg's: columns of many values give up their dictionary sooner, a sixth of the time."""
 
@@ -53,10 +54,9 @@ class ParquetOptions:
             raise LakeError(
                 f"The table's property write.parquet.compression-codec is {codec}; use {', '.join(_CODECS)}"
             )
-        level = read.text("parquet.compression-level", "")
         return cls(
             codec=_CODECS[codec],
-            level=None if level in ("", "null") else read.number("parquet.compression-level", 0),
+            level=_level(read, _CODECS[codec]),
             page_bytes=read.number("parquet.page-size-bytes", 1 << 20),
             dictionary_bytes=read.number("parquet.dict-size-bytes", _DICTIONARY_BYTES),
             row_group_bytes=read.number("parquet.row-group-size-bytes", _ROW_GROUP_BYTES),
@@ -75,6 +75,15 @@ class ParquetOptions:
         }
 
 
+def _level(read: _Properties, codec: str) -> int | None:
+    """The level of compression; None: that of the codec, which may have but one. Errors: LakeError."""
+    name = "parquet.compression-level"
+    if read.text(name, "") in ("", "null") or codec == "NONE" or not pa.Codec.supports_compression_level(codec):
+        return None
+    least, most = pa.Codec.minimum_compression_level(codec), pa.Codec.maximum_compression_level(codec)
+    return read.number(name, 0, least, most)
+
+
 @dataclass(frozen=True)
 class _Properties:
     """Properties of a table; those of delete files default to those of data files."""
@@ -85,12 +94,15 @@ class _Properties:
     def text(self, name: str, default: str) -> str:
         return self.of.get(f"{self.prefix}{name}", self.of.get(f"write.{name}", default))
 
-    def number(self, name: str, default: int) -> int:
+    def number(self, name: str, default: int, least: int = 1, most: int = _MOST_BYTES) -> int:
         text = self.text(name, str(default))
         try:
-            return int(text)
+            number = int(text)
         except ValueError:
             raise LakeError(f"The table's property write.{name} is {text}, which is no number; correct it") from None
+        if not least <= number <= most:
+            raise LakeError(f"The table's property write.{name} is {text}; set it to a number from {least} to {most}")
+        return number
 
 
 class ParquetFile:

@@ -9,7 +9,6 @@ from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from headrace.connectors.lake.errors import LakeError
 from headrace.connectors.lake.iceberg.files.arrow_schema import column_at, paths
@@ -109,8 +108,10 @@ def json_value(value: pa.Scalar, kind: pa.DataType) -> Any:
         digits = value.as_py().hex()
         return "-".join((digits[:8], digits[8:12], digits[12:16], digits[16:20], digits[20:]))
     if pa.types.is_timestamp(kind):
-        return _timestamp(value, kind)
-    if pa.types.is_date(kind) or pa.types.is_time(kind):
+        return _iso(value.value, kind.unit) + ("" if kind.tz is None else "+00:00")
+    if pa.types.is_date(kind):
+        return _iso(value.value, "D")
+    if pa.types.is_time(kind):
         return value.cast(pa.string()).as_py()
     found = value.as_py()
     if isinstance(found, bytes):
@@ -120,7 +121,9 @@ def json_value(value: pa.Scalar, kind: pa.DataType) -> Any:
     return format(found, "f") if pa.types.is_decimal(kind) else found
 
 
-def _timestamp(value: pa.Scalar, kind: pa.TimestampType) -> str:
-    bare = pa.array([value.value], pa.int64()).view(pa.timestamp(kind.unit))
-    text = pc.strftime(bare, format="%Y-%m-%dT%H:%M:%S")[0].as_py()
-    return text if kind.tz is None else f"{text}+00:00"
+def _iso(number: int, unit: str) -> str:
+    """A date or time since 1970 as Java reads it: years of more than four digits have a sign."""
+    text = str(np.array([number]).view(f"M8[{unit}]")[0])  # Arrow's texts end at the year 32767
+    year, _, rest = text.removeprefix("-").partition("-")
+    sign = "-" if text.startswith("-") else "+" if len(year) > 4 else ""
+    return f"{sign}{year:0>4}-{rest}"

@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 
 from headrace.connectors.lake.iceberg.files.conform import conform
 from headrace.connectors.lake.iceberg.files.json_rows import has_more, read_json
-from headrace.connectors.lake.iceberg.files.targets import BY_KEY, Table
+from headrace.connectors.lake.iceberg.files.targets import BY_KEY, NoTable, Table
 from headrace.connectors.lake.iceberg.tables import Marks
 from headrace.plugins.offsets import TopicPartition
 from headrace.plugins.schema import Schema
@@ -43,6 +43,13 @@ class Placed(NamedTuple):
         gone = left[self.places]
         return Placed(self.rows.filter(pa.array(~gone)), self.places[~gone]) if gone.any() else self
 
+    def apart(self, batch_bytes: int) -> Placed:
+        """Return the rows in memory of their own if they are a small part of a batch, which any column keeps whole."""
+        if 2 * self.rows.nbytes > batch_bytes:
+            return self
+        columns = [pa.concat_arrays([column]) for column in self.rows.columns]
+        return Placed(pa.RecordBatch.from_arrays(columns, schema=self.rows.schema), self.places)
+
 
 @dataclass(frozen=True)
 class TableRows:
@@ -55,6 +62,10 @@ class TableRows:
     def without(self, left: np.ndarray) -> TableRows:
         """Return the rows whose index is not true in `left`."""
         return TableRows(self.table, self.rows.without(left), self.deletes.without(left))
+
+    def apart(self, batch_bytes: int) -> TableRows:
+        """Return the rows in memory of their own if they are a small part of a batch of so many bytes."""
+        return TableRows(self.table, self.rows.apart(batch_bytes), self.deletes.apart(batch_bytes))
 
 
 @dataclass(frozen=True)
@@ -111,19 +122,17 @@ class Batch:
     def of(self, name: str, places: np.ndarray, tables: Tables) -> TableRows | None:
         """Return the rows with these indexes as a table has them, but for those in `bad`; None: there are none.
 
-        Errors: as `Targets.target`; LakeError.
+        Errors: as `Targets.target`, but for NoTable; LakeError.
         """
-        found = self._kinds(places)
+        found = self._learn_all(name, self._kinds(places), tables)
         if not found:
             return None
-        read = [self._learn(name, kind, tables) for kind in found]
         table = tables.known(name)
         assert table is not None, "it was asked for"
         rows, deletes = _Pieces(), _Pieces()
-        for kind, known in zip(found, read, strict=True):
-            if kind.is_delete and table.keys is None:
-                why = f"The record deletes a row, but the table {name} has no key columns; name them in the config"
-                self.bad.update(dict.fromkeys(kind.places.tolist(), why))
+        for kind, known in found:
+            if (why := self._keyless(kind, table)) is not None:
+                self._refuse_all(kind.places, why)
                 continue
             columns = table.keys.columns if kind.is_delete and table.keys is not None else table.columns
             structs = known[1] if known is not None and known[0] is table else self._structs(kind, columns)
@@ -144,8 +153,26 @@ class Batch:
             if layout >= 0:
                 found.append(Kind(f"key_{layout}", self.key_layouts[layout], BY_KEY, True, some))
             else:
-                self.bad.update(dict.fromkeys(some.tolist(), "The record deletes a row, but has no key"))
+                self._refuse_all(some, "The record deletes a row, but has no key")
         return [kind for kind in found if len(kind.places)]
+
+    def _learn_all(
+        self, name: str, kinds: Sequence[Kind], tables: Tables
+    ) -> list[tuple[Kind, tuple[Table, Structs] | None]]:
+        """The kinds, each with what `_learn` returns; but for those that a missing table cannot be made of."""
+        found, left = [], list[Kind]()
+        for kind in kinds:
+            try:
+                found.append((kind, self._learn(name, kind, tables)))
+            except NoTable:
+                left.append(kind)  # the table may be made of others
+        for kind in left:
+            try:
+                found.append((kind, self._learn(name, kind, tables)))
+            except NoTable as error:
+                for row in kind.places.tolist():
+                    self.bad.setdefault(row, str(error))
+        return found
 
     def _learn(self, name: str, kind: Kind, tables: Tables) -> tuple[Table, Structs] | None:
         """Let the table learn a kind of values; return what was read of JSON for its columns."""
@@ -155,11 +182,29 @@ class Batch:
             return None
         made = read_json(self._values(kind), None if known is None else known.columns, True, self.ignore_case)
         more = known is None or has_more(made.fields, pa.struct(list(known.columns)), self.ignore_case)
-        table = tables.ask(name, kind.layout, made.fields, more)
+        try:
+            table = tables.ask(name, kind.layout, made.fields, more)
+        except NoTable:
+            self._refuse(kind, made.refused)
+            raise
         if table is not known or kind.is_delete:
             return None
         self._refuse(kind, made.refused)
         return table, [(kind.places[some], structs) for some, structs in made.structs]
+
+    def _keyless(self, kind: Kind, table: Table) -> str | None:
+        """The reason why these rows have no place by the table's key; None: they have."""
+        name, keys = table.target.state.name, table.keys
+        if keys is None:
+            why = f"The record deletes a row, but the table {name} has no key columns; name them in the config"
+            return why if kind.is_delete else None
+        fields = self.rows[kind.column].type
+        if kind.schema is None or not pa.types.is_struct(fields):
+            return None
+        here = {one.name.lower() if self.ignore_case else one.name for one in fields}
+        wanted = (path[0].name for path in keys.fields)
+        lost = next((one for one in wanted if (one.lower() if self.ignore_case else one) not in here), None)
+        return None if lost is None else f"It has no field {lost}, which is a part of the key of the table {name}"
 
     def _structs(self, kind: Kind, columns: pa.Schema) -> Structs:
         values = self._values(kind)
@@ -172,15 +217,22 @@ class Batch:
     def _conform(self, kind: Kind, structs: Structs, columns: pa.Schema, pieces: _Pieces) -> None:
         for places, values in structs:
             if not pa.types.is_struct(values.type):
-                why = f"The {kind.column.partition('_')[0]} is no struct, which the rows of a table are made of"
-                self.bad.update(dict.fromkeys(places.tolist(), why))
+                of = kind.column.partition("_")[0]
+                self._refuse_all(places, f"The {of} is no struct, which the rows of a table are made of")
                 continue
             made = conform(values, columns, kind.schema, self.ignore_case)
             self.bad.update((int(places[row]), why) for row, why in made.refused.items())
-            pieces.add(made.rows, places if made.kept is None else places[made.kept])
+            places = places if made.kept is None else places[made.kept]
+            if kind.layout == BY_KEY:
+                lost = np.logical_and.reduce([_is_null(column) for column in made.rows.columns])
+                self._refuse_all(places[lost], "The record deletes a row, but its key has none of the key's columns")
+            pieces.add(made.rows, places)
 
     def _refuse(self, kind: Kind, refused: Mapping[int, str]) -> None:
         self.bad.update((int(kind.places[row]), why) for row, why in refused.items())
+
+    def _refuse_all(self, places: np.ndarray, why: str) -> None:
+        self.bad.update(dict.fromkeys(places.tolist(), why))
 
     def _values(self, kind: Kind) -> pa.Array:
         column = self.rows[kind.column]
@@ -221,6 +273,10 @@ class _Pieces:
         places = np.concatenate(self.places)
         order = np.argsort(places, kind="stable")
         return Placed(pa.concat_batches(self.rows).take(pa.array(order)), places[order])
+
+
+def _is_null(column: pa.Array) -> np.ndarray:
+    return np.asarray(column.is_null().to_numpy(zero_copy_only=False))
 
 
 def _distinct(numbers: np.ndarray) -> list[int]:

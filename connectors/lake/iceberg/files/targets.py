@@ -21,6 +21,10 @@ BY_KEY: Final = -1
 """The layout of deletes without a value, for `Targets.target`."""
 
 
+class NoTable(Exception):
+    """A missing table cannot be made of these values; the text says why."""
+
+
 @dataclass(frozen=True)
 class Target:
     """A table that rows go to."""
@@ -49,7 +53,7 @@ class Targets(Protocol):
         the table lacks. The types of such values are those of their JSON; fields that are null or empty have none.
         A layout of -1: deletes without a value.
 
-        Errors: those of the catalog; RecordsFailed in a job that does not know it.
+        Errors: those of the catalog; NoTable; RecordsFailed in a job that does not know it.
         """
 
 

@@ -14,7 +14,9 @@ import java.util.Collections;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.Set;
 import java.util.TreeMap;
+import java.util.TreeSet;
 import org.apache.iceberg.DataFile;
 import org.apache.iceberg.FileFormat;
 import org.apache.iceberg.FileScanTask;
@@ -40,7 +42,7 @@ final class Scans {
     private static final long ROOT = -1;
 
     private final Tables tables;
-    /** The files with deletes of the snapshots that were planned last, by table. */
+    /** The files with deletes of the whole snapshots that were planned last, by table. */
     private final Map<String, Planned> planned = new HashMap<>();
 
     Scans(Tables tables) {
@@ -90,7 +92,7 @@ final class Scans {
         return answer;
     }
 
-    /** The data files that a snapshot has, or those that it added, by their paths. */
+    /** The data files that a snapshot has, or those that it added, by their paths; and the files of their deletes. */
     ObjectNode files(ObjectNode request) throws IOException {
         Table table = tables.existing(request.get("table").asText());
         Snapshot snapshot = table.snapshot(request.get("snapshot").asLong());
@@ -98,7 +100,8 @@ final class Scans {
             return Json.object().put("is_known", false);
         }
         Map<String, ObjectNode> files = new TreeMap<>();
-        Planned plan = new Planned(table);
+        Set<String> deletes = new TreeSet<>();
+        Planned plan = new Planned(table, snapshot.snapshotId());
         if (request.get("whole").asBoolean()) {
             try (CloseableIterable<FileScanTask> tasks =
                     table.newScan().useSnapshot(snapshot.snapshotId()).planFiles()) {
@@ -106,18 +109,22 @@ final class Scans {
                     files.put(task.file().location(), file(task.file()));
                     if (!task.deletes().isEmpty()) {
                         plan.tasks.put(task.file().location(), task);
+                        task.deletes().forEach(one -> deletes.add(one.location()));
                     }
                 }
             }
+            planned.put(table.name(), plan);
         } else {
+            planned.remove(table.name());
             for (DataFile one : snapshot.addedDataFiles(table.io())) {
                 files.put(one.location(), file(one));
             }
         }
-        planned.put(table.name(), plan);
         ObjectNode answer = Json.object().put("is_known", true);
         ArrayNode all = answer.putArray("files");
         files.values().forEach(all::add);
+        ArrayNode ofDeletes = answer.putArray("deletes");
+        deletes.forEach(ofDeletes::add);
         return answer;
     }
 
@@ -129,12 +136,17 @@ final class Scans {
                 .put("size", file.fileSizeInBytes());
     }
 
-    /** Copies a file that was planned last to the local disk, without its deleted rows. */
-    ObjectNode copy(JsonNode request) throws IOException {
+    /** Copies a file of {@link #files} to the local disk, without its deleted rows. */
+    ObjectNode copy(ObjectNode request) throws IOException {
         Table table = tables.existing(request.get("table").asText());
         String path = request.get("path").asText();
         File to = new File(request.get("to").asText());
-        Planned plan = planned.get(table.name());
+        boolean isWhole = request.get("whole").asBoolean();
+        // A driver that has started since knows no plan.
+        if (isWhole && !isPlanned(table, request) && !files(request).get("is_known").asBoolean()) {
+            return Json.object().put("is_known", false);
+        }
+        Planned plan = isWhole ? planned.get(table.name()) : null;
         FileScanTask task = plan == null ? null : plan.tasks.get(path);
         if (task != null) {
             copyUndeleted(plan.table, task, to);
@@ -143,7 +155,12 @@ final class Scans {
                 Files.copy(in, Path.of(to.getPath()), StandardCopyOption.REPLACE_EXISTING);
             }
         }
-        return Json.object();
+        return Json.object().put("is_known", true);
+    }
+
+    private boolean isPlanned(Table table, JsonNode request) {
+        Planned plan = planned.get(table.name());
+        return plan != null && plan.snapshot == request.get("snapshot").asLong();
     }
 
     private static void copyUndeleted(Table table, FileScanTask task, File to) throws IOException {
@@ -170,10 +187,12 @@ final class Scans {
 
     private static final class Planned {
         private final Table table;
+        private final long snapshot;
         private final Map<String, FileScanTask> tasks = new HashMap<>();
 
-        private Planned(Table table) {
+        private Planned(Table table, long snapshot) {
             this.table = table;
+            this.snapshot = snapshot;
         }
     }
 }

@@ -60,7 +60,7 @@ _NO_STRUCT: Final = "Its value is neither a struct nor a JSON object, whose fiel
 _NO_KEY: Final = "It deletes the row of its key, but it has no key"
 _PLAIN_KEY: Final = (
     "Its key is no struct: to delete by it, iceberg.tables.default-id-columns or iceberg.table.T.id-columns has to "
-    "name one column, the same for all tables"
+    "name one column, the same for all tables, that is in no struct"
 )
 
 
@@ -215,7 +215,7 @@ class SinkColumns:
     def _plain_key(self) -> str | None:
         """The only column of all tables' keys; None if there is not just one."""
         columns = self._keys.pop() if len(self._keys) == 1 else ()
-        return columns[0] if len(columns) == 1 else None
+        return columns[0] if len(columns) == 1 and "." not in columns[0] else None
 
     @property
     def _keys(self) -> set[tuple[str, ...]]:
@@ -224,11 +224,11 @@ class SinkColumns:
         return {options.id_columns(table) for table in (options.tables or [*options.of_tables, ""])}
 
     def _refuse_keyless(self, rows: _Rows, here: Column, schema: Schema) -> None:
-        """Refuse rows without a field of their table's key, which would all be of one key: null."""
+        """Refuse rows without a field of the keys of all tables, which a table could not be made of, either."""
         ignore = str.lower if self._options.ignores_case else str
         fields = {ignore(one.name) for one in schema.fields}
-        wanted = {path.partition(".")[0] for key in self._keys for path in key} if self._options.upserts else set()
-        for name in sorted(wanted):
+        keys = [{path.partition(".")[0] for path in key} for key in self._keys] if self._options.upserts else [set()]
+        for name in sorted(set.intersection(*keys)):
             if ignore(name) not in fields:
                 rows.refuse(here, f"It has no field {name}, which id-columns name as a part of its table's key")
 
@@ -244,7 +244,7 @@ class _Rows:
 
     @property
     def met(self) -> Column:
-        """True for all rows of which it is known what becomes of them."""
+        """True for all rows that have got an effect or an error."""
         known = F.lit(False)
         for one in self._met:
             known |= F.coalesce(one, F.lit(False))

@@ -14,7 +14,7 @@ from headrace.plugins.contracts import ArrowWriter
 
 @dataclass
 class WithoutEarlyDeletes:
-    """Passes over the deletes before the first row of which the table can be made."""
+    """Passes over the deletes that come before the first row, which makes the table."""
 
     writer: ArrowWriter
     is_made: bool = False
@@ -34,7 +34,8 @@ class WithoutEarlyDeletes:
         self.writer.abort()
 
     def _passed_over(self, rows: pa.RecordBatch) -> pa.RecordBatch:
-        first = pc.index(pc.equal(rows["op"], Op.UPSERT.value), True).as_py()
+        is_row = pc.and_(pc.equal(rows["op"], Op.UPSERT.value), pc.is_null(rows["error"]))
+        first = pc.index(is_row, True).as_py()
         self.is_made = first >= 0
         kept = pa.array(np.arange(len(rows)) >= (first if self.is_made else len(rows)))
         for name in ("op", "layout"):

@@ -52,9 +52,13 @@ class Evolution:
                 yield AddColumn(path, field.name, optional(field.type))
                 continue
             at = (*path, column.name)
-            if column.required and not field.required and ".".join(at) not in self.keys:
+            if column.required and not field.required and not self._is_key(at):
                 yield MakeOptional(at)
             yield from self._of_type(column.type, field.type, at)
+
+    def _is_key(self, at: tuple[str, ...]) -> bool:
+        """True for a column of the key, and for one around it."""
+        return any(f"{key}.".startswith(f"{'.'.join(at)}.") for key in self.keys)
 
     def _of_type(self, column: Type, value: Type, at: tuple[str, ...]) -> Iterator[Change]:
         match column, value:

@@ -14,8 +14,9 @@ import pyarrow as pa
 
 from headrace.connectors.lake.errors import LakeError
 from headrace.connectors.lake.iceberg.catalog import Catalog
-from headrace.connectors.lake.iceberg.files.targets import BY_KEY, Known, Table, Target
-from headrace.connectors.lake.iceberg.schemas import Struct
+from headrace.connectors.lake.iceberg.files.arrow_schema import paths
+from headrace.connectors.lake.iceberg.files.targets import BY_KEY, Known, NoTable, Table, Target
+from headrace.connectors.lake.iceberg.schemas import AddColumn, Changes, Struct
 from headrace.connectors.lake.iceberg.sink.columns import SinkColumns
 from headrace.connectors.lake.iceberg.sink.evolution import Evolution, added
 from headrace.connectors.lake.iceberg.sink.settings import CDC_FIELD, ID_COLUMNS, OF_TABLE, UPSERTS, SinkOptions
@@ -80,22 +81,25 @@ class KnownTables:
             self._targets[table] = replace(known, marks=self._marks[table])
 
     def target(self, name: str, layout: int, columns: pa.StructType) -> Target:
-        """Return the table, made ready for values of this layout. Errors: LakeError, ConfigError, RetriableError."""
+        """Return the table, made ready for values of this layout.
+
+        Errors: NoTable, LakeError, ConfigError, RetriableError.
+        """
         record = self._record(layout, columns)
-        state = self._loaded(name) or self._created(name, layout, record)
+        state = self._loaded(name) or self._created(name, layout, columns)
         keys = self._keys(state) if self._options.upserts else ()
         if layout != BY_KEY:
-            state = self._evolved(state, record, keys)
+            state = self._evolved(state, record, keys, self._columns.layouts[layout] is None)
         state = replace(state, properties={**state.properties, **self._options.write_properties})
         target = self._targets[name] = Target(state, self.marks(name), keys)
         self._met.add((name, layout))
         return target
 
-    def _record(self, layout: int, columns: pa.StructType) -> Struct:
+    def _record(self, layout: int, columns: pa.StructType, forces_optional: bool = False) -> Struct:
         """The columns for these values: by their schema, or by their JSON if that was read."""
         schema = None if layout == BY_KEY else self._columns.layouts[layout]
         if schema is not None:
-            return struct_of(schema, self._options.forces_optional)
+            return struct_of(schema, forces_optional)
         return struct_of_arrow(columns) if pa.types.is_struct(columns) else Struct(())
 
     def _loaded(self, name: str) -> TableState | None:
@@ -103,29 +107,45 @@ class KnownTables:
             self._states[name] = found
         return self._states.get(name)
 
-    def _created(self, name: str, layout: int, record: Struct) -> TableState:
-        options = self._options
+    def _created(self, name: str, layout: int, columns: pa.StructType) -> TableState:
+        options, record = self._options, self._record(layout, columns, self._options.forces_optional)
         if not options.creates:
             raise LakeError(
                 f"Table {name} is missing in the catalog; create it, or set iceberg.tables.auto-create-enabled=true"
             )
         if layout == BY_KEY or not record.fields:
-            raise LakeError(f"Table {name} is missing, and this record has no fields that say how to make it")
+            raise NoTable(f"Table {name} is missing, and this record has no fields that say how to make it")
         names = options.id_columns(name)
         if options.upserts and not names:
             raise self._keyless(name)
         keys = [one.name if (one := self._evolution.column(record, key)) is not None else key for key in names]
+        there = {".".join(one.name for one in path) for path in paths(record)}
+        if lost := [key for key in keys if key not in there]:
+            raise NoTable(f"Table {name} is missing, and this record has no field {lost[0]}, a part of the table's key")
         made = self._catalog.create(name, record, options.partition_by(name), keys, options.create_properties)
         log.log(self._level, "Table %s is made, with %d columns", name, len(made.schema.fields))
         self._states[name] = made
         return made
 
-    def _evolved(self, state: TableState, record: Struct, keys: tuple[str, ...]) -> TableState:
-        changes = replace(self._evolution, keys=keys).changes(state.schema, record)
+    def _changes(self, state: TableState, record: Struct, keys: tuple[str, ...], is_json: bool) -> Changes:
+        """The changes of the table. JSON tells of new fields only: all its numbers are long, and all may be null."""
+        changes = replace(self._evolution, keys={*keys, *state.identifier}).changes(state.schema, record)
+        return [one for one in changes if isinstance(one, AddColumn)] if is_json else changes
+
+    def _evolved(self, state: TableState, record: Struct, keys: tuple[str, ...], is_json: bool) -> TableState:
+        changes = self._changes(state, record, keys, is_json)
         if changes and self._options.evolves:
-            state = self._states[state.name] = self._catalog.evolve(state.name, changes)
+            try:
+                made = self._states[state.name] = self._catalog.evolve(state.name, changes)
+            except LakeError:
+                newest = self._catalog.load(state.name)
+                if newest is None or newest.schema_id == state.schema_id:
+                    raise
+                self._states[state.name] = newest  # another task has made such columns, of other types
+                return self._evolved(newest, record, keys, is_json)
             log.log(self._level, "Table %s is changed: %s", state.name, "; ".join(map(str, changes)))
-        elif unknown := added(changes):
+            return made
+        if unknown := added(changes):
             self._tell(state.name, unknown)
         return state
 

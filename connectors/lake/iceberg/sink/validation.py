@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from typing import Final
 
 from headrace.config.connector.error_handling import RETRY_TOPIC
 from headrace.config.problems import ConfigError, Problem
+from headrace.connectors.lake.iceberg.partition_terms import refused, term_of
 from headrace.connectors.lake.iceberg.sink.routing import route_regex
 from headrace.connectors.lake.iceberg.sink.settings import (
     CDC_FIELD,
+    CREATE_PROPERTIES,
     DYNAMIC,
     ID_COLUMNS,
     OF_TABLE,
+    PARTITION_BY,
     ROUTE_FIELD,
     ROUTE_REGEX,
     TABLE_SETTINGS,
@@ -19,8 +24,12 @@ from headrace.connectors.lake.iceberg.sink.settings import (
     UPSERTS,
     SinkOptions,
     sink_options,
+    split_terms,
     table_settings,
 )
+
+_FORMAT_VERSION: Final = f"{CREATE_PROPERTIES}format-version"
+_PARTITION_BY: Final = "iceberg.tables.default-partition-by"
 
 
 def sink_problems(config: Mapping[str, str]) -> list[Problem]:
@@ -29,7 +38,7 @@ def sink_problems(config: Mapping[str, str]) -> list[Problem]:
         options = sink_options(config)
     except ConfigError:
         return []
-    found = [*_tables(config, options), *_of_tables(config, options), *_changes(config, options)]
+    found = [*_tables(config, options), *_of_tables(config, options), *_changes(config, options), *_made(config)]
     if config.get(RETRY_TOPIC, "").strip():
         what = "A record that waits in a retry topic comes after later ones, whose offsets a table has then passed."
         found.append(Problem(RETRY_TOPIC, config[RETRY_TOPIC], what, "Remove it."))
@@ -62,6 +71,9 @@ def _of_tables(config: Mapping[str, str], options: SinkOptions) -> Iterator[Prob
         elif not options.dynamic and table not in options.tables:
             what = f"{TABLES} does not have the table {table}."
             yield Problem(name, value, what, "Write the table's name with its namespace, as there.")
+        elif options.dynamic and table != table.lower():
+            what = f"With {DYNAMIC}=true names of tables are in lower case, so that it is of no table."
+            yield Problem(name, value, what, f"Write {OF_TABLE}{table.lower()}.{key}.")
         elif key == ROUTE_REGEX:
             yield from _regex(name, value, options)
 
@@ -83,13 +95,31 @@ def _changes(config: Mapping[str, str], options: SinkOptions) -> Iterator[Proble
     versions = {options.create_properties.get("format-version", "2")} if options.creates else set()
     if "1" in versions:
         what = "Rows are deleted in tables of format version 2 and later only."
-        yield Problem("iceberg.tables.auto-create-props.format-version", "1", what, f"Set it to 2, or remove {key}.")
+        yield Problem(_FORMAT_VERSION, "1", what, f"Set it to 2, or remove {key}.")
     if options.creates:
         for table in options.tables:
             if not options.id_columns(table):
                 name = f"{OF_TABLE}{table}.{ID_COLUMNS}"
                 what = f"With {key} a new table needs the columns of its key."
                 yield Problem(name, None, what, "Set it, such as to id, or iceberg.tables.default-id-columns.")
+
+
+def _made(config: Mapping[str, str]) -> Iterator[Problem]:
+    """The wrong settings of tables that are made."""
+    for name, value in config.items():
+        if name == _FORMAT_VERSION and not value.strip().isdigit():
+            yield Problem(name, value, "It is no version of Iceberg's format.", "Set it to 2 or 3.")
+        if name == _PARTITION_BY or (name.startswith(OF_TABLE) and name.endswith(f".{PARTITION_BY}")):
+            yield from _terms(name, value)
+
+
+def _terms(name: str, value: str) -> Iterator[Problem]:
+    for text in split_terms(value):
+        try:
+            term_of(text)
+        except ValueError:
+            (problem,) = refused(text, f"'{text}' is no term for partitions.").problems
+            yield replace(problem, key=name, value=value)
 
 
 def advice(config: Mapping[str, str]) -> Iterator[Problem]:

@@ -19,7 +19,7 @@ a table without ids, which are refused.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Final
 
 import numpy as np
@@ -111,15 +111,23 @@ def rows_of(batch: pa.RecordBatch, schema: Struct, to: pa.StructType, defaults: 
 
     Errors: DataError if the file has no ids, or lacks such a column.
     """
-    found = {_id_of(field): column for field, column in zip(batch.schema, batch.columns, strict=True)}
-    if None in found:
-        raise DataError(f"its column {next(f.name for f in batch.schema if _id_of(f) is None)} has no field id")
-    children = _children(found, schema, to, defaults, batch.num_rows)
+    children = _children(_by_id(batch.schema, batch.columns), schema, to, defaults, batch.num_rows)
     return pa.StructArray.from_arrays(children, fields=list(to))
 
 
+def _by_id(fields: Iterable[pa.Field], columns: Iterable[pa.Array]) -> dict[int, pa.Array]:
+    """Return columns by their ids. Errors: DataError for a column without one."""
+    found = dict[int, pa.Array]()
+    for field, column in zip(fields, columns, strict=True):
+        text = (field.metadata or {}).get(_ID)
+        if text is None:
+            raise DataError(f"its column {field.name} has no field id")
+        found[int(text)] = column
+    return found
+
+
 def _children(
-    found: Mapping[int | None, pa.Array], schema: Struct, to: pa.StructType, defaults: Collection[int], count: int
+    found: Mapping[int, pa.Array], schema: Struct, to: pa.StructType, defaults: Collection[int], count: int
 ) -> list[pa.Array]:
     return [
         _conform(found[field.id], field.type, of.type, defaults)
@@ -137,19 +145,15 @@ def _missing(field: Field, to: pa.DataType, defaults: Collection[int], count: in
     return pa.nulls(count, to)
 
 
-def _id_of(field: pa.Field) -> int | None:
-    text = (field.metadata or {}).get(_ID)
-    return None if text is None else int(text)
-
-
 def _conform(array: pa.Array, of: Type, to: pa.DataType, defaults: Collection[int]) -> pa.Array:
     match of:
         case Struct():
-            found = {_id_of(array.type.field(at)): array.field(at) for at in range(array.type.num_fields)}
-            children = _children(found, of, to, defaults, len(array))
+            columns = [array.field(at) for at in range(array.type.num_fields)]
+            children = _children(_by_id(array.type, columns), of, to, defaults, len(array))
             return pa.StructArray.from_arrays(children, fields=list(to), mask=array.is_null())
         case ListOf():
-            return with_values(array, to, _conform(array.values, of.element, to.value_type, defaults))
+            lists = _lists(array)
+            return with_values(lists, to, _conform(lists.values, of.element, to.value_type, defaults))
         case MapOf():
             entries = array.values
             key = _conform(entries.field(0), of.key, to.key_type, defaults)
@@ -158,6 +162,11 @@ def _conform(array: pa.Array, of: Type, to: pa.DataType, defaults: Collection[in
                 array, to, pa.StructArray.from_arrays([key, value], fields=[to.key_field, to.item_field])
             )
     return _primitive(array, of, to)
+
+
+def _lists(array: pa.Array) -> pa.ListArray:
+    """Return the lists with offsets of 32 bits; PyIceberg's Parquet files have pyarrow make others."""
+    return array if pa.types.is_list(array.type) else pc.cast(array, pa.list_(array.type.value_field))
 
 
 def _primitive(array: pa.Array, of: str, to: pa.DataType) -> pa.Array:

@@ -10,7 +10,7 @@ import logging
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Final
 
 from headrace.connectors.lake.errors import LakeError
@@ -111,6 +111,8 @@ class Following:
         if start == LATEST:
             return Position(history.uuid, history.head)
         if isinstance(start, datetime):
+            if start > datetime.now(UTC):
+                return None
             return Position(history.uuid, self._before(start))
         assert isinstance(start, int)
         return Position(history.uuid, start)

@@ -88,20 +88,24 @@ class Scans:
                     f"Table {table}: the file {one['path']} is {one['format']}, and only Parquet is read. Rewrite it "
                     "(rewrite_data_files with write.format.default=parquet), or begin after it (start.from)."
                 )
-            self._settings.check_places(table, {"file": one["path"]})
+        for path in (*(one["path"] for one in told["files"]), *told["deletes"]):
+            self._settings.check_places(table, {"file": path})
         return tuple(TableFile(one["path"], one["records"], one["size"]) for one in told["files"])
 
-    def copy(self, table: str, snapshot: int, file: TableFile) -> Path | None:
+    def copy(self, table: str, snapshot: int, whole: bool, file: TableFile) -> Path | None:
         """Return a local copy of a file of `files`, without rows that are deleted in its snapshot; None if all are."""
         key = (table, snapshot, file.path)
         if key not in self._copies:
             self._count += 1
             to = self._folder / f"{self._count}.parquet"
             try:
-                self._catalog.ask(table, "copy", path=file.path, to=str(to))
+                of = {"snapshot": snapshot, "whole": whole}
+                told = self._catalog.ask(table, "copy", **of, path=file.path, to=str(to))
             except (LakeError, RetriableError):
                 to.unlink(missing_ok=True)
                 raise
+            if not told["is_known"]:
+                raise expired(table, snapshot)
             self._copies[key] = to if to.exists() else None
         return self._copies[key]
 

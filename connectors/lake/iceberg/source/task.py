@@ -34,6 +34,7 @@ from headrace.plugins.contracts import (
     TaskContext,
 )
 from headrace.plugins.extensions import PreviewedSource, RowsOfSeveralTypes
+from headrace.plugins.interop.catalyst.spark_internals import complete_context
 from headrace.plugins.records import Records, source_records
 from headrace.plugins.schema import Field, Schema, SchemaType
 from headrace.plugins.scratch import scratch_folder
@@ -83,7 +84,9 @@ class IcebergSourceTask(SourceTask, RowsOfSeveralTypes, PreviewedSource):
         return [partition_of(table) for table in self._options.tables]
 
     def plan(self, after: Sequence[SourceOffset | None], limit: Limit) -> Plan | None:
-        """Plan the next files of each table. Errors: LakeError, RetriableError."""
+        """Plan the next files of each table; None before Spark runs, too. Errors: LakeError, RetriableError."""
+        if complete_context() is None:
+            return None
         count = len(self._tables)
         self._limit = Limit(max(1, limit.rows // count), max(1, limit.bytes // count))
         self._chosen = []
@@ -124,7 +127,7 @@ class IcebergSourceTask(SourceTask, RowsOfSeveralTypes, PreviewedSource):
         for number in reversed(range(len(chosen.files))):
             file = chosen.files[number]
             begin = chosen.begin if number == 0 else replace(chosen.begin, file=chosen.begin.file + number, row=0)
-            local = self._scans.copy(table.table, begin.snapshot, file)
+            local = self._scans.copy(table.table, begin.snapshot, begin.whole, file)
             if local is not None and pq.read_metadata(local).num_rows > begin.row:
                 pieces.insert(0, Piece(local, file.path, begin, after))
                 after = begin

@@ -184,6 +184,8 @@ def test_plugins_may_read_it() -> None:
         ("connection.url", "jdbc:sqlserver://a\\inst:1433;databaseName=x", ["a"]),
         ("connection.url", "jdbc:sqlite:/tmp/x.db", []),
         ("value.converter.schema.registry.url", "http://a:1,https://me:secret@b:2/path", ["a", "b"]),
+        ("value.converter.schema.registry.url", "http://x@a:1\\@b/path", ["b", "a"]),
+        ("connection.url", "jdbc:hive2://DOM\\me:word@b:2/db", ["b"]),
         ("value.converter.bearer.auth.issuer.endpoint.url", "https://login.example.com/token", ["login.example.com"]),
         ("key.converter.proxy.host", "proxy", ["proxy"]),
         ("producer.override.bootstrap.servers", "a:9092, SSL://b:9093,[fd00::1]:9094", ["a", "b", "fd00::1"]),

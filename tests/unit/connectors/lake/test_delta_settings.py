@@ -128,3 +128,98 @@ def test_secrets_are_masked(option: str) -> None:
 def test_what_is_no_secret_is_shown(option: str) -> None:
     key = f"delta.storage.{option}"
     assert DeltaSinkConnector.settings.mask({key: "x"}) == {key: "x"}
+
+
+@pytest.mark.parametrize(
+    ("path", "place"),
+    [
+        ("lake/t", f"{Path.cwd()}/lake/t"),
+        ("//srv/./a b/../t", "/srv/t"),
+        ("FILE:///srv/a%20b/t", "/srv/a b/t"),
+        ("file:/srv/t", "/srv/t"),
+        ("S3://b/${topic}", "S3://b/${topic}"),
+        ("abfss://c@account.dfs.core.windows.net/t", "abfss://c@account.dfs.core.windows.net/t"),
+    ],
+)
+def test_the_library_gets_the_place_that_was_judged(path: str, place: str) -> None:
+    assert delta_options({"table.path": path}).path == place
+
+
+@pytest.mark.parametrize(
+    ("path", "message"),
+    [
+        ("/srv/lake/x\\..\\..\\t", "does not take"),
+        ("/srv/lake/%2e%2e/t", "does not take"),
+        ("file:///srv/lake/%252e%252e/t", "does not take"),
+        ("file:///srv/lake/x\\..\\..\\t", "no URL of a file"),
+        ("file:etc/t", "no URL of a file"),
+        ("file://host/t", "no URL of a file"),
+        ("file:///srv/t?x", "no URL of a file"),
+        ("memory://t", "no URL of a store"),
+        ("hdfs://host/t", "no URL of a store"),
+        ("s3://b\\@host/t", "no URL of a store"),
+        ("s3:b/t", "no URL of a store"),
+    ],
+)
+def test_places_that_the_library_reads_otherwise_are_refused(path: str, message: str) -> None:
+    assert message in problems({"table.path": path})["table.path"]
+
+
+@pytest.mark.parametrize(
+    ("option", "value"),
+    [
+        ("proxy_url", "169.254.169.254:80"),
+        ("proxy_url", "http://user:word@proxy.example.com"),
+        ("AWS_ENDPOINT_URL", "http:other.example.com"),
+        ("aws_endpoint_url_sts", "http://other.example.com\\@store.example.com"),
+        ("azure_authority_host", "other.example.com"),
+        ("aws_region", "x@other.example.com/#"),
+        ("account_name", "x@other.example.com/#"),
+        ("google_service_account_key", '{"gcs_base_url": "http://other.example.com", "n": ' + "9" * 5000 + "}"),
+        ("aws_container_credentials_full_uri", "http://store.example.com/role"),
+        ("azure_msi_endpoint", "http://store.example.com/role"),
+        ("AWS_PROFILE", "operator"),
+    ],
+)
+def test_storage_options_that_lead_past_the_allowed_hosts_are_refused(option: str, value: str) -> None:
+    assert f"delta.storage.{option}" in problems({"table.path": "s3://b/t", f"delta.storage.{option}": value})
+
+
+@pytest.mark.parametrize("option", ["google_service_account", "proxy_url", "google_service_account_key"])
+def test_what_is_refused_may_be_a_secret(option: str) -> None:
+    value = '{"private_key": "p4ssw0rd", "gcs_base_url": "http://h"}'
+    with pytest.raises(ConfigError) as caught:
+        delta_options({"table.path": "gs://b/t", f"delta.storage.{option}": value})
+    assert "p4ssw0rd" not in str(caught.value)
+
+
+def test_storage_options_that_are_right() -> None:
+    right = {
+        "AWS_ENDPOINT_URL": "http://127.0.0.1:9000",
+        "proxy_url": "https://proxy.example.com:3128/",
+        "AWS_REGION": "eu-west-1",
+        "use_fabric_endpoint": "true",
+        "aws_virtual_hosted_style_request": "true",
+        "google_service_account_key": '{"private_key": "x"}',
+    }
+    assert problems({"table.path": "s3://b/t", **{f"delta.storage.{key}": value for key, value in right.items()}}) == {}
+
+
+@pytest.mark.parametrize(
+    ("path", "storage", "host"),
+    [
+        ("gs://b/t", {}, "storage.googleapis.com"),
+        ("az://c/t", {"account_name": "acc"}, "acc.blob.core.windows.net"),
+        ("az://c/t", {"use_emulator": "true"}, "127.0.0.1"),
+    ],
+)
+def test_hosts_that_no_setting_names_are_judged(path: str, storage: dict[str, str], host: str) -> None:
+    config = {"table.path": path, **{f"delta.storage.{key}": value for key, value in storage.items()}}
+    assert host in problems(config, **{"connector.allowed.hosts": ["store.example.com"]})["table.path"]
+    allowed = {"connector.allowed.hosts": [host]}
+    assert [*problems(config, **allowed), *host_problems(config, allowed)] == []
+
+
+def test_a_host_that_does_not_resolve_now_is_left_to_the_task() -> None:
+    worker = {"connector.allowed.hosts": ["192.0.2.0/24"]}
+    assert problems({"table.path": "s3://b/t", "delta.storage.AWS_REGION": "nowhere.invalid"}, **worker) == {}

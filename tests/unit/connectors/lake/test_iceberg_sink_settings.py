@@ -9,10 +9,12 @@ import pytest
 
 from headrace.config.problems import ConfigError
 from headrace.config.settings import Type
+from headrace.connectors.lake.iceberg.sink.columns import SinkColumns
 from headrace.connectors.lake.iceberg.sink.connector import IcebergSinkConnector
 from headrace.connectors.lake.iceberg.sink.routing import TableRoutes
 from headrace.connectors.lake.iceberg.sink.settings import SETTINGS, sink_options, split_terms
 from headrace.connectors.lake.iceberg.sink.validation import advice, sink_problems
+from headrace.plugins.schema import Schema, SchemaType
 
 DECLARED: dict[str, tuple[Type, Any]] = {
     "iceberg.tables": (Type.LIST, []),
@@ -104,6 +106,13 @@ def test_terms_are_split_outside_of_brackets() -> None:
             {"iceberg.tables.cdc-field": "op", "iceberg.tables.auto-create-enabled": "true"},
             "needs the columns of its key",
         ),
+        (
+            {**DYNAMIC, "iceberg.tables": "", "iceberg.table.DB.events.id-columns": "id"},
+            "Write iceberg.table.db.events.id",
+        ),
+        ({"iceberg.tables.default-partition-by": "day(ts), bucket(id)"}, "'bucket(id)' is no term for partitions"),
+        ({"iceberg.table.db.events.partition-by": "days(ts"}, "'days(ts' is no term for partitions"),
+        ({"iceberg.tables.auto-create-props.format-version": "two"}, "no version of Iceberg's format"),
         ({"errors.retry.topic.name": "later"}, "comes after later ones"),
     ],
 )
@@ -116,6 +125,21 @@ def test_a_good_config_has_no_problems() -> None:
     assert sink_problems(BASE) == []
     assert sink_problems({**DYNAMIC, "iceberg.table.any.name.id-columns": "id"}) == []
     assert sink_problems({**BASE, "iceberg.tables.upsert-mode-enabled": "true"}) == []  # by identifier fields
+
+
+def test_rows_lack_only_what_is_a_part_of_every_key() -> None:
+    keys = {"iceberg.table.db.events.id-columns": "a, b.c", "iceberg.table.db.more.id-columns": "a, d"}
+    made = SinkColumns(sink_options({**BASE, **keys, "iceberg.tables.upsert-mode-enabled": "true"}))
+    said: list[str] = []
+    noted: Any = SimpleNamespace(refuse=lambda holds, why: said.append(why))
+    made._refuse_keyless(noted, None, Schema(SchemaType.STRUCT))  # type: ignore[arg-type]
+    assert said == ["It has no field a, which id-columns name as a part of its table's key"]
+
+
+def test_a_plain_key_is_that_of_one_column_outside_of_structs() -> None:
+    for named, column in (("id", "id"), ("a, b", None), ("a.b", None), ("", None)):
+        options = sink_options({**BASE, "iceberg.tables.default-id-columns": named})
+        assert SinkColumns(options)._plain_key() == column
 
 
 def test_a_start_reports_all_problems_at_once() -> None:

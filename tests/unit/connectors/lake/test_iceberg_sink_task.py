@@ -13,11 +13,15 @@ import pytest
 
 from headrace.connectors.lake.errors import LakeError
 from headrace.connectors.lake.iceberg.files.writer import part_of
+from headrace.connectors.lake.iceberg.schemas import AddColumn, Changes, MakeOptional, Struct, Widen
+from headrace.connectors.lake.iceberg.schemas import Field as Column
 from headrace.connectors.lake.iceberg.sink import connector as connector_module
 from headrace.connectors.lake.iceberg.sink import task as module
 from headrace.connectors.lake.iceberg.sink.columns import Op
 from headrace.connectors.lake.iceberg.sink.connector import IcebergSinkConnector
+from headrace.connectors.lake.iceberg.sink.evolution import Evolution
 from headrace.connectors.lake.iceberg.sink.task import IcebergSinkTask
+from headrace.connectors.lake.iceberg.tables import TableState
 from headrace.plugins.contracts import TaskContext
 from headrace.plugins.errors import RecordsFailed, RetriableError
 from headrace.plugins.offsets import TopicPartition
@@ -320,6 +324,102 @@ def test_tables_of_schemaless_values(start: Start, catalog: FakeCatalog) -> None
     later: list[Any] = ['{"n":3,"new":"y"}']
     write(task, rows([2], later, layout=2, schema=None))
     assert catalog.tables["db.new"].rows[-1]["new"] == "y"
+
+
+def test_records_that_no_table_can_be_made_of_fail_alone(start: Start, catalog: FakeCatalog) -> None:
+    new = {"iceberg.tables": "db.new", "iceberg.tables.default-id-columns": "id", "errors.tolerance": "all"}
+    task = start(P0, **new, **CREATES, **EVOLVES, **UPSERTS)
+    bad: list[Any] = ["{}", '{"id":null}', '{"x":1}', '{"id":1,"id":2}']
+    writer = task.writer("a")
+    with pytest.raises(RecordsFailed) as caught:
+        writer.write(rows([0, 1, 2, 3], bad, Op.UPSERT, layout=2, schema=None))
+    assert [one.row for one in caught.value.failures] == [0, 1, 2, 3]
+    said = [one.message for one in caught.value.failures]
+    assert "no field id, a part of the table's key" in said[0]
+    assert "twice" in said[3]
+    task.commit([writer.finish()])
+    assert "db.new" not in catalog.tables
+    good: list[Any] = ["{}", '{"id":5}']
+    writer = task.writer("a")
+    with pytest.raises(RecordsFailed) as caught:
+        writer.write(rows([4, 5], good, Op.UPSERT, layout=2, schema=None))
+    assert [one.row for one in caught.value.failures] == [0]
+    task.commit([writer.finish()])
+    assert catalog.tables["db.new"].rows == [{"id": 5}]
+
+
+def test_deletes_before_a_table_are_passed_over_beside_a_bad_row(start: Start, catalog: FakeCatalog) -> None:
+    new = {"iceberg.tables": "db.new", "iceberg.tables.default-id-columns": "id", "errors.tolerance": "all"}
+    writer = start(P0, **new, **UPSERTS, **CREATES).writer("a")
+    with pytest.raises(RecordsFailed) as caught:
+        writer.write(rows([0], [{"id": 1, "a": "x"}], Op.UPSERT, errors=["bad"]))
+    assert [one.message for one in caught.value.failures] == ["bad"]
+    writer.write(deletes([1], [1]))
+
+
+def test_each_table_has_a_key_of_its_own(start: Start, catalog: FakeCatalog) -> None:
+    catalog.create("db.b", columns(b="int!", a="string"), (), ("b",), {})
+    task = start(P0, **{"iceberg.tables": "db.t,db.b"}, **UPSERTS)
+    writer = task.writer("a")
+    with pytest.raises(RecordsFailed, match=r"no field b, which is a part of the key of the table db\.b"):
+        writer.write(rows([0], [{"id": 1, "a": "x"}], Op.UPSERT))
+    write(task, rows([0], [{"id": 1, "a": "x", "b": 2}], Op.UPSERT, layout=1, schema=WIDE))
+    assert catalog.tables["db.b"].rows == [{"b": 2, "a": "x"}]
+
+
+def test_identifier_fields_stay_required_without_upserts(start: Start, catalog: FakeCatalog) -> None:
+    fields = tuple(replace(one, schema=replace(one.schema, optional=True)) for one in ROW.fields)
+    task = start(P0, **EVOLVES)
+    task._columns.layouts[0] = replace(ROW, fields=fields)
+    write(task, rows([0], [{"id": 1, "a": "x"}]))
+    assert [one.required for one in catalog.tables["db.t"].state.schema.fields] == [True, False]
+
+
+def test_schemaless_values_change_no_column_that_is_there(start: Start, catalog: FakeCatalog) -> None:
+    catalog.create("db.j", columns(i="int!", f="float", s="string!"), (), (), {})
+    task = start(P0, **{"iceberg.tables": "db.j"}, **EVOLVES)
+    values: list[Any] = ['{"i":5,"f":0.5,"s":"x","new":1}']
+    write(task, rows([0], values, layout=2, schema=None))
+    found = {one.name: (one.type, one.required) for one in catalog.tables["db.j"].state.schema.fields}
+    assert found == {"i": ("int", True), "f": ("float", False), "s": ("string", True), "new": ("long", False)}
+
+
+def test_only_new_columns_are_forced_to_be_optional(start: Start, catalog: FakeCatalog) -> None:
+    catalog.create("db.j", columns(id="long!"), (), (), {})
+    forced = {"iceberg.tables.schema-force-optional": "true"}
+    required = replace(ROW, fields=(ROW.fields[0], Field("a", Schema(SchemaType.STRING))))
+    for table in ("db.j", "db.new"):
+        task = start(P0, **{"iceberg.tables": table}, **forced, **EVOLVES, **CREATES)
+        task._columns.layouts[0] = required
+        write(task, rows([0], [{"id": 1, "a": "x"}]))
+    found = {name: [one.required for one in catalog.tables[name].state.schema.fields] for name in ("db.j", "db.new")}
+    assert found == {"db.j": [True, False], "db.new": [False, False]}
+
+
+def test_what_is_around_a_key_stays_required() -> None:
+    table = Struct((Column(1, "at", Struct((Column(2, "id", "long", True), Column(3, "n", "int", True))), True),))
+    record = Struct((Column(0, "at", Struct((Column(0, "id", "long"), Column(0, "n", "long")))),))
+    found = Evolution(keys=("at.id",)).changes(table, record)
+    assert found == [MakeOptional(("at", "n")), Widen(("at", "n"), "long")]
+
+
+def test_another_task_may_add_a_column_of_another_type_first(
+    start: Start, catalog: FakeCatalog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    evolve = catalog.evolve
+
+    def refused(table: str, changes: Changes) -> TableState:
+        monkeypatch.setattr(catalog, "evolve", evolve)
+        evolve(table, [AddColumn((), "more", "long")])
+        raise LakeError("the column more is long, and cannot be double")
+
+    monkeypatch.setattr(catalog, "evolve", refused)
+    task, values = start(P0, **EVOLVES, **{"errors.tolerance": "all"}), ['{"id":1,"more":2.0}', '{"id":2,"more":0.5}']
+    writer = task.writer("a")
+    with pytest.raises(RecordsFailed, match=r"more \(int64\) cannot hold 0\.5"):
+        writer.write(rows([0, 1], values, layout=2, schema=None))  # type: ignore[arg-type]
+    task.commit([writer.finish()])
+    assert catalog.tables["db.t"].rows == [{"id": 1, "a": None, "more": 2}]
 
 
 def test_schemaless_values_stand_beside_others(start: Start, catalog: FakeCatalog) -> None:

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, cast
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from headrace.config.problems import ConfigError
 from headrace.connectors.lake.errors import LakeError
 from headrace.connectors.lake.iceberg.catalog_settings import CatalogSettings
-from headrace.connectors.lake.iceberg.schemas import Field, Struct
+from headrace.connectors.lake.iceberg.schemas import Field, ListOf, Struct
 from headrace.connectors.lake.iceberg.source.columns import connect_schema, key_paths, rows_of
 from headrace.connectors.lake.iceberg.source.connector import IcebergSourceConnector
 from headrace.connectors.lake.iceberg.source.following import Chosen, Following
@@ -107,6 +108,14 @@ def test_a_table_without_rows_is_awaited() -> None:
 def test_starts(start: str, paths: list[str]) -> None:
     one = following(Table("append", "append", "append"), start_from=start)
     assert followed(one) == (paths, Position(UUID, 3))
+
+
+def test_a_start_that_is_not_yet_is_awaited() -> None:
+    table = Table("append")
+    one = following(table, start_from="2999-01-01T00:00:00Z")
+    for _ in range(2):
+        assert one.next(None, 1, 1) is None
+        table.operations.append("append")
 
 
 def test_a_start_before_what_has_expired() -> None:
@@ -217,17 +226,41 @@ def test_an_older_file_without_a_column_that_has_a_default() -> None:
         rows_of(batch, schema, to, {2})
 
 
+def test_a_nested_column_without_an_id_is_no_null() -> None:
+    schema = Struct((Field(1, "s", Struct((Field(2, "y", "int"),))),))
+    to = arrow_type_of_schema(connect_schema("t", schema))
+    field = pa.field("s", pa.struct([("y", pa.int32())]), metadata={"PARQUET:field_id": "1"})
+    with pytest.raises(DataError, match="its column y has no field id"):
+        rows_of(pa.record_batch([pa.array([{"y": 7}])], pa.schema([field])), schema, to, ())
+
+
+@pytest.mark.parametrize("kind", [pa.list_, pa.large_list, pa.list_view, lambda field: pa.list_(field, 2)])
+def test_lists_of_all_layouts(tmp_path: Path, kind: Callable[[pa.Field], pa.DataType]) -> None:
+    """PyIceberg's Parquet files say that they have large lists, and are read so."""
+    schema = Struct((Field(1, "a", ListOf(2, Struct((Field(3, "s", "string"),)))),))
+    to = arrow_type_of_schema(connect_schema("t", schema))
+    inner = pa.field("s", pa.large_string(), metadata={"PARQUET:field_id": "3"})
+    element = pa.field("element", pa.struct([inner]), metadata={"PARQUET:field_id": "2"})
+    field = pa.field("a", kind(element), metadata={"PARQUET:field_id": "1"})
+    given = [[{"s": "a"}, {"s": "b"}], None, [{"s": "c"}, None], [{"s": "e"}, {"s": "f"}]]
+    pq.write_table(pa.table([pa.array(given, field.type)], pa.schema([field])), tmp_path / "file")
+    (batch,) = pq.ParquetFile(tmp_path / "file").iter_batches()
+    made = rows_of(batch.slice(1), schema, to, ())
+    made.validate(full=True)
+    assert [row["a"] for row in made.to_pylist()] == given[1:]
+
+
 class Catalog:
     """Stands for `JvmCatalog`: answers with these files."""
 
-    def __init__(self, *files: dict[str, Any]) -> None:
-        self.told = list(files)
+    def __init__(self, *files: dict[str, Any], deletes: Sequence[str] = ()) -> None:
+        self.told, self.deletes = list(files), list(deletes)
 
     def ask(self, table: str, method: str, **request: Any) -> dict[str, Any]:
         if method == "copy":
             Path(request["to"]).write_text("half")
             raise RetriableError("the store is gone")
-        return {"is_known": bool(self.told), "files": self.told}
+        return {"is_known": bool(self.told), "files": self.told, "deletes": self.deletes}
 
 
 def _file(path: str, kind: str = "PARQUET") -> dict[str, Any]:
@@ -249,9 +282,31 @@ def test_files_that_are_refused(tmp_path: Path, files: list[dict[str, Any]], why
         scans.files("db.t", 1, False)
 
 
+def test_files_of_deletes_are_bounded_too(tmp_path: Path) -> None:
+    settings = CatalogSettings.of(BASE, {"file.allowed.paths": ["/lake"]})
+    scans = Scans(cast(Any, Catalog(_file("/lake/a"), deletes=["/lake/b", "file:///other/c"])), settings, tmp_path)
+    with pytest.raises(LakeError, match=r"file\.allowed\.paths"):
+        scans.files("db.t", 1, True)
+
+
+def test_a_copy_names_its_snapshot_so_that_a_new_driver_knows_its_deletes(tmp_path: Path) -> None:
+    asked: list[dict[str, Any]] = []
+
+    class Expired(Catalog):
+        def ask(self, table: str, method: str, **request: Any) -> dict[str, Any]:
+            asked.append(request)
+            return super().ask(table, method) if method == "files" else {"is_known": False}
+
+    scans = Scans(cast(Any, Expired(_file("/lake/a"))), CatalogSettings.of(BASE, {}), tmp_path)
+    (file,) = scans.files("db.t", 7, True)
+    with pytest.raises(LakeError, match=r"snapshot 7, .*has expired"):
+        scans.copy("db.t", 7, True, file)
+    assert (asked[1]["snapshot"], asked[1]["whole"]) == (7, True)
+
+
 def test_half_a_copy_is_deleted(tmp_path: Path) -> None:
     scans = Scans(cast(Any, Catalog(_file("/lake/a"))), CatalogSettings.of(BASE, {}), tmp_path)
     (file,) = scans.files("db.t", 1, False)
     with pytest.raises(RetriableError):
-        scans.copy("db.t", 1, file)
+        scans.copy("db.t", 1, False, file)
     assert list(tmp_path.iterdir()) == []

@@ -11,9 +11,10 @@ import pyarrow.parquet as pq
 import pytest
 
 from headrace.connectors.lake.errors import LakeError
+from headrace.connectors.lake.iceberg.files import append
 from headrace.connectors.lake.iceberg.files.append import FileKind, PartitionedFiles
 from headrace.connectors.lake.iceberg.files.arrow_schema import arrow_schema
-from headrace.connectors.lake.iceberg.files.parquet_file import ParquetOptions
+from headrace.connectors.lake.iceberg.files.parquet_file import ParquetFile, ParquetOptions
 from headrace.connectors.lake.iceberg.files.partitions import Partitioning
 from headrace.connectors.lake.iceberg.schemas import Field, ListOf, MapOf, Struct
 from headrace.connectors.lake.iceberg.tables import PartitionField, PartitionSpec
@@ -65,6 +66,40 @@ def test_open_files_hold_no_descriptors(tmp_path: Path) -> None:
     assert not list(tmp_path.iterdir())
 
 
+def test_no_more_files_are_open_than_their_columns_allow(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("headrace.connectors.lake.iceberg.files.append._MOST_COLUMNS", 30)
+    files = PartitionedFiles(kind(), str(tmp_path))
+    for number in range(2):
+        files.add(batch(number * 1000, 1000, 25))
+        files.flush()
+        assert files.open_files <= 10
+    found: dict[Any, list[int]] = {}
+    for file in files.finish():
+        found.setdefault(file.partition, []).extend(pq.read_table(file.local)["id"].to_pylist())
+    assert found == {(part,): list(range(part, 2000, 25)) for part in range(25)}
+
+
+def test_few_files_are_open_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    open_, most = set[Any](), 0
+
+    class Counted(ParquetFile):
+        def __init__(self, *arguments: Any) -> None:
+            nonlocal most
+            super().__init__(*arguments)
+            open_.add(self)
+            most = max(most, len(open_))
+
+        def close(self) -> None:
+            super().close()
+            open_.discard(self)
+
+    monkeypatch.setattr(append, "ParquetFile", Counted)
+    files = PartitionedFiles(kind(), str(tmp_path))
+    files.add(batch(0, 3000, 300))
+    assert len(files.finish()) == 300
+    assert most == 1
+
+
 def test_files_end_at_the_target_size(tmp_path: Path) -> None:
     options = ParquetOptions.of({"write.target-file-size-bytes": "20000", "write.parquet.compression-codec": "none"})
     files = PartitionedFiles(replace(kind(PartitionSpec(0)), options=options), str(tmp_path))
@@ -88,6 +123,12 @@ def test_a_tables_properties_are_followed(tmp_path: Path) -> None:
         ParquetOptions.of({"write.parquet.compression-codec": "gzip", "write.parquet.compression-level": "2"}).level
         == 2
     )
+    for codec in ("snappy", "none"):  # have no levels
+        files = PartitionedFiles(
+            kind(**{"write_parquet_compression-level": "3", "write_parquet_compression-codec": codec}), str(tmp_path)
+        )
+        files.add(batch(0, 10, 1))
+        assert files.finish()
     deletes = {"write.delete.parquet.compression-codec": "snappy", "write.target-file-size-bytes": "5"}
     assert ParquetOptions.of(deletes, is_delete=True).codec == "SNAPPY"
     assert ParquetOptions.of(deletes).codec == "ZSTD"
@@ -95,6 +136,9 @@ def test_a_tables_properties_are_followed(tmp_path: Path) -> None:
         {"write.format.default": "orc"},
         {"write.parquet.compression-codec": "lzo"},
         {"write.target-file-size-bytes": "big"},
+        {"write.target-file-size-bytes": "0"},
+        {"write.parquet.row-group-size-bytes": "-1"},
+        {"write.parquet.compression-level": "99"},
     ):
         with pytest.raises(LakeError, match=next(iter(wrong))):
             ParquetOptions.of(wrong)

@@ -7,6 +7,7 @@ from decimal import Decimal
 from typing import Any
 from uuid import UUID
 
+import numpy as np
 import pyarrow as pa
 import pytest
 
@@ -49,6 +50,8 @@ NUMBERS: list[tuple[list[Any], pa.DataType, Type, list[Any]]] = [
     (["0.1", "1e3", "1e400", "Infinity", "x"], S, "double", [0.1, 1000.0, REFUSED, INF, REFUSED]),
     ([1, 10**8], L, "decimal(10,2)", [Decimal("1.00"), REFUSED]),
     ([0.1, 0.125, 1e20, NAN, INF], D64, "decimal(10,2)", [Decimal("0.10"), *[REFUSED] * 4]),
+    ([0.1, 123.456, -2.5e-7], D64, "decimal(38,18)", [Decimal("0.1"), Decimal("123.456"), Decimal("-2.5e-7")]),
+    ([0.1], pa.float32(), "decimal(38,18)", [Decimal("0.1")]),
     ([Decimal("1.50"), Decimal("1.55")], pa.decimal128(38, 2), "decimal(3,1)", [Decimal("1.5"), REFUSED]),
     ([Decimal("123.00")], pa.decimal128(38, 2), "decimal(3,1)", [REFUSED]),
     (
@@ -117,6 +120,19 @@ def test_debeziums_units() -> None:
     assert one([18321], I32, "date", "io.debezium.time.Date") == [DAY]
 
 
+def test_numbers_of_times_are_in_their_own_unit_whatever_the_column() -> None:
+    midnight, ms = DAY_START.replace(tzinfo=None), 18321 * 86_400_000
+    assert one([18321], I32, "timestamp", "io.debezium.time.Date") == [midnight]
+    assert one([18321], I32, "time", "io.debezium.time.Date") == [REFUSED]
+    assert one([ms, 1000], L, "date", "io.debezium.time.Timestamp") == [DAY, REFUSED]
+    assert one([ms * 1000, 1000], L, "date", "io.debezium.time.MicroTimestamp") == [DAY, REFUSED]
+    assert one([36_000_000], I32, "date", "org.apache.kafka.connect.data.Time") == [REFUSED]
+    for name in ("Year", "MicroDuration", "NanoDuration"):
+        assert one([2020], I32, "date", f"io.debezium.time.{name}") == [REFUSED]
+        assert one([2020], I32, "timestamp", f"io.debezium.time.{name}") == [REFUSED]
+        assert one([2020], I32, "int", f"io.debezium.time.{name}") == [2020]
+
+
 def test_bytes() -> None:
     known = UUID("f79c3e09-677c-4bbd-a479-3f349cb785e7")
     texts = [str(known), str(known).upper(), known.hex, "", None]
@@ -144,6 +160,13 @@ def test_a_reason_names_the_column_and_the_value() -> None:
     assert len(reason) < 200
 
 
+def test_a_reason_names_times_that_python_has_none_for() -> None:
+    late = pa.array([2**58 + 1], pa.int64()).view(pa.timestamp("us"))
+    columns = arrow_schema(Struct((Field(1, "t", "date"),)))
+    (reason,) = conform(pa.StructArray.from_arrays([late], ["t"]), columns).refused.values()
+    assert reason.startswith("The column t (date32[day]) cannot hold 11103-08-29 ")
+
+
 def test_columns_are_found_by_name_and_missing_ones_are_null() -> None:
     structs = pa.array([{"b": 1, "other": 2, "A": "x"}])
     columns = arrow_schema(Struct((Field(1, "a", "string"), Field(2, "b", "long"), Field(3, "c", "uuid"))))
@@ -157,6 +180,8 @@ def test_columns_are_found_by_name_and_missing_ones_are_null() -> None:
         ("boolean", False, False),
         ("int", 34, 34),
         ("double", 0.1, 0.1),
+        ("float", 0.1, float(np.float32(0.1))),
+        ("float", 1, 1.0),
         ("decimal(9,2)", "14.20", Decimal("14.20")),
         ("string", "a", "a"),
         ("binary", "00ff", b"\0\xff"),

@@ -20,6 +20,7 @@ from headrace.connectors.lake.iceberg.tables import PartitionField, PartitionSpe
 from headrace.plugins.errors import RecordsFailed, RetriableError
 from headrace.plugins.offsets import TopicPartition
 from tests.unit.connectors.lake.files.made_rows import (
+    ORDER,
     ORDERS,
     STRUCT,
     TABLE,
@@ -226,6 +227,22 @@ def test_memory_is_bounded_over_tables_and_partitions(tmp_path: Path, monkeypatc
         held.add(rows(orders(*((one, f"n{one}") for one in range(1000))), first=number * 1000))
         assert sum(one.buffered_bytes for one in held._tables.values()) <= most
     assert sum(file.records for file in files_of(held.finish())) == 2 * 20_000
+
+
+def test_rows_that_wait_hold_no_memory_of_fields_that_their_table_lacks(tmp_path: Path) -> None:
+    kind = pa.struct([*ORDER, ("more", pa.string())])
+    values = [{"id": number, "name": "a", "more": "x" * 1000} for number in range(1000)]
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, rows(values, kind).schema) as stream:
+        stream.write_batch(rows(values, kind))
+    held = files(tmp_path, interval_s=60.0)
+    given = pa.ipc.open_stream(sink.getvalue()).read_next_batch()
+    del sink, stream
+    before = pa.total_allocated_bytes()
+    held.add(given)
+    del given
+    assert pa.total_allocated_bytes() < before - 900_000
+    assert names(held.finish(at_once=True)) == ["a"] * 1000
 
 
 def test_a_full_disk_is_retriable(tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pytest
 
@@ -113,6 +114,23 @@ def test_values_of_known_columns() -> None:
 )
 def test_what_cannot_be_typed_is_refused(text: str, why: str) -> None:
     assert re.search(why, refusal(text)), refusal(text)
+
+
+FLOATS = arrow_schema(Struct((Field(1, "f", "float"), Field(2, "l", ListOf(3, "float")), Field(4, "n", "long"))))
+
+
+def test_a_number_too_large_for_a_float_becomes_no_infinity() -> None:
+    rows, refused = made(['{"f":0.1}', '{"f":1e39}', '{"f":-3e38}', '{"l":[1,1e39]}'], columns=FLOATS)
+    assert sorted(rows) == [0, 2]
+    assert "cannot hold 1e+39" in refused[1]
+    assert "l.element" in refused[3]
+
+
+def test_floats_are_the_same_beside_values_that_are_converted() -> None:
+    rows, refused = made(['{"f":0.1,"n":1}', '{"f":0.1,"n":7.0}', '{"f":"1.5"}'], columns=FLOATS)
+    assert not refused
+    assert rows[0]["f"] == rows[1]["f"] == float(np.float32(0.1))
+    assert rows[2] == {"f": 1.5}
 
 
 def test_bad_rows_are_found_among_good_ones() -> None:

@@ -161,6 +161,16 @@ def test_deletes_need_their_keys_only(tmp_path: Path) -> None:
     assert sorted(row["id"] for row in read(held.finish(), DELETES)) == [7, 8, 9]
 
 
+def test_a_delete_by_a_key_without_the_keys_columns_is_refused(tmp_path: Path) -> None:
+    table = state(Struct((Field(1, "a", "long"), Field(2, "b", "long"))))
+    held = files(tmp_path, table, "a", "b", key_layouts=[None])
+    keys = pa.array(['{"other":1}', '{"a":1}', '{"a":null,"b":null}'])
+    numbers = pa.array([0, 0, 0], pa.int32())
+    failed = held.add(rows([None] * 3, op=ops(2, 2, 2), key_layout=numbers, key_0=keys))
+    assert [one.row for one in failed] == [0, 2]
+    assert all("none of the key's columns" in one.message for one in failed)
+
+
 def test_rows_that_the_table_has_already_leave_nothing_to_write(tmp_path: Path) -> None:
     held = Files(spec(), ScriptedTargets(Target(state(), {TopicPartition("orders", 0): 9}, ("id",))), str(tmp_path))
     held.add(rows(orders((1, "a"), (2, None)), op=ops(1, 2)))
