@@ -187,7 +187,10 @@ def test_a_racing_commit_of_the_same_offsets_is_in_once(
 
 @pytest.fixture
 def flaky(given: dict[str, str], table: TableState, monkeypatch: pytest.MonkeyPatch) -> Any:
-    """Opens the catalog so that its commits fail in these ways."""
+    """Opens the catalog so that its commits fail in these ways.
+
+    It has classes of its own, so `other` has to be made before.
+    """
     folder = Path(__file__).parent / "flaky_iceberg"
     own = jvm_lake.lake_jars(False)
     sparks = sorted((installed_spark() / "jars").glob("*.jar"))
@@ -205,7 +208,7 @@ def flaky(given: dict[str, str], table: TableState, monkeypatch: pytest.MonkeyPa
 
 @pytest.mark.parametrize("mode", ["lost", "taken", "memory"])
 def test_a_commit_whose_answer_was_lost_is_found(
-    flaky: Any, table: TableState, given: dict[str, str], other: OtherCatalog, tmp_path: Path, mode: str
+    other: OtherCatalog, flaky: Any, table: TableState, given: dict[str, str], tmp_path: Path, mode: str
 ) -> None:
     mine = flaky(mode)
     assert mine.commit([change(table, None, 2, written(tmp_path, table, ROWS))], IDS) == {"db.t": True}
@@ -216,7 +219,7 @@ def test_a_commit_whose_answer_was_lost_is_found(
 
 
 def test_a_rewrite_whose_answer_was_lost_is_found(
-    flaky: Any, catalog: JvmCatalog, table: TableState, given: dict[str, str], other: OtherCatalog, tmp_path: Path
+    other: OtherCatalog, flaky: Any, catalog: JvmCatalog, table: TableState, given: dict[str, str], tmp_path: Path
 ) -> None:
     for begin, row in ((None, ROWS[0]), (1, ROWS[1])):
         catalog.commit([change(table, begin, (begin or 0) + 1, written(tmp_path, table, [row]))], IDS)
