@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import threading
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Final
@@ -89,19 +90,21 @@ class JvmLake:
         """
         has_answered, self._has_answered = self._has_answered, False
         if has_answered:
-            self.close()
+            with self._open_lock:
+                self._let_go()
         return has_answered
 
     def close(self) -> None:
-        """Close the catalog; does nothing if its driver has gone."""
+        """Close the catalog for good; does nothing if its driver has gone."""
         with self._open_lock:
             self._is_closed = True  # a thread beside the task may still call
-            made, self._made = self._made, None
-            if made is not None and self._context is complete_context():
-                try:
-                    self._ask(made, "close", {})
-                except (*JAVA_ERRORS, Py4JError, OSError, Fault):
-                    return
+            self._let_go()
+
+    def _let_go(self) -> None:
+        made, self._made = self._made, None
+        if made is not None and self._context is complete_context():
+            with suppress(*JAVA_ERRORS, Py4JError, OSError, Fault):
+                self._ask(made, "close", {})
 
     def _opened(self) -> Callable[..., Any]:
         context = complete_context()

@@ -71,11 +71,13 @@ def test_marks_of_a_topic_whose_id_is_not_told_are_not_passed_over(lake: FakeLak
     assert catalog.marks("db.t", {"t": "t"}) == {ZERO: 7}
 
 
-def test_a_closed_catalog_is_not_opened_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    opened: list[str] = []
+@pytest.fixture
+def asked(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The methods that the Java side was asked for."""
+    methods: list[str] = []
 
     def made(method: str, request: str, hadoop: Any) -> str:
-        opened.append(method)
+        methods.append(method)
         return "{}"
 
     context = object()
@@ -83,9 +85,22 @@ def test_a_closed_catalog_is_not_opened_again(monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr(jvm_lake, "class_loader", lambda *_: None)
     monkeypatch.setattr(jvm_lake, "new_in_java", lambda *_: made)
     monkeypatch.setattr(jvm_lake, "hadoop_configuration", lambda _: None)
+    return methods
+
+
+def test_a_closed_catalog_is_not_opened_again(asked: list[str]) -> None:
     lake = JvmLake({}, with_aws=False)
     lake.call("load", {})
     lake.close()
     with pytest.raises(RetriableError, match="closed"):
         lake.call("compact", {})
-    assert opened == ["open", "load", "close"]
+    assert asked == ["open", "load", "close"]
+
+
+def test_a_catalog_that_logs_in_again_is_opened_again(asked: list[str]) -> None:
+    lake = JvmLake({}, with_aws=False)
+    lake.call("load", {})
+    assert lake.log_in_again()
+    assert not lake.log_in_again()
+    lake.call("load", {})
+    assert asked == ["open", "load", "close", "open", "load"]
