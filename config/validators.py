@@ -50,6 +50,22 @@ class Range:
 
 
 @dataclass(frozen=True)
+class ZeroOr:
+    """0, or a number within bounds; null is accepted."""
+
+    least: int
+    most: int
+
+    def __call__(self, name: str, value: Any) -> str | None:
+        if value is None or value == 0 or self.least <= value <= self.most:
+            return None
+        return invalid(name, value, f"Value must be {self}")
+
+    def __str__(self) -> str:
+        return f"0, or from {self.least} to {self.most}"
+
+
+@dataclass(frozen=True)
 class OrNull:
     """Null, or a value that the inner validator accepts."""
 

@@ -13,8 +13,11 @@ import os
 import shutil
 import tempfile
 import weakref
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
+
+from headrace.plugins.errors import RetriableError
 
 _PREFIX: Final = "headrace-held-"
 _ATTEMPTS: Final = 20
@@ -94,3 +97,15 @@ def _sweep(parent: Path) -> None:
                     shutil.rmtree(folder, ignore_errors=True)
                 finally:
                     os.close(lock)
+
+
+@contextlib.contextmanager
+def local_disk(collected: str) -> Iterator[None]:
+    """Raise errors of the local disk, on which these things are collected, as RetriableError."""
+    try:
+        yield
+    except OSError as error:
+        raise RetriableError(
+            f"Could not write to {tempfile.gettempdir()}, where {collected} are collected: {error}. Make room there, "
+            "or let TMPDIR name another folder; it is tried again."
+        ) from error

@@ -8,8 +8,7 @@ from typing import Any, Final
 
 from headrace.config.setting_group import MEDIUM, SHORT, SettingGroup
 from headrace.config.settings import Setting, Type
-from headrace.config.validators import Check, Range
-from headrace.config.values import invalid
+from headrace.config.validators import Range, ZeroOr
 
 _MOST_FILES: Final = 10_000
 _DEFAULT_BYTES: Final = 128 << 20
@@ -29,12 +28,6 @@ class CompactSettings:
     """A file of this size is not small, and none becomes twice as large."""
 
 
-def _objection_to_files(name: str, value: Any) -> str | None:
-    if value is None or value == 0 or 2 <= value <= _MOST_FILES:
-        return None
-    return invalid(name, value, f"Value must be 0, or from 2 to {_MOST_FILES}")
-
-
 def compact_settings(group: SettingGroup) -> tuple[Setting, ...]:
     """The settings for stores that rename."""
     return (
@@ -47,7 +40,7 @@ def compact_settings(group: SettingGroup) -> tuple[Setting, ...]:
             "Compact Files",
             "Headrace's: as soon as a directory has so many files of a partition of a topic, one after the other and "
             "smaller than compact.size.bytes, they are merged into fewer; 0: never.",
-            Check(_objection_to_files, f"0, or from 2 to {_MOST_FILES}"),
+            ZeroOr(2, _MOST_FILES),
             dependents=("compact.size.bytes",),
         ),
         group(

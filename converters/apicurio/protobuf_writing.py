@@ -27,22 +27,11 @@ from headrace.converters.apicurio.protobuf_names import (
     package_name,
     type_name,
 )
-from headrace.converters.protobuf.from_connect import ProtoText
+from headrace.converters.protobuf.from_connect import SCALAR_TYPES, ProtoText
 from headrace.converters.protobuf.writing import mismatch, scalar_shape
 from headrace.plugins.contracts import DataError
 from headrace.plugins.schema import Schema, SchemaType, logical
 
-_TYPES: Final = {
-    SchemaType.INT8: "int32",
-    SchemaType.INT16: "int32",
-    SchemaType.INT32: "int32",
-    SchemaType.INT64: "int64",
-    SchemaType.FLOAT32: "float",
-    SchemaType.FLOAT64: "double",
-    SchemaType.BOOLEAN: "bool",
-    SchemaType.STRING: "string",
-    SchemaType.BYTES: "bytes",
-}
 _INSTEAD: Final = "io.confluent.connect.protobuf.ProtobufConverter with the registry's /apis/ccompat/v7 has it"
 
 
@@ -123,7 +112,7 @@ class _File:
                 return f".{self.package}.{name}"
             case SchemaType.MAP:
                 raise DataError(f"Apicurio's messages have no map within a list or a map; {_INSTEAD}")
-        return _TYPES[schema.type]
+        return SCALAR_TYPES[schema.type]
 
     def _field_of_items(self, name: str, schema: Schema) -> str:
         assert schema.value_schema is not None

@@ -38,7 +38,7 @@ from headrace.plugins.interop.avro.tree import PRECISION, scrubbed
 from headrace.plugins.schema import DATE, DECIMAL, TIME, TIMESTAMP, Field, Schema, SchemaType, logical, scale
 
 _NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-_TYPES: Final = {
+SCALAR_TYPES: Final = {
     SchemaType.INT8: "int32",
     SchemaType.INT16: "int32",
     SchemaType.INT32: "int32",
@@ -123,7 +123,7 @@ def _scrubbed(name: str) -> str:
 
 def _scalar(schema: Schema) -> str:
     asked = schema.parameters.get(TYPE)
-    return asked if asked in _KINDS.get(schema.type, ()) else _TYPES[schema.type]
+    return asked if asked in _KINDS.get(schema.type, ()) else SCALAR_TYPES[schema.type]
 
 
 @dataclass

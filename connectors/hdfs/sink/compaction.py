@@ -27,11 +27,12 @@ from headrace.connectors.hdfs.sink.commit_marker import CommitMarker
 from headrace.connectors.hdfs.sink.replacement import stage
 from headrace.connectors.hdfs.sink.small_files import CommittedFile, by_layout, mergeable, newest, runs
 from headrace.connectors.hdfs.sink.spec import FileSpec
-from headrace.connectors.hdfs.sink.writer import local_disk, local_folder
+from headrace.connectors.hdfs.sink.writer import local_folder
 from headrace.plugins.backoff import Backoff
 from headrace.plugins.errors import DataError, RetriableError
 from headrace.plugins.offsets import TopicPartition
 from headrace.plugins.samples import Sample
+from headrace.plugins.scratch import local_disk
 
 _BACKOFF: Final = Backoff(1, 600)
 _LAST_S: Final = 2.0
@@ -220,7 +221,7 @@ class Compaction:
         attempt = uuid4().hex
         with self._turn(), local_folder() as beside:
             local = os.path.join(beside, "merged")
-            with local_disk():
+            with local_disk("files"):
                 self._spec.format.merge(self._each(group), local)
             self._stage(marker, attempt, local, final, group)
         marker.replace(attempt, since)

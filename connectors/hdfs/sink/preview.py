@@ -20,13 +20,14 @@ from headrace.connectors.hdfs.sink.commit_marker import CommitMarker
 from headrace.connectors.hdfs.sink.newest_schemas import NewestSchemas
 from headrace.connectors.hdfs.sink.partition_files import ClosedFile, OpenFile, PartitionFiles
 from headrace.connectors.hdfs.sink.spec import FileSpec
-from headrace.connectors.hdfs.sink.writer import by_partition, local_disk, local_folder
+from headrace.connectors.hdfs.sink.writer import by_partition, local_folder
 from headrace.plugins.errors import RecordFailure, RecordsFailed, RetriableError
 from headrace.plugins.extensions import Effect
 from headrace.plugins.interop.formats.format import VALUE
 from headrace.plugins.offsets import TopicPartition
 from headrace.plugins.record_api.unpacking import unpacked
 from headrace.plugins.schema import Schema
+from headrace.plugins.scratch import local_disk
 
 _ROW: Final = "preview_row"
 """The column of rows' indexes."""
@@ -65,7 +66,7 @@ class FilePreview:
         failures: list[RecordFailure] = []
         found: dict[TopicPartition, PlannedFiles] = {}
         schemas = self._begun(batches)
-        with local_disk():
+        with local_disk("files"):
             folder = local_folder()
         try:
             first = 0
@@ -116,7 +117,7 @@ class FilePreview:
     def _files(self, found: dict[TopicPartition, PlannedFiles]) -> Iterator[Effect]:
         topics: dict[str, list[tuple[Schema | None, str]]] = {}
         for files in found.values():
-            with local_disk():
+            with local_disk("files"):
                 files.end_if_due(self.spec.clock())
                 files.end(None)
             for file in files.closed:
@@ -169,7 +170,7 @@ class FilePreview:
 
 def _added(files: PlannedFiles, rows: pa.RecordBatch) -> list[RecordFailure]:
     """Add rows; return those that cannot be written."""
-    with local_disk():
+    with local_disk("files"):
         refused = files.add(rows)
     at = dict(zip(rows["offset"].to_pylist(), rows[_ROW].to_pylist(), strict=True))
     return [RecordFailure(at[one.offset], one.why) for one in refused]

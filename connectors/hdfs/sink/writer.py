@@ -15,7 +15,7 @@ import json
 import os
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
@@ -32,7 +32,7 @@ from headrace.connectors.hdfs.sink.partition_files import ClosedFile, PartitionF
 from headrace.connectors.hdfs.sink.spec import Begin, FileSpec
 from headrace.plugins.errors import RecordFailure, RecordsFailed, RetriableError
 from headrace.plugins.offsets import TopicPartition
-from headrace.plugins.scratch import ScratchFolder, scratch_folder
+from headrace.plugins.scratch import ScratchFolder, local_disk, scratch_folder
 
 MEMORY_BYTES: Final = 64 << 20
 """The most memory of all open files of a process."""
@@ -54,7 +54,7 @@ class Files:
     ) -> dict[TopicPartition, list[RefusedRecord]]:
         """Take good rows; return those that cannot be written. Errors: RetriableError of the local disk; DataError."""
         refused = {}
-        with local_disk():
+        with local_disk("files"):
             for partition, some in by_partition(rows):
                 files = self._of(partition, begins.get(partition, Begin(None)))
                 if found := files.add(some):
@@ -67,7 +67,7 @@ class Files:
         """Stage whole files; return how far each partition is. Errors: RetriableError, StoreError."""
         now = self.spec.clock()
         for files in self._partitions.values():
-            with local_disk():
+            with local_disk("files"):
                 files.end_if_due(now)
             self._upload(files)
         try:
@@ -132,18 +132,6 @@ class Files:
                 return
             waiting -= writer.buffered_bytes
             writer.flush()
-
-
-@contextmanager
-def local_disk() -> Iterator[None]:
-    """Raise errors of the local disk as RetriableError."""
-    try:
-        yield
-    except OSError as error:
-        raise RetriableError(
-            f"Could not write to {tempfile.gettempdir()}, where files are collected: {error}. Make room there, or "
-            "let TMPDIR name another folder; it is tried again."
-        ) from error
 
 
 def local_folder() -> ScratchFolder:

@@ -1,4 +1,4 @@
-"""Debezium's change events: their schemas, and the meaning of their operations.
+"""Debezium's change events: the meaning of their operations, and the tables that they name.
 
 | `op` | |
 |---|---|
@@ -18,24 +18,11 @@ from pyspark.sql import Column
 from pyspark.sql import functions as F
 
 from headrace.connectors.jdbc.contract.sink_options import SinkOptions
+from headrace.plugins.interop.debezium import is_envelope
 from headrace.plugins.records import Records
-from headrace.plugins.schema import Schema, SchemaType
 
 PLACEHOLDER: Final = re.compile(r"\$\{(topic|source\.[A-Za-z_]+)\}")
 """A placeholder in `table.name.format`."""
-
-
-def is_envelope(schema: Schema) -> bool:
-    """True for the schemas of change events."""
-    after, operation = schema.field("after"), schema.field("op")
-    return (
-        schema.type is SchemaType.STRUCT
-        and after is not None
-        and after.schema.type is SchemaType.STRUCT
-        and operation is not None
-        and operation.schema.type is SchemaType.STRING
-        and (schema.name or "").endswith("Envelope")
-    )
 
 
 def table_name(options: SinkOptions, records: Records) -> Column:

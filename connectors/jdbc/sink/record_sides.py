@@ -15,8 +15,8 @@ from pyspark.sql import functions as F
 
 from headrace.connectors.jdbc.contract.sink_options import KeyMode, SinkOptions
 from headrace.connectors.jdbc.contract.sink_rows import Cell, Value
-from headrace.connectors.jdbc.sink.envelopes import is_envelope
 from headrace.connectors.jdbc.sink.values import field_values, member_values, value_of
+from headrace.plugins.interop.debezium import is_envelope
 from headrace.plugins.records import Records
 from headrace.plugins.schema import Schema, SchemaType, logical
 

@@ -21,6 +21,7 @@ from pyspark.sql import Column
 from pyspark.sql import functions as F
 
 from headrace.connectors.lake.delta.settings import DeltaOptions
+from headrace.plugins.interop.debezium import is_envelope
 from headrace.plugins.records import Records
 from headrace.plugins.schema import Field, Schema, SchemaType
 
@@ -125,18 +126,6 @@ class Rows:
 
     def _meet(self, holds: Column) -> None:
         self._met = self._met | F.coalesce(holds, F.lit(False))
-
-
-def is_envelope(schema: Schema) -> bool:
-    """Return True for the schemas of Debezium's change events."""
-    after, operation = schema.field("after"), schema.field("op")
-    return (
-        (schema.name or "").endswith("Envelope")
-        and after is not None
-        and after.schema.type is SchemaType.STRUCT
-        and operation is not None
-        and operation.schema.type is SchemaType.STRING
-    )
 
 
 def _add_envelope(rows: Rows, here: Column, value: Column, schema: Schema) -> None:

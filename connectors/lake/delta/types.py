@@ -22,6 +22,7 @@ from typing import Final, NamedTuple
 
 import pyarrow as pa
 
+from headrace.plugins.interop.formats.parquet_types import ARROW_TYPES
 from headrace.plugins.schema import DATE, DECIMAL, MOST_DIGITS, TIME, TIMESTAMP, Schema, SchemaType, logical, scale
 
 _WRONG: Final = re.compile(r"[ ,;{}()\n\t=]")
@@ -49,17 +50,6 @@ MEANINGS: Final[Mapping[str, Meaning]] = {
     f"{_DEBEZIUM}Time": Meaning(_INT32, pa.string(), (pa.time32("ms"), pa.string())),
     f"{_DEBEZIUM}MicroTime": Meaning(_INT64, pa.string(), (pa.time64("us"), pa.string())),
     f"{_DEBEZIUM}NanoTime": Meaning(_INT64, pa.string(), (pa.time64("ns"), pa.string())),
-}
-_PRIMITIVES: Final = {
-    SchemaType.INT8: pa.int8(),
-    SchemaType.INT16: pa.int16(),
-    SchemaType.INT32: pa.int32(),
-    SchemaType.INT64: pa.int64(),
-    SchemaType.FLOAT32: pa.float32(),
-    SchemaType.FLOAT64: pa.float64(),
-    SchemaType.BOOLEAN: pa.bool_(),
-    SchemaType.STRING: pa.string(),
-    SchemaType.BYTES: pa.binary(),
 }
 
 
@@ -93,7 +83,7 @@ def type_of(schema: Schema) -> pa.DataType | None:
         case SchemaType.MAP:
             key, value = _inner(schema.key_schema), _inner(schema.value_schema)
             return None if key is None or value is None else pa.map_(key, value)
-    return _PRIMITIVES[schema.type]
+    return ARROW_TYPES[schema.type]
 
 
 def merged(there: pa.DataType, new: pa.DataType) -> pa.DataType:

@@ -4,24 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 from headrace.config.setting_group import MEDIUM, SHORT, SettingGroup
 from headrace.config.settings import Settings, Type
-from headrace.config.validators import Check, Range
-from headrace.config.values import invalid
+from headrace.config.validators import Range, ZeroOr
 
 FILES: Final = "compact.files"
 BYTES: Final = "compact.size.bytes"
 SNAPSHOTS: Final = "compact.snapshots.ms"
 _MOST_FILES: Final = 10_000
 _DEFAULT_BYTES: Final = 128 << 20
-
-
-def _objection_to_files(name: str, value: Any) -> str | None:
-    if value is None or value == 0 or 2 <= value <= _MOST_FILES:
-        return None
-    return invalid(name, value, f"Value must be 0, or from 2 to {_MOST_FILES}")
 
 
 _GROUP: Final = SettingGroup("Maintenance")
@@ -36,7 +29,7 @@ SETTINGS: Final = Settings(
         "Headrace's: each time that a task has brought so many files to a table, partitions with at least so many "
         "that are smaller than compact.size.bytes, or hold deletes, have them replaced by fewer, with the deletes "
         "carried out; 0: never.",
-        Check(_objection_to_files, f"0, or from 2 to {_MOST_FILES}"),
+        ZeroOr(2, _MOST_FILES),
         dependents=(BYTES,),
     ),
     _GROUP(

@@ -21,7 +21,7 @@ from headrace.plugins.schema import (
     scale,
 )
 
-_TYPES: Final[Mapping[SchemaType, pa.DataType]] = {
+ARROW_TYPES: Final[Mapping[SchemaType, pa.DataType]] = {
     SchemaType.INT8: pa.int8(),
     SchemaType.INT16: pa.int16(),
     SchemaType.INT32: pa.int32(),
@@ -44,7 +44,7 @@ _OTHERS: Final[Mapping[pa.DataType, SchemaType]] = {
     pa.large_string(): SchemaType.STRING,
     pa.large_binary(): SchemaType.BYTES,
 }
-_WRITTEN_AS: Final = {**{one: kind for kind, one in _TYPES.items()}, **_OTHERS}
+_WRITTEN_AS: Final = {**{one: kind for kind, one in ARROW_TYPES.items()}, **_OTHERS}
 
 
 def parquet_type(schema: Schema | None) -> pa.DataType:
@@ -60,7 +60,7 @@ def parquet_type(schema: Schema | None) -> pa.DataType:
             return pa.map_(_field("key", schema.key_schema).with_nullable(False), _field("value", schema.value_schema))
         case SchemaType.STRUCT:
             return pa.struct(parquet_fields(schema))
-    return _TYPES[schema.type]
+    return ARROW_TYPES[schema.type]
 
 
 def parquet_fields(schema: Schema) -> list[pa.Field]:

@@ -19,10 +19,8 @@ from __future__ import annotations
 
 import os
 import shutil
-import tempfile
 from collections import defaultdict
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from time import monotonic
 from typing import Final
@@ -39,6 +37,7 @@ from headrace.connectors.lake.iceberg.parts import LakePart, TablePart
 from headrace.plugins.errors import RecordFailure, RetriableError
 from headrace.plugins.offsets import TopicPartition
 from headrace.plugins.schema import Schema
+from headrace.plugins.scratch import local_disk
 
 MEMORY_BYTES: Final = 64 << 20
 """The most memory of rows that wait, of all tables of a task."""
@@ -102,7 +101,7 @@ class Files:
         new, tables = self._new(batch), Tables(self._known.get, self._ask)
         made = [batch.of(name, places, tables) for name, places in self._routed(batch, new)]
         left = batch.bad_and_after() if not spec.tolerates else batch.is_bad()
-        with local_disk():
+        with local_disk("rows of tables"):
             for one in filter(None, made):
                 self._files_of(one.table).add(one.without(left).apart(rows.nbytes))
                 self._bound_memory()
@@ -125,7 +124,7 @@ class Files:
         if not (at_once or self._is_job) and self.due_s() != 0:
             return LakePart((), {}, {one: first for one, (first, _) in self._taken.items()})
         parts = []
-        with local_disk():
+        with local_disk("rows of tables"):
             for name, files in self._tables.items():
                 if done := files.finish():
                     parts.append(TablePart(name, files.table.target.state.uuid, done))
@@ -198,15 +197,3 @@ class Files:
     def _bound_memory(self) -> None:
         while sum(files.buffered_bytes for files in self._tables.values()) > MEMORY_BYTES:
             max(self._tables.values(), key=lambda files: files.buffered_bytes).flush()
-
-
-@contextmanager
-def local_disk() -> Iterator[None]:
-    """Raise errors of the local disk as RetriableError."""
-    try:
-        yield
-    except OSError as error:
-        raise RetriableError(
-            f"Could not write to {tempfile.gettempdir()}, where rows of tables are collected: {error}. Make room "
-            "there, or let TMPDIR name another folder; it is tried again."
-        ) from error

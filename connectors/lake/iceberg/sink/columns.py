@@ -27,6 +27,7 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as spark
 
 from headrace.connectors.lake.iceberg.sink.settings import SinkOptions
+from headrace.plugins.interop.debezium import is_envelope
 from headrace.plugins.numbered_schemas import numbers_among
 from headrace.plugins.records import Records
 from headrace.plugins.schema import Field, Schema, SchemaType
@@ -278,18 +279,6 @@ def _of_layouts(number: str, prefix: str, rows: Sequence[_Row]) -> list[Column]:
         data.setdefault(row.layout, []).append(F.when(row.holds, row.value))
     columns = (F.coalesce(*parts).alias(f"{prefix}_{layout}") for layout, parts in data.items())
     return [numbers.alias(number), *columns]
-
-
-def is_envelope(schema: Schema) -> bool:
-    """Return True for the schemas of Debezium's change events."""
-    after, operation = schema.field("after"), schema.field("op")
-    return (
-        (schema.name or "").endswith("Envelope")
-        and after is not None
-        and after.schema.type is SchemaType.STRUCT
-        and operation is not None
-        and operation.schema.type is SchemaType.STRING
-    )
 
 
 def _change(text: Column) -> Column:

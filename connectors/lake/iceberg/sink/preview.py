@@ -12,7 +12,7 @@ from typing import Any, Final
 import pyarrow as pa
 
 from headrace.connectors.lake.iceberg.catalog import Catalog
-from headrace.connectors.lake.iceberg.files.files import Files, FilesSpec, local_disk
+from headrace.connectors.lake.iceberg.files.files import Files, FilesSpec
 from headrace.connectors.lake.iceberg.partition_terms import spec_json
 from headrace.connectors.lake.iceberg.parts import TableCommit
 from headrace.connectors.lake.iceberg.schema_json import new_schema, struct_of
@@ -33,7 +33,7 @@ from headrace.connectors.lake.iceberg.sink.settings import SinkOptions
 from headrace.connectors.lake.iceberg.tables import Marks, PartitionSpec, TableState
 from headrace.plugins.errors import RecordFailure, RecordsFailed
 from headrace.plugins.extensions import Effect
-from headrace.plugins.scratch import scratch_folder
+from headrace.plugins.scratch import local_disk, scratch_folder
 
 _ACTIONS: Final = {Op.APPEND: "append", Op.UPSERT: "upsert", Op.DELETE: "delete"}
 
@@ -113,7 +113,7 @@ class LakePreview:
         """Yield the effects. Errors: RecordsFailed, last, for rows that cannot be written; those of the catalog."""
         catalog, failures, first = PreviewedCatalog(self.catalog), list[RecordFailure](), 0
         tables = KnownTables(catalog, self.options, self.columns, dict, is_preview=True)
-        with local_disk():
+        with local_disk("rows of tables"):
             folder = scratch_folder("lake")
         files = Files(replace(self.spec, tolerates=True), tables, folder.name)
         try:

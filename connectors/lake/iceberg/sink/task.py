@@ -25,7 +25,7 @@ from pyspark.sql import Column
 from headrace.connectors.lake.errors import LakeError
 from headrace.connectors.lake.iceberg.catalog_settings import CatalogSettings
 from headrace.connectors.lake.iceberg.compact_settings import CompactSettings
-from headrace.connectors.lake.iceberg.files.files import Files, FilesSpec, local_disk
+from headrace.connectors.lake.iceberg.files.files import Files, FilesSpec
 from headrace.connectors.lake.iceberg.files.writer import FilesWriter, keep, part_of
 from headrace.connectors.lake.iceberg.jvm_catalog import JvmCatalog
 from headrace.connectors.lake.iceberg.parts import LakePart, TableCommit
@@ -40,7 +40,7 @@ from headrace.plugins.errors import RetriableError
 from headrace.plugins.extensions import BufferingSink, Effect, Measured, PartitionedSink, PreviewedSink
 from headrace.plugins.records import Records
 from headrace.plugins.samples import Sample
-from headrace.plugins.scratch import ScratchFolder, scratch_folder
+from headrace.plugins.scratch import ScratchFolder, local_disk, scratch_folder
 
 log = logging.getLogger(__name__)
 
@@ -59,7 +59,7 @@ class IcebergSinkTask(SinkTask, BufferingSink, PartitionedSink, PreviewedSink, M
         self._mine = set[TopicPartition]()
         self._is_behind = False
         self._tables = KnownTables(catalog, options, self._columns, lambda: self._ids)
-        with local_disk():
+        with local_disk("rows of tables"):
             self._folder = scratch_folder("lake")
         self._files = Files(self._spec, self._tables, self._folder.name)
         self._name = f"{context.connector}-{context.task}-{uuid4().hex}"
