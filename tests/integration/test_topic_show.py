@@ -16,6 +16,8 @@ from typer.testing import CliRunner
 
 from headrace.converters.registry.client import SchemaRegistry
 from headrace.worker.cli import commands
+from headrace.worker.deadletters.letter_topic import Clients, LetterTopic
+from headrace.worker.errors import NotFound
 from tests.integration.odd_headers import send_odd_header
 from tests.integration.worker_process import Topic
 
@@ -78,8 +80,18 @@ def test_where_to_begin_is_an_offset_a_time_or_the_beginning(broker: str, topic:
     wrong = run(broker, topic.name, "--from", "yesterday")
     assert (wrong.exit_code, "2026-11-28T09:30" in wrong.output) == (2, True)
     assert run(broker, topic.name, "--from", "1", "--last", "1").exit_code == 2
-    assert f"no topic {topic.name}-away" in run(broker, f"{topic.name}-away").output
     assert "no partition 7" in run(broker, topic.name, "--partition", "7").output
+
+
+def test_a_topic_that_is_not_there_is_not_created(broker: str) -> None:
+    topic = Topic(broker, "mistyped")
+    letters = LetterTopic("sink", topic.name, Clients({"bootstrap.servers": broker, "group.id": "none"}, {}, {}, {}))
+    for _ in range(3):
+        assert f"no topic {topic.name}" in run(broker, topic.name).output
+        with letters.opened() as consumer, pytest.raises(NotFound):
+            letters.ends(consumer)
+    admin = AdminClient({"bootstrap.servers": broker})
+    assert topic.name not in admin.list_topics(timeout=60).topics
 
 
 def test_converters_read_what_they_can(

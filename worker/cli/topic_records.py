@@ -25,6 +25,12 @@ from headrace.worker.kafka.topic_reading import TIMEOUT_S, KafkaSilent, TopicRea
 _LAST: Final = 10
 _MEMORY: Final = 32 << 20
 _POLL_S: Final = 0.5
+_OWN: Final = {
+    "group.id": "headrace-topic-show",  # nothing is committed: librdkafka needs a group's name all the same
+    "enable.auto.commit": "false",
+    "auto.offset.reset": "earliest",
+    "allow.auto.create.topics": "false",
+}
 _HARMLESS: Final = (KafkaError._PARTITION_EOF, KafkaError.GROUP_AUTHORIZATION_FAILED)
 """Errors of a consumer that needs no group."""
 
@@ -79,9 +85,7 @@ def source_of(
         if not equals or not key.strip():
             raise ConfigError(Problem("--property", text, "It is no setting.", "Write it as KEY=VALUE."))
         settings[key.strip()] = value.strip()
-    # Nothing is committed: librdkafka needs a group's name all the same.
-    own = {"group.id": "headrace-topic-show", "enable.auto.commit": "false", "auto.offset.reset": "earliest"}
-    return Source(ClientConfig("consumer", {**client, **own}), settings, registry)
+    return Source(ClientConfig("consumer", {**client, **_OWN}), settings, registry)
 
 
 def show(wanted: Wanted, source: Source) -> None:

@@ -25,10 +25,13 @@ class KafkaSilent(ConnectError):
 
 
 def ends_of(consumer: Any, topic: str) -> dict[int, tuple[int, int]]:
-    """Each partition's first and next offset. Errors: NotFound, KafkaException, KafkaSilent."""
-    found = consumer.list_topics(topic, timeout=TIMEOUT_S).topics[topic]
-    if found.error is not None and found.error.code() == KafkaError.UNKNOWN_TOPIC_OR_PART:
-        raise NotFound(f"There is no topic {topic}")
+    """Each partition's first and next offset. Errors: NotFound, KafkaException, KafkaSilent.
+
+    All topics are listed: to ask for one by its name makes the broker create it, whatever the client's settings say.
+    """
+    found = consumer.list_topics(timeout=TIMEOUT_S).topics.get(topic)
+    if found is None:
+        raise NotFound(f"There is no topic {topic}, or this login may not describe it")
     if found.error is not None:
         raise KafkaSilent(f"topic {topic} cannot be read: {found.error.str()}")
     return {

@@ -20,6 +20,12 @@ from headrace.plugins.offsets import TopicPartition
 _AT_ONCE: Final = 10_000
 _WAIT_S: Final = 0.05
 _MEMORY: Final = 64 << 20
+_OWN: Final = {
+    "enable.partition.eof": True,
+    "auto.offset.reset": "error",
+    "allow.auto.create.topics": False,
+    "log_level": 2,
+}
 _IGNORED: Final = (KafkaError.GROUP_AUTHORIZATION_FAILED, KafkaError._ALL_BROKERS_DOWN, KafkaError._TRANSPORT)
 """The group is not used; a lost connection is made again, or nothing comes for too long."""
 
@@ -49,7 +55,7 @@ def read(
     if not waiting:
         return
     settings = client.librdkafka(memory_bytes=_MEMORY)
-    consumer = Consumer(settings | {"enable.partition.eof": True, "auto.offset.reset": "error", "log_level": 2})
+    consumer = Consumer(settings | _OWN)
     try:
         consumer.assign([Position(*at, wanted.start) for at, wanted in waiting.items()])
         positions = {at: wanted.start for at, wanted in waiting.items()}
