@@ -25,6 +25,7 @@ from headrace.connectors.hdfs.stores.settings import StoreSettings
 from headrace.plugins.backoff import Backoff
 from headrace.plugins.contracts import TaskContext, TopicPartition
 from headrace.plugins.errors import DataError, RetriableError
+from headrace.plugins.interop import upkeep
 from headrace.plugins.interop.formats.lines import TextFormat
 from headrace.plugins.stopping import StopToken
 from tests.integration.worker_process import eventually
@@ -88,7 +89,7 @@ class Sink:
 
 @pytest.fixture
 def start(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., Sink]]:
-    monkeypatch.setattr(compaction, "_BACKOFF", Backoff(0.01, 0.01))
+    monkeypatch.setattr(upkeep, "_BACKOFF", Backoff(0.01, 0.01))
     started: list[Sink] = []
 
     def start(**config: str) -> Sink:
@@ -207,7 +208,7 @@ def test_a_task_that_ends_leaves_a_merge_undone(start: Callable[..., Sink], monk
     def endless(_self: TextFormat, _files: Any, _local: str) -> None:
         begun.set()
         while True:
-            sink.task._compaction._check_open()  # type: ignore[union-attr]
+            sink.task._compaction._upkeep.check_open()  # type: ignore[union-attr]
 
     monkeypatch.setattr(TextFormat, "merge", endless)
     sink.write(4)
@@ -237,7 +238,7 @@ def test_a_task_whose_merge_ends_after_it_closes_the_store_once_more(
         begun.set()
         assert go_on.wait(60)
 
-    monkeypatch.setattr(compaction, "_LAST_S", 0.01)
+    monkeypatch.setattr(upkeep, "_LAST_S", 0.01)
     monkeypatch.setattr(TextFormat, "merge", slow)
     monkeypatch.setattr(LocalStore, "close", lambda _: closers.append(threading.current_thread().name))
     sink.write(4)
