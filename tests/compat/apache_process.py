@@ -9,7 +9,9 @@ from pathlib import Path
 from types import TracebackType
 from typing import ClassVar, Self
 
+from headrace.config.jars import KAFKA_SETS
 from headrace.plugins.interop.jvm.jars import fetch, find_java
+from headrace.worker.embedded.kafka_broker import kafka_version
 from tests.bench.sides import LOG4J2
 from tests.integration.worker_process import properties
 
@@ -43,7 +45,7 @@ class ApacheProcess:
             str(find_java().path),
             *("-Xmx256M", "-XX:TieredStopAtLevel=1"),
             f"-Dlog4j2.configurationFile={self.directory / 'log4j2.properties'}",
-            *("-cp", os.pathsep.join(str(jar) for jar in fetch("connect"))),
+            *("-cp", os.pathsep.join(str(jar) for jar in fetch(KAFKA_SETS[kafka_version()][1]))),
             self.main,
             str(self.directory / "worker.properties"),
             *self.arguments,
