@@ -8,8 +8,8 @@ in tests), P and M (Debezium's PostgreSQL and MariaDB sources, plugins in tests)
 in pyspark), X (Iceberg's transforms, the peer in tests), H (HDFS's servers for tests, one jar with all that Hadoop's
 client lacks), O (OpenSearch for tests, without log4j, which is in pyspark), L and A (Iceberg's library for tables of a
 lake, and the AWS clients that it needs for S3 and Glue; fetched once a connector asks for them), B (Delta's package for
-Spark, a reader in tests), N and V (K and C of the other version of Kafka; its connect-file and connect-mirror are not on
-Maven Central, so V has none) and E (the compiler of Headrace's own Java).
+Spark, a reader in tests), N and V (K and C of Kafka 4.4.0, whose connect-file and connect-mirror Ivy did not
+find, so V has those of 4.3.1) and E (the compiler of Headrace's own Java).
 `version:classifier@extension` names other artifacts than plain jars. Ivy resolved the closures once; they were written
 out, so nothing floats. kafka-clients below 3.9.2 must never appear here (CVE-2026-35554). slf4j stays on 1.7 because
 Kafka does, hence log4j-slf4j-impl and not log4j-slf4j2-impl.

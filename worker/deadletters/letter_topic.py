@@ -55,7 +55,9 @@ class LetterTopic:
         Errors: KafkaSilent for errors of Kafka or its client inside.
         """
         try:
-            consumer = Consumer({**self.clients.consumer, "enable.partition.eof": True, "allow.auto.create.topics": False})
+            consumer = Consumer(
+                {**self.clients.consumer, "enable.partition.eof": True, "allow.auto.create.topics": False}
+            )
             try:
                 yield consumer
             finally:
