@@ -293,7 +293,7 @@ CLAIMED_VERSION: Final = _set(
     Type.STRING,
     CONNECT_VERSION,
     _LOW,
-    "The version of Kafka Connect that GET / and the metrics name, for a client that looks at it; nothing else changes. "
+    "The version of Kafka Connect that GET / and the metrics name, for clients that look at it; nothing else follows. "
     "Plugins keep versions of their own.",
     Check(_version, "a version"),
 )

@@ -16,7 +16,6 @@ from headrace.worker.embedded.kafka_broker import kafka_version
 from tests.bench.sides import LOG4J2
 from tests.integration.worker_process import properties
 
-
 _MOVED: Final = Path(__file__).with_name("moved")
 
 

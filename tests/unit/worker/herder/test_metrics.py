@@ -252,5 +252,6 @@ def test_a_scrape_calls_little_for_each_task() -> None:
 
 
 def test_the_version_is_the_one_that_it_shall_claim() -> None:
-    metrics = worker_metrics([], version="4.4.0")
-    assert metrics.version == "4.4.0"
+    text = worker({}, names=("confluent",), version="4.4.0").metrics_text()
+    assert 'version="4.4.0"' in text
+    assert "4.3.1" not in text
