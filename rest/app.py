@@ -9,7 +9,6 @@ from fastapi import APIRouter, FastAPI
 from starlette.middleware.cors import CORSMiddleware
 from starlette.types import ASGIApp
 
-from headrace import CONNECT_VERSION
 from headrace.config.worker.login_settings import PRINCIPAL_SECRET
 from headrace.config.worker.settings import BODY_BOUND, CONSOLE, KAFKA_AWAY, header_rules
 from headrace.rest import forwarding
@@ -103,7 +102,7 @@ def _app(
     # Handlers are plain functions, run in a thread pool: one that waits for the herder blocks no other.
     api = FastAPI(
         title="Headrace: the REST API of Kafka Connect",
-        version=CONNECT_VERSION,
+        version=metrics.version,
         openapi_url=None,
         redirect_slashes=False,
     )

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, Final
 
+from headrace import CONNECT_VERSION
 from headrace.config.kafka.client_settings import ADMIN, SASL, SSL
 from headrace.config.settings import REQUIRED, Importance, Setting, Settings, Type
 from headrace.config.validators import (
@@ -41,6 +43,12 @@ def _listeners(name: str, value: Any) -> str | None:
     if not value:
         return f"Invalid value for listeners, at least one URL is expected, {example}"
     return "Empty URL found when parsing listeners list." if "" in value else None
+
+
+def _version(name: str, value: Any) -> str | None:
+    if re.fullmatch(r"\d+(\.\d+)+[\w.+-]*", value, re.ASCII):
+        return None
+    return invalid(name, value, f"it is no version; write one such as {CONNECT_VERSION}")
 
 
 def header_rules(text: str) -> list[str]:
@@ -280,6 +288,16 @@ KAFKA_AWAY: Final = _set(
     Range(0),
 )
 
+CLAIMED_VERSION: Final = _set(
+    "rest.connect.version",
+    Type.STRING,
+    CONNECT_VERSION,
+    _LOW,
+    "The version of Kafka Connect that GET / and the metrics name, for clients that look at it; nothing else follows. "
+    "Plugins keep versions of their own.",
+    Check(_version, "a version"),
+)
+
 CONSOLE: Final = _set(
     "rest.console.enabled",
     Type.BOOLEAN,
@@ -314,6 +332,7 @@ OURS: Final = RESTART + Settings(
     ),
     BODY_BOUND,
     CONSOLE,
+    CLAIMED_VERSION,
     KAFKA_AWAY,
     TASKS_BOUND,
     _set(

@@ -8,7 +8,6 @@ from typing import Final
 from fastapi import APIRouter, Depends, Request
 from fastapi.responses import Response
 
-from headrace import CONNECT_VERSION
 from headrace.config.worker.rights import Right
 from headrace.rest.http import documented
 from headrace.rest.http.bodies import ServerInfo, UnhealthyTask, WorkerHealth, json_answer
@@ -26,8 +25,8 @@ _NAMED: Final = 20
 
 
 @router.get("/", dependencies=[NEEDS_NOTHING], responses=documented.answers("Its version and its cluster.", ServerInfo))
-def root(herder: HerderOf) -> Response:
-    return json_answer(ServerInfo(version=CONNECT_VERSION, commit="unknown", kafka_cluster_id=herder.cluster_id))
+def root(herder: HerderOf, metrics: MetricsOf) -> Response:
+    return json_answer(ServerInfo(version=metrics.version, commit="unknown", kafka_cluster_id=herder.cluster_id))
 
 
 @router.get(

@@ -7,11 +7,23 @@ import subprocess
 from collections.abc import Mapping
 from pathlib import Path
 from types import TracebackType
-from typing import ClassVar, Self
+from typing import ClassVar, Final, Self
 
+from headrace.config.jars import KAFKA_SETS, KAFKA_VERSION
 from headrace.plugins.interop.jvm.jars import fetch, find_java
+from headrace.plugins.interop.jvm.java_compiler import compiled
+from headrace.worker.embedded.kafka_broker import kafka_version
 from tests.bench.sides import LOG4J2
 from tests.integration.worker_process import properties
+
+_MOVED: Final = Path(__file__).with_name("moved")
+
+
+def class_path() -> list[Path]:
+    """The jars of HEADRACE_KAFKA_VERSION; those of 4.4 with the class that its plugins, still of 4.3, ask for."""
+    version = kafka_version()
+    jars = fetch(KAFKA_SETS[version][1])
+    return jars if version == KAFKA_VERSION else [*jars, compiled("moved", _MOVED, jars)]
 
 
 class ApacheProcess:
@@ -43,7 +55,7 @@ class ApacheProcess:
             str(find_java().path),
             *("-Xmx256M", "-XX:TieredStopAtLevel=1"),
             f"-Dlog4j2.configurationFile={self.directory / 'log4j2.properties'}",
-            *("-cp", os.pathsep.join(str(jar) for jar in fetch("connect"))),
+            *("-cp", os.pathsep.join(str(jar) for jar in class_path())),
             self.main,
             str(self.directory / "worker.properties"),
             *self.arguments,

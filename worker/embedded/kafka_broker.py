@@ -17,7 +17,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import ClassVar, Final
 
-from headrace.config.jars import KAFKA_VERSION
+from headrace.config.jars import KAFKA_SETS, KAFKA_VERSION
 from headrace.plugins.interop.jvm.jars import Unavailable, fetch, find_java
 from headrace.worker.embedded.kafka_files import OURS, log4j2_properties, server_properties
 from headrace.worker.embedded.server_process import Running, ServerProcess
@@ -42,8 +42,11 @@ class Broker(ServerProcess):
         settings: Mapping[str, str] | None = None,
         loggers: Mapping[str, str] | None = None,
         detached: bool = False,
+        version: str | None = None,
     ) -> None:
+        """Without a version it is that of HEADRACE_KAFKA_VERSION. Errors: ValueError if there are no jars of it."""
         super().__init__(data_dir, port, detached=detached)
+        self._jar_set = KAFKA_SETS[kafka_version(version)][0]
         self._settings = dict(settings or {})
         self._loggers = dict(loggers or {})
         self._cluster = ""
@@ -61,7 +64,7 @@ class Broker(ServerProcess):
         return f"127.0.0.1:{self.known_port}"
 
     def _command(self, port: int) -> Sequence[str]:
-        java, jars = str(find_java().path), os.pathsep.join(map(str, fetch("kafka")))
+        java, jars = str(find_java().path), os.pathsep.join(map(str, fetch(self._jar_set)))
         self._write_configs(port)
         command = [java, *shlex.split(os.environ.get("KAFKA_HEAP_OPTS", _HEAP)), "-XX:+UseG1GC"]
         command += ["-XX:MaxGCPauseMillis=20", "-Djava.awt.headless=true"]
@@ -98,6 +101,18 @@ class Broker(ServerProcess):
         except OSError:
             return False
         return cluster_id(self.bootstrap_servers, timeout_s=2) == self._cluster
+
+
+def kafka_version(asked: str | None = None) -> str:
+    """The version asked for, else that of HEADRACE_KAFKA_VERSION, else the usual one.
+
+    Errors: ValueError names the versions that there are.
+    """
+    version = asked or os.environ.get("HEADRACE_KAFKA_VERSION") or KAFKA_VERSION
+    if version not in KAFKA_SETS:
+        source = "" if asked else " (from HEADRACE_KAFKA_VERSION)"
+        raise ValueError(f"no Kafka {version!r}{source} can be started: choose one of {', '.join(KAFKA_SETS)}")
+    return version
 
 
 def cluster_id(bootstrap_servers: str, timeout_s: float) -> str | None:

@@ -69,6 +69,8 @@ class WorkerMetrics:
     """Naming schemes of its metrics (`metrics.names`)."""
     process: ProcessMetrics = field(default_factory=ProcessMetrics)
     """Metrics shared with the other workers of its process."""
+    version: str = CONNECT_VERSION
+    """The version of Kafka Connect that it claims to be (`rest.connect.version`)."""
     started_ms: int = field(default_factory=lambda: int(time.time() * 1000))
     series: Series = field(init=False)
     """The last hour of its connectors."""
@@ -136,7 +138,7 @@ class WorkerMetrics:
         for attribute, value in counts.items():
             samples.add("worker", attribute, value)
         for attribute, label, text in (
-            ("info", "version", CONNECT_VERSION),
+            ("info", "version", self.version),
             ("start_time_ms", "start_time_ms", str(self.started_ms)),
         ):
             samples.add("version", attribute, 1, {"client_id": self.worker_id, label: text})

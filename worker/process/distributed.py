@@ -12,6 +12,7 @@ from types import MappingProxyType
 from headrace.config.connector import clients
 from headrace.config.problems import ConfigError
 from headrace.config.worker.config import WorkerConfig
+from headrace.config.worker.settings import CLAIMED_VERSION
 from headrace.plugins.errors import StoppedError
 from headrace.plugins.interop.kafka.admin_clients import admin_client
 from headrace.worker.group.membership import Membership
@@ -116,6 +117,7 @@ class DistributedWorker(Worker):
             labels,
             config["metrics.names"],
             runtime.metrics,
+            config[CLAIMED_VERSION.name],
         )
         super().__init__(runtime, config, cluster, self._distributed, tasks, self._offset_topic, metrics)
 

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from headrace.config.properties import ConnectorFile
 from headrace.config.worker.config import WorkerConfig
+from headrace.config.worker.settings import CLAIMED_VERSION
 from headrace.worker.errors import ConnectError
 from headrace.worker.herder.dead_letters import DeadLetters
 from headrace.worker.herder.metrics import WorkerMetrics
@@ -73,6 +74,7 @@ class StandaloneWorker(Worker):
             starts,
             names=config["metrics.names"],
             process=runtime.metrics,
+            version=config[CLAIMED_VERSION.name],
         )
         super().__init__(runtime, config, cluster, self._standalone, tasks, offsets, metrics)
         self._offset_file = offsets

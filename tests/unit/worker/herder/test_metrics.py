@@ -249,3 +249,9 @@ def test_a_scrape_calls_little_for_each_task() -> None:
         sys.setprofile(None)
     print(f"A scrape of 1,000 tasks: {calls}")
     assert sum(calls.values()) < 1000 * CALLS
+
+
+def test_the_version_is_the_one_that_it_shall_claim() -> None:
+    text = worker({}, names=("confluent",), version="4.4.0").metrics_text()
+    assert 'version="4.4.0"' in text
+    assert "4.3.1" not in text
