@@ -106,6 +106,9 @@ def test_unwrapped_deletes(spark: SparkSession) -> None:
     ]
     found = rows(spark, [Record(value) for value in values], schema)
     assert [is_delete for _, is_delete in found] == [False, True, True, False]
+    marked = [Record({"id": 1, "__deleted": mark}) for mark in (False, True, None)]
+    found = rows(spark, marked, struct(id=INT64, __deleted=Schema(SchemaType.BOOLEAN, optional=True)))
+    assert [is_delete for _, is_delete in found] == [False, True, False]
 
 
 class TestDeltaSinkOnSpark(SinkOnSparkContract):

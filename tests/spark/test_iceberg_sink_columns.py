@@ -142,6 +142,9 @@ def test_unwrapped_deletes(spark: SparkSession) -> None:
     for of in (schema, None):
         found = rows(spark, [Record(value) for value in values], of, config=UPSERTS)
         assert [one[0] for one in found] == [UPSERT, DELETE, DELETE, UPSERT]
+    marked = [Record({"id": 1, "__deleted": mark}) for mark in (False, True, None)]
+    for known in (struct(id=INT64, __deleted=Schema(SchemaType.BOOLEAN, optional=True)), None):
+        assert [one[0] for one in rows(spark, marked, known, config=UPSERTS)] == [UPSERT, DELETE, UPSERT]
 
 
 def test_the_change_is_a_field(spark: SparkSession) -> None:

@@ -21,6 +21,7 @@ from pyspark.sql import Column
 from pyspark.sql import functions as F
 
 from headrace.connectors.lake.delta.settings import DeltaOptions
+from headrace.connectors.lake.unwrapped_rows import is_deleted
 from headrace.plugins.interop.debezium import is_envelope
 from headrace.plugins.records import Records
 from headrace.plugins.schema import Field, Schema, SchemaType
@@ -54,7 +55,7 @@ class SinkColumns:
             elif self._options.upserts and is_envelope(schema):
                 _add_envelope(rows, here, value, schema)
             else:
-                rows.add(here, schema, value, _is_deleted(value, schema) if self._options.upserts else F.lit(False))
+                rows.add(here, schema, value, is_deleted(value, schema) if self._options.upserts else F.lit(False))
         if self._options.upserts:
             self._add_keys(rows, records)
         return rows.columns()
@@ -143,18 +144,3 @@ def _add_envelope(rows: Rows, here: Column, value: Column, schema: Schema) -> No
         rows.add(here & (operation == "d") & old.isNotNull(), before.schema, old, F.lit(True))
     rows.refuse(here & (operation == "t"), _TRUNCATE)
     rows.pass_over(here & (operation == "m"))
-
-
-def _is_deleted(value: Column, schema: Schema) -> Column:
-    """True for a row that Debezium's transform has unwrapped from a delete."""
-    is_deleted = F.lit(False)
-    if _is_text(schema, "__deleted"):
-        is_deleted |= F.coalesce(F.lower(value.getField("__deleted")) == "true", F.lit(False))
-    if _is_text(schema, "__op"):
-        is_deleted |= F.coalesce(value.getField("__op") == "d", F.lit(False))
-    return is_deleted
-
-
-def _is_text(schema: Schema, name: str) -> bool:
-    found = schema.field(name)
-    return found is not None and found.schema.type is SchemaType.STRING

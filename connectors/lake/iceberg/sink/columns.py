@@ -27,6 +27,7 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as spark
 
 from headrace.connectors.lake.iceberg.sink.settings import SinkOptions
+from headrace.connectors.lake.unwrapped_rows import DELETED, OPERATION, field_at, field_text, is_unwrapped_delete
 from headrace.plugins.interop.debezium import is_envelope
 from headrace.plugins.numbered_schemas import numbers_among
 from headrace.plugins.records import Records
@@ -50,8 +51,6 @@ class _Row(NamedTuple):
     op: Column
 
 
-_DELETED: Final = "__deleted"
-_OPERATION: Final = "__op"
 _NO_NAME: Final = r"^\s*$|^\.|\.\.|\.$"
 _TRUNCATE: Final = (
     "A truncate of its table cannot be written; let Debezium leave such changes out (skipped.operations=t)"
@@ -133,11 +132,11 @@ class SinkColumns:
             return
         op = F.lit(Op.APPEND.value)
         if options.cdc_field:
-            if _field(schema, options.cdc_field) is None:
+            if field_at(schema, options.cdc_field) is None:
                 rows.refuse(here, f"Its value has no field {'.'.join(options.cdc_field)}, the change of the row")
             op = _change(_text(value, schema, options.cdc_field))
         elif options.upserts:
-            op = _unwrapped(_text(value, schema, (_DELETED,)), _text(value, schema, (_OPERATION,)))
+            op = _unwrapped(_text(value, schema, (DELETED,)), _text(value, schema, (OPERATION,)))
         self._refuse_keyless(rows, here, schema)
         rows.add(here, self._number(schema), value, op)
 
@@ -159,7 +158,7 @@ class SinkColumns:
         if not options.upserts:
             rows.add(here, text, value, F.lit(Op.APPEND.value))
             return
-        names = ("before", "after", "source", "op", _DELETED, _OPERATION)
+        names = ("before", "after", "source", "op", DELETED, OPERATION)
         parsed = F.from_json(value, spark.StructType([spark.StructField(one, spark.StringType()) for one in names]))
         before, after, operation = parsed.getField("before"), parsed.getField("after"), parsed.getField("op")
         is_change = operation.isin("c", "r", "u", "d", "m", "t") & parsed.getField("source").startswith("{")
@@ -168,7 +167,7 @@ class SinkColumns:
         rows.add(is_delete & before.isNotNull(), text, before, F.lit(Op.DELETE.value))
         rows.add(is_row, text, after, F.lit(Op.UPSERT.value))
         self._refuse_changes(rows, is_envelope, operation, after)
-        op = _unwrapped(parsed.getField(_DELETED), parsed.getField(_OPERATION))
+        op = _unwrapped(parsed.getField(DELETED), parsed.getField(OPERATION))
         if options.cdc_field:
             op = _change(_text(value, None, options.cdc_field))
         rows.add(here & ~is_envelope, text, value, op)
@@ -292,25 +291,11 @@ def _change(text: Column) -> Column:
 
 def _unwrapped(deleted: Column, operation: Column) -> Column:
     """The operation of a row that Debezium's transform has unwrapped."""
-    is_delete = F.coalesce(F.lower(deleted) == "true", F.lit(False)) | F.coalesce(operation == "d", F.lit(False))
-    return F.when(is_delete, F.lit(Op.DELETE.value)).otherwise(F.lit(Op.UPSERT.value))
-
-
-def _field(schema: Schema, path: Sequence[str]) -> Schema | None:
-    """The schema of the field at this path."""
-    found: Schema | None = schema
-    for name in path:
-        member = None if found is None else found.field(name)
-        found = None if member is None else member.schema
-    return found
+    return F.when(is_unwrapped_delete(deleted, operation), F.lit(Op.DELETE.value)).otherwise(F.lit(Op.UPSERT.value))
 
 
 def _text(value: Column, schema: Schema | None, path: Sequence[str]) -> Column:
     """The text of the field at this path; null if it is missing."""
     if schema is None:
         return F.get_json_object(value, "$" + "".join(f"['{name}']" for name in path))
-    if (found := _field(schema, path)) is None or found.type in (SchemaType.STRUCT, SchemaType.ARRAY, SchemaType.MAP):
-        return F.lit(None).cast("string")
-    for name in path:
-        value = value.getField(name)
-    return value.cast("string")
+    return field_text(value, schema, path)
