@@ -1,0 +1,80 @@
+"""The start script for Strimzi in a scratch home, and the manifests as kustomize writes them."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import javaproperties
+import pytest
+
+ROOT = Path(__file__).parents[3] / "deploy"
+GIVEN = "group.id=c\nrest.advertised.host.name=${strimzienv:ADVERTISED_HOSTNAME}\n"
+
+
+def started(folder: Path, given: str, **environment: str) -> tuple[dict[str, str], list[str]]:
+    """The worker's properties and the command with its environment, with a tini that only tells them."""
+    home, path = folder / "kafka", folder / "path"
+    (home / "custom-config").mkdir(parents=True)
+    (home / "custom-config" / "kafka-connect.properties").write_text(given)
+    (home / "custom-config" / "log4j2.properties").write_text("rootLogger.level = WARN\n")
+    path.mkdir()
+    (path / "tini").write_text('#!/bin/sh\necho "$*"\nenv\n')
+    (path / "tini").chmod(0o755)
+    file = folder / "connect.properties"
+    env = {"PATH": f"{path}:{os.environ['PATH']}", "KAFKA_HOME": str(home), "STRIMZI_CONNECT_FILE": str(file)}
+    env |= {"ADVERTISED_HOSTNAME": "w-0.w.kafka.svc", "TMPDIR": str(folder / "tmp"), **environment}
+    ran = subprocess.run([ROOT / "strimzi/kafka_connect_run.sh"], env=env, capture_output=True, text=True, timeout=60)
+    assert ran.returncode == 0, ran.stderr
+    assert file.stat().st_mode & 0o077 == 0
+    return javaproperties.loads(file.read_text()), ran.stdout.splitlines()
+
+
+def test_strimzis_file_is_the_workers(tmp_path: Path) -> None:
+    props, said = started(tmp_path, GIVEN)
+    assert props == {"group.id": "c", "rest.advertised.host.name": "${strimzienv:ADVERTISED_HOSTNAME}"}
+    assert said[0] == f"-w -e 143 -- {tmp_path}/kafka/bin/connect-distributed.sh {tmp_path}/connect.properties"
+    assert {"ADVERTISED_HOSTNAME=w-0.w.kafka.svc", "CONNECT_LOG4J_ROOT_LOGLEVEL=WARN"} <= set(said)
+
+
+def test_strimzis_environment_is_taken_over(tmp_path: Path) -> None:
+    reporter = "metric.reporters=io.strimzi.kafka.metrics.prometheus.ClientMetricsReporter"
+    props, said = started(
+        tmp_path,
+        GIVEN + reporter,
+        KAFKA_HEAP_OPTS="-Xms1g -Xmx2G",
+        STRIMZI_JAVA_SYSTEM_PROPERTIES="-Da=b",
+        STRIMZI_TRACING="opentelemetry",
+    )
+    assert props["metrics.names"] == "strimzi-reporter"
+    assert props["spark.driver.memory"] == "2g"
+    assert props["spark.driver.extraJavaOptions"].strip() == "-Da=b"
+    assert props["otel.exporter.otlp.endpoint"] == "http://localhost:4318"
+    assert not [line for line in said if line.startswith("KAFKA_HEAP_OPTS")]
+
+
+def test_jmx_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(AssertionError, match="no JMX"):
+        started(tmp_path, GIVEN, STRIMZI_JMX_ENABLED="true")
+
+
+@pytest.mark.parametrize("name", ["distributed", "standalone", "mirror-maker"])
+def test_apaches_scripts_become_the_worker(name: str) -> None:
+    env = {**os.environ, "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
+    ran = subprocess.run(
+        [ROOT / f"strimzi/bin/connect-{name}.sh", "--help"], env=env, capture_output=True, text=True, timeout=60
+    )
+    assert ran.returncode == 0, ran.stderr
+    assert f"connect-{name}" in ran.stdout + ran.stderr
+
+
+def test_kustomize_writes_probes_that_do_not_restart_for_one_task() -> None:
+    ran = subprocess.run(["kubectl", "kustomize", ROOT / "kubernetes"], capture_output=True, text=True, timeout=60)
+    assert ran.returncode == 0, ran.stderr
+    kinds = [line.removeprefix("kind: ") for line in ran.stdout.splitlines() if line.startswith("kind: ")]
+    assert sorted(kinds) == ["ConfigMap", "NetworkPolicy", "PodDisruptionBudget", "Service", "Service", "StatefulSet"]
+    assert ran.stdout.count("path: /health\n") == 3
+    assert "strict" not in ran.stdout
+    assert "/admin/drain" in ran.stdout
