@@ -1,5 +1,7 @@
 package headrace.test;
 
+import java.nio.file.Files;
+import java.nio.file.Path;
 import org.apache.hadoop.hive.conf.HiveConf;
 import org.apache.hadoop.hive.metastore.HiveMetaStore;
 import org.apache.hadoop.hive.metastore.txn.TxnDbUtil;
@@ -9,7 +11,9 @@ public final class MetastoreWithLocks {
     private MetastoreWithLocks() {}
 
     public static void main(String[] args) throws Throwable {
-        TxnDbUtil.prepDb(new HiveConf());
+        if (!Files.exists(Path.of("db"))) { // Derby's folder: a metastore that starts again has its tables
+            TxnDbUtil.prepDb(new HiveConf());
+        }
         HiveMetaStore.main(args);
     }
 }
