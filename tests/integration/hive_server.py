@@ -42,7 +42,8 @@ class HiveServer(Node):
         assert spec is not None
         assert spec.origin is not None
         jars = Path(spec.origin).parent / "jars"
-        main = compiled("test-hive", _SOURCES, [*sorted(jars.glob("hive-*.jar")), *sorted(jars.glob("hadoop-client-*.jar"))])
+        needed = [*sorted(jars.glob("hive-*.jar")), *sorted(jars.glob("hadoop-client-*.jar"))]
+        main = compiled("test-hive", _SOURCES, needed)
         java = [str(find_java().path), ONLY_C1, "-Xmx512m", "-cp", f"{folder}:{main}:{jars}/*"]
         command = [*java, _MAIN, "-p", str(self.port)]
         super().__init__(command, folder, "metastore", self._listens)
