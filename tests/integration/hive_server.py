@@ -7,17 +7,20 @@ import socket
 from pathlib import Path
 
 from headrace.plugins.interop.jvm.jars import find_java
+from headrace.plugins.interop.jvm.java_compiler import compiled
 from tests.held_ports import held_port
 from tests.integration.hdfs_server import LOG4J, Node, write_settings
 from tests.short_jvms import ONLY_C1
 
-_MAIN = "org.apache.hadoop.hive.metastore.HiveMetaStore"
+_MAIN = "headrace.test.MetastoreWithLocks"
+_SOURCES = Path(__file__).with_name("hive_java")
 
 
 class HiveServer(Node):
     """One metastore on one data folder; its port and tables stay the same over restarts."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, *, gives_locks: bool = True) -> None:
+        """`gives_locks`: False for a metastore whose lock manager does not work."""
         self.port = held_port()
         folder.mkdir(exist_ok=True)
         (folder / "log4j2.properties").write_text(LOG4J, encoding="ascii")
@@ -29,6 +32,8 @@ class HiveServer(Node):
                 "datanucleus.schema.autoCreateAll": "true",
                 "hive.metastore.schema.verification": "false",
                 "hive.metastore.warehouse.dir": str(folder / "warehouse"),
+                # The jar of the default pool is not in pyspark: without a pool no lock is given.
+                "datanucleus.connectionPoolingType": "HikariCP" if gives_locks else "BONECP",
                 "hive.async.log.enabled": "false",
                 "hive.log4j.file": str(folder / "log4j2.properties"),
             },
@@ -36,8 +41,11 @@ class HiveServer(Node):
         spec = importlib.util.find_spec("pyspark")
         assert spec is not None
         assert spec.origin is not None
-        jars = Path(spec.origin).parent / "jars" / "*"
-        command = [str(find_java().path), ONLY_C1, "-Xmx512m", "-cp", f"{folder}:{jars}", _MAIN, "-p", str(self.port)]
+        jars = Path(spec.origin).parent / "jars"
+        needed = [*sorted(jars.glob("hive-*.jar")), *sorted(jars.glob("hadoop-client-*.jar"))]
+        main = compiled("test-hive", _SOURCES, needed)
+        java = [str(find_java().path), ONLY_C1, "-Xmx512m", "-cp", f"{folder}:{main}:{jars}/*"]
+        command = [*java, _MAIN, "-p", str(self.port)]
         super().__init__(command, folder, "metastore", self._listens)
 
     @property

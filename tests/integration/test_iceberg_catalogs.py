@@ -24,6 +24,7 @@ from headrace.worker.engine.driver import Spark
 from tests.integration.databases import PASSWORD, USER, Database
 from tests.integration.hdfs_server import USER as HDFS_USER
 from tests.integration.hdfs_server import HdfsServer
+from tests.integration.hive_server import HiveServer
 from tests.integration.iceberg_rest_server import IcebergRestServer
 from tests.integration.iceberg_tables import LakeTable
 from tests.integration.s3_server import REGION, S3Server
@@ -34,7 +35,7 @@ pytestmark = [pytest.mark.spark, pytest.mark.long]
 SCHEMA = Struct((Field(1, "id", "long", required=True), Field(2, "name", "string")))
 IDS = {"t": "id-of-t"}
 ZERO, ONE = TopicPartition("t", 0), TopicPartition("t", 1)
-CATALOGS = ("hadoop", "hdfs", "sqlite", "postgresql", "rest", "rest-s3")
+CATALOGS = ("hadoop", "hdfs", "hive", "sqlite", "postgresql", "rest", "rest-s3")
 Properties = dict[str, str]
 
 
@@ -48,6 +49,9 @@ def properties(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Prope
         case "hdfs":
             server: HdfsServer = get("hdfs_server")
             yield {"type": "hadoop", "warehouse": f"{server.url}/user/{HDFS_USER}/{uuid4().hex}"}
+        case "hive":
+            hive: HiveServer = get("hive_server")
+            yield {"type": "hive", "uri": hive.uris, "warehouse": warehouse}
         case "sqlite":
             yield {"type": "jdbc", "uri": f"jdbc:sqlite:{tmp_path}/catalog.db", "warehouse": warehouse}
         case "postgresql":
@@ -278,3 +282,23 @@ def test_a_wrong_login_is_named_and_hidden(engine: Spark, iceberg_rest: IcebergR
         with pytest.raises(LakeError, match=r"iceberg\.catalog\.") as told:
             writer.catalog.load(writer.name)
         assert "wr0ng" not in str(told.value)
+
+
+def test_a_metastore_that_gives_no_locks_is_told(
+    engine: Spark, iceberg_rest: IcebergRestServer, tmp_path: Path
+) -> None:
+    server = HiveServer(tmp_path / "hive", gives_locks=False)
+    server.start()
+    config = {
+        "iceberg.catalog.type": "hive",
+        "iceberg.catalog.uri": server.uris,
+        "iceberg.catalog.warehouse": f"file://{tmp_path}/warehouse",
+        "iceberg.hadoop.iceberg.hive.lock-creation-timeout-ms": "1000",
+    }
+    catalog = JvmCatalog(CatalogSettings.of(config, {}), "sink", 0)
+    try:
+        with pytest.raises(LakeError, match=r"iceberg\.hadoop\.iceberg\.engine\.hive\.lock-enabled=false"):
+            catalog.create("db.t", SCHEMA, (), ["id"], {"format-version": "2"})
+    finally:
+        catalog.close()
+        server.kill()

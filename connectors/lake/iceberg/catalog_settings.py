@@ -45,6 +45,7 @@ _BOUNDS: Final = {
     "ipc.client.connect.timeout": "10000",
     "dfs.client.failover.max.attempts": "4",
     "hive.metastore.client.socket.timeout": "60s",
+    "iceberg.hive.lock-creation-timeout-ms": "30000",
 }
 """Short bounds: the worker tries again itself; the retries of Hadoop's and Hive's clients take minutes."""
 _REST_BOUNDS: Final = {"rest.client.connection-timeout-ms": "10000", "rest.client.socket-timeout-ms": "60000"}

@@ -69,7 +69,14 @@ final class Tables {
                     .withProperties(Json.strings(request.get("properties")))
                     .create();
         } catch (AlreadyExistsException error) {
-            return catalog.loadTable(id);
+            Table made = find(id.toString());
+            if (made == null) {
+                // Iceberg says that another was quicker whenever the catalog refuses, and drops the reason.
+                throw new IllegalStateException("the catalog did not make the table; Hive's metastore does so if it"
+                        + " gives no lock. Look into its log, or, if it is 2.3.10, 4.0 or newer and all writers do the"
+                        + " same, set iceberg.hadoop.iceberg.engine.hive.lock-enabled=false", error);
+            }
+            return made;
         }
     }
 
