@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from headrace.config.problems import ConfigError
 from headrace.config.worker.config import WorkerConfig
 from headrace.rest.service import RestService
+from headrace.worker.herder.metrics import WorkerMetrics
+from headrace.worker.hosting.measures import StartupCounter
+from headrace.worker.tasks.metrics import TasksMetrics
 from tests.certificates import Authority
 from tests.unit.rest.conftest import SETTINGS
 from tests.unit.rest.scripted import scripted
@@ -24,8 +26,8 @@ def started(caplog: pytest.LogCaptureFixture) -> Callable[..., str]:
         given = {key.replace("_", "."): value for key, value in settings.items()}
         service = RestService(WorkerConfig.standalone({**SETTINGS, **given}))
         caplog.clear()
-        metrics: Any = None
-        service.start(scripted(), metrics, None)
+        herder = scripted()
+        service.start(herder, WorkerMetrics(herder, "here:8083", TasksMetrics(), StartupCounter()), None)
         service.stop()
         # A thread that an earlier test has left may log, too.
         return "\n".join(one.getMessage() for one in caplog.records if one.name.startswith("headrace.rest."))
