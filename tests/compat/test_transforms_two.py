@@ -12,8 +12,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from headrace.config.problems import ConfigError
-from headrace.plugins.transforms.extract_field import steps
-from tests.compat.transform_oracle import SCHEMALESS, Chain, Chains, Converting, Link, Record
+from headrace.plugins.transforms.field_paths import steps
+from tests.compat.transform_oracle import JSON, SCHEMALESS, Chain, Chains, Converting, Link, Record
 
 pytestmark = pytest.mark.spark
 
@@ -143,6 +143,71 @@ def test_value_to_key(chains: Chains, fields: str) -> None:
 def test_value_to_key_keeps_nulls(chains: Chains) -> None:
     links = [Link("ValueToKey", {"fields": "a", "replace.null.with.default": "false"})]
     chains.alike(links, documents(NESTED, *NESTED_ROWS), value=KEEPS_NULLS, key=KEEPS_NULLS)
+
+
+PATHS: Final = {
+    "o.a,a": {"o.a": 1, "a": "top"},
+    "o,r.a": {"o": {"a": 1, "x.y": "xy", "d": 7}, "r.a": 2},
+    "`o.a`": {"`o.a`": "dotted"},
+    "o.`x.y`": {"o.`x.y`": "xy"},
+    "o.d": {"o.d": 7},
+    "o.nope": "Field does not exist: o.nope",
+    "o..a": "Field does not exist: o..a",
+    "a.b": "Cannot look up fields on non-struct type",
+}
+"""By `fields`, the keys that ValueToKey of Kafka 4.4.0 made of a value, or its message; 4.3.1 has no such paths."""
+REQUIRED_NULL: Final = 'Invalid value: null used for required field: "o.a", schema type: INT32'
+BY_PATH: Final = struct(
+    struct(
+        schema("int32", field="a"),
+        schema("string", field="x.y", optional=True),
+        schema("int32", field="d", optional=True, default=7),
+        field="o",
+        optional=True,
+    ),
+    struct(schema("int32", field="a"), field="r"),
+    schema("string", field="a"),
+    schema("string", field="o.a", optional=True),
+)
+
+
+def keys(chains: Chains, fields: str, records: list[Record], of: Converting, **more: str) -> list[Any]:
+    """The keys that the paths make, or the messages."""
+    link = Link("ValueToKey", {"fields": fields, "field.syntax.version": "v2", **more})
+    found = chains.ours(Chain((link,), key=of, value=of), records)
+    return [one.split(":", 2)[2] if isinstance(one, str) else json.loads(one.key or b"") for one in found]
+
+
+@pytest.mark.parametrize("fields", PATHS)
+def test_value_to_key_by_paths(chains: Chains, fields: str) -> None:
+    value = {"o": {"a": 1, "x.y": "xy", "d": None}, "r": {"a": 2}, "a": "top", "o.a": "dotted"}
+    [found] = keys(chains, fields, documents(BY_PATH, value), JSON)
+    expected = PATHS[fields]
+    assert (found["payload"] if isinstance(found, dict) else found) == expected
+
+
+def test_value_to_key_by_paths_through_null(chains: Chains) -> None:
+    """What 4.4.0 answers: a default is not used inside of a null, and a required field has a value."""
+    records = documents(BY_PATH, {"o": None, "r": {"a": 2}, "a": "top", "o.a": None})
+    [optional] = keys(chains, "o.d", records, KEEPS_NULLS)
+    assert optional["payload"] == {"o.d": None}
+    assert optional["schema"]["fields"] == [{"type": "int32", "optional": True, "default": 7, "field": "o.d"}]
+    assert keys(chains, "r.a,o.a", records, KEEPS_NULLS) == [REQUIRED_NULL]
+    full = documents(BY_PATH, {"o": {"a": 1, "x.y": None, "d": None}, "r": {"a": 2}, "a": "top", "o.a": None})
+    [kept] = keys(chains, "o.d", full, KEEPS_NULLS, **{"replace.null.with.default": "false"})
+    assert kept["payload"] == {"o.d": None}
+
+
+def test_value_to_key_by_paths_without_schema(chains: Chains) -> None:
+    records = plain('{"o":{"a":5,"x.y":"q"},"a":"top","s":"text","n":null}')
+    for fields, expected in {
+        "o.a,a": {"o.a": 5, "a": "top"},
+        "o.nope": {"o.nope": None},
+        "zz.a,n.a": {"zz.a": None, "n.a": None},
+        "o.`x.y`": {"o.`x.y`": "q"},
+        "s.a": "Only Map objects supported in absence of schema for [nested field access], found: java.lang.String",
+    }.items():
+        assert keys(chains, fields, records, SCHEMALESS) == [expected]
 
 
 TIMES: Final = [0, 5, -1, -1999, 1_700_000_000_123, -62_135_769_600_001, 253_402_300_800_000, 86_399_999]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from headrace.plugins.transforms.extract_field import steps
+from headrace.plugins.transforms.field_paths import steps
 
 
 @pytest.mark.parametrize(
