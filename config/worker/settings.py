@@ -562,6 +562,15 @@ _CLIENT: Final = (
     + SASL
 )
 
+INTERNAL_TOPICS_MADE: Final = _set(
+    "internal.topics.automatic.creation.enable",
+    Type.BOOLEAN,
+    True,
+    _MEDIUM,
+    "Whether a worker creates those of these topics that are missing, and that of its history; else it does not start.",
+)
+"""A setting of Kafka 4.4."""
+
 _CLUSTER: Final = Settings(
     _set("worker.sync.timeout.ms", Type.INT, 3000, _MEDIUM, "How long a worker tries to catch up with the others."),
     _set("worker.unsync.backoff.ms", Type.INT, 300_000, _MEDIUM, "How long it stays out when it could not."),
@@ -573,6 +582,7 @@ _CLUSTER: Final = Settings(
     _set("status.storage.topic", Type.STRING, REQUIRED, _HIGH, "The topic in which statuses are kept."),
     _set("status.storage.partitions", Type.INT, 5, _LOW, "Its partitions, when it is created.", _PARTITIONS),
     _set("status.storage.replication.factor", Type.SHORT, 3, _LOW, "Its replicas.", _NOT_MORE_THAN_BROKERS),
+    INTERNAL_TOPICS_MADE,
     _set(
         "connect.protocol",
         Type.STRING,

@@ -76,6 +76,20 @@ def made(bootstrap: str, topic: str, partitions: int, policy: str) -> None:
     admin.create_topics([NewTopic(topic, partitions, 1, config={"cleanup.policy": policy})])[topic].result(60)
 
 
+@pytest.mark.parametrize("kind", ["config", "offset", "status"])
+def test_a_missing_topic_is_not_made_if_the_settings_say_so(
+    broker: str, open_topic: Open, name: str, kind: Kind
+) -> None:
+    by_hand = {"internal.topics.automatic.creation.enable": "false"}
+    with pytest.raises(ConfigError, match=rf"'{name}-{kind}' specified via the '{kind}.storage.topic' property is mis"):
+        open_topic(kind, **by_hand)
+    made(broker, f"{name}-{kind}", 1, "compact")
+    topic = open_topic(kind, **by_hand)
+    topic.send(b"k", b"v").result(60)
+    topic.read_to_end(60)
+    assert topic.pairs() == [(b"k", b"v")]
+
+
 def test_the_topic_is_made_compacted_as_the_settings_say(broker: str, open_topic: Open, name: str) -> None:
     given = {"offset.storage.partitions": "3", "offset.storage.min.insync.replicas": "1"}
     topic = open_topic(**given, **{"offset.storage.segment.ms": "60001", "offset.storage.cleanup.policy": "delete"})

@@ -17,6 +17,7 @@ from headrace.config.kafka.client_config import ClientConfig
 from headrace.config.problems import ConfigError, Problem
 from headrace.config.worker.config import WorkerConfig
 from headrace.config.worker.history import HISTORY_REPLICATION, HISTORY_TOPIC
+from headrace.config.worker.settings import INTERNAL_TOPICS_MADE
 from headrace.plugins.backoff import Backoff
 from headrace.plugins.errors import StoppedError
 from headrace.plugins.interop.kafka.admin_clients import admin_client
@@ -54,6 +55,8 @@ class TopicSettings:
     admin: ClientConfig
     one_partition: bool = False
     """True if the order of all its records matters."""
+    may_create: bool = True
+    """False if a missing topic is an error."""
 
     @classmethod
     def of(cls, worker: WorkerConfig, kind: Literal["config", "offset", "status"]) -> TopicSettings:
@@ -75,6 +78,7 @@ class TopicSettings:
             clients.internal_producer(worker, client),
             clients.internal_admin(worker),
             one_partition=kind == "config",
+            may_create=worker[INTERNAL_TOPICS_MADE.name],
         )
 
     @classmethod
@@ -94,6 +98,7 @@ class TopicSettings:
             clients.internal_producer(worker, "history"),
             clients.internal_admin(worker),
             one_partition=True,
+            may_create=worker[INTERNAL_TOPICS_MADE.name],
         )
 
 
@@ -162,7 +167,9 @@ def prepare(settings: TopicSettings, budget: Budget) -> list[int]:
     Errors: ConfigError if it cannot be used; ConnectError if it cannot be created or described; as `Budget`.
     """
     admin = admin_client(settings.admin.librdkafka())
-    if not _created(admin, settings, budget):
+    if not settings.may_create:
+        _check_there(admin, settings, budget)
+    if not settings.may_create or not _created(admin, settings, budget):
         _check_policy(admin, settings, budget)
     partitions = _partitions(admin, settings, budget)
     if settings.one_partition and len(partitions) > 1:
@@ -173,6 +180,22 @@ def prepare(settings: TopicSettings, budget: Budget) -> list[int]:
         )
         raise ConfigError(Problem(settings.setting, settings.topic, message, "Name a topic with one partition."))
     return partitions
+
+
+def _check_there(admin: Any, settings: TopicSettings, budget: Budget) -> None:
+    topics = TopicCollection([settings.topic])
+    try:
+        asked(lambda: admin.describe_topics(topics, request_timeout=REQUEST_TIMEOUT_S), budget)
+    except KafkaException as raised:
+        if raised.args[0].code() != KafkaError.UNKNOWN_TOPIC_OR_PART:
+            return  # what follows tells of it
+        message = (
+            f"Topic '{settings.topic}' specified via the '{settings.setting}' property is missing. The config "
+            f"'{INTERNAL_TOPICS_MADE.name}' is set to 'false', so automatic creation of internal topics is disabled."
+        )
+        partitions = "one partition" if settings.one_partition else "as many partitions as you like"
+        remedy = f"Either enable it or create the topic with 'cleanup.policy=compact' and {partitions}."
+        raise ConfigError(Problem(settings.setting, settings.topic, message, remedy)) from raised
 
 
 def _created(admin: Any, settings: TopicSettings, budget: Budget) -> bool:
