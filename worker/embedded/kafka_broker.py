@@ -44,9 +44,9 @@ class Broker(ServerProcess):
         detached: bool = False,
         version: str | None = None,
     ) -> None:
-        """Without a version it is that of HEADRACE_KAFKA_VERSION. Errors: ValueError if there are no jars of it."""
+        """Without a version it is that of HEADRACE_KAFKA_VERSION. Errors: Unavailable if there are no jars of it."""
         super().__init__(data_dir, port, detached=detached)
-        self._jar_set = KAFKA_SETS[kafka_version(version)][0]
+        self.version = kafka_version(version)
         self._settings = dict(settings or {})
         self._loggers = dict(loggers or {})
         self._cluster = ""
@@ -57,14 +57,14 @@ class Broker(ServerProcess):
     @classmethod
     def describe(cls, found: Running, data_dir: Path) -> str:
         """Describe it in one line for an operator."""
-        return f"Kafka {KAFKA_VERSION} at 127.0.0.1:{found.port} (pid {found.pid}, data in {data_dir})"
+        return f"Kafka {found.version or KAFKA_VERSION} at 127.0.0.1:{found.port} (pid {found.pid}, data in {data_dir})"
 
     @property
     def bootstrap_servers(self) -> str:
         return f"127.0.0.1:{self.known_port}"
 
     def _command(self, port: int) -> Sequence[str]:
-        java, jars = str(find_java().path), os.pathsep.join(map(str, fetch(self._jar_set)))
+        java, jars = str(find_java().path), os.pathsep.join(map(str, fetch(KAFKA_SETS[self.version][0])))
         self._write_configs(port)
         command = [java, *shlex.split(os.environ.get("KAFKA_HEAP_OPTS", _HEAP)), "-XX:+UseG1GC"]
         command += ["-XX:MaxGCPauseMillis=20", "-Djava.awt.headless=true"]
@@ -106,12 +106,13 @@ class Broker(ServerProcess):
 def kafka_version(asked: str | None = None) -> str:
     """The version asked for, else that of HEADRACE_KAFKA_VERSION, else the usual one.
 
-    Errors: ValueError names the versions that there are.
+    Errors: Unavailable names the versions that there are.
     """
     version = asked or os.environ.get("HEADRACE_KAFKA_VERSION") or KAFKA_VERSION
     if version not in KAFKA_SETS:
-        source = "" if asked else " (from HEADRACE_KAFKA_VERSION)"
-        raise ValueError(f"no Kafka {version!r}{source} can be started: choose one of {', '.join(KAFKA_SETS)}")
+        what = f"version={asked!r}" if asked else f"HEADRACE_KAFKA_VERSION={version!r}"
+        known = " or ".join(KAFKA_SETS)
+        raise Unavailable(f"{what}: Headrace has no such Kafka to start; say {known}, or nothing for {KAFKA_VERSION}")
     return version
 
 

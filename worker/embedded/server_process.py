@@ -13,7 +13,7 @@ import time
 from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from types import TracebackType
 from typing import ClassVar, Final, Self
@@ -35,6 +35,11 @@ class Running:
     pid: int
     created: float
     port: int
+    version: str = ""
+    """Empty: noted by a Headrace that started one version only."""
+
+
+_NOTED: Final = frozenset(one.name for one in fields(Running))
 
 
 class ServerProcess(ABC):
@@ -48,6 +53,8 @@ class ServerProcess(ABC):
     home: ClassVar[str]
     """The name of its data folder in the user's state folder, and of its commands."""
     start_timeout_s: ClassVar[float]
+    version: str = ""
+    """The version that it starts, if there are several."""
 
     def __init__(self, data_dir: Path, port: int | None = None, *, detached: bool = False) -> None:
         self.data_dir = data_dir.absolute()
@@ -81,10 +88,11 @@ class ServerProcess(ABC):
     def running_on(cls, data_dir: Path) -> Running | None:
         """The server that runs on this data folder, started by any process."""
         try:
-            noted = Running(**json.loads((data_dir / f"{cls.what}.json").read_bytes()))
+            said = json.loads((data_dir / f"{cls.what}.json").read_bytes())
+            noted = Running(**{key: value for key, value in said.items() if key in _NOTED})
             process = psutil.Process(noted.pid)
             alive = abs(process.create_time() - noted.created) < 1 and process.status() != psutil.STATUS_ZOMBIE
-        except (FileNotFoundError, ValueError, TypeError, psutil.NoSuchProcess):
+        except (FileNotFoundError, ValueError, TypeError, AttributeError, psutil.NoSuchProcess):
             return None
         return noted if alive else None
 
@@ -130,7 +138,7 @@ class ServerProcess(ABC):
     @property
     def described(self) -> str:
         """Describe it in one line for an operator."""
-        return self.describe(Running(self.process.pid, 0.0, self.known_port), self.data_dir)
+        return self.describe(Running(self.process.pid, 0.0, self.known_port, self.version), self.data_dir)
 
     @property
     def known_port(self) -> int:
@@ -221,7 +229,7 @@ class ServerProcess(ABC):
     def _note_running(self) -> None:
         pid = self.process.pid
         try:
-            noted = Running(pid, psutil.Process(pid).create_time(), self.known_port)
+            noted = Running(pid, psutil.Process(pid).create_time(), self.known_port, self.version)
         except psutil.NoSuchProcess:
             return  # ended already; the wait that follows says why
         (self.data_dir / f"{self.what}.json").write_text(json.dumps(asdict(noted)), encoding="utf-8")
