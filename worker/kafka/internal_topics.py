@@ -183,19 +183,28 @@ def prepare(settings: TopicSettings, budget: Budget) -> list[int]:
 
 
 def _check_there(admin: Any, settings: TopicSettings, budget: Budget) -> None:
-    topics = TopicCollection([settings.topic])
+    def missing() -> bool:
+        topics = TopicCollection([settings.topic])
+        try:
+            budget.result(admin.describe_topics(topics, request_timeout=REQUEST_TIMEOUT_S)[settings.topic])
+        except KafkaException as raised:
+            if raised.args[0].code() == KafkaError.UNKNOWN_TOPIC_OR_PART:
+                return True
+            raise
+        return False
+
     try:
-        asked(lambda: admin.describe_topics(topics, request_timeout=REQUEST_TIMEOUT_S), budget)
-    except KafkaException as raised:
-        if raised.args[0].code() != KafkaError.UNKNOWN_TOPIC_OR_PART:
-            return  # what follows tells of it
-        message = (
-            f"Topic '{settings.topic}' specified via the '{settings.setting}' property is missing. The config "
-            f"'{INTERNAL_TOPICS_MADE.name}' is set to 'false', so automatic creation of internal topics is disabled."
-        )
-        partitions = "one partition" if settings.one_partition else "as many partitions as you like"
-        remedy = f"Either enable it or create the topic with 'cleanup.policy=compact' and {partitions}."
-        raise ConfigError(Problem(settings.setting, settings.topic, message, remedy)) from raised
+        if not _retried(missing, budget):
+            return
+    except KafkaException:
+        return  # what follows tells of it
+    message = (
+        f"Topic '{settings.topic}' specified via the '{settings.setting}' property is missing. The config "
+        f"'{INTERNAL_TOPICS_MADE.name}' is set to 'false', so automatic creation of internal topics is disabled."
+    )
+    partitions = "one partition" if settings.one_partition else "as many partitions as you like"
+    remedy = f"Either enable it or create the topic with 'cleanup.policy=compact' and {partitions}."
+    raise ConfigError(Problem(settings.setting, settings.topic, message, remedy))
 
 
 def _created(admin: Any, settings: TopicSettings, budget: Budget) -> bool:
