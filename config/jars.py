@@ -9,7 +9,8 @@ in pyspark), X (Iceberg's transforms, the peer in tests), H (HDFS's servers for 
 client lacks), O (OpenSearch for tests, without log4j, which is in pyspark), L and A (Iceberg's library for tables of a
 lake, and the AWS clients that it needs for S3 and Glue; fetched once a connector asks for them), B (Delta's package for
 Spark, a reader in tests), N and V (K and C of Kafka 4.4.0, whose connect-file and connect-mirror Ivy did not
-find, so V has those of 4.3.1) and E (the compiler of Headrace's own Java).
+find, so V has those of 4.3.1), Y and Z (Debezium's PostgreSQL sources of 1.9 and 2.7, one archive each, plugins in
+tests) and E (the compiler of Headrace's own Java).
 `version:classifier@extension` names other artifacts than plain jars. Ivy resolved the closures once; they were written
 out, so nothing floats. kafka-clients below 3.9.2 must never appear here (CVE-2026-35554). slf4j stays on 1.7 because
 Kafka does, hence log4j-slf4j-impl and not log4j-slf4j2-impl.
@@ -46,6 +47,8 @@ SETS: Final = {
     "lake-aws": "A",
     "iceberg-transforms": "X",
     "delta": "B",
+    "debezium-1": "Y",
+    "debezium-2": "Z",
 }
 
 _PINNED: Final = """
@@ -119,6 +122,10 @@ io.debezium
   TPM debezium-connector-common 3.5.0.Final 68b87943d99eb36c2c9639c132ff3528eed87e057d137df93e60d291db149dd4
   D debezium-connector-jdbc 3.5.0.Final:plugin@tar.gz 8547b496548cab71cc0029edd96ddd666e667e2d649fd0770a28b5c3bb9e26dd
   M debezium-connector-mariadb 3.5.0.Final 6ea239f23d74486a77e89cceae11120f208e9f832ccdff9d88cb629ce298e890
+  Y debezium-connector-postgres 1.9.7.Final:plugin@tar.gz \
+    e411a62abc6325c385f20f1e7e7cb05683f6af83efa6652ff1f80f2cb4dc4b4e
+  Z debezium-connector-postgres 2.7.4.Final:plugin@tar.gz \
+    2a6eb678533e05537b58ee3cb698c3b42299d11b4ed574e7306c9bba22aaf061
   P debezium-connector-postgres 3.5.0.Final 266b46d47b3bf66ffd484ffae01da40be52399f9b012b75e8f36909ac35a3f17
   M debezium-ddl-parser 3.5.0.Final 41dc0fb39cd0366cff67b02fa3e89ca83664d6748154737c18d2b2502a6a32b5
   PM debezium-openlineage-api 3.5.0.Final ac6ec9bbcae42cb5bc05200f9f2c5268d591b6abadc2ec209df7cffdcdc5f5fe

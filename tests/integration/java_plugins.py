@@ -142,11 +142,27 @@ def debezium_mariadb(folder: Path) -> Path:
 
 def debezium_sink(folder: Path) -> Path:
     """A folder for `plugin.path` with Debezium's JDBC sink."""
-    (archive,) = fetch("debezium")
-    (folder / "plugins").mkdir(parents=True)
+    return _of_archive(folder / "plugins", "debezium")
+
+
+def debezium_of_all_times(folder: Path) -> Path:
+    """A folder for `plugin.path` with Debezium's PostgreSQL connector in 1.9, 2.7 and 3.5."""
+    for jar_set in ("debezium-1", "debezium-2"):
+        (found,) = _of_archive(folder / jar_set, jar_set).iterdir()
+        found.rename(_made(folder / "plugins") / jar_set)
+    return _of_jars(folder, "debezium-postgres")
+
+
+def _of_archive(target: Path, jar_set: str) -> Path:
+    (archive,) = fetch(jar_set)
     with tarfile.open(archive) as tar:
-        tar.extractall(folder / "plugins", filter="data")
-    return folder / "plugins"
+        tar.extractall(_made(target), filter="data")
+    return target
+
+
+def _made(folder: Path) -> Path:
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder
 
 
 def iceberg(folder: Path) -> Path:

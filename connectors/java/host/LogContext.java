@@ -1,0 +1,10 @@
+package org.apache.kafka.common.utils.internals;
+
+/** Stands where Kafka 4.4 has it, for plugins that were built with 4.4. */
+public class LogContext extends org.apache.kafka.common.utils.LogContext {
+    public LogContext(String prefix) {
+        super(prefix);
+    }
+
+    public LogContext() {}
+}
