@@ -92,7 +92,8 @@ def internal(bootstrap: str, cluster: str) -> Iterator[FormerRecord]:
 def write(bootstrap: str, cluster: str, folder: Path) -> None:
     """A new cluster's topics hold the records, of connectors of this folder."""
     topics = [NewTopic(f"{cluster}-{one}", 1, 1, config={"cleanup.policy": "compact"}) for one in SUFFIXES]
-    for made in AdminClient({"bootstrap.servers": bootstrap}).create_topics(topics).values():
+    admin = AdminClient({"bootstrap.servers": bootstrap})
+    for made in admin.create_topics(topics).values():
         made.result(60)
     producer = Producer({"bootstrap.servers": bootstrap, "enable.idempotence": True})
     for record in recorded():

@@ -1,4 +1,4 @@
-"""A worker on the internal topics of a cluster of a former release: it goes on there, and writes what that one reads."""
+"""A worker on the internal topics of a former release: it goes on there, and writes what that one reads."""
 
 from __future__ import annotations
 
