@@ -102,11 +102,13 @@ def write(bootstrap: str, cluster: str, folder: Path) -> None:
     assert producer.flush(60) == 0
 
 
-def shape(record: FormerRecord) -> str:
-    """The kind of a record: its topic, the beginning of its key, and the members of its value with their types."""
-    key = "offset of " + json.loads(record.key)[0] if record.topic == "offsets" and record.key else record.key or ""
-    kind = next((one for one in _KINDS if key.startswith(one)), key)
-    return f"{record.topic} {kind} {_members(None if record.value is None else json.loads(record.value))}"
+def members(record: FormerRecord) -> set[str]:
+    """The members of a record's value, each with the record's kind and with its type, but for nulls."""
+    name = next((one for one in _KINDS if (record.key or "").startswith(one)), record.key or "")
+    if record.topic != "configs" and name == record.key:  # a history's or an offset's, in JSON
+        key = json.loads(name)
+        name = key[0] if isinstance(key, list) else "revision"
+    return set() if record.value is None else set(_members(f"{record.topic} {name}", json.loads(record.value)))
 
 
 _KINDS: Final = (
@@ -121,10 +123,12 @@ _KINDS: Final = (
 )
 
 
-def _members(value: Any) -> str:
-    if isinstance(value, dict):
-        return "{" + ", ".join(f"{name}: {_members(value[name])}" for name in sorted(value)) + "}"
-    return type(value).__name__
+def _members(path: str, value: Any) -> Iterator[str]:
+    if isinstance(value, dict) and not path.endswith((".config", ".properties")):
+        for name, one in value.items():
+            yield from _members(f"{path}.{name}", one)
+    elif value is not None:
+        yield f"{path}: {type(value).__name__}"
 
 
 def _text(message: Message, part: str) -> str | None:
