@@ -94,6 +94,7 @@ SECONDS: Final = {
     "tests/integration/test_kafka_rights.py": 80,
     "tests/integration/test_java_debezium_mariadb.py": 80,
     "tests/integration/test_java_debezium_versions.py": 60,
+    "tests/integration/test_upgrade.py": 40,
     "tests/compat/test_json_oracle.py": 78,
     "tests/spark/test_converters.py": 71,
     "tests/integration/test_mirror_takeover.py": 70,
