@@ -49,10 +49,17 @@ def test_strimzis_environment_is_taken_over(tmp_path: Path) -> None:
         STRIMZI_TRACING="opentelemetry",
     )
     assert props["metrics.names"] == "strimzi-reporter"
+    assert props["metrics.listeners"] == "http://:9404"
     assert props["spark.driver.memory"] == "2g"
     assert props["spark.driver.extraJavaOptions"].strip() == "-Da=b"
     assert props["otel.exporter.otlp.endpoint"] == "http://localhost:4318"
     assert not [line for line in said if line.startswith("KAFKA_HEAP_OPTS")]
+
+
+def test_the_jmx_exporters_port_has_the_metrics(tmp_path: Path) -> None:
+    props, _ = started(tmp_path, GIVEN, KAFKA_CONNECT_JMX_EXPORTER_ENABLED="true")
+    assert props["metrics.listeners"] == "http://:9404"
+    assert "metrics.names" not in props
 
 
 def test_jmx_is_refused(tmp_path: Path) -> None:
