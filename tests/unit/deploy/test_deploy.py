@@ -1,4 +1,4 @@
-"""The start script for Strimzi in a scratch home, and the manifests as kustomize writes them."""
+"""The start script for Strimzi in a scratch home, and Apache's scripts."""
 
 from __future__ import annotations
 
@@ -75,13 +75,3 @@ def test_apaches_scripts_become_the_worker(name: str) -> None:
     )
     assert ran.returncode == 0, ran.stderr
     assert f"connect-{name}" in ran.stdout + ran.stderr
-
-
-def test_kustomize_writes_probes_that_do_not_restart_for_one_task() -> None:
-    ran = subprocess.run(["kubectl", "kustomize", ROOT / "kubernetes"], capture_output=True, text=True, timeout=60)
-    assert ran.returncode == 0, ran.stderr
-    kinds = [line.removeprefix("kind: ") for line in ran.stdout.splitlines() if line.startswith("kind: ")]
-    assert sorted(kinds) == ["ConfigMap", "NetworkPolicy", "PodDisruptionBudget", "Service", "Service", "StatefulSet"]
-    assert ran.stdout.count("path: /health\n") == 3
-    assert "strict" not in ran.stdout
-    assert "/admin/drain" in ran.stdout
