@@ -67,6 +67,25 @@ def test_jmx_is_refused(tmp_path: Path) -> None:
         started(tmp_path, GIVEN, STRIMZI_JMX_ENABLED="true")
 
 
+@pytest.mark.parametrize(
+    ("option", "line"),
+    [
+        ("-Dlog4j.configuration=file:{}", "log4j.appender.FILE.File={}"),
+        ("-Da=b -Dlog4j2.configurationFile={} -Dc=d", "appender.file.fileName = {}"),
+        ("-Dlog4j2.configurationFile={}", '    fileName: "{}"'),
+    ],
+)
+def test_the_log_goes_to_the_file_of_a_file_appender(option: str, line: str, tmp_path: Path) -> None:
+    (tmp_path / "log4j").write_text(f"first=1\n{line.format(tmp_path / 'connect.log')}\n")
+    (tmp_path / "connect-standalone").write_text('#!/bin/sh\necho "log of $1, ${KAFKA_LOG4J_OPTS:-no} options"\n')
+    (tmp_path / "connect-standalone").chmod(0o755)
+    env = {"PATH": f"{tmp_path}:{os.environ['PATH']}", "KAFKA_LOG4J_OPTS": option.format(tmp_path / "log4j")}
+    script = ROOT / "strimzi/bin/connect-standalone.sh"
+    ran = subprocess.run([script, "w"], env=env, capture_output=True, text=True, timeout=60)
+    assert (ran.returncode, ran.stdout, ran.stderr) == (0, "", "")
+    assert (tmp_path / "connect.log").read_text() == "log of w, no options\n"
+
+
 @pytest.mark.parametrize("name", ["distributed", "standalone", "mirror-maker"])
 def test_apaches_scripts_become_the_worker(name: str) -> None:
     env = {**os.environ, "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
