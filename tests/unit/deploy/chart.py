@@ -1,7 +1,6 @@
 """Renders the chart as `helm template` does, with Jinja: the chart uses only what both can.
 
-helm itself is a Go program that no registry of Python has, and takes minutes to build. `headrace` of a chart here is
-what `helm template NAME` printed of it by hand, object by object.
+helm is a Go program that no registry of Python has, and takes long to build, so no test runs helm itself.
 """
 
 from __future__ import annotations
