@@ -10,7 +10,8 @@ client lacks), O (OpenSearch for tests, without log4j, which is in pyspark), L a
 lake, and the AWS clients that it needs for S3 and Glue; fetched once a connector asks for them), B (Delta's package for
 Spark, a reader in tests), N and V (K and C of Kafka 4.4.0, whose connect-file and connect-mirror Ivy did not
 find, so V has those of 4.3.1), Y and Z (Debezium's PostgreSQL sources of 1.9 and 2.7, one archive each, plugins in
-tests) and E (the compiler of Headrace's own Java).
+tests), Q (the connectors of Kafka's own tests, without Jackson, which is in J) and E (the compiler of Headrace's own
+Java).
 `version:classifier@extension` names other artifacts than plain jars. Ivy resolved the closures once; they were written
 out, so nothing floats. kafka-clients below 3.9.2 must never appear here (CVE-2026-35554). slf4j stays on 1.7 because
 Kafka does, hence log4j-slf4j-impl and not log4j-slf4j2-impl.
@@ -49,6 +50,7 @@ SETS: Final = {
     "delta": "B",
     "debezium-1": "Y",
     "debezium-2": "Z",
+    "kafka-test-plugins": "Q",
 }
 
 _PINNED: Final = """
@@ -209,6 +211,7 @@ org.apache.kafka
   CV connect-mirror-client 4.3.1 c11ebb023021dccb8f18c6b57019b9dbe7c74e0b9495196a895a5d40b9faf1a8
   CJ connect-runtime 4.3.1 9df3d2f78f8a1740af358dd78ccdf1396559223e0cfbf1a697ab9363dead6175
   V connect-runtime 4.4.0 521978fca63e4310ab7a40199406fbc4dde026806c06917a2712161f6d5010c3
+  Q connect-test-plugins 4.3.1 08edbac8d0d9e02f088d847984c7456d500201e95a42e6128b9a8d33ebd6b9ab
   CJ connect-transforms 4.3.1 060bb300977304b53f9aebe79a3298c06a3d4240cb58b01e06eaa75abf4168eb
   V connect-transforms 4.4.0 d35aca9af5eada32721f751a2d7c53f0ef0eb9ae6bef839250f4b0a9064da4fb
   KSCJ kafka-clients 4.3.1 52501b7b47510c66f898871adaf6d2968ab7246561d44ced43643a8a587f0b36
@@ -225,7 +228,7 @@ org.apache.kafka
   N kafka-raft 4.4.0 687f278ce5d82b7f53644643e21e1a7452530f202826108990f0fe4f3d334d4f
   K kafka-server 4.3.1 01d736599ec3b0cdbb0480c15219170b28cdae189785e7f0c6f1f26e528eaebc
   N kafka-server 4.4.0 5f5456c2976203525080220212639f7033274b94458ceabf44197f4800bd615c
-  K kafka-server-common 4.3.1 d7c719f749579a399011f0df7414de8a78f10f074a6122caa550fdb141351575
+  KQ kafka-server-common 4.3.1 d7c719f749579a399011f0df7414de8a78f10f074a6122caa550fdb141351575
   N kafka-server-common 4.4.0 e50931831a27a2f3eb6cf74e8d63cc325b4e98656f30e94f8829297951ca5080
   K kafka-share-coordinator 4.3.1 8ceeed7346127e652ea5c650b217890aaff14919f967d27fadce420745bd3066
   N kafka-share-coordinator 4.4.0 6969a7961ca98d37a039bbe0af0fe761d6b0dd07ca9666802f47821167afbb6e

@@ -20,6 +20,7 @@ from headrace.rest.connections import ConnectionLimits
 from headrace.rest.http import documented
 from headrace.rest.http.bodies import FlowsHealth, WorkerHealth, json_answer
 from headrace.rest.http.requests import SignedRequest, speaks_json, task_configs_of
+from headrace.rest.metrics_service import MetricsService
 from headrace.rest.routes import metrics as metrics_routes
 from headrace.rest.routes.worker import HEALTH_STATUS, unhealthy_tasks
 from headrace.rest.security.access import NEEDS_NOTHING, AccessOf
@@ -101,6 +102,7 @@ class MirrorService:
         self._entrance = AuthLayer.of(config.values, config.originals, os.environ)
         limits = ConnectionLimits(config["rest.max.connections"])
         self._server = HttpServer(config.listeners(), limits=limits, tls=config.listeners_tls())
+        self._metrics = MetricsService(config.metrics_listeners(), config.values, config.metrics_tls())
 
     @property
     def bound(self) -> list[Listener]:
@@ -108,10 +110,13 @@ class MirrorService:
         return self._server.bound
 
     def start(self, flows: Flows, client: RestClient | None) -> None:
-        """Answers requests; with `client`, those of other processes, too."""
-        self._server.start(app(flows, self._settings, client, self._entrance))
+        """Answers requests where it listens; with `client`, those of other processes, too."""
+        if self.bound:
+            self._server.start(app(flows, self._settings, client, self._entrance))
+        self._metrics.start(flows)
 
     def stop(self) -> None:
         """Stops answering; requests in progress have two seconds to end."""
+        self._metrics.stop()
         self._server.stop()
         self._entrance.stop()

@@ -1,4 +1,4 @@
-"""The REST API of one worker on its listeners; /admin has its own listeners if `admin.listeners` is set.
+"""The REST API of one worker on its listeners; /admin and /metrics have their own, if these are set.
 
 Decided: `start` imports the web framework, because the error of a listener that cannot be bound comes 0.4 s sooner
 without it; loses: an import in a function.
@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING, Any
 from headrace.config.worker.allowed_hosts import ALLOWED_HOSTS
 from headrace.config.worker.config import WorkerConfig
 from headrace.config.worker.listeners import Listener
-from headrace.config.worker.rest_tls import ADMIN_LISTENERS, LISTENERS, tls_settings
+from headrace.config.worker.rest_tls import ADMIN_LISTENERS, LISTENERS, METRICS_LISTENERS, tls_settings
 from headrace.rest.connections import ConnectionLimits
+from headrace.rest.metrics_service import MetricsService
 from headrace.rest.security.auth_layer import AuthLayer
 from headrace.rest.server import HttpServer
 
@@ -40,6 +41,8 @@ class RestService:
         # None: /admin is with the rest. Empty: it is switched off.
         admin_limits = ConnectionLimits(config["rest.max.connections"])
         self._admin_server = HttpServer(config.admin_listeners() or [], ADMIN_LISTENERS, admin_limits, admin_tls)
+        metrics_tls = config.listeners_tls(METRICS_LISTENERS)
+        self._metrics = MetricsService(config.metrics_listeners(), config.values, metrics_tls)
         self._open = list(_without_certificates(config, self._server.bound, self._admin_server.bound))
 
     @property
@@ -55,6 +58,7 @@ class RestService:
         self._server.start(app(herder, metrics, self._settings, client, self._entrance))
         if self._admin_server.bound:
             self._admin_server.start(admin_app(herder, metrics, self._settings, client, self._entrance))
+        self._metrics.start(metrics)
 
     def _warn_if_open(self) -> None:
         found = [one for one in self._open if one.is_on_all_interfaces]
@@ -83,6 +87,7 @@ class RestService:
 
     def stop(self) -> None:
         """Stops answering; requests in progress have two seconds to end."""
+        self._metrics.stop()
         self._admin_server.stop()
         self._server.stop()
         self._entrance.stop()

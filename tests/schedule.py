@@ -140,6 +140,8 @@ SECONDS: Final = {
     "tests/spark/test_apicurio.py": 40,
     "tests/spark/test_json_schema.py": 30,
     "tests/integration/test_registry_converters.py": 40,
+    "tests/integration/test_strimzi.py": 60,
+    "tests/integration/test_kafka_own_tests.py": 60,
     "tests/compat/test_header_transforms.py": 30,
     "tests/integration/test_java_mirror.py": 30,
     "tests/integration/test_jdbc_sink_limits.py": 30,

@@ -21,7 +21,7 @@ from headrace.config.worker import mirror_maker
 from headrace.config.worker.config import WorkerConfig, removed_problems, unknown_properties
 from headrace.config.worker.java_only import without_effect
 from headrace.config.worker.listeners import parse_listeners
-from headrace.config.worker.rest_tls import ADMIN_LISTENERS, HTTPS_PREFIXES, LISTENERS, SERVER_SETTINGS
+from headrace.config.worker.rest_tls import ALL_LISTENERS, HTTPS_PREFIXES, SERVER_SETTINGS
 from headrace.config.worker.settings import DISTRIBUTED, STANDALONE
 
 Lint = Callable[[Mapping[str, str]], Collection[Finding]]
@@ -84,7 +84,7 @@ def mirror_findings(props: Mapping[str, str], connector_keys: Collection[str], l
 
 
 def _of_listeners(props: Mapping[str, str]) -> Iterator[Problem]:
-    for key in (LISTENERS, ADMIN_LISTENERS):
+    for key in ALL_LISTENERS:
         try:
             parse_listeners(read(key, Type.LIST, props.get(key, "")), key)
         except ConfigError as error:

@@ -67,6 +67,7 @@ _SHARED: Final = re.compile(
 _ISOLATED: Final = re.compile(
     r"org\.apache\.kafka\.(connect\.(transforms\.(?!(Transformation|predicates\.Predicate)$)"
     r"|json\.|file\.|mirror\.|mirror-client\.|converters\."
+    r"|tools\."  # of Kafka's own tests, which have them on the class path; here they are on plugin.path
     r"|storage\.(StringConverter|SimpleHeaderConverter)$"
     r"|rest\.basic\.auth\.extension\.BasicAuthSecurityRestExtension$"
     r"|connector\.policy\.(?!ConnectorClientConfig(OverridePolicy|Request(\$ClientType)?)$))"

@@ -25,8 +25,10 @@ from headrace.config.worker.listeners import Listener, advertised, parse_listene
 from headrace.config.worker.overrides import OverridePolicy
 from headrace.config.worker.rest_tls import (
     ADMIN_LISTENERS,
+    ALL_LISTENERS,
     HTTPS_PREFIXES,
     LISTENERS,
+    METRICS_LISTENERS,
     SERVER_SETTINGS,
     listeners_tls,
     workers_tls,
@@ -153,11 +155,15 @@ class WorkerConfig:
 
     def admin_listeners(self) -> list[Listener] | None:
         """The listeners of /admin; None: as the rest, empty: switched off."""
-        values = self["admin.listeners"]
-        return None if values is None else parse_listeners(values, "admin.listeners")
+        values = self[ADMIN_LISTENERS]
+        return None if values is None else parse_listeners(values, ADMIN_LISTENERS)
+
+    def metrics_listeners(self) -> list[Listener]:
+        """The listeners of /metrics alone."""
+        return parse_listeners(self[METRICS_LISTENERS], METRICS_LISTENERS)
 
     def listeners_tls(self, setting: str = LISTENERS) -> RenewedContext | None:
-        """The TLS context of `listeners` or `admin.listeners`; None if none is https. Errors: ConfigError."""
+        """The TLS context of the listeners of a setting; None if none is https. Errors: ConfigError."""
         return listeners_tls(self.originals, parse_listeners(self[setting] or [], setting), setting)
 
     def workers_tls(self) -> RenewedContext:
@@ -208,7 +214,7 @@ def _known(key: str) -> bool:
 
 def _listener_problems(settings: Settings, props: Mapping[str, str]) -> list[Problem]:
     problems = []
-    for key in (LISTENERS, ADMIN_LISTENERS):
+    for key in ALL_LISTENERS:
         judged = settings[key].judge(props)
         try:
             listeners_tls(props, parse_listeners([] if judged.errors else judged.value or [], key), key)
@@ -218,7 +224,7 @@ def _listener_problems(settings: Settings, props: Mapping[str, str]) -> list[Pro
     if scheme is not None and scheme.strip().lower() not in ("http", "https"):
         message = 'Listener protocol must be either "http" or "https".'
         problems.append(Problem("rest.advertised.listener", scheme, message, "Set it to http, or remove it."))
-    return list(dict.fromkeys(problems))  # both may read the same TLS settings
+    return list(dict.fromkeys(problems))  # all may read the same TLS settings
 
 
 def _cluster_problems(settings: Settings, props: Mapping[str, str]) -> list[Problem]:

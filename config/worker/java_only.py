@@ -85,7 +85,7 @@ def _useless(settings: Settings, props: Mapping[str, str]) -> Iterator[tuple[str
     for key, instead in _WITHOUT_EFFECT.items():
         if key in settings and _differs(settings[key].judge(props).value, settings[key].default):
             yield key, instead
-    served = ",".join(props.get(key, "") for key in ("listeners", "admin.listeners"))
+    served = ",".join(props.get(key, "") for key in ("listeners", "admin.listeners", "metrics.listeners"))
     if props.get(_CLIENT_AUTH, "none").strip() != "none" and "https:" not in served.lower():
         yield _CLIENT_AUTH, "no listener has https, so that no client is asked for a certificate"
 

@@ -30,7 +30,7 @@ from headrace.config.worker import audit, rights
 from headrace.config.worker.audit import AUDIT, AUDIT_FILE
 from headrace.config.worker.listeners import Listener, advertised, parse_listeners
 from headrace.config.worker.login_settings import LOGIN
-from headrace.config.worker.rest_tls import LISTENERS, https_prefix, listeners_tls, workers_tls
+from headrace.config.worker.rest_tls import LISTENERS, METRICS_LISTENERS, https_prefix, listeners_tls, workers_tls
 from headrace.config.worker.rights import RIGHTS_FILE
 from headrace.config.worker.settings import DISTRIBUTED
 from headrace.config.worker.trusted import TRUSTED
@@ -79,6 +79,7 @@ SETTINGS: Final = Settings(
             "rest.allowed.hosts",
             "rest.max.request.bytes",
             "rest.max.connections",
+            METRICS_LISTENERS,
             RIGHTS_FILE,
             AUDIT,
             AUDIT_FILE,
@@ -192,6 +193,14 @@ class MirrorMakerConfig:
     def listeners_tls(self) -> RenewedContext | None:
         """The TLS context of the listeners; None if none is https. Errors: ConfigError."""
         return listeners_tls(self.originals, self.listeners())
+
+    def metrics_listeners(self) -> list[Listener]:
+        """The listeners of /metrics alone."""
+        return parse_listeners(self[METRICS_LISTENERS], METRICS_LISTENERS)
+
+    def metrics_tls(self) -> RenewedContext | None:
+        """The TLS context of `metrics.listeners`; None if none is https. Errors: ConfigError."""
+        return listeners_tls(self.originals, self.metrics_listeners(), METRICS_LISTENERS)
 
     def workers_tls(self) -> RenewedContext:
         """The TLS context for calls to other processes. Errors: ConfigError."""
@@ -349,11 +358,13 @@ def _no_flow(clusters: str, targets: Sequence[str]) -> Problem:
 
 
 def _listener_problems(values: Mapping[str, Any], props: Mapping[str, str]) -> list[Problem]:
-    try:
-        listeners_tls(props, parse_listeners(values["listeners"]))
-    except ConfigError as error:
-        return error.problems
-    return []
+    problems = []
+    for key in (LISTENERS, METRICS_LISTENERS):
+        try:
+            listeners_tls(props, parse_listeners(values[key], key), key)
+        except ConfigError as error:
+            problems += error.problems
+    return list(dict.fromkeys(problems))
 
 
 def unheeded(props: Mapping[str, str], aliases: Sequence[str], connector_keys: Collection[str]) -> list[str]:
@@ -365,6 +376,7 @@ def unheeded(props: Mapping[str, str], aliases: Sequence[str], connector_keys: C
         *_OF_WORKERS,
         *_OF_CONNECTORS,
         https_prefix(LISTENERS),
+        https_prefix(METRICS_LISTENERS),
         "spark.",
     )
     return [key for key in props if key not in known and not key.startswith(prefixes)]

@@ -1,7 +1,7 @@
 """TLS of the REST API's listeners, and of workers that call each other.
 
-As in Apache's worker its settings are those under `listeners.https.`, or under `admin.listeners.https.` for
-`admin.listeners`. If there are none, the worker's `ssl.*` apply.
+As in Apache's worker its settings are those under `listeners.https.`, under `admin.listeners.https.` for
+`admin.listeners`, and so for `metrics.listeners`. If there are none, the worker's `ssl.*` apply.
 """
 
 from __future__ import annotations
@@ -18,16 +18,19 @@ from headrace.config.worker.settings import DISTRIBUTED
 
 LISTENERS: Final = "listeners"
 ADMIN_LISTENERS: Final = "admin.listeners"
+METRICS_LISTENERS: Final = "metrics.listeners"
+ALL_LISTENERS: Final = (LISTENERS, ADMIN_LISTENERS, METRICS_LISTENERS)
+"""The settings that name listeners."""
 SERVER_SETTINGS: Final = SSL + Settings(DISTRIBUTED["ssl.client.auth"])
 """The settings below each prefix."""
 
 
 def https_prefix(setting: str) -> str:
-    """The prefix of the TLS settings of `listeners` or `admin.listeners`."""
+    """The prefix of the TLS settings of listeners, by the name of their setting."""
     return f"{setting}.https."
 
 
-HTTPS_PREFIXES: Final = (https_prefix(LISTENERS), https_prefix(ADMIN_LISTENERS))
+HTTPS_PREFIXES: Final = tuple(map(https_prefix, ALL_LISTENERS))
 
 
 def listeners_tls(
@@ -52,7 +55,7 @@ def workers_tls(props: Mapping[str, str]) -> RenewedContext:
 
 
 def tls_settings(props: Mapping[str, str], setting: str = LISTENERS) -> TlsSettings:
-    """The TLS settings of `listeners` or `admin.listeners`. Errors: ConfigError."""
+    """The TLS settings of the listeners of a setting. Errors: ConfigError."""
     prefix = https_prefix(setting)
     own = {key.removeprefix(prefix): value for key, value in props.items() if key.startswith(prefix)}
     try:

@@ -382,6 +382,14 @@ OURS: Final = RESTART + Settings(
         "of Confluent's jmx-monitoring-stacks. Several may be named; the last two share some names.",
         ListOf(METRIC_NAMES),
     ),
+    _set(
+        "metrics.listeners",
+        Type.LIST,
+        [],
+        _LOW,
+        "Where /metrics answers beside listeners, alone and without a login, as on http://:9404.",
+        ListOf(),
+    ),
     *METRICS_OUTPUT,
     _set(
         "rest.access.log",

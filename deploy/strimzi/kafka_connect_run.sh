@@ -27,8 +27,14 @@ cp "$given" "$file"
 add() { printf '\n%s' "$1=$2" >> "$file"; }
 has() { grep -q "^[[:space:]]*$1[[:space:]]*[=:]" "$given"; }
 
-if grep -q '^metric\.reporters=.*io\.strimzi\.kafka\.metrics' "$given" && ! has 'metrics\.names'; then
+reporter='^metric\.reporters=.*io\.strimzi\.kafka\.metrics'
+if grep -q "$reporter" "$given" && ! has 'metrics\.names'; then
     add metrics.names strimzi-reporter
+fi
+# Strimzi's PodMonitors read either exporter at this port.
+if { [ "${KAFKA_CONNECT_JMX_EXPORTER_ENABLED:-false}" = true ] || grep -q "$reporter" "$given"; } \
+    && ! has 'metrics\.listeners'; then
+    add metrics.listeners "http://:9404"
 fi
 if [[ "${KAFKA_HEAP_OPTS:-}" =~ -Xmx([0-9]+[kKmMgG]) ]] && ! has 'spark\.driver\.memory'; then
     add spark.driver.memory "${BASH_REMATCH[1],,}"

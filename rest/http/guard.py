@@ -27,6 +27,7 @@ from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from headrace.config.worker.listeners import parse_listeners
+from headrace.config.worker.rest_tls import ALL_LISTENERS
 from headrace.rest.http.errors import error
 from headrace.rest.http.layers import SAFE_METHODS
 
@@ -130,11 +131,7 @@ def is_foreign(headers: Headers, host: str) -> bool:
 
 def own_hosts(settings: Mapping[str, Any]) -> set[str]:
     """The names of a worker with these settings, and the hosts that they allow."""
-    listeners = [
-        listener
-        for key in ("listeners", "admin.listeners")
-        for listener in parse_listeners(settings.get(key) or [], key)
-    ]
+    listeners = [listener for key in ALL_LISTENERS for listener in parse_listeners(settings.get(key) or [], key)]
     named = {listener.host for listener in listeners} | {settings.get("rest.advertised.host.name") or ""}
     machine = {socket.gethostname(), socket.getfqdn(), *(f"*.{domain}" for domain in _search_domains())}
     return {*named, *machine, *settings.get("rest.allowed.hosts", ())} - {""}

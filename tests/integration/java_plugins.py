@@ -111,7 +111,7 @@ def plugin_path(folder: Path) -> Path:
 
 def debezium(folder: Path) -> Path:
     """A folder for `plugin.path` with Debezium's PostgreSQL connector."""
-    return _of_jars(folder, "debezium-postgres")
+    return of_jars(folder, "debezium-postgres")
 
 
 def debezium_config(database: Database, prefix: str) -> dict[str, str]:
@@ -137,7 +137,7 @@ def debezium_config(database: Database, prefix: str) -> dict[str, str]:
 
 def debezium_mariadb(folder: Path) -> Path:
     """A folder for `plugin.path` with Debezium's MariaDB connector."""
-    return _of_jars(folder, "debezium-mariadb")
+    return of_jars(folder, "debezium-mariadb")
 
 
 def debezium_sink(folder: Path) -> Path:
@@ -167,13 +167,13 @@ def _made(folder: Path) -> Path:
 
 def iceberg(folder: Path) -> Path:
     """A folder for `plugin.path` with Iceberg's sink, and Hadoop's client, which Spark has, too."""
-    plugins = _of_jars(folder, "iceberg")
+    plugins = of_jars(folder, "iceberg")
     for jar in Path(pyspark.__file__).with_name("jars").glob("hadoop-client-*.jar"):
         (plugins / "iceberg" / jar.name).symlink_to(jar)
     return plugins
 
 
-def _of_jars(folder: Path, jar_set: str) -> Path:
+def of_jars(folder: Path, jar_set: str) -> Path:
     (folder / "plugins" / jar_set).mkdir(parents=True)
     for jar in fetch(jar_set):
         shutil.copy(jar, folder / "plugins" / jar_set)

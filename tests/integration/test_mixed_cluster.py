@@ -46,7 +46,7 @@ def test_a_java_cluster_moves_over_and_back(broker: str, tmp_path: Path) -> None
             wait_shared(pipe.items, [java, ours])
             move([pipe], "both")
             check_well(java)
-            java.stop()
+            assert java.stop() == 143, "Java's own for SIGTERM; ours is 0, below"
             wait_shared(pipe.items, [ours])
             move([pipe], "ours alone")
             java.start()

@@ -356,6 +356,7 @@ class Membership:
             self._session.joined(place)
             self._news = Assigned(generation, member_id, given, place.leads)
             self._completed = generation
+        log.info("Joined group %s at generation %d as %s", self._group_id, generation, member_id)
 
     def proved(self, at: float) -> None:
         """Note that the broker counted this worker as a member at `at` or later."""

@@ -163,6 +163,8 @@ class Member:
         if assignment.error or cluster.offset != assignment.offset:
             log.info("The assignment is for offset %d of the config topic, not %d", assignment.offset, cluster.offset)
             return True
+        # Kafka's own tests look for this line, for "Joined group" and for "Kafka version".
+        log.info("Starting connectors and tasks using config offset %d", cluster.offset)
         self._known = frozenset(cluster.connectors)
         self._forget_deleted(revoked, cluster)
         self._local.start(self._work.without(self._local.running), cluster)

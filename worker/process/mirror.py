@@ -231,9 +231,8 @@ class MirrorWork:
         return lambda: MirrorWorker(runtime, flow, config, address, self._tls)
 
     def answer(self) -> None:
-        """Have the server answer requests, if it listens."""
-        if self._server.bound:
-            self._server.start(self._flows, self._client)
+        """Have the server answer requests."""
+        self._server.start(self._flows, self._client)
 
     def start(self) -> None:
         """Start all flows in the background."""

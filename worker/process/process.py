@@ -21,6 +21,7 @@ from headrace.config.variables import Variables
 from headrace.config.worker.config import WorkerConfig
 from headrace.config.worker.java_only import warn_of_variables
 from headrace.config.worker.listeners import Listener
+from headrace.config.worker.settings import CLAIMED_VERSION
 from headrace.plugins.interop.catalyst.liveness import show_stacks_on_quit
 from headrace.plugins.interop.java_hosts import JAVA_HOSTS
 from headrace.plugins.interop.jvm import jars
@@ -157,7 +158,13 @@ def run_worker(
 ) -> int:
     """Run the process of one worker until a signal ends it; returns its exit code, as Apache's."""
     JAVA_HOSTS.worker_file = worker_file.absolute()
-    return run_process(worker_file, lambda props: worker_config(props, parse), make)
+
+    def read(props: Mapping[str, str]) -> WorkerConfig:
+        config = worker_config(props, parse)
+        log.info("Kafka version: %s", config[CLAIMED_VERSION.name])
+        return config
+
+    return run_process(worker_file, read, make)
 
 
 def run_process(

@@ -1,4 +1,4 @@
-"""The start script for Strimzi in a scratch home, and the manifests as kustomize writes them."""
+"""The start script for Strimzi in a scratch home, and Apache's scripts."""
 
 from __future__ import annotations
 
@@ -49,15 +49,41 @@ def test_strimzis_environment_is_taken_over(tmp_path: Path) -> None:
         STRIMZI_TRACING="opentelemetry",
     )
     assert props["metrics.names"] == "strimzi-reporter"
+    assert props["metrics.listeners"] == "http://:9404"
     assert props["spark.driver.memory"] == "2g"
     assert props["spark.driver.extraJavaOptions"].strip() == "-Da=b"
     assert props["otel.exporter.otlp.endpoint"] == "http://localhost:4318"
     assert not [line for line in said if line.startswith("KAFKA_HEAP_OPTS")]
 
 
+def test_the_jmx_exporters_port_has_the_metrics(tmp_path: Path) -> None:
+    props, _ = started(tmp_path, GIVEN, KAFKA_CONNECT_JMX_EXPORTER_ENABLED="true")
+    assert props["metrics.listeners"] == "http://:9404"
+    assert "metrics.names" not in props
+
+
 def test_jmx_is_refused(tmp_path: Path) -> None:
     with pytest.raises(AssertionError, match="no JMX"):
         started(tmp_path, GIVEN, STRIMZI_JMX_ENABLED="true")
+
+
+@pytest.mark.parametrize(
+    ("option", "line"),
+    [
+        ("-Dlog4j.configuration=file:{}", "log4j.appender.FILE.File={}"),
+        ("-Da=b -Dlog4j2.configurationFile={} -Dc=d", "appender.file.fileName = {}"),
+        ("-Dlog4j2.configurationFile={}", '    fileName: "{}"'),
+    ],
+)
+def test_the_log_goes_to_the_file_of_a_file_appender(option: str, line: str, tmp_path: Path) -> None:
+    (tmp_path / "log4j").write_text(f"first=1\n{line.format(tmp_path / 'connect.log')}\n")
+    (tmp_path / "connect-standalone").write_text('#!/bin/sh\necho "log of $1, ${KAFKA_LOG4J_OPTS:-no} options"\n')
+    (tmp_path / "connect-standalone").chmod(0o755)
+    env = {"PATH": f"{tmp_path}:{os.environ['PATH']}", "KAFKA_LOG4J_OPTS": option.format(tmp_path / "log4j")}
+    script = ROOT / "strimzi/bin/connect-standalone.sh"
+    ran = subprocess.run([script, "w"], env=env, capture_output=True, text=True, timeout=60)
+    assert (ran.returncode, ran.stdout, ran.stderr) == (0, "", "")
+    assert (tmp_path / "connect.log").read_text() == "log of w, no options\n"
 
 
 @pytest.mark.parametrize("name", ["distributed", "standalone", "mirror-maker"])
@@ -68,13 +94,3 @@ def test_apaches_scripts_become_the_worker(name: str) -> None:
     )
     assert ran.returncode == 0, ran.stderr
     assert f"connect-{name}" in ran.stdout + ran.stderr
-
-
-def test_kustomize_writes_probes_that_do_not_restart_for_one_task() -> None:
-    ran = subprocess.run(["kubectl", "kustomize", ROOT / "kubernetes"], capture_output=True, text=True, timeout=60)
-    assert ran.returncode == 0, ran.stderr
-    kinds = [line.removeprefix("kind: ") for line in ran.stdout.splitlines() if line.startswith("kind: ")]
-    assert sorted(kinds) == ["ConfigMap", "NetworkPolicy", "PodDisruptionBudget", "Service", "Service", "StatefulSet"]
-    assert ran.stdout.count("path: /health\n") == 3
-    assert "strict" not in ran.stdout
-    assert "/admin/drain" in ran.stdout

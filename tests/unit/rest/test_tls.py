@@ -136,10 +136,11 @@ def test_settings_below_the_prefix_count_alone(tmp_path: Path) -> None:
     own = {f"listeners.https.{key}": value for key, value in settings_of(tmp_path).items()}
     with serving({**own, "ssl.client.auth": "required", "ssl.keystore.location": "/absent"}) as server:
         assert ask(server)["scheme"] == "https"
-    props = {**SETTINGS, **settings_of(tmp_path), "admin.listeners": "https://127.0.0.1:0"}
-    assert WorkerConfig.standalone(props).listeners_tls("admin.listeners") is not None
-    with pytest.raises(ValueError, match=r"admin\.listeners\.https\.ssl\.keystore\.location \(not set\)"):
-        WorkerConfig.standalone({**props, "admin.listeners.https.ssl.client.auth": "required"})
+    for setting in ("admin.listeners", "metrics.listeners"):
+        props = {**SETTINGS, **settings_of(tmp_path), setting: "https://127.0.0.1:0"}
+        assert WorkerConfig.standalone(props).listeners_tls(setting) is not None
+        with pytest.raises(ValueError, match=rf"{setting}\.https\.ssl\.keystore\.location \(not set\)"):
+            WorkerConfig.standalone({**props, f"{setting}.https.ssl.client.auth": "required"})
 
 
 @pytest.mark.parametrize(

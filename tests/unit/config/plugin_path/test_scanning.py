@@ -66,7 +66,7 @@ def test_classes_are_found_by_what_they_extend_over_all_jars(tmp_path: Path) -> 
 
 
 def test_a_plugin_is_a_public_class_of_its_own_that_can_be_made(tmp_path: Path) -> None:
-    inner, hidden, copy = "org.A$Inner", "org.Hidden", "org.apache.kafka.connect.tools.MockSource"
+    inner, hidden, copy = "org.A$Inner", "org.Hidden", "org.apache.kafka.connect.runtime.MockSource"
     classes = {
         inner: class_file(inner, SINK, constructor="(Lorg/A;)V"),
         hidden: class_file(hidden, SINK, flags=0),
