@@ -6,6 +6,7 @@ import pickle
 import random
 import traceback
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -125,6 +126,27 @@ def test_rows_are_held_until_the_interval_is_over(tmp_path: Path) -> None:
     assert DeltaTable(str(rig.path)).to_pyarrow_table().num_rows == 0
     drive.task.close([T0])  # type: ignore[attr-defined]
     assert commit(drive, []) == {}
+
+
+def test_held_rows_that_come_again_are_written_once(tmp_path: Path) -> None:
+    rig = DeltaRig(tmp_path, **{"commit.interval.ms": "3600000"})
+    drive = SinkDrive(rig)
+    commit(drive, lines(3, 8))
+    opened(drive, T1)  # after a rebalance partitions that stay are read from their committed offset on
+    commit(drive, lines(3, 6))
+    drive.task._options = replace(drive.task._options, interval_s=0)  # type: ignore[attr-defined]
+    assert commit(drive, lines(3, 10)) == {}
+    assert numbers(rig) == list(range(3, 10))
+
+
+def test_held_rows_of_a_topic_that_was_made_again_are_thrown_away(tmp_path: Path) -> None:
+    rig = DeltaRig(tmp_path, **{"commit.interval.ms": "3600000"})
+    drive = SinkDrive(rig)
+    commit(drive, lines(5, 9))
+    opened(drive, T0)
+    drive.task._options = replace(drive.task._options, interval_s=0)  # type: ignore[attr-defined]
+    commit(drive, lines(0, 3))
+    assert numbers(rig) == [0, 1, 2]
 
 
 def test_held_rows_that_fill_the_memory_are_committed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
