@@ -76,6 +76,7 @@ SECONDS: Final = {
     "tests/integration/test_java_stage.py": 110,
     "tests/faults/test_iceberg_sink_killed.py": 110,
     "tests/faults/test_iceberg_sink_shared.py": 150,
+    "tests/faults/test_iceberg_source_killed.py": 90,
     "tests/integration/test_iceberg_catalogs.py": 120,
     "tests/integration/test_iceberg_published.py": 90,
     "tests/integration/test_iceberg_readers.py": 60,

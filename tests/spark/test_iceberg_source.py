@@ -339,6 +339,31 @@ def test_files_that_are_not_read(rows: Rows) -> None:
     drive.end()
 
 
+@pytest.mark.parametrize("is_partitioned", [False, True])
+def test_files_without_ids_by_the_names_of_the_table(rows: Rows, is_partitioned: bool) -> None:
+    names = [{"field-id": 1, "names": ["id"]}, {"field-id": 2, "names": ["title", "name"]}]
+    by = {"format-version": "2", "schema.name-mapping.default": json.dumps(names)}
+    table = rows.catalog.create("db.mapped", SCHEMA, ["name"] if is_partitioned else [], ["id"], by)
+    rows.settings |= {"iceberg.tables": "db.mapped", "start.from": "earliest"}
+    like = replace(written(rows.folder, rows.table, ROWS), spec_id=table.spec.id)
+
+    def commit(begin: int | None, **columns: list[Any]) -> None:
+        path = rows.folder / f"{uuid4().hex}.parquet"
+        if is_partitioned:  # as in tables of Hive, whose files lack the columns of their partitions
+            columns = {"id": columns["id"]}
+        pq.write_table(pa.table({"more": columns["id"], **columns}), path)
+        file = replace(like, local=str(path), records=len(columns["id"]), partition=("a",) if is_partitioned else ())
+        assert rows.catalog.commit([change(table, begin, (begin or 0) + 1, file)], {"t": "id"}) == {table.name: True}
+
+    commit(None, title=["a"], id=[1])
+    commit(1, name=["a"], id=[2])
+    drive = SourceDrive(rows)
+    assert sorted(drive.run()) == [(1, "a"), (2, "a")], "files are read in the order of their paths"
+    commit(2, title=["a", "a"], id=[3, 4])
+    assert drive.run() == [(3, "a"), (4, "a")]
+    drive.end()
+
+
 def test_many_files_in_small_plans_are_copied_once(rows: Rows, monkeypatch: pytest.MonkeyPatch) -> None:
     rows.append(*([(number * 100 + one, "x") for one in range(30)] for number in range(5)))
     asked: list[str] = []

@@ -61,6 +61,8 @@ class Backlog:
         self._age = age
         self._jobs = pipeline.jobs
         self._must_recover = False
+        self._has_begun = False
+        """True once this round may have dropped held rows, or begun a job: the consumer then has to seek back."""
         self._whole: dict[TopicPartition, tuple[int, float]] = {}
         """The end of each partition that a job reads as a whole, and when that was its end."""
         self._inline_to: dict[TopicPartition, int] = {}
@@ -68,10 +70,10 @@ class Backlog:
 
     def work(self, consumer: SinkConsumer, positions: Positions) -> None:
         """Run jobs for as long as enough records wait. Errors: those of jobs, and of plans."""
-        begun, ranges = False, self._jobs.ends
+        self._has_begun, ranges = False, self._jobs.ends
         try:
             while self._begin_jobs(consumer, positions):
-                begun, ranges = True, self._jobs.ends
+                ranges = self._jobs.ends
                 with self._host.metrics.attempt():
                     self._await(consumer)
                     self._settle()
@@ -80,13 +82,13 @@ class Backlog:
             if isinstance(error, (EngineLost, OutOfMemory)):
                 self._inline_to.update(ranges)
             self._drop()
-            self._must_recover = begun
+            self._must_recover = self._has_begun
             self.recover(consumer, positions)
             raise
         finally:
             self._drop()
-            if begun and not self._host.stop.is_set():
-                consumer.partitions.seek()
+            if self._has_begun and not self._host.stop.is_set():
+                consumer.partitions.seek()  # it has gone past the rows that were held (Invariant 3)
 
     def recover(self, consumer: SinkConsumer, positions: Positions) -> None:
         """After a failed job, go on after the rows that it made durable all the same; called before any other write."""
@@ -132,6 +134,7 @@ class Backlog:
                 break
             if ranges is None:
                 break
+            self._has_begun = True  # before the held rows are gone, whatever fails
             consumer.partitions.hold()
             self._held.drop()
             self._jobs.begin(ranges, self._load.large_bytes)

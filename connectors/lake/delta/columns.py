@@ -20,6 +20,7 @@ from typing import Final
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 
+from headrace.connectors.lake.change_events import changes
 from headrace.connectors.lake.delta.settings import DeltaOptions
 from headrace.connectors.lake.unwrapped_rows import is_deleted
 from headrace.plugins.interop.debezium import is_envelope
@@ -28,8 +29,6 @@ from headrace.plugins.schema import Field, Schema, SchemaType
 
 _NO_SCHEMA: Final = "It has no schema, by which a table has columns; let its converter give one"
 _NO_STRUCT: Final = "Its value is no struct, whose fields are a table's columns"
-_TRUNCATE: Final = "A truncate of its table cannot be written; let Debezium leave it out (skipped.operations=t)"
-_NO_ROW: Final = "This change says nothing of its row after the change"
 _NO_KEY: Final = "It removes the row of its key, but it has no key"
 _PLAIN_KEY: Final = "Its key is no struct: to remove a row by it, id.columns has to name one column"
 _NESTED: Final = (SchemaType.ARRAY, SchemaType.MAP)
@@ -130,17 +129,11 @@ class Rows:
 
 
 def _add_envelope(rows: Rows, here: Column, value: Column, schema: Schema) -> None:
-    operation, after, before = (
-        F.coalesce(value.getField("op"), F.lit("")),
-        schema.field("after"),
-        schema.field("before"),
-    )
+    after, before = schema.field("after"), schema.field("before")
     assert after is not None
-    row, is_row = value.getField("after"), here & ~operation.isin("d", "m", "t")
-    rows.add(is_row & row.isNotNull(), after.schema, row, F.lit(False))
-    rows.refuse(is_row & row.isNull(), _NO_ROW)
+    row = value.getField("after")
+    found = changes(rows, here, F.coalesce(value.getField("op"), F.lit("")), row)
+    rows.add(found.writes, after.schema, row, F.lit(False))
     if before is not None and before.schema.type is SchemaType.STRUCT:
         old = value.getField("before")
-        rows.add(here & (operation == "d") & old.isNotNull(), before.schema, old, F.lit(True))
-    rows.refuse(here & (operation == "t"), _TRUNCATE)
-    rows.pass_over(here & (operation == "m"))
+        rows.add(found.deletes & old.isNotNull(), before.schema, old, F.lit(True))

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -14,6 +14,7 @@ from headrace.connectors.lake.delta.fitting import fit_fields
 from headrace.connectors.lake.delta.rows import Places, before, by_value, flags, taken
 from headrace.connectors.lake.delta.settings import DeltaOptions
 from headrace.connectors.lake.delta.shapes import IS_DELETE, TableShape
+from headrace.plugins.offsets import TopicPartition
 from headrace.plugins.schema import Schema
 
 _TOPIC: Final = re.compile(r"(?!\.{1,2}$)[A-Za-z0-9._-]{1,249}")
@@ -39,11 +40,14 @@ class RowFits:
     options: DeltaOptions
     layouts: Sequence[Schema]
     shape: Shape
+    ends: Mapping[TopicPartition, int] = field(default_factory=dict)
+    """The offsets before which rows are passed over."""
 
     def of(self, rows: pa.RecordBatch, failures: Failures) -> Iterator[Fit]:
         """Yield the rows of each table; add those that it cannot hold to the failures."""
         good = flags(rows["layout"].is_valid())
         good[list(failures)] = False
+        good &= ~before(rows, self.ends)
         for topic, places in by_value(rows["topic"], np.flatnonzero(good)):
             if self.options.has_topics and _TOPIC.fullmatch(str(topic)) is None:
                 text = f"Its topic {topic!r} can be no part of {self.options.path}"

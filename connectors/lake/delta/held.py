@@ -59,6 +59,11 @@ class Held:
     reached: dict[TopicPartition, Reached] = field(default_factory=dict)
     bytes: int = 0
 
+    @property
+    def ends(self) -> dict[TopicPartition, int]:
+        """The offset after the last one taken of each partition."""
+        return {one: last + 1 for one, (_, last) in self.reached.items()}
+
     def add(self, shape: TableShape, partition: TopicPartition, rows: pa.RecordBatch) -> None:
         """Take rows. Errors: RetriableError if the table's columns have changed since the rows before them."""
         begin = shape.marks.get(partition)

@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 from headrace.connectors.lake.delta.library import deltalake
+from headrace.plugins.errors import RetriableError
 from headrace.plugins.offsets import TopicPartition
 
 if TYPE_CHECKING:
@@ -35,7 +36,10 @@ class Marks:
     """Kafka's ids of topics; a topic without one has its name in the app id."""
 
     def read(self, table: DeltaTable, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
-        """Return the marks in this version of the table; partitions without one are left out."""
+        """Return the marks in this version of the table; partitions without one are left out.
+
+        Errors: RetriableError if the table has some of a topic whose id Kafka does not tell now.
+        """
         found = {one: self._read(table, one) for one in partitions}
         return {one: offset for one, offset in found.items() if offset is not None}
 
@@ -58,7 +62,12 @@ class Marks:
     def _read(self, table: DeltaTable, partition: TopicPartition) -> int | None:
         by_operator = table.transaction_version(self._operator_id(partition))
         if by_operator is None or by_operator == _NOT_SET:
-            return table.transaction_version(self._app_id(partition))
+            mark: int | None = table.transaction_version(self._app_id(partition))
+            if mark is None and by_operator is not None and partition.topic not in self.topic_ids:
+                # Each commit has both app ids, so that there is a mark under the topic's id.
+                why = f"Kafka does not tell the id of topic {partition.topic}, which the offsets in the table are of"
+                raise RetriableError(f"{why}; it is asked again")
+            return mark
         return None if by_operator == _FORGOTTEN else by_operator
 
     def _app_id(self, partition: TopicPartition) -> str:

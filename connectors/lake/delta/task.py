@@ -74,6 +74,7 @@ class DeltaSinkTask(SinkTask, BufferingSink, PartitionedSink, PreviewedSink):
 
     def open(self, partitions: Sequence[TopicPartition]) -> Mapping[TopicPartition, int]:
         """Take the partitions; return how far their only table has them. Errors: RetriableError, LakeError."""
+        self._target.held.drop(partitions)  # of a former topic of that name
         self._marks.topic_ids.update(self._context.topic_ids({one.topic for one in partitions}))
         self._mine.update(partitions)
         self._is_stale = True
@@ -105,7 +106,8 @@ class DeltaSinkTask(SinkTask, BufferingSink, PartitionedSink, PreviewedSink):
             self._folder = scratch_folder("delta")
         options = replace(self._options, storage={})  # no secret goes into a job
         shapes = dict(self._tables.shapes)
-        return RowWriter(self._name, options, list(self._columns.layouts), shapes, self._folder.name)
+        ends = self._target.held.ends
+        return RowWriter(self._name, options, list(self._columns.layouts), shapes, self._folder.name, ends)
 
     def commit(self, parts: Sequence[bytes]) -> Mapping[TopicPartition, int]:
         """Change the tables once it is time; return the offsets that are held. Errors: RetriableError, LakeError."""

@@ -20,6 +20,7 @@ from headrace.connectors.lake.delta.rows import by_partition, errors, first_of, 
 from headrace.connectors.lake.delta.settings import DeltaOptions
 from headrace.connectors.lake.delta.shapes import TableShape
 from headrace.plugins.errors import RecordFailure, RecordsFailed, RetriableError
+from headrace.plugins.offsets import TopicPartition
 from headrace.plugins.schema import Schema
 
 
@@ -50,6 +51,8 @@ class RowWriter:
     shapes: Mapping[str, TableShape]
     folder: str
     """The folder for the rows of jobs."""
+    ends: Mapping[TopicPartition, int]
+    """The offsets up to which rows are held already; they may come again, as after a rebalance."""
     _spilled: Spilled | None = field(default=None, repr=False)
 
     def write(self, rows: pa.RecordBatch) -> None:
@@ -58,7 +61,7 @@ class RowWriter:
         Rows of a partition after a bad one are left, unless bad ones are skipped.
         """
         failures, holding = errors(rows), self._holding
-        fits = list(RowFits(self.options, self.layouts, self._shape).of(rows, failures))
+        fits = list(RowFits(self.options, self.layouts, self._shape, self.ends).of(rows, failures))
         wanted = np.ones(len(rows), bool)
         if failures and not self.options.tolerates:
             wanted = up_to(rows, first_of(rows, list(failures)))

@@ -17,20 +17,29 @@ import java.util.Map;
 import java.util.Set;
 import java.util.TreeMap;
 import java.util.TreeSet;
+import org.apache.iceberg.BaseFileScanTask;
 import org.apache.iceberg.DataFile;
+import org.apache.iceberg.DeleteFile;
 import org.apache.iceberg.FileFormat;
 import org.apache.iceberg.FileScanTask;
+import org.apache.iceberg.PartitionSpec;
+import org.apache.iceberg.PartitionSpecParser;
 import org.apache.iceberg.Schema;
+import org.apache.iceberg.SchemaParser;
 import org.apache.iceberg.Snapshot;
 import org.apache.iceberg.SnapshotRef;
 import org.apache.iceberg.Table;
+import org.apache.iceberg.TableProperties;
 import org.apache.iceberg.data.GenericDeleteFilter;
 import org.apache.iceberg.data.IdentityPartitionConverters;
 import org.apache.iceberg.data.Record;
 import org.apache.iceberg.data.parquet.GenericParquetReaders;
 import org.apache.iceberg.data.parquet.GenericParquetWriter;
+import org.apache.iceberg.expressions.Expressions;
+import org.apache.iceberg.expressions.ResidualEvaluator;
 import org.apache.iceberg.io.CloseableIterable;
 import org.apache.iceberg.io.FileAppender;
+import org.apache.iceberg.mapping.NameMappingParser;
 import org.apache.iceberg.parquet.Parquet;
 import org.apache.iceberg.types.TypeUtil;
 import org.apache.iceberg.util.PartitionUtil;
@@ -42,7 +51,7 @@ final class Scans {
     private static final long ROOT = -1;
 
     private final Tables tables;
-    /** The files with deletes of the whole snapshots that were planned last, by table. */
+    /** The files that may have to be read rather than copied, of the snapshots that were planned last, by table. */
     private final Map<String, Planned> planned = new HashMap<>();
 
     Scans(Tables tables) {
@@ -101,25 +110,29 @@ final class Scans {
         }
         Map<String, ObjectNode> files = new TreeMap<>();
         Set<String> deletes = new TreeSet<>();
-        Planned plan = new Planned(table, snapshot.snapshotId());
-        if (request.get("whole").asBoolean()) {
+        boolean isWhole = request.get("whole").asBoolean();
+        boolean isMapped = table.properties().containsKey(TableProperties.DEFAULT_NAME_MAPPING);
+        Planned plan = new Planned(table, snapshot.snapshotId(), isWhole);
+        if (isWhole) {
             try (CloseableIterable<FileScanTask> tasks =
                     table.newScan().useSnapshot(snapshot.snapshotId()).planFiles()) {
                 for (FileScanTask task : tasks) {
                     files.put(task.file().location(), file(task.file()));
-                    if (!task.deletes().isEmpty()) {
+                    if (isMapped || !task.deletes().isEmpty()) {
                         plan.tasks.put(task.file().location(), task);
                         task.deletes().forEach(one -> deletes.add(one.location()));
                     }
                 }
             }
-            planned.put(table.name(), plan);
         } else {
-            planned.remove(table.name());
             for (DataFile one : snapshot.addedDataFiles(table.io())) {
                 files.put(one.location(), file(one));
+                if (isMapped) {
+                    plan.tasks.put(one.location(), task(table, one));
+                }
             }
         }
+        planned.put(table.name(), plan);
         ObjectNode answer = Json.object().put("is_known", true);
         ArrayNode all = answer.putArray("files");
         files.values().forEach(all::add);
@@ -136,31 +149,50 @@ final class Scans {
                 .put("size", file.fileSizeInBytes());
     }
 
-    /** Copies a file of {@link #files} to the local disk, without its deleted rows. */
+    private static FileScanTask task(Table table, DataFile file) {
+        PartitionSpec spec = table.specs().get(file.specId());
+        return new BaseFileScanTask(
+                file.copyWithoutStats(),
+                new DeleteFile[0],
+                SchemaParser.toJson(table.schema()),
+                PartitionSpecParser.toJson(spec),
+                ResidualEvaluator.unpartitioned(Expressions.alwaysTrue()));
+    }
+
+    /**
+     * Copies a file of {@link #files} to the local disk, without its deleted rows; with {@code by_name}, where the
+     * table maps names to ids, as a file with ids and with all columns.
+     */
     ObjectNode copy(ObjectNode request) throws IOException {
         Table table = tables.existing(request.get("table").asText());
         String path = request.get("path").asText();
         File to = new File(request.get("to").asText());
         boolean isWhole = request.get("whole").asBoolean();
+        boolean isByName = request.path("by_name").asBoolean();
         // A driver that has started since knows no plan.
-        if (isWhole && !isPlanned(table, request) && !files(request).get("is_known").asBoolean()) {
+        if ((isWhole || isByName)
+                && !isPlanned(table, request)
+                && !files(request).get("is_known").asBoolean()) {
             return Json.object().put("is_known", false);
         }
-        Planned plan = isWhole ? planned.get(table.name()) : null;
+        Planned plan = isPlanned(table, request) ? planned.get(table.name()) : null;
         FileScanTask task = plan == null ? null : plan.tasks.get(path);
-        if (task != null) {
+        if (task != null && (isByName || !task.deletes().isEmpty())) {
             copyUndeleted(plan.table, task, to);
         } else {
             try (InputStream in = table.io().newInputFile(path).newStream()) {
                 Files.copy(in, Path.of(to.getPath()), StandardCopyOption.REPLACE_EXISTING);
             }
         }
-        return Json.object().put("is_known", true);
+        boolean isMapped = table.properties().containsKey(TableProperties.DEFAULT_NAME_MAPPING);
+        return Json.object().put("is_known", true).put("is_mapped", isMapped);
     }
 
     private boolean isPlanned(Table table, JsonNode request) {
         Planned plan = planned.get(table.name());
-        return plan != null && plan.snapshot == request.get("snapshot").asLong();
+        return plan != null
+                && plan.snapshot == request.get("snapshot").asLong()
+                && plan.isWhole == request.get("whole").asBoolean();
     }
 
     private static void copyUndeleted(Table table, FileScanTask task, File to) throws IOException {
@@ -171,10 +203,15 @@ final class Scans {
         GenericDeleteFilter deletes = new GenericDeleteFilter(table.io(), task, schema, schema);
         Schema read = deletes.requiredSchema();
         Map<Integer, ?> constants = PartitionUtil.constantsMap(task, IdentityPartitionConverters::convertConstant);
-        try (CloseableIterable<Record> rows = Parquet.read(table.io().newInputFile(task.file().location()))
-                        .project(read)
-                        .createReaderFunc(found -> GenericParquetReaders.buildReader(read, found, constants))
-                        .build();
+        Parquet.ReadBuilder reading = Parquet.read(
+                        table.io().newInputFile(task.file().location()))
+                .project(read)
+                .createReaderFunc(found -> GenericParquetReaders.buildReader(read, found, constants));
+        String mapping = table.properties().get(TableProperties.DEFAULT_NAME_MAPPING);
+        if (mapping != null) {
+            reading.withNameMapping(NameMappingParser.fromJson(mapping));
+        }
+        try (CloseableIterable<Record> rows = reading.build();
                 CloseableIterable<Record> kept = deletes.filter(rows);
                 FileAppender<Record> out = Parquet.write(org.apache.iceberg.Files.localOutput(to))
                         .schema(schema)
@@ -188,11 +225,13 @@ final class Scans {
     private static final class Planned {
         private final Table table;
         private final long snapshot;
+        private final boolean isWhole;
         private final Map<String, FileScanTask> tasks = new HashMap<>();
 
-        private Planned(Table table, long snapshot) {
+        private Planned(Table table, long snapshot, boolean isWhole) {
             this.table = table;
             this.snapshot = snapshot;
+            this.isWhole = isWhole;
         }
     }
 }

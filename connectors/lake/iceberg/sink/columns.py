@@ -26,6 +26,7 @@ from pyspark.sql import Column
 from pyspark.sql import functions as F
 from pyspark.sql import types as spark
 
+from headrace.connectors.lake.change_events import changes
 from headrace.connectors.lake.iceberg.sink.settings import SinkOptions
 from headrace.connectors.lake.unwrapped_rows import DELETED, OPERATION, field_at, field_text, is_unwrapped_delete
 from headrace.plugins.interop.debezium import is_envelope
@@ -52,10 +53,6 @@ class _Row(NamedTuple):
 
 
 _NO_NAME: Final = r"^\s*$|^\.|\.\.|\.$"
-_TRUNCATE: Final = (
-    "A truncate of its table cannot be written; let Debezium leave such changes out (skipped.operations=t)"
-)
-_NO_ROW: Final = "This change says nothing of its row after the change"
 _NO_STRUCT: Final = "Its value is neither a struct nor a JSON object, whose fields are a table's columns"
 _NO_KEY: Final = "It deletes the row of its key, but it has no key"
 _PLAIN_KEY: Final = (
@@ -141,17 +138,14 @@ class SinkColumns:
         rows.add(here, self._number(schema), value, op)
 
     def _envelope(self, rows: _Rows, here: Column, value: Column, schema: Schema) -> None:
-        operation, after = F.coalesce(value.getField("op"), F.lit("")), schema.field("after")
+        after, before, row = schema.field("after"), schema.field("before"), value.getField("after")
         assert after is not None
-        layout = self._number(after.schema)
-        self._refuse_keyless(rows, here & operation.isin("c", "r", "u", "d"), after.schema)
-        if schema.field("before") is not None:
-            before, is_delete = value.getField("before"), here & (operation == "d")
-            # Debezium's rows before and after a change have one schema.
-            rows.add(is_delete & before.isNotNull(), layout, before, F.lit(Op.DELETE.value))
-        row, is_row = value.getField("after"), here & ~operation.isin("d", "m")
-        rows.add(is_row, layout, row, F.lit(Op.UPSERT.value))
-        self._refuse_changes(rows, here, operation, row)
+        found = changes(rows, here, F.coalesce(value.getField("op"), F.lit("")), row)
+        self._refuse_keyless(rows, found.writes | found.deletes, after.schema)
+        rows.add(found.writes, self._number(after.schema), row, F.lit(Op.UPSERT.value))
+        if before is not None and before.schema.type is SchemaType.STRUCT:
+            old = value.getField("before")
+            rows.add(found.deletes & old.isNotNull(), self._number(before.schema), old, F.lit(Op.DELETE.value))
 
     def _schemaless(self, rows: _Rows, here: Column, value: Column) -> None:
         options, text = self._options, self._number(None)
@@ -163,19 +157,13 @@ class SinkColumns:
         before, after, operation = parsed.getField("before"), parsed.getField("after"), parsed.getField("op")
         is_change = operation.isin("c", "r", "u", "d", "m", "t") & parsed.getField("source").startswith("{")
         is_envelope = here & F.coalesce(is_change, F.lit(False))
-        is_delete, is_row = is_envelope & (operation == "d"), is_envelope & ~operation.isin("d", "m")
-        rows.add(is_delete & before.isNotNull(), text, before, F.lit(Op.DELETE.value))
-        rows.add(is_row, text, after, F.lit(Op.UPSERT.value))
-        self._refuse_changes(rows, is_envelope, operation, after)
+        found = changes(rows, is_envelope, F.coalesce(operation, F.lit("")), after)
+        rows.add(found.writes, text, after, F.lit(Op.UPSERT.value))
+        rows.add(found.deletes & before.isNotNull(), text, before, F.lit(Op.DELETE.value))
         op = _unwrapped(parsed.getField(DELETED), parsed.getField(OPERATION))
         if options.cdc_field:
             op = _change(_text(value, None, options.cdc_field))
         rows.add(here & ~is_envelope, text, value, op)
-
-    def _refuse_changes(self, rows: _Rows, here: Column, operation: Column, row: Column) -> None:
-        rows.refuse(here & (operation == "t"), _TRUNCATE)
-        rows.refuse(here & ~operation.isin("d", "m", "t") & row.isNull(), _NO_ROW)
-        rows.pass_over(here & (operation == "m"))
 
     # -- deletes by keys -----------------------------------------------------------------------------------------------
 

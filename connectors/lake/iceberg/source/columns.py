@@ -12,8 +12,9 @@
 
 Time and Timestamp are whole milliseconds, as in Connect: what is finer is cut off.
 
-Decided: columns are found by their ids alone, because a table's names may have changed; loses: files that were added to
-a table without ids, which are refused.
+Decided: columns are found by their ids alone, because a table's names may have changed. Files without ids are brought
+to the table's columns by Iceberg's own reader if the table maps names to ids (`scans.py`); loses: those of a table that
+does not, which are refused. Spark takes their columns by their places.
 """
 
 from __future__ import annotations
@@ -115,13 +116,21 @@ def rows_of(batch: pa.RecordBatch, schema: Struct, to: pa.StructType, defaults: 
     return pa.StructArray.from_arrays(children, fields=list(to))
 
 
+def has_ids(fields: Iterable[pa.Field]) -> bool:
+    """Return true if any column of a file has an id, as Iceberg's readers ask."""
+    return any(
+        _ID in (field.metadata or {}) or has_ids(map(field.type.field, range(field.type.num_fields)))
+        for field in fields
+    )
+
+
 def _by_id(fields: Iterable[pa.Field], columns: Iterable[pa.Array]) -> dict[int, pa.Array]:
     """Return columns by their ids. Errors: DataError for a column without one."""
     found = dict[int, pa.Array]()
     for field, column in zip(fields, columns, strict=True):
         text = (field.metadata or {}).get(_ID)
         if text is None:
-            raise DataError(f"its column {field.name} has no field id")
+            raise DataError(f"its column {field.name} has no field id, and schema.name-mapping.default names none")
         found[int(text)] = column
     return found
 

@@ -8,9 +8,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+import pyarrow.parquet as pq
+
 from headrace.connectors.lake.errors import LakeError
 from headrace.connectors.lake.iceberg.catalog_settings import CatalogSettings
 from headrace.connectors.lake.iceberg.jvm_catalog import JvmCatalog
+from headrace.connectors.lake.iceberg.source.columns import has_ids
 from headrace.connectors.lake.iceberg.source.positions import ROOT
 from headrace.connectors.lake.iceberg.tables import TableState
 from headrace.plugins.errors import RetriableError
@@ -93,14 +96,19 @@ class Scans:
         return tuple(TableFile(one["path"], one["records"], one["size"]) for one in told["files"])
 
     def copy(self, table: str, snapshot: int, whole: bool, file: TableFile) -> Path | None:
-        """Return a local copy of a file of `files`, without rows that are deleted in its snapshot; None if all are."""
+        """Return a local copy of a file of `files`, without rows that are deleted in its snapshot; None if all are.
+
+        A file without ids is brought to the table's columns if the table maps its names (schema.name-mapping.default).
+        """
         key = (table, snapshot, file.path)
         if key not in self._copies:
             self._count += 1
             to = self._folder / f"{self._count}.parquet"
             try:
-                of = {"snapshot": snapshot, "whole": whole}
-                told = self._catalog.ask(table, "copy", **of, path=file.path, to=str(to))
+                of = {"snapshot": snapshot, "whole": whole, "path": file.path, "to": str(to)}
+                told = self._catalog.ask(table, "copy", **of)
+                if told.get("is_mapped") and to.exists() and not has_ids(pq.read_schema(to)):
+                    told = self._catalog.ask(table, "copy", **of, by_name=True)
             except (LakeError, RetriableError):
                 to.unlink(missing_ok=True)
                 raise

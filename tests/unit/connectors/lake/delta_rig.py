@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -24,8 +25,11 @@ LINE = Schema(SchemaType.STRUCT, fields=(Field("n", Schema(SchemaType.INT64)), F
 class LinesTask(DeltaSinkTask):
     """A task that has met lines, as a worker has it do before it wants a writer."""
 
+    told: Mapping[str, str] = {}
+    """The ids of topics that Kafka tells."""
+
     def start(self, config: Mapping[str, str], context: TaskContext) -> None:
-        super().start(config, context)
+        super().start(config, replace(context, topic_ids=lambda _: self.told))
         self._columns.layouts.append(LINE)
 
     def start_preview(self, config: Mapping[str, str], context: TaskContext) -> None:

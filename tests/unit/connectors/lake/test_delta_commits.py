@@ -6,6 +6,7 @@ import pickle
 import random
 import traceback
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +22,7 @@ from headrace.plugins.errors import RecordsFailed, RetriableError
 from headrace.plugins.offsets import TopicPartition
 from headrace.plugins.schema import OPTIONAL_STRING, Field, Schema, SchemaType
 from headrace.plugins.testkit import SinkDrive
-from tests.unit.connectors.lake.delta_rig import LINE, DeltaRig, delta_rows, table_of
+from tests.unit.connectors.lake.delta_rig import LINE, DeltaRig, LinesTask, delta_rows, table_of
 
 T0, T1 = TopicPartition("t", 0), TopicPartition("t", 1)
 UPSERT = {"write.mode": "upsert", "id.columns": "line"}
@@ -125,6 +126,37 @@ def test_rows_are_held_until_the_interval_is_over(tmp_path: Path) -> None:
     assert DeltaTable(str(rig.path)).to_pyarrow_table().num_rows == 0
     drive.task.close([T0])  # type: ignore[attr-defined]
     assert commit(drive, []) == {}
+
+
+def test_held_rows_that_come_again_are_written_once(tmp_path: Path) -> None:
+    rig = DeltaRig(tmp_path, **{"commit.interval.ms": "3600000"})
+    drive = SinkDrive(rig)
+    commit(drive, lines(3, 8))
+    opened(drive, T1)  # after a rebalance partitions that stay are read from their committed offset on
+    commit(drive, lines(3, 6))
+    drive.task._options = replace(drive.task._options, interval_s=0)  # type: ignore[attr-defined]
+    assert commit(drive, lines(3, 10)) == {}
+    assert numbers(rig) == list(range(3, 10))
+
+
+def test_held_rows_of_a_topic_that_was_made_again_are_thrown_away(tmp_path: Path) -> None:
+    rig = DeltaRig(tmp_path, **{"commit.interval.ms": "3600000"})
+    drive = SinkDrive(rig)
+    commit(drive, lines(5, 9))
+    opened(drive, T0)
+    drive.task._options = replace(drive.task._options, interval_s=0)  # type: ignore[attr-defined]
+    commit(drive, lines(0, 3))
+    assert numbers(rig) == [0, 1, 2]
+
+
+def test_a_topic_whose_id_is_not_told_is_asked_for_again(rig: DeltaRig, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(LinesTask, "told", {"t": "id-of-t"})
+    drive = SinkDrive(rig)
+    commit(drive, lines(0, 5))
+    assert opened(SinkDrive(rig), T0) == {T0: 5}
+    monkeypatch.setattr(LinesTask, "told", {})
+    with pytest.raises(RetriableError, match="does not tell the id of topic t"):
+        SinkDrive(rig)
 
 
 def test_held_rows_that_fill_the_memory_are_committed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -362,12 +394,11 @@ def test_marks_survive_checkpoints_and_compaction(rig: DeltaRig) -> None:
     assert opened(SinkDrive(rig), T0) == {T0: 5}
 
 
-def test_a_topic_made_again_begins_anew(rig: DeltaRig) -> None:
-    drive = SinkDrive(rig)
-    drive.task._marks.topic_ids["t"] = "first"  # type: ignore[attr-defined]
-    commit(drive, lines(0, 5))
+def test_a_topic_made_again_begins_anew(rig: DeltaRig, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(LinesTask, "told", {"t": "first"})
+    commit(SinkDrive(rig), lines(0, 5))
+    monkeypatch.setattr(LinesTask, "told", {"t": "second"})
     again = SinkDrive(rig)
-    again.task._marks.topic_ids["t"] = "second"  # type: ignore[attr-defined]
     assert opened(again, T0) == {}
     commit(again, lines(0, 2))
     assert numbers(rig) == [0, 0, 1, 1, 2, 3, 4]

@@ -531,6 +531,50 @@ def test_what_ended_the_engine_is_read_here(behind: Rig, monkeypatch: pytest.Mon
     assert behind.pipeline.ranges[begun:] == [{P0: (read_to, 25)}]
 
 
+@pytest.mark.parametrize("step", ["begin", "drop"])
+def test_rows_that_were_held_come_again_though_no_job_could_begin(monkeypatch: pytest.MonkeyPatch, step: str) -> None:
+    monkeypatch.setattr(placement, "JOB_ROWS", 1)
+    rig = _holding(monkeypatch, {P0: 0})
+    rig.consumer.highs = {P0: 25}
+    rig.positions.go_on({P0: 0})
+    rig.writes(rows(*[P0] * 5))
+    _fails_once(monkeypatch, rig.pipeline.jobs if step == "begin" else rig.plugin, step)
+    with pytest.raises(RetriableError, match="not now"):
+        rig.work()
+    assert (rig.consumer.sought > 0, rig.next(P0)) == (True, [0]), "the consumer has gone past the held rows"
+    rig.consumer.steps = [rig.pipeline.end_first]
+    rig.work()
+    assert (rig.pipeline.ranges, rig.next(P0)) == ([{P0: (0, 25)}], [25])
+
+
+def test_what_a_job_has_done_is_asked_for_though_the_next_one_could_not_begin(
+    behind: Rig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[int] = []
+
+    def recover() -> dict[TopicPartition, int]:
+        asked.append(len(behind.pipeline.begun))
+        return {P0: 12}
+
+    behind.plugin.recover = recover
+    _fails_once(monkeypatch, behind.pipeline.jobs, "begin", after=1)
+    with pytest.raises(RetriableError, match="not now"):
+        behind.work()
+    assert (asked, behind.next(P0), behind.pipeline.begun[0].cancelled) == ([1], [12], True)
+
+
+def _fails_once(monkeypatch: pytest.MonkeyPatch, owner: object, name: str, after: int = 0) -> None:
+    """Have this method raise RetriableError once, after so many calls that do not."""
+    method, answers = getattr(owner, name), [False] * after + [True]
+
+    def call(*given: Any) -> Any:
+        if answers and answers.pop(0):
+            raise RetriableError("not now")
+        return method(*given)
+
+    monkeypatch.setattr(owner, name, call)
+
+
 def test_what_is_held_of_a_former_topic_is_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
     rig = _holding(monkeypatch, {P0: 0})
     rig.writes(rows(*[P0] * 200))
