@@ -9,17 +9,15 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
-import tarfile
 import tempfile
-import zipfile
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 from xml.sax.saxutils import quoteattr
 
 from headrace.plugins.interop.jvm.jars import Unavailable, cache_dir, ivy_command, says_no_route, until_no_route
+from headrace.worker.machine.unpacking import UnsafeArchiveError, has_jars, unpack
 
 _PART: Final = re.compile(r"[A-Za-z0-9_][\w.+-]*")
 _SHARED: Final = {"org.apache.kafka": ("kafka-clients", "connect-api", "connect-runtime"), "org.slf4j": ("*",)}
@@ -65,10 +63,13 @@ def fetch_into(wanted: Coordinates, folder: Path) -> list[Path]:
     """
     cache_dir().mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix="plugin-", dir=cache_dir()) as scratch:
-        archive = _fetch_archive(wanted, _new(Path(scratch, "archive")))
-        if archive is not None:
-            _unpack(archive, folder)
-        else:
+        try:
+            archive = _fetch_archive(wanted, _new(Path(scratch, "archive")))
+            if archive is not None:
+                unpack(archive, folder)
+        except UnsafeArchiveError as error:
+            raise Unavailable(f"what was fetched for {wanted} is no plugin: {error}") from error
+        if archive is None:
             _fetch_jars(wanted, _new(Path(scratch, "jars")), folder)
     for jar in folder.rglob("*.jar"):
         if _SHARED_JAR.fullmatch(jar.name):
@@ -89,7 +90,7 @@ def _fetch_archive(wanted: Coordinates, ivy: Path) -> Path | None:
         _, lines = _run(ivy_command(ivy, _settings(use_poms=False), module))
         for classifier in _CLASSIFIERS:
             for archive in ivy.rglob(f"{wanted.artifact}-{wanted.version}{classifier}.{kind}"):
-                if _has_jars(archive):
+                if has_jars(archive):
                     return archive
         _refuse_without_network(wanted, lines)
     return None
@@ -98,14 +99,6 @@ def _fetch_archive(wanted: Coordinates, ivy: Path) -> Path | None:
 def _artifact(wanted: Coordinates, kind: str, classifier: str) -> str:
     named = f' m:classifier="{classifier[1:]}"' if classifier else ""
     return f'<artifact name={quoteattr(wanted.artifact)} type="{kind}" ext="{kind}"{named}/>'
-
-
-def _has_jars(archive: Path) -> bool:
-    """True if it may be a plugin: others are of documents, or sources. Errors: Unavailable."""
-    with _opened(archive) as packed:
-        if isinstance(packed, zipfile.ZipFile):
-            return any(name.endswith(".jar") for name in packed.namelist())
-        return any(member.name.endswith(".jar") for member in packed)  # reads up to the first
 
 
 def _fetch_jars(wanted: Coordinates, ivy: Path, folder: Path) -> None:
@@ -177,31 +170,3 @@ def _module(wanted: Coordinates, attributes: str, artifacts: str, excluded: str)
         f'<dependencies defaultconf="default->default"><dependency {names} {attributes}>{artifacts}</dependency>'
         f"{excluded}</dependencies></ivy-module>\n"
     )
-
-
-def _unpack(archive: Path, folder: Path) -> None:
-    """Unpack into the folder, without a single top folder of the archive.
-
-    Errors: Unavailable if the archive is damaged, or holds paths outside of the folder.
-    """
-    with _opened(archive) as packed:
-        if isinstance(packed, zipfile.ZipFile):
-            packed.extractall(folder)
-        else:
-            packed.extractall(folder, filter="data")
-    inner = list(folder.iterdir())
-    if len(inner) == 1 and inner[0].is_dir():
-        top = inner[0].rename(folder / ".top")
-        for file in top.iterdir():
-            file.rename(folder / file.name)
-        top.rmdir()
-
-
-@contextmanager
-def _opened(archive: Path) -> Iterator[zipfile.ZipFile | tarfile.TarFile]:
-    """Open the archive. Errors: Unavailable if it is damaged, or holds paths outside of the folder."""
-    try:
-        with zipfile.ZipFile(archive) if archive.suffix == ".zip" else tarfile.open(archive) as packed:
-            yield packed
-    except (tarfile.TarError, zipfile.BadZipFile, EOFError) as error:
-        raise Unavailable(f"the archive {archive.name} that was fetched cannot be unpacked: {error}") from error

@@ -90,7 +90,7 @@ def test_a_damaged_archive_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPat
         return 1, NOT_FOUND
 
     monkeypatch.setattr(plugin_archives, "_run", run)
-    with pytest.raises(Unavailable, match=r"one-1\.0-plugin\.tar\.gz that was fetched cannot be unpacked"):
+    with pytest.raises(Unavailable, match=r"one-1\.0-plugin\.tar\.gz cannot be unpacked"):
         fetch_into(WANTED, tmp_path / "into")
 
 
