@@ -12,7 +12,7 @@ import pytest
 from headrace.config.plugin_path import DiscoveryMode, scan
 from headrace.worker.cli.plugin_install import install
 from headrace.worker.cli.plugin_path import run
-from headrace.worker.machine.plugin_archives import Coordinates, UnknownArtifactError
+from headrace.worker.machine.maven import Coordinates, UnknownArtifactError
 from tests.integration.java_plugins import TEXT, messages
 from tests.integration.worker_process import Topic, WorkerProcess, eventually
 

@@ -13,7 +13,8 @@ from pathlib import Path
 from typing import Final
 
 from headrace.config.plugin_path.locations import UNFINISHED
-from headrace.worker.machine.plugin_archives import Coordinates, fetch_into
+from headrace.worker.machine.maven import Coordinates
+from headrace.worker.machine.plugin_archives import fetch_into
 
 RECORD: Final = "headrace-plugin.json"
 """The file in a plugin's folder that records its installation."""

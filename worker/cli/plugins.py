@@ -114,7 +114,7 @@ def _install_singer(requirement: str, folder: Path, beside: Sequence[str], pytho
 def _install_java(artifact: str, folder: Path, beside: Sequence[str]) -> None:
     from headrace.plugins.interop.jvm.jars import Unavailable
     from headrace.worker.cli import plugin_install
-    from headrace.worker.machine.plugin_archives import Coordinates, UnknownArtifactError
+    from headrace.worker.machine.maven import Coordinates, UnknownArtifactError
 
     try:
         wanted, *more = map(Coordinates.parse, (artifact, *beside))

@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 from headrace.plugins.interop.jvm.jars import Unavailable
 from headrace.worker.cli import plugin_install
 from headrace.worker.cli.commands import app
-from headrace.worker.machine.plugin_archives import Coordinates, UnknownArtifactError
+from headrace.worker.machine.maven import Coordinates, UnknownArtifactError
 from tests.made_jars import SOURCE, class_file, jar
 
 ARTIFACT, NAME = "org.example:one:1.0", "one-1.0"
