@@ -195,8 +195,11 @@ def _library(jar: Path) -> str:
 def _write_record(plugin: Installed, folder: Path) -> None:
     jars = sorted(str(jar.relative_to(folder)) for jar in folder.rglob("*.jar"))
     record = {
-        "coordinates": plugin.coordinates, "beside": plugin.beside, "version": plugin.version,
-        "sha256": plugin.sha256, "jars": jars,
+        "coordinates": plugin.coordinates,
+        "beside": plugin.beside,
+        "version": plugin.version,
+        "sha256": plugin.sha256,
+        "jars": jars,
     }
     (folder / RECORD).write_text(json.dumps(record, indent=2) + "\n", encoding="utf-8")
 

@@ -77,6 +77,8 @@ def _read_one(one: dict[str, Any]) -> Locked:
         raise ValueError(f"{found.name!r} is no name of a plugin")
     if found.kind not in KINDS:
         raise ValueError(f"{found.name} is of an unknown kind, {found.kind!r}")
+    if odd := [text for text in (asked, source, *lists[0], *lists[3]) if text.startswith("-")]:
+        raise ValueError(f"{found.name} has {odd[0]!r}, an option of a command")
     return found
 
 

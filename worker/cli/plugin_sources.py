@@ -113,6 +113,8 @@ def _asked_beside(asked: Asked, plugin: Installed, plugin_path: Path) -> tuple[s
 
 
 def _install_singer(asked: Asked, plugin_path: Path, packages: Sequence[str] = ()) -> Outcome:
+    if not singer_install.is_singer(asked.what):
+        raise UnusableSourceError(f"{asked.what} names no tap or target on PyPI, such as tap-postgres==0.2.1")
     plugin, new = singer_install.install(asked.what, plugin_path, asked.beside, asked.python, packages)
     if new:
         found = singer_install.packages(plugin.folder)
