@@ -24,8 +24,9 @@ def class_file(
     implements: Sequence[str] = (),
     flags: int = PUBLIC,
     constructor: str | None = "()V",
+    java: int = 17,
 ) -> bytes:
-    """The bytes of a class with these supertypes, and with one public constructor of this shape."""
+    """The bytes of a class with these supertypes, and with one public constructor of this shape, for this Java."""
     pool: list[bytes] = [b"\x05" + struct.pack(">q", 7), b""]  # a long takes two places of the pool
 
     def add(constant: bytes) -> int:
@@ -47,7 +48,7 @@ def class_file(
         methods.append(struct.pack(">HHHH", 1, text("<init>"), text(constructor), 0))
     return (
         b"\xca\xfe\xba\xbe"
-        + struct.pack(">HHH", 0, 61, len(pool) + 1)
+        + struct.pack(">HHH", 0, 44 + java, len(pool) + 1)
         + b"".join(pool)
         + struct.pack(">HHHH", flags, this, parent, len(interfaces))
         + b"".join(struct.pack(">H", one) for one in interfaces)

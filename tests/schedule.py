@@ -81,7 +81,7 @@ SECONDS: Final = {
     "tests/integration/test_iceberg_published.py": 90,
     "tests/integration/test_iceberg_readers.py": 60,
     "tests/integration/test_jdbc_sink.py": 110,
-    "tests/integration/test_plugin_install.py": 110,
+    "tests/integration/test_plugin_install.py": 170,
     "tests/integration/test_quickstart.py": 103,
     "tests/faults/test_log_files_killed.py": 70,
     "tests/faults/test_jdbc_sink_killed.py": 98,

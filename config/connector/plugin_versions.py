@@ -100,6 +100,11 @@ def compared(one: str, other: str) -> int:
     return 0
 
 
+def is_prerelease(version: str) -> bool:
+    """True for versions before a release: alpha, beta, milestone, candidate, snapshot."""
+    return any(token in _QUALIFIERS[:5] for _, token in _tokens(version))
+
+
 BY_VERSION: Final = cmp_to_key(compared)
 """Sort key for versions."""
 

@@ -85,10 +85,16 @@ def _declared(path: Path) -> _Entries:
 
 
 def _refuse_unwritable(path: Path) -> None:
-    # A jar is replaced by a new file, so its folder must be writable, too.
-    folder = path if path.is_dir() else path.parent
-    if not os.access(folder, os.W_OK) or (path.exists() and not os.access(path, os.W_OK)):
-        raise NotWritableError(f"Path {path} must be writable")
+    # A jar is replaced by a new file, so its folder must be writable, too; of a link, that of the file itself.
+    real = path.resolve()
+    folder = real if real.is_dir() else real.parent
+    unwritable = next((one for one in (folder, real) if one.exists() and not os.access(one, os.W_OK)), None)
+    if unwritable is not None:
+        raise NotWritableError(
+            f"Path {path} must be writable: {unwritable} is not writable for this user. Run this as its owner or where "
+            "it is mounted writable, once, before the worker starts; or set plugin.discovery=hybrid_warn in the "
+            "worker, which needs no manifests"
+        )
 
 
 def _texts(change: ManifestChange) -> dict[str, str | None]:
@@ -115,7 +121,8 @@ def _write_tree(folder: Path, texts: Mapping[str, str | None]) -> None:
             file.write_text(text, encoding="utf-8")
 
 
-def _write_jar(path: Path, texts: Mapping[str, str | None]) -> None:
+def _write_jar(named: Path, texts: Mapping[str, str | None]) -> None:
+    path = named.resolve()  # a link goes on to lead to the jar, which others may share
     handle, scratch = tempfile.mkstemp(prefix=".", suffix=".tmp", dir=path.parent)
     os.close(handle)
     try:
@@ -135,6 +142,7 @@ def _write_jar(path: Path, texts: Mapping[str, str | None]) -> None:
         if kept:
             os.replace(scratch, path)
         else:
-            path.unlink(missing_ok=True)
+            for one in (path, named):
+                one.unlink(missing_ok=True)
     finally:
         Path(scratch).unlink(missing_ok=True)

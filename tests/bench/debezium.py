@@ -11,7 +11,7 @@ from pathlib import Path
 from headrace.worker.cli.plugin_install import install
 from headrace.worker.embedded.registry_files import CCOMPAT
 from headrace.worker.embedded.registry_server import Registry
-from headrace.worker.machine.plugin_archives import Coordinates
+from headrace.worker.machine.maven import Coordinates
 from tests.bench.context import Bench, Figures, Run
 from tests.bench.jdbc import OF_SERVER, ServerTime, with_database
 from tests.bench.processes import Failed

@@ -85,7 +85,7 @@ def messages(topic: Topic, count: int, name: str | None = None) -> list[Message]
         found[:] = partitions.messages(topic.bootstrap, name or topic.name)
         return len(found) >= count
 
-    eventually(so_many, 60, lambda: found)
+    eventually(so_many, 240, lambda: found)
     return found[:count]
 
 

@@ -8,11 +8,15 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
 
+from headrace.config.connector.plugin_versions import is_within
 from headrace.config.plugin_path import DiscoveryMode, scan
-from headrace.worker.cli.plugin_install import install
+from headrace.worker.cli.commands import app
+from headrace.worker.cli.plugin_install import install, jars_checksum
+from headrace.worker.cli.plugin_lock import LOCK, read
 from headrace.worker.cli.plugin_path import run
-from headrace.worker.machine.plugin_archives import Coordinates, UnknownArtifactError
+from headrace.worker.machine.maven import Coordinates, UnknownArtifactError
 from tests.integration.java_plugins import TEXT, messages
 from tests.integration.worker_process import Topic, WorkerProcess, eventually
 
@@ -123,3 +127,42 @@ def test_an_unknown_artifact_is_told(tmp_path: Path) -> None:
     with pytest.raises(UnknownArtifactError, match=r"has no org\.apache\.kafka:connect-file:0\.0\.1"):
         install(Coordinates.parse("org.apache.kafka:connect-file:0.0.1"), tmp_path)
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.kafka
+@pytest.mark.spark
+def test_a_plugin_of_a_range_runs_and_comes_back_from_the_lock_file(broker: str, tmp_path: Path) -> None:
+    path, again = tmp_path / "path", tmp_path / "again"
+    wanted = "com.github.jcustenborder.kafka.connect:kafka-connect-transform-common:[0.1.0.10,0.1.0.14)"
+    asked = CliRunner().invoke(app, ["plugins", "install", wanted, "--plugin-path", str(path)])
+    assert asked.exit_code == 0, asked.output
+    (locked,) = read(path)
+    assert (locked.asked, locked.version, is_within("[0.1.0.10,0.1.0.14)", locked.version)) == (
+        *(wanted, "0.1.0.13"),
+        True,
+    )
+    again.mkdir()
+    (again / LOCK).write_bytes((path / LOCK).read_bytes())
+    asked = CliRunner().invoke(app, ["plugins", "install", "--plugin-path", str(again)])
+    assert asked.exit_code == 0, asked.output
+    assert jars_checksum(again / locked.name) == locked.checksum
+    lines = Topic(broker, "ranged")
+    (tmp_path / "in.txt").write_text("one\n")
+    with WorkerProcess(tmp_path / "worker", broker, settings={"plugin.path": str(again)}) as worker:
+        worker.wait_ready(180)
+        worker.create(
+            "ranged",
+            **{
+                "connector.class": "FileStreamSource",
+                "file": str(tmp_path / "in.txt"),
+                "topic": lines.name,
+                "transforms": "hoist,case",
+                "transforms.hoist.type": "org.apache.kafka.connect.transforms.HoistField$Value",
+                "transforms.hoist.field": "the_line",
+                "transforms.case.type": "com.github.jcustenborder.kafka.connect.transform.common.ChangeCase$Value",
+                "transforms.case.from": "LOWER_UNDERSCORE",
+                "transforms.case.to": "UPPER_CAMEL",
+            },
+        )
+        (message,) = messages(lines, 1)
+        assert json.loads(message.value() or b"")["payload"] == {"TheLine": "one"}

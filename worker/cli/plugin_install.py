@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import re
 import shutil
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Final
 
+from headrace.config.plugin_path.java_release import java_need
 from headrace.config.plugin_path.locations import UNFINISHED
-from headrace.worker.machine.plugin_archives import Coordinates, fetch_into
+from headrace.config.plugin_path.sync import SHIM
+from headrace.worker.machine.maven import Coordinates
+from headrace.worker.machine.plugin_archives import fetch_into
+from headrace.worker.machine.plugin_files import WrongChecksumError, digest
 
 RECORD: Final = "headrace-plugin.json"
 """The file in a plugin's folder that records its installation."""
@@ -28,14 +35,22 @@ class NotInstalledError(Exception):
     """No plugin of this name was installed here by `headrace plugins`."""
 
 
+class OlderJavaError(Exception):
+    """The worker's Java cannot load the plugin."""
+
+
 @dataclass(frozen=True)
 class Installed:
     """A plugin's folder on `plugin.path`."""
 
     folder: Path
     coordinates: str
+    """What it was installed from: coordinates, a path, a URL, a requirement."""
     beside: tuple[str, ...] = ()
     """The coordinates of further plugins put into the folder."""
+    version: str = ""
+    sha256: str = ""
+    """The checksum of the archive that it was unpacked from."""
 
     @property
     def name(self) -> str:
@@ -46,50 +61,122 @@ class Installed:
         """The coordinates of all that is in the folder."""
         return f"{self.coordinates} with {', '.join(self.beside)}" if self.beside else self.coordinates
 
+    @property
+    def project(self) -> str:
+        """The plugin's name in all versions."""
+        return self.name.removesuffix(f"-{self.version}")
 
-def install(wanted: Coordinates, plugin_path: Path, beside: Sequence[Coordinates] = ()) -> tuple[Installed, bool]:
+
+def install(
+    wanted: Coordinates,
+    plugin_path: Path,
+    beside: Sequence[Coordinates] = (),
+    *,
+    repositories: Sequence[str] = (),
+    java: int | None = None,
+    checksum: str = "",
+) -> tuple[Installed, bool]:
     """Put a plugin, and others `beside` it, into a folder of its own; returns it, and True if any is new.
 
     Jars beside it share its class loader: drivers, script languages, classes that it looks up by name. Of a library
     that is there already no other version is added. A new folder appears whole or not at all: a worker that scans
-    meanwhile does not see it.
+    meanwhile does not see it. `java` and `checksum` are compared with what is fetched, unless they are not known.
 
-    Errors: TargetExistsError, UnknownArtifactError, Unavailable, OSError.
+    Errors: TargetExistsError, UnknownArtifactError, OlderJavaError, WrongChecksumError, Unavailable, OSError.
     """
     target = plugin_path.absolute() / f"{wanted.artifact}-{wanted.version}"
     there = recorded(target)
     if there is not None and there.coordinates == str(wanted):
-        return _add_to(there, [one for one in beside if str(one) not in there.beside])
-    if target.exists():
-        raise TargetExistsError(f"{target} is there already, and is not {wanted}; move it away first")
-    plugin_path.mkdir(parents=True, exist_ok=True)
-    plugin = Installed(target, str(wanted), tuple(map(str, beside)))
-    with tempfile.TemporaryDirectory(prefix=UNFINISHED, dir=plugin_path) as scratch:
-        unfinished, *others = _fetched((wanted, *beside), Path(scratch))
-        _add(others, unfinished)
-        _write_record(plugin, unfinished)
-        unfinished.rename(target)
+        return add_beside(there, beside, repositories=repositories, java=java)
+    refuse_taken(target, str(wanted))
+    plugin = Installed(target, str(wanted), tuple(map(str, beside)), wanted.version)
+    with unfinished_in(plugin_path) as scratch:
+        unfinished, *others = fetched([wanted, *beside], scratch, repositories)
+        finish(plugin, unfinished, others, java=java, checksum=checksum)
     return plugin, True
 
 
-def _add_to(plugin: Installed, more: Sequence[Coordinates]) -> tuple[Installed, bool]:
+def refuse_taken(target: Path, wanted: str) -> None:
+    """Errors: TargetExistsError if the folder is there."""
+    if target.exists():
+        there = recorded(target)
+        what = f"was installed from {there.label}" if there else f"is not {wanted}"
+        remedy = f"remove it first: headrace plugins remove {target.name}" if there else "move it away first"
+        raise TargetExistsError(f"{target} is there already, and {what}; {remedy}")
+
+
+@contextmanager
+def unfinished_in(plugin_path: Path) -> Iterator[Path]:
+    """Make a folder on `plugin.path` in which no worker looks, and remove it in the end."""
+    plugin_path.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix=UNFINISHED, dir=plugin_path) as scratch:
+        yield Path(scratch)
+
+
+def add_beside(
+    plugin: Installed, beside: Sequence[Coordinates], *, repositories: Sequence[str] = (), java: int | None = None
+) -> tuple[Installed, bool]:
+    """Put what is not there yet into a plugin's folder; returns the plugin, and True if any is new."""
+    more = [one for one in beside if str(one) not in plugin.beside]
     if not more:
         return plugin, False
     whole = replace(plugin, beside=(*plugin.beside, *map(str, more)))
-    with tempfile.TemporaryDirectory(prefix=UNFINISHED, dir=plugin.folder.parent) as scratch:
-        _add(_fetched(more, Path(scratch)), plugin.folder)
+    with unfinished_in(plugin.folder.parent) as scratch:
+        others = fetched(more, scratch, repositories)
+        for other in others:
+            refuse_older_java(other, java, plugin.name)
+        _add(others, plugin.folder)
         _write_record(whole, plugin.folder)
     return whole, True
 
 
-def _fetched(wanted: Sequence[Coordinates], scratch: Path) -> list[Path]:
+def fetched(wanted: Sequence[Coordinates], scratch: Path, repositories: Sequence[str]) -> list[Path]:
     """Fetch each into a folder, in parallel, because they wait for the network most of the time."""
     folders = [scratch / str(number) for number in range(len(wanted))]
     for folder in folders:
         folder.mkdir()
+    fetch: Callable[[Coordinates, Path], object] = partial(fetch_into, repositories=repositories)
     with ThreadPoolExecutor(_AT_ONCE) as pool:
-        list(pool.map(fetch_into, wanted, folders))
+        list(pool.map(fetch, wanted, folders))
     return folders
+
+
+def finish(
+    plugin: Installed, unfinished: Path, others: Sequence[Path], *, java: int | None = None, checksum: str = ""
+) -> None:
+    """Move the others' jars into the plugin's folder, and that to its place.
+
+    Errors: OlderJavaError, WrongChecksumError, OSError; then nothing is in its place.
+    """
+    _add(others, unfinished)
+    if checksum and (found := jars_checksum(unfinished)) != checksum:
+        raise WrongChecksumError(
+            f"what was fetched for {plugin.label} is not what the lock file has: its checksum is {found}, not "
+            f"{checksum}; nothing was installed. Look for a repository that gives other jars, or install it anew by "
+            f"`headrace plugins install {plugin.coordinates}`"
+        )
+    refuse_older_java(unfinished, java, plugin.label)
+    _write_record(plugin, unfinished)
+    unfinished.rename(plugin.folder)
+
+
+def refuse_older_java(folder: Path, java: int | None, label: str) -> None:
+    """Errors: OlderJavaError if a class in the folder's jars is for a newer Java than this."""
+    need = java_need(folder.rglob("*.jar")) if java is not None else None
+    if need is not None and java is not None and need.release > java:
+        raise OlderJavaError(
+            f"{label} needs Java {need.release} (by {need.jar}), and the worker's is {java}; nothing was installed. "
+            f"Install a JDK or JRE {need.release} and set JAVA_HOME to it, or take an earlier version of the plugin. "
+            f"If the worker has another Java than this machine, say so: --for-java {need.release}"
+        )
+
+
+def jars_checksum(folder: Path) -> str:
+    """The SHA-256 over the names and checksums of all jars, without that of `connect-plugin-path sync-manifests`."""
+    whole = hashlib.sha256()
+    for jar in sorted(one for one in folder.rglob("*.jar") if one.name != SHIM):
+        whole.update(f"{digest(jar)}  {jar.relative_to(folder)}\n".encode())
+    return whole.hexdigest()
 
 
 def _add(others: Sequence[Path], plugin: Path) -> None:
@@ -107,7 +194,13 @@ def _library(jar: Path) -> str:
 
 def _write_record(plugin: Installed, folder: Path) -> None:
     jars = sorted(str(jar.relative_to(folder)) for jar in folder.rglob("*.jar"))
-    record = {"coordinates": plugin.coordinates, "beside": plugin.beside, "jars": jars}
+    record = {
+        "coordinates": plugin.coordinates,
+        "beside": plugin.beside,
+        "version": plugin.version,
+        "sha256": plugin.sha256,
+        "jars": jars,
+    }
     (folder / RECORD).write_text(json.dumps(record, indent=2) + "\n", encoding="utf-8")
 
 
@@ -120,9 +213,8 @@ def installed(plugin_path: Path) -> Iterator[Installed]:
 
 def other_versions(plugin: Installed) -> list[Installed]:
     """The other versions of a plugin in the same folder."""
-    artifact = plugin.coordinates.rpartition(":")[0]
     beside = installed(plugin.folder.parent)
-    return [one for one in beside if one != plugin and one.coordinates.rpartition(":")[0] == artifact]
+    return [one for one in beside if one.folder != plugin.folder and one.project == plugin.project]
 
 
 def remove(name: str, plugin_path: Path) -> Installed:
@@ -143,6 +235,9 @@ def recorded(folder: Path) -> Installed | None:
     """Return the plugin that was installed into this folder; None if none was."""
     try:
         record = json.loads((folder / RECORD).read_text(encoding="utf-8"))
-        return Installed(folder, str(record["coordinates"]), tuple(map(str, record.get("beside", ()))))
+        source = str(record["coordinates"])
+        before = source.rpartition(":")[2] if source.count(":") == 2 else ""  # as older versions recorded it
+        version, sha256 = str(record.get("version", before)), str(record.get("sha256", ""))
+        return Installed(folder, source, tuple(map(str, record.get("beside", ()))), version, sha256)
     except (OSError, ValueError, KeyError, TypeError):
         return None

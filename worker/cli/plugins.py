@@ -2,16 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from headrace.worker.cli.exits import fail
 
+if TYPE_CHECKING:
+    from headrace.worker.cli.plugin_lock import Locked
+    from headrace.worker.cli.plugin_sources import Outcome
+
 plugins = typer.Typer(help="Lists, installs and removes plugins.", invoke_without_command=True)
 
+Python = Annotated[
+    str, typer.Option("--python", metavar="PYTHON", help="The interpreter of a tap or target.  [default: Headrace's]")
+]
+ForJava = Annotated[
+    int,
+    typer.Option(
+        "--for-java",
+        metavar="RELEASE",
+        min=0,
+        help="The release of the worker's Java.  [default: that of this machine]",
+    ),
+]
 PluginPath = Annotated[
     Path | None,
     typer.Option(
@@ -44,11 +61,12 @@ def plugins_install(
     what: Annotated[
         str,
         typer.Argument(
-            metavar="GROUP:ARTIFACT:VERSION|FILE|TAP|TARGET",
-            help="A Java plugin from Maven Central; a .py file or a wheel; a Singer tap or target from PyPI, such as "
-            "tap-postgres==0.2.1.",
+            metavar="[GROUP:ARTIFACT:VERSION|ARCHIVE|WHEEL|FILE|TAP|TARGET]",
+            help="A Java plugin from a Maven repository, whose version may be `latest` or a range such as [3.0,4); a "
+            "zip or tar with jars, or a wheel, from a path or URL; a .py file; a Singer tap or target from PyPI, such "
+            "as tap-postgres==0.2.1. Without it, all that headrace-plugins.lock has.",
         ),
-    ],
+    ] = "",
     plugin_path: PluginPath = None,
     beside: Annotated[
         list[str] | None,
@@ -59,104 +77,167 @@ def plugins_install(
             "component, a package of a tap's; may be given more than once.",
         ),
     ] = None,
-    python: Annotated[
-        str, typer.Option(metavar="PYTHON", help="The interpreter of a tap or target.  [default: Headrace's]")
-    ] = "",
+    repositories: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--repository",
+            metavar="URL",
+            help="A Maven repository that is asked before Maven Central; may be given more than once.",
+        ),
+    ] = None,
+    sha256: Annotated[str, typer.Option(metavar="HEX", help="The checksum of the archive, wheel or file.")] = "",
+    sha512: Annotated[str, typer.Option(metavar="HEX", help="The same by SHA-512.")] = "",
+    python: Python = "",
+    for_java: ForJava = 0,
 ) -> None:
     """Put a plugin and what it needs onto plugin.path; a worker finds it at its next start.
 
     A Java plugin gets a folder of its own, as does a tap or target. What Python plugins need, files by a block
     `# /// script`, is installed for all of them together, so that two that contradict each other are told.
     """
-    from headrace.worker.cli import singer_install
+    from headrace.worker.cli.plugin_sources import Asked, install, install_locked
+    from headrace.worker.machine.plugin_files import Checksum
 
-    if Path(what).exists() or what.endswith((".py", ".whl")):
-        if beside:
-            fail(2, "--with is for Java plugins, taps and targets; a Python plugin names what it needs itself")
-        _install_python(Path(what), _chosen(plugin_path))
-    elif singer_install.is_singer(what):
-        _install_singer(what, _chosen(plugin_path), beside or (), python)
-    else:
-        _install_java(what, _chosen(plugin_path), beside or ())
-
-
-def _install_python(what: Path, folder: Path) -> None:
-    from headrace.plugins.interop.jvm.jars import Unavailable
-    from headrace.worker.cli import python_plugins
-
-    try:
-        target, packages = python_plugins.install(what, folder)
-    except python_plugins.UnfitPluginError as error:
-        fail(2, str(error))
-    except python_plugins.PipFailedError as error:
-        fail(1, str(error))
-    except (Unavailable, OSError) as error:
-        fail(3, str(error))
-    typer.echo(f"{target} is installed")
-    if packages:
-        typer.echo(f"all Python plugins of {folder} need: {', '.join(packages)}")
+    folder = _chosen(plugin_path)
+    with _told():
+        if sha256 and sha512:
+            fail(2, "say one of --sha256 and --sha512")
+        checksum = Checksum.parse("sha256" if sha256 else "sha512", sha256 or sha512) if sha256 or sha512 else None
+        if what:
+            java = _java(for_java)
+            asked = Asked(what, tuple(beside or ()), tuple(repositories or ()), checksum, python, java)
+            _tell(install(asked, folder), java)
+            return
+        if beside or repositories or checksum:
+            fail(2, "options such as --with go with the plugin that they are for; say what to install")
+        java = _java(for_java)
+        for outcome in install_locked(folder, java, python):
+            _tell(outcome, java)
 
 
-def _install_singer(requirement: str, folder: Path, beside: Sequence[str], python: str) -> None:
-    from headrace.worker.cli import plugin_install, singer_install
+@plugins.command("upgrade")
+def plugins_upgrade(
+    name: Annotated[str, typer.Argument(metavar="[NAME]", help="A plugin, with or without its version.")] = "",
+    plugin_path: PluginPath = None,
+    python: Python = "",
+    for_java: ForJava = 0,
+) -> None:
+    """Bring a plugin, or all, to the latest version within what was asked for, such as [3.0,4) or latest."""
+    from headrace.worker.cli.plugin_sources import upgrade
 
-    try:
-        plugin, new = singer_install.install(requirement, folder, beside, python)
-    except plugin_install.TargetExistsError as error:
-        fail(2, str(error))
-    except singer_install.InstallationFailedError as error:
-        fail(1, str(error))
-    except OSError as error:
-        fail(3, str(error))
-    typer.echo(f"{plugin.label} {'was installed' if new else 'is installed already'} in {plugin.folder}")
-
-
-def _install_java(artifact: str, folder: Path, beside: Sequence[str]) -> None:
-    from headrace.plugins.interop.jvm.jars import Unavailable
-    from headrace.worker.cli import plugin_install
-    from headrace.worker.machine.plugin_archives import Coordinates, UnknownArtifactError
-
-    try:
-        wanted, *more = map(Coordinates.parse, (artifact, *beside))
-        plugin, new = plugin_install.install(wanted, folder, more)
-    except (ValueError, plugin_install.TargetExistsError) as error:
-        fail(2, str(error))
-    except UnknownArtifactError as error:
-        fail(1, str(error))
-    except (Unavailable, OSError) as error:
-        fail(3, str(error))
-    typer.echo(f"{plugin.label} {'was installed' if new else 'is installed already'} in {plugin.folder}")
-    for other in plugin_install.other_versions(plugin):
-        typer.echo(f"headrace: {other.name} is installed, too; the newer of both is used", err=True)
-    _tell_classes(plugin.folder)
+    folder, java = _chosen(plugin_path), _java(for_java)
+    with _told():
+        for said, outcome in upgrade(name, folder, java, python):
+            typer.echo(said)
+            if outcome is not None:
+                _tell_need(outcome.path, java)
 
 
 @plugins.command("list")
-def plugins_list(plugin_path: PluginPath = None) -> None:
-    """List what was installed from Maven Central, with its classes; `headrace plugins` lists all plugins."""
-    from headrace.worker.cli import plugin_install
+def plugins_list(plugin_path: PluginPath = None, for_java: ForJava = 0) -> None:
+    """List what was installed, with its classes and the lock file's entry; `headrace plugins` lists all plugins."""
+    from headrace.worker.cli import plugin_install, plugin_lock
 
-    try:
-        for plugin in plugin_install.installed(_chosen(plugin_path)):
+    folder, java, too_new = _chosen(plugin_path), _java(for_java), False
+    with _told():
+        locked = {one.name: one for one in plugin_lock.read(folder)}
+        for plugin in plugin_install.installed(folder):
             typer.echo(f"{plugin.name}\t{plugin.label}")
+            if plugin.name in locked:
+                _tell_locked(locked.pop(plugin.name))
+            too_new |= _tell_need(plugin.folder, java)
             _tell_classes(plugin.folder)
-    except OSError as error:
-        fail(3, str(error))
+        for one in locked.values():
+            is_there = (folder / one.name).is_file()
+            typer.echo(f"{one.name}\t{one.source}{'' if is_there else ' (locked, not installed)'}")
+            _tell_locked(one)
+    if too_new:
+        fail(1, f"Java {java} cannot run all of them; install a newer JDK or JRE and set JAVA_HOME to it")
 
 
 @plugins.command("remove")
 def plugins_remove(name: Annotated[str, typer.Argument(metavar="NAME")], plugin_path: PluginPath = None) -> None:
     """Remove a plugin that was installed; a worker that runs it needs a restart."""
-    from headrace.worker.cli import plugin_install, python_plugins
+    from headrace.worker.cli.plugin_sources import remove
 
-    folder = _chosen(plugin_path)
+    with _told():
+        typer.echo(f"{remove(name, _chosen(plugin_path))} was removed")
+
+
+@contextmanager
+def _told() -> Iterator[None]:
+    """End the command with an error's text, and the exit code for its kind."""
+    from headrace.plugins.interop.jvm.jars import Unavailable
+    from headrace.worker.cli import plugin_install, plugin_lock, python_plugins, singer_install
+    from headrace.worker.machine.maven import UnknownArtifactError
+    from headrace.worker.machine.plugin_files import WrongChecksumError
+    from headrace.worker.machine.unpacking import UnsafeArchiveError
+
     try:
-        gone = python_plugins.remove(name, folder) or plugin_install.remove(name, folder).folder
-        typer.echo(f"{gone} was removed")
-    except plugin_install.NotInstalledError as error:
+        yield
+    except (
+        UnknownArtifactError,
+        UnsafeArchiveError,
+        WrongChecksumError,
+        plugin_install.OlderJavaError,
+        python_plugins.PipFailedError,
+        singer_install.InstallationFailedError,
+    ) as error:
+        fail(1, str(error))
+    except (
+        ValueError,
+        plugin_install.NotInstalledError,
+        plugin_install.TargetExistsError,
+        plugin_lock.BrokenLockError,
+        python_plugins.UnfitPluginError,
+    ) as error:
         fail(2, str(error))
-    except OSError as error:
+    except (Unavailable, OSError) as error:
         fail(3, str(error))
+
+
+def _java(given: int) -> int | None:
+    """The release of the worker's Java; None if there is none here."""
+    from headrace.plugins.interop.jvm.jars import Unavailable, find_java
+
+    if given:
+        return given
+    try:
+        return find_java(1).version
+    except Unavailable:
+        return None
+
+
+def _tell(outcome: Outcome, java: int | None) -> None:
+    from headrace.worker.cli import plugin_install
+
+    typer.echo(f"{outcome.label} {'was installed' if outcome.is_new else 'is installed already'} in {outcome.path}")
+    if outcome.packages:
+        typer.echo(f"all Python plugins of {outcome.path.parent} need: {', '.join(outcome.packages)}")
+    plugin = plugin_install.recorded(outcome.path)
+    for other in plugin_install.other_versions(plugin) if plugin else ():
+        typer.echo(f"headrace: {other.name} is installed, too; the newer of both is used", err=True)
+    if outcome.path.is_dir():
+        _tell_need(outcome.path, java)
+        _tell_classes(outcome.path)
+
+
+def _tell_need(folder: Path, java: int | None) -> bool:
+    """Say what the plugin needs of the JVM; True if that is not there."""
+    from headrace.config.plugin_path.java_release import java_need
+
+    need = java_need(folder.rglob("*.jar"))
+    if need is None:
+        return False
+    too_new = java is not None and need.release > java
+    remedy = f", and the worker's is {java}: install a JDK or JRE {need.release} or newer" if too_new else ""
+    typer.echo(f"  needs Java {need.release} (by {need.jar}){remedy}")
+    return too_new
+
+
+def _tell_locked(one: Locked) -> None:
+    checksum = f", checksum {one.checksum[:12]}…" if one.checksum else ""
+    typer.echo(f"  asked for {one.asked}, version {one.version or 'unknown'}{checksum}")
 
 
 def _list(plugin_path: str | None, with_shipped: bool, as_json: bool) -> None:

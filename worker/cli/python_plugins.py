@@ -92,6 +92,20 @@ def _project(wheel: Path) -> str | None:
         return None
 
 
+def version_of(file: Path) -> str:
+    """The version in a wheel's name; empty for other files."""
+    try:
+        return str(parse_wheel_filename(file.name)[1])
+    except InvalidWheelFilename:
+        return ""
+
+
+def replaces(wheel: Path, name: str) -> bool:
+    """True if `name` is that of another version of a wheel's project."""
+    project = _project(wheel)
+    return name != wheel.name and project is not None and _project(Path(name)) == project
+
+
 def _packages_here(plugin_path: Path) -> dict[str, str]:
     """Names and versions of what this environment has without `plugin.path`, Python itself among them."""
     own = [one for one in sys.path if not Path(one).is_relative_to(plugin_path)]

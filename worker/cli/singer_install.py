@@ -34,10 +34,13 @@ def is_singer(requirement: str) -> bool:
     return _REQUIREMENT.fullmatch(requirement) is not None
 
 
-def install(requirement: str, plugin_path: Path, beside: Sequence[str], python: str) -> tuple[Installed, bool]:
+def install(
+    requirement: str, plugin_path: Path, beside: Sequence[str], python: str, packages: Sequence[str] = ()
+) -> tuple[Installed, bool]:
     """Install a tap or target, and packages `beside` it; returns it, and True if it is new.
 
-    `python`: the interpreter of its environment, by path or name.
+    `python`: the interpreter of its environment, by path or name. `packages`: exactly these are installed, and no
+    others, as `packages` found them once.
 
     Errors: TargetExistsError, InstallationFailedError, OSError.
     """
@@ -56,7 +59,7 @@ def install(requirement: str, plugin_path: Path, beside: Sequence[str], python: 
     folder.mkdir(parents=True)
     (folder / _UNFINISHED).touch()
     try:
-        executable = _installed(match[1], [requirement, *beside], folder / "env", python)
+        executable = _installed(match[1], [requirement, *beside], packages, folder / "env", python)
         record = {"coordinates": requirement, "beside": plugin.beside, "executable": executable}
         (folder / RECORD).write_text(json.dumps(record, indent=2) + "\n", encoding="utf-8")
     except BaseException:
@@ -66,11 +69,36 @@ def install(requirement: str, plugin_path: Path, beside: Sequence[str], python: 
     return plugin, True
 
 
-def _installed(name: str, requirements: Sequence[str], environment: Path, python: str) -> str:
+def packages(folder: Path) -> list[str]:
+    """The packages in the environment of a tap or target, such as `requests==2.32.0`."""
+    told = _run([str(folder / "env" / "bin" / "python"), "-m", "pip", "freeze", "--disable-pip-version-check", "--all"])
+    lines = [line.strip() for line in told.splitlines()]
+    return [line for line in lines if "==" in line or " @ " in line]
+
+
+def version_in(packages: Sequence[str], name: str) -> str:
+    """The version of a package among those; empty if it is none of PyPI's."""
+    named = {re.sub(r"[-_.]+", "-", one.partition("==")[0]).lower(): one.partition("==")[2] for one in packages}
+    return named.get(re.sub(r"[-_.]+", "-", name).lower(), "")
+
+
+def _installed(name: str, requirements: Sequence[str], packages: Sequence[str], environment: Path, python: str) -> str:
     """Make the environment; return the name of the executable. Errors: InstallationFailedError."""
     own = str(environment / "bin" / "python")
+    exactly = ["--no-deps"] if packages else []
     _run([python or sys.executable, "-m", "venv", str(environment)])
-    _run([own, "-m", "pip", "install", "--disable-pip-version-check", "--no-input", *requirements])
+    _run(
+        [
+            own,
+            "-m",
+            "pip",
+            "install",
+            "--disable-pip-version-check",
+            "--no-input",
+            *exactly,
+            *(packages or requirements),
+        ]
+    )
     scripts: list[str] = json.loads(_run([own, "-c", _SCRIPTS, name]))
     fitting = [one for one in scripts if name == one or name.endswith(f"-{one}")] or scripts
     if len(fitting) != 1:

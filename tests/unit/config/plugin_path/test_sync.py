@@ -83,3 +83,35 @@ def test_what_cannot_be_written_is_refused_before_anything_is(tmp_path: Path, mo
     monkeypatch.setattr("headrace.config.plugin_path.sync.os.access", lambda path, mode: False)
     with pytest.raises(NotWritableError, match=f"{path} must be writable"):
         changes(scanned(path))
+
+
+def test_a_link_stays_a_link_and_the_jar_that_it_leads_to_is_changed(tmp_path: Path) -> None:
+    real = jar(tmp_path / "store" / "p-1.0.jar", {ONE: class_file(ONE, SOURCE)})
+    (tmp_path / "path").mkdir()
+    link = tmp_path / "path" / "p.jar"
+    link.symlink_to(real)
+    assert sync(link) == [link]
+    assert link.is_symlink()
+    assert by_manifest(real) == by_manifest(link) == [ONE]
+    assert list(real.parent.iterdir()) == [real]
+
+
+def test_a_folder_behind_a_link_gets_the_jar_of_manifests(tmp_path: Path) -> None:
+    jar(tmp_path / "store" / "a.jar", {ONE: class_file(ONE, SOURCE)})
+    link = tmp_path / "p"
+    link.symlink_to(tmp_path / "store")
+    jar(tmp_path / "store" / "b.jar", {TWO: class_file(TWO, SINK)})
+    assert sync(link) == [link / SHIM]
+    assert link.is_symlink()
+    assert by_manifest(link) == [TWO, ONE]
+
+
+def test_a_read_only_folder_behind_a_link_is_named_with_what_to_do(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = jar(tmp_path / "store" / "p-1.0.jar", {ONE: class_file(ONE, SOURCE)})
+    link = tmp_path / "p.jar"
+    link.symlink_to(real)
+    monkeypatch.setattr("os.access", lambda path, mode: Path(path) != real.parent)
+    with pytest.raises(NotWritableError, match=rf"{link} must be writable: {real.parent} is not.*hybrid_warn"):
+        changes(scanned(link))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -10,7 +11,8 @@ from typer.testing import CliRunner
 from headrace.plugins.interop.jvm.jars import Unavailable
 from headrace.worker.cli import plugin_install
 from headrace.worker.cli.commands import app
-from headrace.worker.machine.plugin_archives import Coordinates, UnknownArtifactError
+from headrace.worker.cli.plugin_lock import LOCK
+from headrace.worker.machine.maven import Coordinates, UnknownArtifactError
 from tests.made_jars import SOURCE, class_file, jar
 
 ARTIFACT, NAME = "org.example:one:1.0", "one-1.0"
@@ -22,7 +24,7 @@ def fetched(monkeypatch: pytest.MonkeyPatch) -> list[Coordinates]:
     """What was fetched; each fetch gives one jar."""
     calls: list[Coordinates] = []
 
-    def fetch_into(wanted: Coordinates, folder: Path) -> list[Path]:
+    def fetch_into(wanted: Coordinates, folder: Path, repositories: Sequence[str] = ()) -> list[Path]:
         calls.append(wanted)
         return [jar(folder / "one.jar", {ONE: class_file(ONE, SOURCE)}, {SOURCE: ONE})]
 
@@ -61,7 +63,7 @@ def test_jars_beside_a_plugin_share_its_folder_and_none_of_a_library_that_it_has
     }
     calls: list[str] = []
 
-    def fetch_into(wanted: Coordinates, folder: Path) -> list[Path]:
+    def fetch_into(wanted: Coordinates, folder: Path, repositories: Sequence[str] = ()) -> list[Path]:
         calls.append(str(wanted))
         for name in gives[str(wanted)]:
             (folder / name).parent.mkdir(exist_ok=True)
@@ -81,11 +83,11 @@ def test_jars_beside_a_plugin_share_its_folder_and_none_of_a_library_that_it_has
     assert (code, calls[2:]) == (0, ["org.x:more:1"])
     assert sorted(one.name for one in (tmp_path / NAME).rglob("*.jar")) == sorted([*jars, "more-1.jar"])
     assert f"{NAME}\t{ARTIFACT} with org.x:driver:8, org.x:more:1" in run("list", *where)[1]
-    assert [one.name for one in tmp_path.iterdir()] == [NAME]
+    assert sorted(one.name for one in tmp_path.iterdir()) == [LOCK, NAME]
 
 
 def test_what_cannot_be_had_beside_a_plugin_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def fetch_into(wanted: Coordinates, folder: Path) -> list[Path]:
+    def fetch_into(wanted: Coordinates, folder: Path, repositories: Sequence[str] = ()) -> list[Path]:
         if wanted.artifact == "driver":
             raise UnknownArtifactError("no such driver")
         return [jar(folder / "one.jar")]
@@ -119,7 +121,7 @@ def test_a_folder_that_is_something_else_is_left_alone(fetched: list[Coordinates
 def test_a_failed_fetch_leaves_nothing(
     error: Exception, code: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def fetch_into(wanted: Coordinates, folder: Path) -> list[Path]:
+    def fetch_into(wanted: Coordinates, folder: Path, repositories: Sequence[str] = ()) -> list[Path]:
         jar(folder / "half.jar")
         raise error
 

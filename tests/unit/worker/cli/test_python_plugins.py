@@ -12,6 +12,7 @@ import pytest
 from typer.testing import CliRunner
 
 from headrace.worker.cli.commands import app
+from headrace.worker.cli.plugin_lock import LOCK, read
 
 SINK = """
 from headrace.plugins import RecordSink
@@ -75,7 +76,7 @@ def test_a_file_is_installed_with_what_it_needs_listed_and_removed(tmp_path: Pat
     code, told = run("install", file, "--plugin-path", path)
     assert code == 0, told
     assert "hr_deep==2.0, hr_lib==1.0" in told
-    assert sorted(one.name for one in path.iterdir()) == ["cli_prices.py", "python-requirements"]
+    assert sorted(one.name for one in path.iterdir()) == ["cli_prices.py", LOCK, "python-requirements"]
     code, told = run("--plugin-path", path)
     assert code == 0
     assert f"{path / 'cli_prices.py'}\n  sink\tPrices\t1.5\n" in told
@@ -90,7 +91,8 @@ def test_a_wheel_replaces_an_older_one(tmp_path: Path, index: Path) -> None:
     for version in ("1.9", "1.10"):
         built = wheel(tmp_path, "cli_shop", version, entries=entries, code=SINK.format(name="Shop"))
         assert run("install", built, "--plugin-path", path)[0] == 0
-    assert [one.name for one in path.iterdir()] == ["cli_shop-1.10-py3-none-any.whl"]
+    assert sorted(one.name for one in path.iterdir()) == ["cli_shop-1.10-py3-none-any.whl", LOCK]
+    assert [(one.name, one.version) for one in read(path)] == [("cli_shop-1.10-py3-none-any.whl", "1.10")]
 
 
 def test_requirements_that_exclude_each_other_are_told_and_change_nothing(tmp_path: Path, index: Path) -> None:
@@ -116,7 +118,7 @@ def test_requirements_that_exclude_each_other_are_told_and_change_nothing(tmp_pa
     assert "No matching distribution found for python-nosuch" in run("install", tmp_path / "cli_four.py", *where)[1]
     (tmp_path / "cli_four.py").write_text('# /// script\n# requires-python = "<3"\n# ///' + SINK.format(name="Four"))
     assert "python<3: 3." in run("install", tmp_path / "cli_four.py", *where)[1]
-    assert sorted(one.name for one in path.iterdir()) == ["cli_one.py", "python-requirements"]
+    assert sorted(one.name for one in path.iterdir()) == ["cli_one.py", LOCK, "python-requirements"]
 
 
 @pytest.mark.parametrize(

@@ -24,6 +24,8 @@ def ran(monkeypatch: pytest.MonkeyPatch) -> list[Sequence[str]]:
         calls.append(command)
         if "venv" in command:
             Path(command[-1], "bin").mkdir(parents=True)
+        elif "freeze" in command:
+            return "Tap_One==1.0\nrequests==2.32.0\nodd\n"
         elif "pip" in command and not any(one.startswith(tuple(SCRIPTS)) for one in command):
             raise singer_install.InstallationFailedError("ERROR: No matching distribution found")
         return json.dumps(SCRIPTS.get(command[-1], []))
@@ -39,7 +41,7 @@ def run(path: Path, command: str, *arguments: str) -> tuple[int, str]:
 
 def test_a_tap_is_installed_once_listed_and_removed(ran: list[Sequence[str]], tmp_path: Path) -> None:
     code, told = run(tmp_path, "install", "tap-one==1.0", "--with", "setuptools<81", "--python", "python3.9")
-    assert (code, len(ran)) == (0, 3)
+    assert (code, len(ran)) == (0, 4)
     assert f"was installed in {tmp_path / 'tap-one'}" in told
     assert ran[0] == ["python3.9", "-m", "venv", str(tmp_path / "tap-one/env")]
     assert list(ran[1][-2:]) == ["tap-one==1.0", "setuptools<81"]
@@ -47,7 +49,7 @@ def test_a_tap_is_installed_once_listed_and_removed(ran: list[Sequence[str]], tm
     assert record == {"coordinates": "tap-one==1.0", "beside": ["setuptools<81"], "executable": "tap-one"}
     again = ("tap-one==1.0", "--with", "setuptools<81")
     assert "is installed already" in run(tmp_path, "install", *again)[1]
-    assert len(ran) == 3
+    assert len(ran) == 4
     assert "tap-one\ttap-one==1.0 with setuptools<81" in run(tmp_path, "list")[1]
     code, told = run(tmp_path, "install", "tap-one==2.0")
     assert (code, "remove it first" in told) == (2, True)

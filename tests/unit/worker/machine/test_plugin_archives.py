@@ -12,7 +12,8 @@ import pytest
 
 from headrace.plugins.interop.jvm.jars import Unavailable
 from headrace.worker.machine import plugin_archives
-from headrace.worker.machine.plugin_archives import Coordinates, UnknownArtifactError, fetch_into
+from headrace.worker.machine.maven import Coordinates, UnknownArtifactError
+from headrace.worker.machine.plugin_archives import fetch_into
 
 WANTED = Coordinates("org.example", "one", "1.0")
 JARS = ("one-1.0.jar", "needed-2.0.jar", "kafka-clients-4.3.1.jar", "connect-api-4.3.1.jar", "slf4j-api-1.7.36.jar")
@@ -49,7 +50,7 @@ def play(
                 packed(folder / "org.example" / "one" / f"one-1.0{end}", names)
         return 1, lines  # as Ivy ends where one of those asked for is not there
 
-    monkeypatch.setattr(plugin_archives, "_run", run)
+    monkeypatch.setattr(plugin_archives, "run_ivy", run)
 
 
 def packed(path: Path, names: Sequence[str]) -> None:
@@ -89,8 +90,8 @@ def test_a_damaged_archive_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPat
         Path(command[0], "one-1.0-plugin.tar.gz").write_bytes(b"not packed")
         return 1, NOT_FOUND
 
-    monkeypatch.setattr(plugin_archives, "_run", run)
-    with pytest.raises(Unavailable, match=r"one-1\.0-plugin\.tar\.gz that was fetched cannot be unpacked"):
+    monkeypatch.setattr(plugin_archives, "run_ivy", run)
+    with pytest.raises(Unavailable, match=r"one-1\.0-plugin\.tar\.gz cannot be unpacked"):
         fetch_into(WANTED, tmp_path / "into")
 
 
@@ -131,13 +132,3 @@ def test_what_is_missing_is_said(
     play(monkeypatch, lines=lines)
     with pytest.raises(error, match=told):
         fetch_into(WANTED, tmp_path / "into")
-
-
-@pytest.mark.parametrize("text", ["", "one", "org:one", "org:one:1:2", "org:one:", "../x:one:1", "org:one:1/2"])
-def test_what_names_no_artifact_is_refused(text: str) -> None:
-    with pytest.raises(ValueError, match="GROUP:ARTIFACT:VERSION"):
-        Coordinates.parse(text)
-
-
-def test_coordinates_read_as_they_were_written() -> None:
-    assert str(Coordinates.parse("io.debezium:debezium-connector-postgres:3.5.0.Final")).endswith(":3.5.0.Final")

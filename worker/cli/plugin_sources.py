@@ -1,0 +1,265 @@
+"""Installs plugins from wherever they are, and keeps the lock file: what was asked for, and what it came to."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from headrace.config.connector.plugin_versions import compared
+from headrace.config.plugin_path.locations import UNFINISHED
+from headrace.worker.cli import archive_install, plugin_install, plugin_lock, python_plugins, singer_install
+from headrace.worker.cli.plugin_install import Installed, NotInstalledError
+from headrace.worker.cli.plugin_lock import Locked
+from headrace.worker.machine.maven import Coordinates, checked_repository, chosen
+from headrace.worker.machine.plugin_files import (
+    Checksum,
+    UnusableSourceError,
+    digest,
+    file_name,
+    is_archive,
+    is_python,
+    is_url,
+    obtained,
+)
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What a user asks for."""
+
+    what: str
+    beside: tuple[str, ...] = ()
+    repositories: tuple[str, ...] = ()
+    checksum: Checksum | None = None
+    python: str = ""
+    """The interpreter of a tap or target."""
+    java: int | None = None
+    """The release of the worker's Java; None if it is not known."""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """A plugin that is there now."""
+
+    label: str
+    path: Path
+    is_new: bool
+    packages: tuple[str, ...] = ()
+    """What all Python plugins of the folder need."""
+
+
+def install(asked: Asked, plugin_path: Path) -> Outcome:
+    """Install a plugin and write it into the lock file.
+
+    Errors: ValueError for wrong use; those of the modules that install one kind; Unavailable, OSError.
+    """
+    plugin_path = plugin_path.absolute()
+    plugin_lock.read(plugin_path)  # a broken one is told before anything is installed
+    kind = _kind(asked)
+    if asked.checksum is not None and kind in ("maven", "singer"):
+        raise UnusableSourceError("--sha256 and --sha512 are for files; repositories have checksums of their own")
+    if asked.repositories and kind in ("python", "singer"):
+        raise UnusableSourceError("--repository is for Maven coordinates, and those of --with")
+    if kind == "python":
+        return _install_python(asked, plugin_path)
+    if kind == "singer":
+        return _install_singer(asked, plugin_path)
+    return _install_java(asked, plugin_path, kind)
+
+
+def _kind(asked: Asked) -> str:
+    if is_python(asked.what) or (Path(asked.what).exists() and not is_archive(asked.what)):
+        return "python"
+    if is_archive(asked.what):
+        return "archive"
+    if is_url(asked.what):
+        raise UnusableSourceError(f"{asked.what} names no .zip, .tar.gz, .whl or .py file; name the file itself")
+    return "singer" if singer_install.is_singer(asked.what) else "maven"
+
+
+def _install_java(asked: Asked, plugin_path: Path, kind: str) -> Outcome:
+    repositories = tuple(map(checked_repository, asked.repositories))
+    beside = [chosen(Coordinates.parse(one), repositories) for one in asked.beside]
+    if kind == "archive":
+        plugin, new = archive_install.install(
+            asked.what, plugin_path, beside, checksum=asked.checksum, repositories=repositories, java=asked.java
+        )
+        source = asked.what if is_url(asked.what) else str(Path(asked.what).absolute())
+        checksum = plugin.sha256
+    else:
+        source = str(wanted := chosen(Coordinates.parse(asked.what), repositories))
+        plugin, new = plugin_install.install(wanted, plugin_path, beside, repositories=repositories, java=asked.java)
+        checksum = plugin_install.jars_checksum(plugin.folder)
+    entry = Locked(
+        plugin.name,
+        kind,
+        source if kind == "archive" else asked.what,
+        source,
+        plugin.version,
+        checksum,
+        plugin.beside,
+        _asked_beside(asked, plugin, plugin_path),
+        repositories,
+    )
+    plugin_lock.put(plugin_path, entry)
+    return Outcome(plugin.label, plugin.folder, new)
+
+
+def _asked_beside(asked: Asked, plugin: Installed, plugin_path: Path) -> tuple[str, ...]:
+    before = next((one.beside_asked for one in plugin_lock.read(plugin_path) if one.name == plugin.name), ())
+    return tuple(dict.fromkeys((*before, *asked.beside)))
+
+
+def _install_singer(asked: Asked, plugin_path: Path, packages: Sequence[str] = ()) -> Outcome:
+    if not singer_install.is_singer(asked.what):
+        raise UnusableSourceError(f"{asked.what} names no tap or target on PyPI, such as tap-postgres==0.2.1")
+    plugin, new = singer_install.install(asked.what, plugin_path, asked.beside, asked.python, packages)
+    if new:
+        found = singer_install.packages(plugin.folder)
+        version = singer_install.version_in(found, plugin.name)
+        source = f"{plugin.name}=={version}" if version else asked.what
+        plugin_lock.put(
+            plugin_path,
+            Locked(plugin.name, "singer", asked.what, source, version, beside=asked.beside, packages=tuple(found)),
+        )
+    return Outcome(plugin.label, plugin.folder, new)
+
+
+def _install_python(asked: Asked, plugin_path: Path) -> Outcome:
+    if asked.beside:
+        raise UnusableSourceError(
+            "--with is for Java plugins, taps and targets; a Python plugin names what it needs itself"
+        )
+    with tempfile.TemporaryDirectory(prefix="headrace-plugin-") as scratch:
+        if Path(asked.what).is_dir():
+            file, source = Path(asked.what), ""
+        else:
+            file = obtained(asked.what, asked.checksum, Path(scratch))
+            source = asked.what if is_url(asked.what) else str(file.absolute())
+        target, packages = python_plugins.install(file, plugin_path)
+    if source and target.parent == plugin_path:
+        version = python_plugins.version_of(target)
+        plugin_lock.put(plugin_path, Locked(target.name, "python", source, source, version, digest(target)))
+    for one in plugin_lock.read(plugin_path):
+        if one.kind == "python" and python_plugins.replaces(target, one.name):
+            plugin_lock.drop(plugin_path, one.name)
+    return Outcome(file_name(str(target)), target, True, tuple(packages))
+
+
+def install_locked(plugin_path: Path, java: int | None, python: str = "") -> Iterator[Outcome]:
+    """Install what the lock file has and is not there yet, in the same versions and with the same checksums.
+
+    Errors: as `install`; NotInstalledError without a lock file.
+    """
+    plugin_path = plugin_path.absolute()
+    entries = plugin_lock.read(plugin_path)
+    if not entries:
+        raise NotInstalledError(
+            f"{plugin_path / plugin_lock.LOCK} is not there; say what to install, or put the lock file of another "
+            "machine there first"
+        )
+    for one in entries:
+        yield _installed_as_locked(one, plugin_path, java, python)
+
+
+def _installed_as_locked(one: Locked, plugin_path: Path, java: int | None, python: str) -> Outcome:
+    beside = list(map(Coordinates.parse, one.beside)) if one.kind in ("maven", "archive") else []
+    repositories = tuple(map(checked_repository, one.repositories))
+    checksum = Checksum.parse("sha256", one.checksum) if one.kind in ("archive", "python") else None
+    if one.kind == "python":
+        return _python_as_locked(one, plugin_path, checksum)
+    if one.kind == "singer":
+        asked = Asked(one.asked, one.beside, python=python)
+        return _install_singer(asked, plugin_path, one.packages)
+    if (there := plugin_install.recorded(plugin_path / one.name)) is not None and there.coordinates == one.source:
+        plugin, new = plugin_install.add_beside(there, beside, repositories=repositories, java=java)
+    elif one.kind == "archive":
+        plugin, new = archive_install.install(
+            one.source, plugin_path, beside, checksum=checksum, repositories=repositories, java=java
+        )
+    else:
+        plugin, new = plugin_install.install(
+            Coordinates.parse(one.source),
+            plugin_path,
+            beside,
+            repositories=repositories,
+            java=java,
+            checksum=one.checksum,
+        )
+    return Outcome(plugin.label, plugin.folder, new)
+
+
+def _python_as_locked(one: Locked, plugin_path: Path, checksum: Checksum | None) -> Outcome:
+    there = plugin_path / one.name
+    if there.is_file() and digest(there) == one.checksum:
+        target, packages = python_plugins.install(there, plugin_path)
+        return Outcome(one.name, target, False, tuple(packages))
+    return _install_python(Asked(one.source, checksum=checksum), plugin_path)
+
+
+def remove(name: str, plugin_path: Path) -> Path:
+    """Remove a plugin, from the lock file, too. Errors: NotInstalledError, BrokenLockError, OSError."""
+    plugin_path = plugin_path.absolute()
+    is_locked = any(one.name == name for one in plugin_lock.read(plugin_path))
+    try:
+        gone = python_plugins.remove(name, plugin_path) or plugin_install.remove(name, plugin_path).folder
+    except NotInstalledError:
+        if not is_locked or (plugin_path / name).exists():
+            raise
+        gone = plugin_path / name
+    if is_locked:
+        plugin_lock.drop(plugin_path, name)
+    return gone
+
+
+def upgrade(name: str, plugin_path: Path, java: int | None, python: str = "") -> Iterator[tuple[str, Outcome | None]]:
+    """Bring one plugin, or all if the name is empty, to the latest version within what was asked for.
+
+    Yields what is true of each, in words, and the plugin if it is new. Errors: as `install`, NotInstalledError.
+    """
+    plugin_path = plugin_path.absolute()
+    entries = plugin_lock.read(plugin_path)
+    meant = [one for one in entries if name in ("", one.name, one.name.removesuffix(f"-{one.version}"))]
+    if not meant:
+        there = ", ".join(one.name for one in entries) or "none"
+        raise NotInstalledError(f"{plugin_path / plugin_lock.LOCK} has no plugin {name or 'at all'} (there: {there})")
+    for one in meant:
+        yield _upgraded(one, plugin_path, java, python)
+
+
+def _upgraded(one: Locked, plugin_path: Path, java: int | None, python: str) -> tuple[str, Outcome | None]:
+    if one.kind == "singer":
+        return _upgraded_singer(one, plugin_path, python)
+    if one.kind != "maven":
+        return f"{one.name} stays: it was installed from {one.source}; install the new one from where it is", None
+    wanted = Coordinates.parse(one.asked)
+    if not wanted.is_open:
+        return f"{one.name} stays: exactly {one.asked} was asked for; install it as …:latest or a range first", None
+    newest = chosen(wanted, one.repositories)
+    if compared(newest.version, one.version) <= 0:
+        return f"{one.name} stays: it is the latest of {one.asked}", None
+    outcome = install(Asked(one.asked, one.beside_asked, one.repositories, java=java), plugin_path)
+    if (plugin_path / one.name).exists():
+        plugin_install.remove(one.name, plugin_path)
+    plugin_lock.drop(plugin_path, one.name)
+    return f"{one.name} was replaced by {outcome.path.name}", outcome
+
+
+def _upgraded_singer(one: Locked, plugin_path: Path, python: str) -> tuple[str, Outcome | None]:
+    if "==" in one.asked:
+        return f"{one.name} stays: exactly {one.asked} was asked for; remove it and install another", None
+    folder = plugin_path / one.name
+    with tempfile.TemporaryDirectory(prefix=UNFINISHED, dir=plugin_path) as scratch:
+        before = folder.rename(Path(scratch, one.name)) if folder.exists() else None
+        try:
+            outcome = _install_singer(Asked(one.asked, one.beside, python=python), plugin_path)
+        except BaseException:
+            if before is not None:
+                before.rename(folder)
+            raise
+    now = next(each.version for each in plugin_lock.read(plugin_path) if each.name == one.name)
+    if now == one.version:
+        return f"{one.name} stays: {now} is the latest of {one.asked}; what it needs was brought up to date", outcome
+    return f"{one.name} {one.version} was replaced by {now}", outcome

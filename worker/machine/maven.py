@@ -1,0 +1,169 @@
+"""Maven's coordinates, repositories and versions, asked by the Ivy that pyspark carries.
+
+Decided: Ivy lists the versions, and ours are compared by Connect's own rules, so that a range means the same as in
+`connector.plugin.version`; loses: a second run of Ivy for a range, about five seconds.
+"""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cmp_to_key
+from pathlib import Path
+from typing import Final
+from urllib.parse import urlsplit
+from xml.sax.saxutils import quoteattr
+
+from headrace.config.connector.plugin_versions import compared, is_prerelease, is_within, range_of, why_no_range
+from headrace.plugins.interop.jvm.jars import Unavailable, cache_dir, ivy_command, says_no_route, until_no_route
+
+_PART: Final = re.compile(r"[A-Za-z0-9_][\w.+-]*")
+_FOUND: Final = re.compile(r"found revs: \[([^\]]*)\]")
+_LOOPBACK: Final = ("localhost", "127.0.0.1", "::1")
+_NONE: Final = "[99999999,)"
+"""A range in which no version is, so that Ivy lists all and fetches none."""
+
+
+class UnknownArtifactError(Exception):
+    """Nothing is published under these coordinates, or a dependency is not; the text says which."""
+
+
+@dataclass(frozen=True)
+class Coordinates:
+    """The coordinates of a Maven artifact, in one version or in those of a range."""
+
+    group: str
+    artifact: str
+    version: str
+
+    @classmethod
+    def parse(cls, text: str) -> Coordinates:
+        """Parse `GROUP:ARTIFACT:VERSION`; the version may be `latest`, or a range. Errors: ValueError."""
+        parts = text.split(":")
+        if len(parts) != 3 or not all(map(_PART.fullmatch, parts[:2])) or not parts[2]:
+            raise ValueError(
+                f"{text} names no artifact: write GROUP:ARTIFACT:VERSION, "
+                "for example io.debezium:debezium-connector-postgres:3.5.0.Final"
+            )
+        read = cls(*parts)
+        if (fault := why_no_range(read.version)) or not (read.is_open or _PART.fullmatch(read.version)):
+            raise ValueError(f"{text} names no version: {fault or 'write GROUP:ARTIFACT:VERSION'}")
+        return read
+
+    @property
+    def is_open(self) -> bool:
+        """True for `latest`, and for a range."""
+        return self.version.lower() == "latest" or self.version.startswith(("[", "("))
+
+    def __str__(self) -> str:
+        return f"{self.group}:{self.artifact}:{self.version}"
+
+
+def checked_repository(url: str) -> str:
+    """Return the URL of a repository. Errors: ValueError if it is none, or if jars could be exchanged on the way."""
+    parts = urlsplit(url)
+    if parts.username or parts.password:
+        raise ValueError(
+            f"the repository at {parts.hostname} is given with a password, which would be kept in the lock file; "
+            "write it into an ivysettings.xml, and name that in HEADRACE_IVY_SETTINGS"
+        )
+    is_near = parts.scheme == "http" and parts.hostname in _LOOPBACK
+    if not (is_near or (parts.scheme == "https" and parts.hostname) or (parts.scheme == "file" and parts.path)):
+        raise ValueError(f"{url} is no repository that can be used: write https://… or file:///…, with the folder")
+    return url
+
+
+def chosen(wanted: Coordinates, repositories: Sequence[str] = ()) -> Coordinates:
+    """The latest version that is meant; releases are preferred to what comes before them, such as `4.0.0.Beta1`.
+
+    Errors: UnknownArtifactError if there is none; Unavailable.
+    """
+    if not wanted.is_open:
+        return wanted
+    versions = _versions(wanted, repositories)
+    spec = range_of(wanted.version)
+    fitting = [one for one in versions if spec is None or is_within(spec, one)]
+    if not fitting:
+        some = ", ".join(versions[-5:])
+        raise UnknownArtifactError(
+            f"{places(repositories)} has no {wanted}; the latest are {some}"
+            if some
+            else f"{places(repositories)} has no {wanted.group}:{wanted.artifact}; look at its group and name"
+        )
+    releases = [one for one in fitting if not is_prerelease(one)]
+    return replace(wanted, version=(releases or fitting)[-1])
+
+
+def _versions(wanted: Coordinates, repositories: Sequence[str]) -> list[str]:
+    """All versions, the latest one last."""
+    cache_dir().mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix="versions-", dir=cache_dir()) as scratch:
+        module = dependency(replace(wanted, version=_NONE), 'transitive="false"')
+        settings = settings_for(repositories, use_poms=False)
+        _, lines = run_ivy([*ivy_command(Path(scratch), settings, module), "-debug"])
+    found = {one.strip() for match in map(_FOUND.search, lines) if match for one in match[1].split(",")}
+    if not found - {""}:
+        refuse_without_network(wanted, lines, repositories)
+    return sorted(found - {""}, key=cmp_to_key(compared))
+
+
+def run_ivy(command: Sequence[str]) -> tuple[int, list[str]]:
+    """Run Ivy and return its exit code and output; each fetched file is told on stderr."""
+    lines: list[str] = []
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as process:
+        assert process.stdout is not None
+        try:
+            for line in until_no_route(process.stdout):
+                lines.append(line)
+                if "[SUCCESSFUL ]" in line and ".pom" not in line:
+                    print(f"headrace: fetched {line.split('!')[-1].split()[0]}", file=sys.stderr)
+            if any(says_no_route(line) for line in lines):
+                process.terminate()
+        except BaseException:
+            process.kill()
+            raise
+    return process.returncode, lines
+
+
+def refuse_without_network(wanted: Coordinates, lines: Sequence[str], repositories: Sequence[str] = ()) -> None:
+    """Errors: Unavailable if Ivy says that a repository could not be reached."""
+    said = next((line.strip() for line in lines if says_no_route(line)), None)
+    if said is not None:
+        raise Unavailable(
+            f"{wanted} could not be fetched from {places(repositories)}: {said}. Check the network; behind a proxy set "
+            "HTTPS_PROXY, with an own mirror set HEADRACE_IVY_SETTINGS to an ivysettings.xml"
+        )
+
+
+def places(repositories: Sequence[str]) -> str:
+    """The repositories that are asked, in words."""
+    return ", ".join([*repositories, "Maven Central"]) if repositories else "Maven Central"
+
+
+def settings_for(repositories: Sequence[str], *, use_poms: bool) -> str:
+    """Ivy's settings with these repositories, which are asked first, and Maven Central."""
+    given = f'm2compatible="true" usepoms="{str(use_poms).lower()}" timeoutConstraint="bounded"'
+    named = "".join(
+        f'<ibiblio name="repository{number}" root={quoteattr(url)} {given}/>' for number, url in enumerate(repositories)
+    )
+    return (
+        '<ivysettings><settings defaultResolver="all"/><timeout-constraints>'
+        '<timeout-constraint name="bounded" connectionTimeout="10000" readTimeout="60000"/></timeout-constraints>'
+        f'<resolvers><chain name="all" returnFirst="true">{named}<ibiblio name="central" {given}/></chain></resolvers>'
+        "</ivysettings>\n"
+    )
+
+
+def dependency(wanted: Coordinates, attributes: str, artifacts: str = "", excluded: str = "") -> str:
+    """Ivy's module that depends on these coordinates alone."""
+    names = f"org={quoteattr(wanted.group)} name={quoteattr(wanted.artifact)} rev={quoteattr(wanted.version)}"
+    return (
+        '<ivy-module version="2.0" xmlns:m="http://ant.apache.org/ivy/maven">'
+        '<info organisation="headrace" module="plugin"/><configurations><conf name="default"/></configurations>'
+        f'<dependencies defaultconf="default->default"><dependency {names} {attributes}>{artifacts}</dependency>'
+        f"{excluded}</dependencies></ivy-module>\n"
+    )
