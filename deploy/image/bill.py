@@ -41,6 +41,12 @@ _GROUPS: Final = {
     "libthrift": "org.apache.thrift",
     "objenesis": "org.objenesis",
     "oro": "oro",
+    "snappy-java": "org.xerial.snappy",
+    "stax-api": "stax",
+    "tink": "com.google.crypto.tink",
+    "transaction-api": "javax.transaction",
+    "xz": "org.tukaani",
+    "zstd-jni": "com.github.luben",
     "scala-": "org.scala-lang",
     "scala-parser-combinators_": "org.scala-lang.modules",
     "scala-parallel-collections_": "org.scala-lang.modules",
@@ -101,7 +107,11 @@ def _python(installed: Iterable[Distribution], licences: Path) -> Iterator[Compo
         purl = f"pkg:pypi/{re.sub(r'[-_.]+', '-', name).lower()}@{quote(version)}"
         yield _component(purl, name, version, _python_licences(one))
         for file in one.files or ():
-            if _LICENCE_FILE.fullmatch(file.name) and ".dist-info" in str(file) and Path(one.locate_file(file)).is_file():
+            if (
+                _LICENCE_FILE.fullmatch(file.name)
+                and ".dist-info" in str(file)
+                and Path(one.locate_file(file)).is_file()
+            ):
                 _keep(licences / f"{name}-{version}", file.name, Path(one.locate_file(file)).read_bytes())
 
 
@@ -164,7 +174,9 @@ def _debian() -> Iterator[Component]:
 def _java(folder: Path, licences: Path) -> Iterator[Component]:
     lines = (folder / "release").read_text(encoding="utf-8").splitlines()
     version = dict(line.split("=", 1) for line in lines if "=" in line)["JAVA_VERSION"].strip('"')
-    yield _component(f"pkg:generic/openjdk@{version}", "openjdk", version, ["GPL-2.0-only WITH Classpath-exception-2.0"])
+    yield _component(
+        f"pkg:generic/openjdk@{version}", "openjdk", version, ["GPL-2.0-only WITH Classpath-exception-2.0"]
+    )
     for file in sorted((folder / "legal").glob("java.base/*")):
         _keep(licences / f"openjdk-{version}", file.name, file.read_bytes())
 

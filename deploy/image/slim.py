@@ -2,8 +2,8 @@
 
 python slim.py [GROUP...]: the groups of Spark's jars to keep, such as `kubernetes`.
 
-Decided: a list of what goes, not of what stays, because a jar or module that a newer release brings is then kept; loses:
-a release that brings a large one, which the image's bound on its size (`tests/image/test_image.py`) shows.
+Decided: a list of what goes, not of what stays, because a jar or module that a newer release brings is then kept;
+loses: a release that brings a large one is not noticed.
 """
 
 from __future__ import annotations
