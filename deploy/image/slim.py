@@ -39,7 +39,7 @@ _MACHINES: Final = {"x86_64": "linux-aarch_64", "aarch64": "linux-x86_64"}
 _PACKAGES: Final = (
     *("pandas/tests", "numpy/tests", "numpy/*/tests", "numpy/f2py", "pyarrow/tests", "pyarrow/include"),
     *("pyarrow/src", "pyarrow/includes", "sqlalchemy/testing", "psutil/tests", "crc32c/tests", "botocore/docs"),
-    *("pyspark/examples", "pyspark/data", "pyspark/testing", "pyspark/sbin", "pyspark/tests", "pyspark/*/tests"),
+    *("pyspark/examples", "pyspark/data", "pyspark/sbin", "pyspark/tests", "pyspark/*/tests"),
     *("pyspark/sql/tests", "pyspark/python/test_support", "pyspark/python/dist", "pyspark/R"),
     # Flight and Substrait are servers of queries.
     *("pyarrow/*flight*", "pyarrow/*substrait*", "setuptools", "setuptools-*"),
