@@ -41,8 +41,8 @@ _PACKAGES: Final = (
     *("pyarrow/src", "pyarrow/includes", "sqlalchemy/testing", "psutil/tests", "crc32c/tests", "botocore/docs"),
     *("pyspark/examples", "pyspark/data", "pyspark/sbin", "pyspark/tests", "pyspark/*/tests"),
     *("pyspark/sql/tests", "pyspark/python/test_support", "pyspark/python/dist", "pyspark/R"),
-    # Flight and Substrait are servers of queries.
-    *("pyarrow/*flight*", "pyarrow/*substrait*", "setuptools", "setuptools-*"),
+    # Flight is a server of tables, setuptools builds packages.
+    *("pyarrow/*flight*", "setuptools", "setuptools-*", "pkg_resources", "_distutils_hack", "distutils-precedence.pth"),
 )
 _SERVICES: Final = ("s3", "sts", "sso", "sso-oidc", "signin", "glue")
 """Of botocore's descriptions of services, those of stores and of logins."""
