@@ -40,9 +40,8 @@ def merged(base: Path | None, environment: Mapping[str, str]) -> dict[str, str]:
     return {**(read_properties(base) if base else {}), **properties_from(environment)}
 
 
-def health_check(base: Path | None, environment: Mapping[str, str]) -> tuple[str, ssl.SSLContext | None]:
-    """The URL of the worker's health, and a TLS context for https. Errors: ConfigError."""
-    props = merged(base, environment)
+def health_check(props: Mapping[str, str]) -> tuple[str, ssl.SSLContext | None]:
+    """The URL of the health of the worker with these properties, and a TLS context for https. Errors: ConfigError."""
     url = f"{own_url(props)}/health"
     if not url.startswith("https:"):
         return url, None
