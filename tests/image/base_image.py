@@ -21,7 +21,8 @@ def make_base(folder: Path) -> None:
     found = _FROM.search((ROOT / "Dockerfile").read_text(encoding="utf-8"))
     assert found
     name = f"docker.io/library/{found[1]}"
-    if subprocess.run(["buildah", "inspect", "--type", "image", name], capture_output=True, check=False).returncode == 0:
+    known = subprocess.run(["buildah", "inspect", "--type", "image", name], capture_output=True, check=False)
+    if known.returncode == 0:
         return
     root = folder / "root"
     made = ["debootstrap", "--variant=minbase", f"--include={_PACKAGES}", "bookworm", str(root)]
