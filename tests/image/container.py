@@ -1,6 +1,6 @@
 """A container of an image, made with buildah and util-linux: no engine, no network and no cgroup of its own.
 
-Its root is read-only, its name is resolved by nothing, its user has no entry in passwd; it has the host's network.
+Its root is read-only, its name is resolved by nothing; it has the host's network.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from typing import Any, Final
 
 import psutil
 
+IMAGE_USER: Final = 1001
 ARBITRARY_USER: Final = 1_000_770_000
 """As OpenShift gives them: known to no image, in group 0."""
 _SETUP: Final = """
@@ -36,7 +37,8 @@ exec chroot --userspec="$user:0" "$root" "$@"
 class Container:
     """An image's file system, and at most one process of it with what that started."""
 
-    def __init__(self, image: str, shared: Path) -> None:
+    def __init__(self, image: str, shared: Path, user: int = IMAGE_USER) -> None:
+        self._user = user
         self.shared = shared
         """The folder that the container has as /mnt."""
         self.log_file = shared.with_name(f"{shared.name}.log")
@@ -72,7 +74,7 @@ class Container:
     def execute(self, command: Sequence[str]) -> subprocess.CompletedProcess[str]:
         """Run a command beside the container's process, as `docker exec` and a health check do."""
         spaces = ["nsenter", f"--target={self.first().pid}", "--mount", "--pid", "--uts"]
-        user = ["chroot", f"--userspec={ARBITRARY_USER}:0", str(self.root)]
+        user = ["chroot", f"--userspec={self._user}:0", str(self.root)]
         return subprocess.run(
             [*spaces, *user, *self._in_env(command, self.first().environ())],
             capture_output=True,
@@ -105,7 +107,7 @@ class Container:
 
     def _command(self, command: Sequence[str], env: Mapping[str, str]) -> list[str]:
         unshare = ["unshare", "--mount", "--uts", "--pid", "--fork", "--kill-child"]
-        setup = ["sh", "-c", _SETUP, "sh", str(self.root), str(self.shared), str(ARBITRARY_USER)]
+        setup = ["sh", "-c", _SETUP, "sh", str(self.root), str(self.shared), str(self._user)]
         return [*unshare, *setup, *self._in_env(command, {**self._env, **env})]
 
     def _in_env(self, command: Sequence[str], env: Mapping[str, str]) -> list[str]:

@@ -297,6 +297,7 @@ def worker(
     """Run a worker whose properties come from CONNECT_* environment variables, as in a container."""
     from headrace.config.problems import ConfigError
     from headrace.worker.cli import container
+    from headrace.worker.cli.unknown_user import UnknownUser
 
     if mode not in container.MODES or (connectors and mode != "standalone"):
         fail(2, "write `headrace worker standalone [CONNECTORS...]` or `headrace worker distributed`")
@@ -304,6 +305,8 @@ def worker(
         container.exec_worker(mode, connectors or [], base, os.environ)
     except ConfigError as error:
         fail(2, str(error))
+    except UnknownUser as error:
+        fail(3, str(error))
     except OSError as error:
         fail(3, f"the worker cannot be started: {error}; look at TMPDIR, and whether Headrace is installed whole")
 
