@@ -1,6 +1,6 @@
 """A container of an image, made with buildah and util-linux: no engine, no network and no cgroup of its own.
 
-Its root is read-only, its name is resolved by nothing; it has the host's network.
+Its root is read-only, its name is resolved by nothing but `localhost`; it has the host's network.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ _SETUP: Final = """
 set -e
 root="$1" shared="$2" user="$3"; shift 3
 hostname nameless.invalid
+echo "127.0.0.1 localhost" > "$root/etc/hosts"
 mount --make-rprivate /
 mount --bind "$root" "$root"
 mount -t proc proc "$root/proc"
