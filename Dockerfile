@@ -6,9 +6,71 @@
 #       -e CONNECT_VALUE_CONVERTER=… -e CONNECT_REST_ADVERTISED_HOST_NAME=… headrace
 #   docker run … headrace standalone connector.properties
 #   docker run … --entrypoint tini headrace -- connect-mirror-maker /mm2.properties
+#
+# What changes seldom comes first: a change of code makes the last layer anew, of a few megabytes.
 
-FROM python:3.12-slim-bookworm AS wheel
+FROM python:3.12-slim-bookworm AS requirements
+WORKDIR /build
+COPY pyproject.toml deploy/image/requirements.py ./
+RUN python requirements.py pyproject.toml > requirements.txt
 
+
+FROM python:3.12-slim-bookworm AS java
+# Debian drops old versions of its packages: what is pinned today cannot be built next month.
+# hadolint ignore=DL3008
+RUN apt-get update \
+    && apt-get install --yes --no-install-recommends openjdk-17-jdk-headless \
+    && rm -rf /var/lib/apt/lists/*
+# All that plugins may ask of a JRE, without the tools of a JDK. The JVM's own archive is what that of Spark stands on.
+COPY deploy/image/java_modules.py /build/
+RUN jlink --add-modules "$(python /build/java_modules.py)" --strip-java-debug-attributes --no-header-files --no-man-pages \
+        --output /opt/headrace/java \
+    && rm -f /opt/headrace/java/lib/security/cacerts \
+    && cp --dereference /etc/ssl/certs/java/cacerts /opt/headrace/java/lib/security/cacerts \
+    && find /opt/headrace/java -exec touch --no-dereference --date=@1700000000 {} + \
+    && /opt/headrace/java/bin/java -Xshare:dump -Xlog:cds=off -Xlog:cds+hashtables=off \
+    && find /opt/headrace/java -exec touch --no-dereference --date=@1700000000 {} +
+
+
+FROM python:3.12-slim-bookworm AS dependencies
+ENV PATH=/opt/headrace/venv/bin:$PATH
+RUN python -m venv /opt/headrace/venv
+COPY --from=requirements /build/requirements.txt /build/
+# Of the Sparks that Headrace runs on, the one that all tests run with.
+RUN pip install --no-cache-dir -r /build/requirements.txt pyspark==4.2.1
+COPY deploy/image/slim.py /build/
+# Groups of Spark's jars to keep, by their names in slim.py: --build-arg KEEP="kubernetes yarn".
+ARG KEEP=""
+# hadolint ignore=DL3059,SC2086
+RUN python /build/slim.py $KEEP \
+    && find /opt/headrace/venv/lib/python*/site-packages/pyspark/jars -exec touch --date=@1700000000 {} +
+
+
+FROM dependencies AS cache
+ENV HEADRACE_CACHE=/opt/headrace/cache \
+    JAVA_HOME=/opt/headrace/java
+COPY --from=java /opt/headrace/java /opt/headrace/java
+WORKDIR /build
+COPY headrace headrace
+COPY config/__init__.py config/jars.py config/problems.py config/values.py config/
+COPY plugins plugins
+COPY worker/__init__.py worker/errors.py worker/
+COPY worker/engine worker/engine
+COPY worker/logging worker/logging
+COPY worker/machine worker/machine
+COPY connectors/__init__.py connectors/
+COPY connectors/java connectors/java
+RUN python -m headrace.plugins.interop.jvm.jars spark \
+    && python -m headrace.connectors.java.class_path \
+    && python -c "from headrace.worker.engine.driver_jars import driver_jars; driver_jars()" \
+    && find /opt/headrace/cache -exec touch --date=@1700000000 {} +
+# The archive of classes makes each start of Spark's driver some seconds shorter. It knows the jars by their times, of
+# which a layer keeps whole seconds.
+RUN python -m headrace.worker.engine.class_archive_writer --strict \
+    && chmod -R g=u,o=rX /opt/headrace/cache
+
+
+FROM dependencies AS code
 WORKDIR /build
 COPY pyproject.toml README.md ./
 COPY headrace headrace
@@ -18,47 +80,48 @@ COPY converters converters
 COPY plugins plugins
 COPY rest rest
 COPY worker worker
-RUN pip wheel --no-cache-dir --no-deps --wheel-dir /wheels .
+RUN pip wheel --no-cache-dir --no-deps --wheel-dir /wheels . \
+    && pip install --no-cache-dir --no-deps --no-index --prefix /out/opt/headrace/venv /wheels/*.whl
+# What is in the image, and its licences.
+COPY --from=java /opt/headrace/java /opt/headrace/java
+COPY --from=cache /opt/headrace/cache /opt/headrace/cache
+COPY deploy/image/bill.py deploy/image/
+RUN python deploy/image/bill.py /out/opt/headrace/venv/lib/python*/site-packages \
+        --output /out/opt/headrace/sbom --java /opt/headrace/java --cache /opt/headrace/cache
 
 
 FROM python:3.12-slim-bookworm
 
-# Debian drops old versions of its packages: what is pinned today cannot be built next month.
 # hadolint ignore=DL3008
 RUN apt-get update \
-    && apt-get install --yes --no-install-recommends openjdk-17-jre-headless procps tini \
-    && rm -rf /var/lib/apt/lists/*
+    && apt-get install --yes --no-install-recommends libnss-wrapper tini \
+    && rm -rf /var/cache/apt/* /var/lib/apt/lists/*
 
 # Group 0, so that it also runs under the arbitrary users that some clusters give to containers.
-RUN useradd --uid 1001 --gid 0 --create-home --home-dir /home/headrace headrace \
+RUN useradd --uid 1001 --gid 0 --no-create-home --home-dir /var/lib/headrace headrace \
     && install --directory --owner=headrace --group=root --mode=0775 \
-        /opt/headrace /opt/headrace/plugins /var/lib/headrace
+        /opt/headrace /opt/headrace/cache /opt/headrace/plugins /var/lib/headrace
 
-ENV HEADRACE_CACHE=/opt/headrace/cache \
-    PATH=/opt/headrace/venv/bin:$PATH \
+COPY --from=java /opt/headrace/java /opt/headrace/java
+COPY --from=dependencies /opt/headrace/venv /opt/headrace/venv
+COPY --from=cache --chown=1001:0 /opt/headrace/cache /opt/headrace/cache
+COPY --from=code /out/ /
+
+ENV CONNECT_PLUGIN_PATH=/opt/headrace/plugins \
+    HEADRACE_CACHE=/opt/headrace/cache \
+    HOME=/var/lib/headrace \
+    JAVA_HOME=/opt/headrace/java \
+    LANG=C.UTF-8 \
+    PATH=/opt/headrace/venv/bin:/opt/headrace/java/bin:$PATH \
+    PYTHONDONTWRITEBYTECODE=1 \
     PYTHONUNBUFFERED=1
 
 USER 1001
 WORKDIR /var/lib/headrace
 
-# Of the Sparks that Headrace runs on, the one that all tests run with.
-RUN --mount=type=bind,from=wheel,source=/wheels,target=/wheels \
-    python -m venv /opt/headrace/venv \
-    && pip install --no-cache-dir /wheels/*.whl pyspark==4.2.1
-
-# The archive of classes makes each start of Spark's driver some seconds shorter. It knows the jars by their times, of
-# which a layer keeps whole seconds.
-RUN python -m headrace.plugins.interop.jvm.jars spark \
-    && find /opt/headrace/cache/jars -name '*.jar' -exec touch --date=@1700000000 {} + \
-    && python -m headrace.worker.engine.class_archive_writer \
-    && python -m headrace.connectors.java.class_path \
-    && chmod -R g=u /opt/headrace/cache
-
-ENV CONNECT_PLUGIN_PATH=/opt/headrace/plugins
-
 EXPOSE 8083
-# A worker that waits for its Kafka says that it is starting, which is no health either.
-HEALTHCHECK --interval=20s --timeout=20s --start-period=120s --retries=3 CMD ["headrace", "health"]
+# It asks the worker by its own properties, also connect-mirror-maker. One that waits for its Kafka is no healthy one.
+HEALTHCHECK --interval=20s --timeout=20s --start-period=120s --retries=3 CMD ["headrace", "health", "--running"]
 
 # tini reaps what Spark's processes leave behind, and hands SIGTERM on.
 ENTRYPOINT ["tini", "--", "headrace", "worker"]

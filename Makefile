@@ -5,7 +5,7 @@ STAMP := $(VENV)/.installed
 # In the order of tests/schedule.py.
 PYTEST := $(PY) -m pytest --dist loadfile --no-loadscope-reorder
 
-.PHONY: setup quickstart check test test-long test-all soak upgrade-check lint docs bench clean
+.PHONY: setup quickstart check test test-long test-all soak image test-image upgrade-check lint docs bench clean
 
 setup: $(STAMP)
 	@$(PY) -m headrace.plugins.interop.jvm.jars
@@ -25,17 +25,23 @@ check: setup lint
 	@$(PYTEST) -n 3 tests/unit tests/properties
 
 test: setup
-	@$(PYTEST) -n 3 -m "not (long or soak)"
+	@$(PYTEST) -n 3 -m "not (long or soak or image)"
 
 test-long: setup
 	@$(PYTEST) -n 3 -m "long and not soak" tests/spark tests/compat tests/integration tests/faults
 
 test-all: setup
-	@$(PYTEST) -n 3 -m "not soak"
+	@$(PYTEST) -n 3 -m "not (soak or image)"
 
 soak: setup
 	@$(PY) -m pytest -m hypothesis --hypothesis-profile=new tests/unit tests/properties
 	@$(PY) -m pytest -m soak -o timeout=3600
+
+image:
+	@deploy/image/build.sh $(ARGS)
+
+test-image: setup
+	@$(PY) -m pytest -m image tests/image
 
 upgrade-check: setup
 	@$(PY) -m tests.upgrade_check $(ARGS)

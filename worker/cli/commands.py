@@ -297,6 +297,7 @@ def worker(
     """Run a worker whose properties come from CONNECT_* environment variables, as in a container."""
     from headrace.config.problems import ConfigError
     from headrace.worker.cli import container
+    from headrace.worker.cli.unknown_user import UnknownUser
 
     if mode not in container.MODES or (connectors and mode != "standalone"):
         fail(2, "write `headrace worker standalone [CONNECTORS...]` or `headrace worker distributed`")
@@ -304,26 +305,43 @@ def worker(
         container.exec_worker(mode, connectors or [], base, os.environ)
     except ConfigError as error:
         fail(2, str(error))
+    except UnknownUser as error:
+        fail(3, str(error))
     except OSError as error:
         fail(3, f"the worker cannot be started: {error}; look at TMPDIR, and whether Headrace is installed whole")
 
 
 @app.command()
-def health(base: Base = None) -> None:
+def health(
+    base: Base = None,
+    running: Annotated[
+        bool, typer.Option("--running", help="Ask the workers that run on this machine, each by its own properties.")
+    ] = False,
+) -> None:
     """Ask the worker that `headrace worker` runs here whether it is healthy; exit code 1 when it is not.
 
     Standard error names the URL that is asked.
     """
     from headrace.config.problems import ConfigError
     from headrace.worker.cli import container
+    from headrace.worker.cli.running_workers import running_workers
 
+    workers = running_workers() if running else []
+    if running and not workers:
+        fail(1, "no worker runs here")
     try:
-        url, tls = container.health_check(base, os.environ)
+        asked = [one.properties() for one in workers] or [container.merged(base, os.environ)]
+        checks = [container.health_check(props) for props in asked if props is not None]
     except ConfigError as error:
         fail(1, str(error))
-    typer.echo(url, err=True)
-    healthy, said = container.health(url, tls)
-    typer.echo(said)
+    if not checks:
+        typer.echo("connect-mirror-maker runs; its file has no listeners, so its health is not seen")
+    healthy = True
+    for url, tls in checks:
+        typer.echo(url, err=True)
+        answered, said = container.health(url, tls)
+        typer.echo(said)
+        healthy = healthy and answered
     raise typer.Exit(0 if healthy else 1)
 
 

@@ -15,6 +15,7 @@ from headrace.config.properties import read_properties
 from headrace.config.worker.environment import misread, own_url, properties_from
 from headrace.config.worker.settings import DISTRIBUTED, STANDALONE
 from headrace.plugins.scratch import scratch_folder
+from headrace.worker.cli.unknown_user import naming
 
 MODES: Final = {"standalone": STANDALONE, "distributed": DISTRIBUTED}
 _HEALTH_SECONDS: Final = 15.0
@@ -22,7 +23,7 @@ _HEALTH_SECONDS: Final = 15.0
 
 
 def exec_worker(mode: str, connectors: Sequence[Path], base: Path | None, environment: Mapping[str, str]) -> NoReturn:
-    """Replace this process with the worker. Errors: ConfigError for an unreadable `base`; OSError."""
+    """Replace this process with the worker. Errors: ConfigError for an unreadable `base`; UnknownUser; OSError."""
     props = merged(base, environment)
     for name, meant in misread(props, MODES[mode]).items():
         print(f"headrace: {name} is no setting; for {meant} write __ for _ and ___ for -", file=sys.stderr)
@@ -31,6 +32,7 @@ def exec_worker(mode: str, connectors: Sequence[Path], base: Path | None, enviro
     folder.outlive_exec()
     file = Path(folder.name, "worker.properties")
     file.write_text(javaproperties.dumps(props, timestamp=False), encoding="iso-8859-1")
+    os.environ.update(naming(Path(folder.name)))
     command = Path(sys.executable).with_name(f"connect-{mode}")
     os.execv(command, [str(command), str(file), *map(str, connectors)])
 
@@ -40,9 +42,8 @@ def merged(base: Path | None, environment: Mapping[str, str]) -> dict[str, str]:
     return {**(read_properties(base) if base else {}), **properties_from(environment)}
 
 
-def health_check(base: Path | None, environment: Mapping[str, str]) -> tuple[str, ssl.SSLContext | None]:
-    """The URL of the worker's health, and a TLS context for https. Errors: ConfigError."""
-    props = merged(base, environment)
+def health_check(props: Mapping[str, str]) -> tuple[str, ssl.SSLContext | None]:
+    """The URL of the health of the worker with these properties, and a TLS context for https. Errors: ConfigError."""
     url = f"{own_url(props)}/health"
     if not url.startswith("https:"):
         return url, None

@@ -126,10 +126,19 @@ def _cache() -> ReportLine:
     folder = cache_dir()
     existing = _nearest(folder)
     if not os.access(existing, os.W_OK | os.X_OK):
-        return ReportLine(
-            "cache", Verdict.FAIL, f"{existing} cannot be written", "make it writable or set HEADRACE_CACHE"
-        )
+        advice = "make it writable or set HEADRACE_CACHE"
+        if _has_all("spark"):  # as in an image, whose root file system may be read-only
+            advice = f"a worker finds all in it; for commands that fetch more, {advice}"
+            return ReportLine("cache", Verdict.WARN, f"{folder} cannot be written", advice)
+        return ReportLine("cache", Verdict.FAIL, f"{existing} cannot be written", advice)
     return ReportLine("cache", Verdict.OK, str(folder))
+
+
+def _has_all(jar_set: str) -> bool:
+    try:
+        return not unverified(jar_set)
+    except Unavailable:
+        return False
 
 
 def _jars(jar_set: str) -> ReportLine:

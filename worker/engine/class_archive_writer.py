@@ -1,6 +1,8 @@
 """Writes the archive of the classes that Spark's driver loads (`class_archive`), once for each Java, Spark and jars.
 
-python -m headrace.worker.engine.class_archive_writer
+python -m headrace.worker.engine.class_archive_writer [--strict]
+
+With --strict, as when an image is built, it ends with 1 if there is no archive afterwards.
 """
 
 from __future__ import annotations
@@ -23,6 +25,7 @@ from headrace.worker.engine.inline import ProjectionPool
 from headrace.worker.engine.lane import INTERPRETED_ROWS
 
 _KEPT: Final = 4
+STRICT: Final = "--strict"
 
 
 def write(class_path: Sequence[Path]) -> None:
@@ -79,17 +82,22 @@ def _same(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         yield batch.rename_columns(["id"])
 
 
-def main() -> int:
-    """Write the archive for the jars that a worker uses; a failure costs only time at later starts."""
+def main(arguments: Sequence[str]) -> int:
+    """Write the archive for the jars that a worker uses; without --strict a failure costs only time at later starts."""
     class_path = driver_jars()
-    if not path_for(class_path).exists():
+    archive = path_for(class_path)
+    why = "Spark's driver did not start, or its JVM wrote none; its log above says why"
+    if not archive.exists():
         print("headrace: preparing Spark's classes for fast starts, once", file=sys.stderr)
         try:
             write(class_path)
         except Exception as error:
-            print(f"headrace: without: {error}", file=sys.stderr)
-    return 0
+            why = str(error)
+    if archive.exists():
+        return 0
+    print(f"headrace: no archive of Spark's classes at {archive}: {why}", file=sys.stderr)
+    return 1 if STRICT in arguments else 0
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(sys.argv[1:]))

@@ -13,13 +13,14 @@ core meanwhile (0.2 s); loses: imports in functions.
 
 from __future__ import annotations
 
+import contextlib
 import importlib.util
 import os
 import shlex
 import subprocess
 import tempfile
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
 
@@ -48,6 +49,8 @@ _FILES_FOR_SUBMIT: Final = ("spark-env.sh", "spark-defaults.conf", "java-opts")
 _VARIABLES_FOR_SUBMIT: Final = ("PYSPARK_SUBMIT_ARGS", "SPARK_SUBMIT_OPTS", "PYSPARK_GATEWAY_PORT")
 _WITHOUT: Final = "spark-mllib_"
 _LOOK_S: Final = 0.005
+_OWN_ADDRESS: Final = {"SPARK_LOCAL_IP": "127.0.0.1", "SPARK_LOCAL_HOSTNAME": "127.0.0.1"}
+"""Otherwise Spark asks for the address of the host's name, and does not start where nothing resolves that name."""
 
 
 def installed_spark() -> Path:
@@ -68,14 +71,33 @@ def opened(conf: Mapping[str, str], folder: Path, output: int) -> Any:
     if _is_plain(conf):
         return _started(conf, folder, popen)
     import_pyspark()
-    return submitted(conf, popen)
+    with _environment(own_address(conf)):
+        return submitted(conf, popen)
+
+
+def own_address(conf: Mapping[str, str]) -> dict[str, str]:
+    """The variables by which the driver of a local master knows its address; an operator's own stay."""
+    if not is_local(conf[_MASTER]) or any(os.environ.get(name) for name in _OWN_ADDRESS):
+        return {}
+    return dict(_OWN_ADDRESS)
+
+
+@contextlib.contextmanager
+def _environment(more: Mapping[str, str]) -> Iterator[None]:
+    """Have these variables in the environment, from which pyspark takes that of spark-submit."""
+    os.environ.update(more)
+    try:
+        yield
+    finally:
+        for name in more:
+            os.environ.pop(name, None)
 
 
 def _started(conf: Mapping[str, str], folder: Path, popen: Mapping[str, Any]) -> Any:
     """Start the JVM without spark-submit."""
     with tempfile.TemporaryDirectory(prefix="gateway-", dir=folder) as scratch:
         said = Path(scratch, "address")
-        env = {**os.environ, **telling_address(said)}
+        env = {**os.environ, **own_address(conf), **telling_address(said)}
         process = subprocess.Popen([*command(conf), gateway_main()], stdin=subprocess.PIPE, env=env, **popen)
         try:
             import_pyspark()  # while the JVM starts

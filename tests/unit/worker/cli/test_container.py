@@ -12,7 +12,8 @@ import pytest
 from typer.testing import CliRunner
 
 from headrace.config.properties import read_properties
-from headrace.worker.cli import commands
+from headrace.worker.cli import commands, running_workers
+from headrace.worker.cli.running_workers import RunningWorker
 from tests.certificates import Authority
 from tests.unit.converters.registry.scripted_registry import scripted
 
@@ -125,3 +126,39 @@ def test_a_worker_that_asks_for_a_login_is_not_restarted_for_it(monkeypatch: pyt
 def test_a_worker_that_does_not_answer_is_not_healthy(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CONNECT_LISTENERS", "http://127.0.0.1:1")
     assert CliRunner().invoke(commands.app, ["health"]).exit_code == 1
+
+
+def test_health_asks_the_workers_that_run_by_their_own_properties(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    file = tmp_path / "mm2.properties"
+    file.write_text("clusters=a,b\n")
+    running = [RunningWorker("connect-mirror-maker", file)]
+    monkeypatch.setattr("headrace.worker.cli.running_workers.running_workers", lambda: running)
+    done = CliRunner().invoke(commands.app, ["health", "--running"])
+    assert done.exit_code == 0, done.output
+    with scripted((200, {"status": "healthy"})) as server:
+        file.write_text(f"listeners={server.url}\n")
+        done = CliRunner().invoke(commands.app, ["health", "--running"])
+        assert done.exit_code == 0, done.output
+        assert f"{server.url}/health" in done.stderr
+    assert CliRunner().invoke(commands.app, ["health", "--running"]).exit_code == 1
+    running.clear()
+    done = CliRunner().invoke(commands.app, ["health", "--running"])
+    assert done.exit_code == 1
+    assert "no worker runs here" in done.output
+
+
+@pytest.mark.parametrize(
+    ("arguments", "named"),
+    [
+        (["/v/bin/python", "/v/bin/connect-standalone", "w.properties", "c"], ("connect-standalone", "w.properties")),
+        (["python3", "-m", "headrace.rest.commands", "connect-mirror-maker", "m"], ("connect-mirror-maker", "m")),
+        (["tini", "--", "connect-mirror-maker", "m"], None),
+        (["python3", "/v/bin/connect-distributed"], None),
+        (["python3", "-c", "pass"], None),
+        ([], None),
+    ],
+)
+def test_workers_are_known_by_their_command(arguments: list[str], named: tuple[str, str] | None) -> None:
+    assert running_workers._named(arguments) == named

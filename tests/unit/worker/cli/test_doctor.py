@@ -82,3 +82,10 @@ def test_the_report_for_people_has_every_check_and_a_verdict(capsys: pytest.Capt
     for name in ("Python", "Java", "pyspark", "kafka jars", "port 8083", "broker"):
         assert name in out
     assert out.rstrip().endswith("Headrace can run here")
+
+
+def test_a_cache_that_cannot_be_written_matters_only_while_something_lacks(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("os.access", lambda *_: False)
+    assert doctor._cache().state is Verdict.FAIL
+    monkeypatch.setattr(doctor, "unverified", lambda _: [])
+    assert doctor._cache().state is Verdict.WARN

@@ -81,3 +81,12 @@ assert "pandas" in sys.modules
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
+
+
+def test_a_local_driver_is_told_its_address(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("SPARK_LOCAL_IP", "SPARK_LOCAL_HOSTNAME"):
+        monkeypatch.delenv(name, raising=False)
+    assert gateway.own_address(CONF) == {"SPARK_LOCAL_IP": "127.0.0.1", "SPARK_LOCAL_HOSTNAME": "127.0.0.1"}
+    assert gateway.own_address({**CONF, "spark.master": "spark://h:7077"}) == {}
+    monkeypatch.setenv("SPARK_LOCAL_IP", "10.0.0.1")
+    assert gateway.own_address(CONF) == {}

@@ -1,0 +1,89 @@
+"""Removes from an installed environment what no worker loads: half of the image.
+
+python slim.py [GROUP...]: the groups of Spark's jars to keep, such as `kubernetes`.
+
+Decided: a list of what goes, not of what stays, because a jar or module that a newer release brings is then kept;
+loses: a release that brings a large one is not noticed.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import sys
+import sysconfig
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Final
+
+SPARK_GROUPS: Final = {
+    # Executors as pods, and YARN's containers: a driver with a master of that kind.
+    "kubernetes": r"kubernetes-|spark-kubernetes|vertx-|volcano-|zjsonpatch",
+    "yarn": r"spark-yarn",
+    # pyspark.ml, which a driver on the worker's cores leaves out at any rate (worker/engine/gateway.py).
+    "ml": r"spark-mllib|spark-graphx|breeze|spire|algebra_|cats-kernel|JTransforms|JLargeArrays|arpack|blas-|lapack-|"
+    r"jaxb-runtime|jaxb-core|istack-",
+    # State of Spark's streaming queries, and clients over gRPC: Headrace runs neither.
+    "state": r"rocksdbjni",
+    "connect": r"spark-connect|spark-pipelines|connect-repl$",
+    # Spark's SQL server and a metastore of its own. Hive's client stays, for catalogs of Iceberg.
+    "hive-server": r"spark-hive-thriftserver|hive-(beeline|cli|jdbc|service-rpc)|derby|datanucleus|jdo-api|javax.jdo|"
+    r"HikariCP|super-csv|jpam",
+    "shell": r"spark-repl|scala-compiler|jline|scala-parallel-collections",
+}
+"""Spark's jars that are not in the image, by what they are for."""
+_OTHER_MACHINES: Final = r"-(osx|windows)-|kqueue-\d.*-osx|linux-riscv64"
+_MACHINES: Final = {"x86_64": "linux-aarch_64", "aarch64": "linux-x86_64"}
+
+_PACKAGES: Final = (
+    *("pandas/tests", "numpy/tests", "numpy/*/tests", "numpy/f2py", "pyarrow/tests", "pyarrow/include"),
+    *("pyarrow/src", "pyarrow/includes", "sqlalchemy/testing", "psutil/tests", "crc32c/tests", "botocore/docs"),
+    *("pyspark/examples", "pyspark/data", "pyspark/sbin", "pyspark/tests", "pyspark/*/tests"),
+    *("pyspark/sql/tests", "pyspark/python/test_support", "pyspark/python/dist", "pyspark/R"),
+    # Flight is a server of tables, setuptools builds packages.
+    *("pyarrow/*flight*", "setuptools", "setuptools-*", "pkg_resources", "_distutils_hack", "distutils-precedence.pth"),
+)
+_SERVICES: Final = ("s3", "sts", "sso", "sso-oidc", "signin", "glue")
+"""Of botocore's descriptions of services, those of stores and of logins."""
+
+
+def main(keep: Sequence[str]) -> None:
+    """Remove it all; ValueError for a group that does not exist."""
+    if unknown := set(keep) - set(SPARK_GROUPS):
+        raise ValueError(f"no group of Spark's jars: {', '.join(sorted(unknown))}; there are {', '.join(SPARK_GROUPS)}")
+    site = Path(sysconfig.get_path("purelib"))
+    removed = 0
+    for path in [*_spark_jars(site / "pyspark" / "jars", keep), *_modules(site), *_services(site)]:
+        removed += _size(path)
+        shutil.rmtree(path) if path.is_dir() and not path.is_symlink() else path.unlink()
+    print(f"slim: {removed / 1e6:.0f} MB removed")
+
+
+def _spark_jars(folder: Path, keep: Sequence[str]) -> Iterator[Path]:
+    patterns = [pattern for group, pattern in SPARK_GROUPS.items() if group not in keep]
+    patterns += [_OTHER_MACHINES, _MACHINES.get(os.uname().machine, "^$")]
+    unwanted = re.compile("|".join(rf"(?:{one})" for one in patterns))
+    yield from (path for path in sorted(folder.iterdir()) if unwanted.search(path.name))
+
+
+def _modules(site: Path) -> Iterator[Path]:
+    for pattern in _PACKAGES:
+        yield from sorted(site.glob(pattern))
+
+
+def _services(site: Path) -> Iterator[Path]:
+    for path in sorted((site / "botocore" / "data").iterdir()):
+        if path.is_dir() and path.name not in _SERVICES:
+            yield path
+
+
+def _size(path: Path) -> int:
+    return sum(one.lstat().st_size for one in ([path, *path.rglob("*")] if path.is_dir() else [path]))
+
+
+if __name__ == "__main__":
+    try:
+        main(sys.argv[1:])
+    except ValueError as error:
+        sys.exit(f"slim: {error}")
