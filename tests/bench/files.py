@@ -222,11 +222,11 @@ def by_spark(bench: Bench, url: str, topic: str, count: int, value: Callable[[],
 
 
 def spark_costs(
-    bench: Bench, url: str, loads: Sequence[tuple[str, int]], value: Callable[[], Column]
+    bench: Bench, url: str, loads: Sequence[tuple[str, int]], value: Callable[[], Column], codec: str = "snappy"
 ) -> list[tuple[float, float]]:
     """Seconds and CPU-seconds of Spark alone for each of these topics, in one session, in turn; the medians.
 
-    The session has written the last one before.
+    The session has written the last one before. `codec`: of the files; Spark's default.
     """
     spark = Spark({"spark.master": "local[2]", "spark.hadoop.dfs.replication": "1"}, driver_jars())
     spark.start()
@@ -235,7 +235,7 @@ def spark_costs(
             raise Failed("Spark did not start")
 
         def job(number: int, topic: str, count: int) -> Cost:
-            return _spark_job(spark.session(), bench, f"{url}/{topic}-{number}", topic, count, value)
+            return _spark_job(spark.session(), bench, f"{url}/{topic}-{number}", topic, count, value, codec)
 
         job(0, *loads[-1])
         costs = [[job(number, *load) for load in loads] for number in range(1, TIMES + 1)]
@@ -248,12 +248,12 @@ def spark_costs(
 
 
 def _spark_job(
-    session: SparkSession, bench: Bench, folder: str, topic: str, count: int, value: Callable[[], Column]
+    session: SparkSession, bench: Bench, folder: str, topic: str, count: int, value: Callable[[], Column], codec: str
 ) -> Cost:
     options = {"kafka.bootstrap.servers": bench.topics.bootstrap, "subscribe": topic, "kafka.max.poll.records": "20000"}
     began = avro.cost(bench)
     rows = session.read.format("kafka").options(**options).option("startingOffsets", "earliest").load()
-    rows.select(value().alias("v")).select("v.*").write.parquet(folder)
+    rows.select(value().alias("v")).select("v.*").write.parquet(folder, compression=codec)
     spent = avro.cost(bench) - began
     if (found := session.read.parquet(folder).count()) != count:
         raise Failed(f"wrong output: Spark wrote {found} records instead of {count}")

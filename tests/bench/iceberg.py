@@ -42,6 +42,8 @@ BOUND_S: Final = 900
 KEYS: Final = 100_000
 INTERVAL_MS: Final = 5_000
 """How often tables are committed, on every side."""
+CODEC: Final = "zstd"
+"""The codec of Iceberg's tables by default."""
 SOON_MS: Final = 1_000
 RATE: Final = 10
 """Records a second whose way is watched."""
@@ -99,7 +101,8 @@ def append_avro(bench: Bench, side: Side) -> Figures:
         figures = _rate(run, side, loads, _of_avro(side, url))
         if side.jars:
             return figures
-        small, large = files.spark_costs(bench, f"file://{run.directory}/spark", loads, files.avro_value)
+        url = f"file://{run.directory}/spark"
+        small, large = files.spark_costs(bench, url, loads, files.avro_value, codec=CODEC)
     plain, plain_cpu = ((many - few) / (whole - start) for start, whole in zip(small, large, strict=True))
     ratios = {"ratio": figures["rec_s"] / plain, "cpu_ratio": figures["rec_cpu_s"] / plain_cpu}
     return {**figures, "plain_s": plain, "plain_cpu_s": plain_cpu, **ratios}
