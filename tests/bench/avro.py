@@ -30,6 +30,8 @@ from tests.bench.processes import Cost, Failed, cpu_s, machine_cpu_s
 from tests.bench.structs import BEGIN
 
 TIMES = 3
+APICURIO = "/apis/registry/v2"
+"""The path of Apicurio's own API."""
 SCHEMA = {
     "type": "record",
     "name": "Order",
@@ -160,17 +162,22 @@ def values(count: int) -> Iterator[bytes]:
 
 @contextmanager
 def registry(text: str, kind: str = "AVRO") -> Iterator[str]:
-    """A registry that knows one schema, whatever it is asked."""
+    """A registry that knows one schema, whatever it is asked by Confluent's API, or by its id by Apicurio's."""
     schema = {"schema": text, "schemaType": kind}
 
     class Answer(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
-            self._answer(schema)
+            if not self.path.startswith(APICURIO):
+                self._answer(schema)
+            elif self.path.endswith("/references"):
+                self._answer([])
+            else:
+                self._answer(json.loads(text))
 
         def do_POST(self) -> None:
             self._answer({"subject": "s", "id": 1, "version": 1, **schema})
 
-        def _answer(self, body: dict[str, object]) -> None:
+        def _answer(self, body: object) -> None:
             data = json.dumps(body).encode()
             self.send_response(200)
             self.send_header("Content-Type", "application/vnd.schemaregistry.v1+json")

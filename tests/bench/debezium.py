@@ -81,11 +81,12 @@ def _connector(run: Run, side: Side, database: Database, registry_url: str) -> d
         "max.queue.size": "32768",
     }
     for part in ("key", "value"):
-        source |= {f"{part}.converter{name}": value for name, value in _converter(side, registry_url).items()}
+        source |= {f"{part}.converter{name}": value for name, value in converter(side, registry_url).items()}
     return source
 
 
-def _converter(side: Side, registry_url: str) -> dict[str, str]:
+def converter(side: Side, registry_url: str) -> dict[str, str]:
+    """Settings of Avro's converter: Apache Connect has Apicurio's. `registry_url`: of Apicurio's Confluent API."""
     if not side.jars:
         return {"": "io.confluent.connect.avro.AvroConverter", ".schema.registry.url": registry_url}
     apicurios = registry_url.removesuffix(CCOMPAT) + "/apis/registry/v2"

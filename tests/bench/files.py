@@ -8,7 +8,7 @@ that has done that before, too.
 import json
 import statistics
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -217,24 +217,43 @@ def _backlog(
 
 def by_spark(bench: Bench, url: str, topic: str, count: int, value: Callable[[], Column]) -> tuple[float, float]:
     """Records per second and per CPU-second of Spark alone, which writes these structs as Parquet; the medians."""
+    ((seconds, cpu),) = spark_costs(bench, url, [(topic, count)], value)
+    return count / seconds, count / cpu
+
+
+def spark_costs(
+    bench: Bench, url: str, loads: Sequence[tuple[str, int]], value: Callable[[], Column], codec: str = "snappy"
+) -> list[tuple[float, float]]:
+    """Seconds and CPU-seconds of Spark alone for each of these topics, in one session, in turn; the medians.
+
+    The session has written the last one before. `codec`: of the files; Spark's default.
+    """
     spark = Spark({"spark.master": "local[2]", "spark.hadoop.dfs.replication": "1"}, driver_jars())
     spark.start()
     try:
         if not spark.wait_ready(120):
             raise Failed("Spark did not start")
-        costs = [_spark_job(spark.session(), bench, f"{url}/{n}", topic, count, value) for n in range(TIMES + 1)][1:]
+
+        def job(number: int, topic: str, count: int) -> Cost:
+            return _spark_job(spark.session(), bench, f"{url}/{topic}-{number}", topic, count, value, codec)
+
+        job(0, *loads[-1])
+        costs = [[job(number, *load) for load in loads] for number in range(1, TIMES + 1)]
     finally:
         spark.stop()
-    return count / statistics.median(one.at for one in costs), count / statistics.median(one.side for one in costs)
+    return [
+        (statistics.median(one.at for one in times), statistics.median(one.side for one in times))
+        for times in zip(*costs, strict=True)
+    ]
 
 
 def _spark_job(
-    session: SparkSession, bench: Bench, folder: str, topic: str, count: int, value: Callable[[], Column]
+    session: SparkSession, bench: Bench, folder: str, topic: str, count: int, value: Callable[[], Column], codec: str
 ) -> Cost:
     options = {"kafka.bootstrap.servers": bench.topics.bootstrap, "subscribe": topic, "kafka.max.poll.records": "20000"}
     began = avro.cost(bench)
     rows = session.read.format("kafka").options(**options).option("startingOffsets", "earliest").load()
-    rows.select(value().alias("v")).select("v.*").write.parquet(folder)
+    rows.select(value().alias("v")).select("v.*").write.parquet(folder, compression=codec)
     spent = avro.cost(bench) - began
     if (found := session.read.parquet(folder).count()) != count:
         raise Failed(f"wrong output: Spark wrote {found} records instead of {count}")

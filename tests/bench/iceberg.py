@@ -1,7 +1,8 @@
 """Costs of Iceberg: appended beside plain Spark and Apache's sink, upserted beside appended; how soon rows are visible.
 
 The catalog is a folder of the local disk. Each throughput counts from the creation of a connector, in a worker that
-has done the same before, until a table has all records.
+has done the same before, until a table has all records. Those of appended records are of two loads, the cost of the
+larger one less that of a tenth of it: a connector's start is as dear as some hundred thousand records, on each side.
 """
 
 from __future__ import annotations
@@ -10,8 +11,9 @@ import json
 import statistics
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 from urllib.parse import urlsplit
@@ -22,12 +24,16 @@ from confluent_kafka import Producer
 from pyiceberg.manifest import ManifestEntryStatus
 from pyiceberg.table import StaticTable
 
+from headrace.worker.cli.plugin_install import install
+from headrace.worker.embedded.registry_files import CCOMPAT
+from headrace.worker.machine.plugin_archives import Coordinates
 from tests.bench import avro, files, structs
 from tests.bench.context import Bench, Figures, Run
+from tests.bench.debezium import APICURIO, converter
 from tests.bench.latency import percentile, sender, sleep_until
 from tests.bench.processes import Cost, Failed, Worker
 from tests.bench.sides import JSON, Side
-from tests.bench.throughput import COMMIT_INTERVAL, figures_of
+from tests.bench.throughput import COMMIT_INTERVAL, rates_of
 from tests.bench.topics import QUIET
 from tests.integration.iceberg_rest_server import IcebergRestServer
 from tests.integration.java_plugins import iceberg as apache_plugins
@@ -36,13 +42,14 @@ BOUND_S: Final = 900
 KEYS: Final = 100_000
 INTERVAL_MS: Final = 5_000
 """How often tables are committed, on every side."""
+CODEC: Final = "zstd"
+"""The codec of Iceberg's tables by default."""
 SOON_MS: Final = 1_000
 RATE: Final = 10
 """Records a second whose way is watched."""
 SAMPLE_S: Final = 1.0
 _LOOK_S: Final = 0.05
 _UPSERT: Final = "iceberg.tables.upsert-mode-enabled"
-_AVRO: Final = "io.confluent.connect.avro.AvroConverter"
 _NAMED: Final = {"field": "sent", "type": "int64", "optional": False}
 SENT: Final = b'{"schema":{"type":"struct","optional":false,"fields":[%s]},"payload":{"sent":%%d}}' % (
     json.dumps(_NAMED).encode()
@@ -87,20 +94,27 @@ class Table:
 
 def append_avro(bench: Bench, side: Side) -> Figures:
     """Avro, four partitions, two tasks; `plain_…`: plain Spark into Parquet; `ratio`, `cpu_ratio`: ours to it."""
-    topic, count = files.avro_orders(bench)
+    few, many = _sizes(bench.size.lines // 3)
+    loads = [(bench.shared_topic(f"avro-{count}", partial(avro.values, count), files.PARTITIONS), count)
+             for count in (few, many)]  # fmt: skip
     with bench.run("iceberg") as run, avro.registry(avro.TEXT) as url:
-        of_avro = {"value.converter": _AVRO, "value.converter.schema.registry.url": url}
-        figures = _backlog(run, side, topic, count, [of_avro, of_avro])[1]
-        plain, plain_cpu = files.by_spark(bench, f"file://{run.directory}/spark", topic, count, files.avro_value)
+        figures = _rate(run, side, loads, _of_avro(side, url))
+        if side.jars:
+            return figures
+        url = f"file://{run.directory}/spark"
+        small, large = files.spark_costs(bench, url, loads, files.avro_value, codec=CODEC)
+    plain, plain_cpu = ((many - few) / (whole - start) for start, whole in zip(small, large, strict=True))
     ratios = {"ratio": figures["rec_s"] / plain, "cpu_ratio": figures["rec_cpu_s"] / plain_cpu}
     return {**figures, "plain_s": plain, "plain_cpu_s": plain_cpu, **ratios}
 
 
 def append_json(bench: Bench, side: Side) -> Figures:
     """JSON structs with their schema, four partitions, two tasks; Apache's sink comes from its jar."""
-    topic, count = _structs(bench)
+    sizes = _sizes(bench.size.lines)
+    loads = [(bench.shared_topic(f"structs-{count}", partial(structs.records, count), files.PARTITIONS), count)
+             for count in sizes]  # fmt: skip
     with bench.run("iceberg-json") as run:
-        return _backlog(run, side, topic, count, [{}, {}])[1]
+        return _rate(run, side, loads, {})
 
 
 def upsert(bench: Bench, side: Side) -> Figures:
@@ -109,7 +123,8 @@ def upsert(bench: Bench, side: Side) -> Figures:
     topic = bench.shared_topic("changes", lambda: _changes(count), files.PARTITIONS)
     keyed = {_UPSERT: "true", "iceberg.tables.default-id-columns": "id"}
     with bench.run("iceberg-upsert") as run:
-        _, appended, _, upserted = _backlog(run, side, topic, count, [{}, {}, keyed, keyed], check=False)
+        loads = [_Load(topic, count, settings) for settings in ({}, {}, keyed, keyed)]
+        _, appended, _, upserted = (one.whole for one in _backlog(run, side, loads, check=False))
         _check_changes(run, Table(run.directory / "warehouse", "db.t3"), count)
     return {**upserted, "append_cpu_s": appended["rec_cpu_s"], "ratio": upserted["rec_cpu_s"] / appended["rec_cpu_s"]}
 
@@ -123,7 +138,7 @@ def memory(bench: Bench, side: Side) -> Figures:
             samples.append((time.monotonic(), worker.memory()["pss_mb"]))
 
     with bench.run("iceberg-memory") as run:
-        figures = _backlog(run, side, topic, count, [{}], sample)[0]
+        figures = _backlog(run, side, [_Load(topic, count, {})], sample)[0].whole
     found = [size for _, size in samples]
     quarter = max(1, len(found) // 4)
     second, last = statistics.median(found[quarter : 2 * quarter] or found), statistics.median(found[-quarter:])
@@ -155,40 +170,81 @@ def latency(bench: Bench, side: Side) -> Figures:
 # -- throughput --------------------------------------------------------------------------------------------------------
 
 
+def _sizes(count: int) -> tuple[int, int]:
+    """A tenth of the count, and the count: what a table's first records cost beside the rest is in both."""
+    return count // 10, count
+
+
+def _rate(run: Run, side: Side, loads: Sequence[tuple[str, int]], settings: Mapping[str, str]) -> Figures:
+    """Figures of the records that the second load has more than the first; `start_cpu_s`: what no record costs.
+
+    The worker has moved the larger load before.
+    """
+    few, many = loads
+    _, small, large = _backlog(run, side, [_Load(topic, count, settings) for topic, count in (many, few, many)])
+    more = large.load.count - small.load.count
+    if (spent := large.spent - small.spent).side <= 0:
+        raise Failed(f"{more} records more cost no processor time more: take more --lines")
+    figures = large.figures(more, spent)
+    return {**figures, "start_cpu_s": small.spent.side - small.load.count / figures["rec_cpu_s"]}
+
+
+@dataclass(frozen=True)
+class _Load:
+    """A topic that goes to a table of its own."""
+
+    topic: str
+    count: int
+    settings: Mapping[str, str]
+
+
+@dataclass(frozen=True)
+class _Moved:
+    """What it took to move a load."""
+
+    load: _Load
+    spent: Cost
+    memory: Figures
+
+    def figures(self, count: float, spent: Cost) -> Figures:
+        """Of so many records that this was spent on."""
+        return {**rates_of(count, spent), **self.memory}
+
+    @property
+    def whole(self) -> Figures:
+        """Of all records, with the connector's start."""
+        return self.figures(self.load.count, self.spent)
+
+
 def _backlog(
     run: Run,
     side: Side,
-    topic: str,
-    count: int,
-    settings: list[Mapping[str, str]],
+    loads: Sequence[_Load],
     each: Callable[[Worker], None] = lambda worker: None,
     check: bool = True,
-) -> list[Figures]:
-    """The topic → tables `db.t0`, `db.t1` … one after the other, each with its settings; the figures of each.
-
-    The first figures have the worker's start in them.
-    """
-    connectors = [_connector(run, topic, number, more) for number, more in enumerate(settings)]
-    tables = [Table(run.directory / "warehouse", f"db.t{number}") for number in range(len(settings))]
+) -> list[_Moved]:
+    """The loads → tables `db.t0`, `db.t1` … one after the other; the first has the worker's start in it."""
+    connectors = [_connector(run, load.topic, number, load.settings) for number, load in enumerate(loads)]
+    tables = [Table(run.directory / "warehouse", f"db.t{number}") for number in range(len(loads))]
     found = []
     with run.worker(side, connectors[:1], _settings(run, side)) as worker:
 
-        def is_complete(connector: Mapping[str, str], table: Table) -> bool:
+        def is_complete(connector: Mapping[str, str], load: _Load, table: Table) -> bool:
             each(worker)
             if _UPSERT in connector:  # a commit has one row of a key
                 group = f"connect-{connector['name']}"
-                return run.bench.topics.committed(group, topic, files.PARTITIONS) >= count
-            return table.added() >= count
+                return run.bench.topics.committed(group, load.topic, files.PARTITIONS) >= load.count
+            return table.added() >= load.count
 
-        for number, (connector, table) in enumerate(zip(connectors, tables, strict=True)):
+        for number, one in enumerate(zip(connectors, loads, tables, strict=True)):
             begin = worker.cost()
             if number:
-                worker.create(connector)
-            worker.until(lambda: is_complete(connector, table), f"all of {table.name}", BOUND_S, _LOOK_S)  # noqa: B023
-            found.append(figures_of(count, worker.cost() - begin, worker))
+                worker.create(connectors[number])
+            worker.until(lambda: is_complete(*one), f"all of db.t{number}", BOUND_S, _LOOK_S)  # noqa: B023
+            found.append(_Moved(one[1], worker.cost() - begin, worker.memory()))
     if check:
-        for table in tables:
-            table.check(count)
+        for table, load in zip(tables, loads, strict=True):
+            table.check(load.count)
     return found
 
 
@@ -211,9 +267,18 @@ def _connector(run: Run, topic: str, number: int, settings: Mapping[str, str]) -
 
 
 def _settings(run: Run, side: Side) -> dict[str, str]:
-    """The worker's: Apache Connect has the sink on its plugin.path."""
-    plugins = {"plugin.path": str(apache_plugins(run.directory / "plugins"))} if side.jars else {}
-    return {**COMMIT_INTERVAL, **plugins}
+    """The worker's: Apache Connect has the sink, and Apicurio's converters, on its plugin.path."""
+    if not side.jars:
+        return {**COMMIT_INTERVAL}
+    plugins = apache_plugins(run.directory / "plugins")
+    install(Coordinates.parse(APICURIO), plugins)
+    return {**COMMIT_INTERVAL, "plugin.path": str(plugins), "plugin.discovery": "hybrid_warn"}
+
+
+def _of_avro(side: Side, url: str) -> dict[str, str]:
+    """The converter of values: Apache Connect has none of its own."""
+    of_side = converter(side, f"{url}{CCOMPAT}") if side.jars else converter(side, url)
+    return {f"value.converter{name}": value for name, value in of_side.items()}
 
 
 def _structs(bench: Bench) -> tuple[str, int]:

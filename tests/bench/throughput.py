@@ -107,11 +107,15 @@ def _bytes(path: Path) -> int:
 
 def figures_of(records: float, spent: Cost, worker: Family) -> Figures:
     """Of so many records that this was spent on."""
+    return {**rates_of(records, spent), **worker.memory()}
+
+
+def rates_of(records: float, spent: Cost) -> Figures:
+    """The same without the memory."""
     return {
         "rec_s": records / spent.at,
         "rec_cpu_s": records / max(spent.side, 0.01),
         "broker_cpu_s": spent.broker,
         "window_s": spent.at,
         **spent.shares(),
-        **worker.memory(),
     }

@@ -29,6 +29,9 @@ public final class Lake {
         ClassLoader before = thread.getContextClassLoader();
         // Iceberg finds catalogs, FileIO and drivers by it.
         thread.setContextClassLoader(Lake.class.getClassLoader());
+        // Classes of Hadoop's make all configurations forget what they have read, and each copy of one that has read
+        // nothing parses XML files: such as for each expression that decodes Avro, whenever Spark copies it.
+        hadoop.size();
         try {
             return answer(method, Json.read(request), hadoop).toString();
         } catch (Throwable error) {

@@ -8,6 +8,7 @@ import java.util.ArrayList;
 import java.util.Collection;
 import java.util.List;
 import java.util.concurrent.Callable;
+import java.util.stream.Stream;
 import org.apache.iceberg.ContentFile;
 import org.apache.iceberg.DataFiles;
 import org.apache.iceberg.FileFormat;
@@ -22,6 +23,10 @@ import org.apache.iceberg.exceptions.NotFoundException;
 import org.apache.iceberg.io.FileIO;
 import org.apache.iceberg.io.PositionOutputStream;
 import org.apache.iceberg.parquet.ParquetUtil;
+import org.apache.iceberg.shaded.org.apache.parquet.ParquetReadOptions;
+import org.apache.iceberg.shaded.org.apache.parquet.conf.PlainParquetConfiguration;
+import org.apache.iceberg.shaded.org.apache.parquet.hadoop.ParquetFileReader;
+import org.apache.iceberg.shaded.org.apache.parquet.io.LocalInputFile;
 import org.apache.iceberg.types.Types;
 
 /** Brings local Parquet files to where a table's files are. */
@@ -98,7 +103,7 @@ final class Uploads {
 
     private ContentFile<?> upload(FileIO io, MetricsConfig config, Upload one) throws IOException {
         Path local = Path.of(one.file.get("local").asText());
-        Metrics metrics = ParquetUtil.fileMetrics(org.apache.iceberg.Files.localInput(local.toFile()), config);
+        Metrics metrics = metrics(local, config);
         long size = Files.size(local);
         if (metrics.recordCount() != one.file.get("records").asLong()) {
             throw new IllegalStateException("a file has " + metrics.recordCount() + " records, and was told to have "
@@ -124,6 +129,14 @@ final class Uploads {
                 .withPartition(one.partition)
                 .withMetrics(metrics)
                 .build();
+    }
+
+    /** As ParquetUtil.fileMetrics, which has Hadoop's XML files parsed for each file. */
+    private static Metrics metrics(Path local, MetricsConfig config) throws IOException {
+        ParquetReadOptions options = ParquetReadOptions.builder(new PlainParquetConfiguration()).build();
+        try (ParquetFileReader reader = ParquetFileReader.open(new LocalInputFile(local), options)) {
+            return ParquetUtil.footerMetrics(reader.getFooter(), Stream.empty(), config);
+        }
     }
 
     private void bring(Path local, String location, FileIO io) throws IOException {
