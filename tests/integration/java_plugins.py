@@ -150,7 +150,7 @@ def debezium_of_all_times(folder: Path) -> Path:
     for jar_set in ("debezium-1", "debezium-2"):
         (found,) = _of_archive(folder / jar_set, jar_set).iterdir()
         found.rename(_made(folder / "plugins") / jar_set)
-    return _of_jars(folder, "debezium-postgres")
+    return of_jars(folder, "debezium-postgres")
 
 
 def _of_archive(target: Path, jar_set: str) -> Path:
