@@ -150,11 +150,14 @@ def test_a_standalone_worker_waits_for_no_http_client() -> None:
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
 def test_signals_stop_it_cleanly(number: signal.Signals) -> None:
-    before = signal.getsignal(number)
-    with process_module._stop_signals() as stopping:
-        os.kill(os.getpid(), number)
-        assert stopping.wait(SECONDS)
-    assert signal.getsignal(number) is before
+    before = signal.signal(number, signal.default_int_handler)  # under nohup a hangup would be ignored
+    try:
+        with process_module._stop_signals() as stopping:
+            os.kill(os.getpid(), number)
+            assert stopping.wait(SECONDS)
+        assert signal.getsignal(number) is signal.default_int_handler
+    finally:
+        signal.signal(number, before)
 
 
 def test_under_nohup_a_hangup_stays_ignored() -> None:
