@@ -26,9 +26,9 @@ class Changed(NamedTuple):
     """The changes that change a table, as conditions."""
 
     writes: Column
-    """Those whose row after the change is written."""
+    """Changes that write the row after them."""
     deletes: Column
-    """Those whose row before the change is deleted, if there is one; else the record's key names it."""
+    """Changes that delete the row before them; if there is none, the record's key names it."""
 
 
 def changes(rows: Fates, here: Column, operation: Column, after: Column) -> Changed:

@@ -200,7 +200,7 @@ class _Load:
 
 @dataclass(frozen=True)
 class _Moved:
-    """What it took to move a load."""
+    """The cost of moving a load."""
 
     load: _Load
     spent: Cost

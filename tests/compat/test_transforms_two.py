@@ -187,7 +187,7 @@ def test_value_to_key_by_paths(chains: Chains, fields: str) -> None:
 
 
 def test_value_to_key_by_paths_through_null(chains: Chains) -> None:
-    """What 4.4.0 answers: a default is not used inside of a null, and a required field has a value."""
+    """Answers of 4.4.0: a default is not used inside of a null, and a required field has a value."""
     records = documents(BY_PATH, {"o": None, "r": {"a": 2}, "a": "top", "o.a": None})
     [optional] = keys(chains, "o.d", records, KEEPS_NULLS)
     assert optional["payload"] == {"o.d": None}

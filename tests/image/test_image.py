@@ -51,7 +51,7 @@ def container(image: str, tmp_path: Path) -> Iterator[Container]:
 
 
 def worker_env(broker: str, port: int) -> dict[str, str]:
-    """What every worker is given here."""
+    """The properties of every worker here."""
     return {
         "CONNECT_BOOTSTRAP_SERVERS": broker,
         "CONNECT_LISTENERS": f"http://127.0.0.1:{port}",

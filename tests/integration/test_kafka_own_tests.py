@@ -1,4 +1,4 @@
-"""What Kafka's own tests ask of two distributed workers, in our words, with the connectors that they bring in a jar.
+"""Scenarios of Kafka's own tests on two distributed workers, in our words, with the connectors of a jar.
 
 Workers are started by Apache's script names with the log4j file of those tests, and are waited for by lines of the log.
 """

@@ -45,7 +45,7 @@ class Installed:
 
     folder: Path
     coordinates: str
-    """What it was installed from: coordinates, a path, a URL, a requirement."""
+    """Its source: coordinates, a path, a URL, a requirement."""
     beside: tuple[str, ...] = ()
     """The coordinates of further plugins put into the folder."""
     version: str = ""

@@ -27,7 +27,7 @@ from headrace.worker.machine.plugin_files import (
 
 @dataclass(frozen=True)
 class Asked:
-    """What a user asks for."""
+    """The plugin that a user asks for."""
 
     what: str
     beside: tuple[str, ...] = ()
@@ -47,7 +47,7 @@ class Outcome:
     path: Path
     is_new: bool
     packages: tuple[str, ...] = ()
-    """What all Python plugins of the folder need."""
+    """The packages that all Python plugins of the folder need."""
 
 
 def install(asked: Asked, plugin_path: Path) -> Outcome:

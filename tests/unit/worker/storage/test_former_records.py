@@ -1,4 +1,4 @@
-"""What the workers of a former release stored is read: configs, offsets, statuses and the history."""
+"""Records that a former release stored are read: configs, offsets, statuses and the history."""
 
 from __future__ import annotations
 
@@ -128,7 +128,7 @@ STORED: Final[list[tuple[str, dict[str, str], dict[str, Any], dict[str, Any]]]] 
         {"timestamp": "2026-11-29T00:00:00Z", "page": "2", "page.records": 5},
     ),
 ]
-"""What sources of 0.1 store, by class, config, partition and offset."""
+"""Offsets that sources of 0.1 store, by class, config, partition and offset."""
 
 
 @pytest.mark.parametrize(("class_name", "config", "partition", "offset"), STORED, ids=lambda one: str(one)[-30:])
@@ -140,7 +140,7 @@ def test_offsets_that_each_source_stored_are_its_offsets(
 
 
 def test_offsets_of_files_are_read_whole() -> None:
-    """Those that no operator can set, and the hidden members of those that one can."""
+    """Offsets that no operator can set, and the hidden members of those that one can."""
     file = FileOffset.of({"position": 6, "line": 3, "_generation": 2, "_head": 5})
     assert file == FileOffset(6, 3, 2, 5)
     log = LogOffset.of({"position": 6, "file": "/a", "_inode": 1, "_device": 2, "_head": 3, "_modified": 4})
