@@ -19,6 +19,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyiceberg.table import StaticTable
 
+from tests.files_below import files_below
 from tests.integration.iceberg_rest_server import IcebergRestServer
 
 Row = dict[str, Any]
@@ -94,7 +95,7 @@ class LakeTable:
         """The paths of files in the table's folder on the local disk that no snapshot and no metadata has."""
         known = {urlsplit(path).path for path in self._tool("reachable")}
         folder = Path(urlsplit(self.static().location()).path)
-        there = {str(path) for path in folder.rglob("*") if path.is_file() and not path.name.endswith(".crc")}
+        there = {str(path) for path in files_below(folder) if not path.name.endswith(".crc")}
         return there - known
 
     def _tool(self, action: str, branch: str = "main") -> Any:

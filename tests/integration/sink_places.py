@@ -14,6 +14,7 @@ from hdfs.util import HdfsError
 from pyarrow import BufferReader
 from urllib3.exceptions import HTTPError
 
+from tests.files_below import files_below
 from tests.integration.hdfs_server import USER, HdfsServer
 from tests.integration.s3_server import REGION, S3Server
 from tests.integration.worker_process import Topic
@@ -45,7 +46,7 @@ class Local(Place):
 
     def paths(self, folder: str = "") -> list[str]:
         above = self.folder / "topics"
-        return [str(path.relative_to(above)) for path in (above / folder).rglob("*") if path.is_file()]
+        return [str(path.relative_to(above)) for path in files_below(above / folder)]
 
     def read(self, path: str) -> bytes:
         return (self.folder / "topics" / path).read_bytes()

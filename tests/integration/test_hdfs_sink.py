@@ -12,6 +12,7 @@ import fastavro
 import pyarrow.parquet as pq
 import pytest
 
+from tests.files_below import files_below
 from tests.integration.hive_server import HiveServer
 from tests.integration.test_hive_tables import rows as hive_rows
 from tests.integration.worker_process import Topic, WorkerProcess, eventually
@@ -52,7 +53,7 @@ class Sink:
     def files(self) -> dict[str, Path]:
         """The committed files by their path below the topic's folder."""
         above = self.folder / "topics" / self.topic.name
-        return {str(path.relative_to(above)): path for path in sorted(above.rglob("*")) if path.is_file()}
+        return {str(path.relative_to(above)): path for path in files_below(above)}
 
     def wait_files(self, *paths: str) -> dict[str, Path]:
         """The files once there are just these; `{}` stands for the topic's name."""

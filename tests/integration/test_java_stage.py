@@ -12,6 +12,7 @@ import pytest
 from confluent_kafka import Producer
 
 from headrace.worker.embedded.kafka_broker import Broker
+from tests.files_below import files_below
 from tests.integration.databases import sqlite_database
 from tests.integration.java_plugins import (
     FILE_SINK,
@@ -228,7 +229,7 @@ def test_a_sink_that_holds_its_records_gets_them_from_java(worker: WorkerProcess
     create(worker, topic.name, {"connector.class": "HdfsSink", **writes, "value.converter": JSON, **renamed})
 
     def files() -> list[Path]:
-        return sorted(one for one in folder.rglob("*.parquet") if "+tmp" not in one.parts)
+        return [one for one in files_below(folder) if one.suffix == ".parquet" and "+tmp" not in one.parts]
 
     eventually(lambda: len(files()) == 2, 90, worker.log)
     written = [row for file in files() for row in pq.ParquetFile(file).read().to_pylist()]
