@@ -30,6 +30,7 @@ from headrace.config.worker.rest_tls import (
     LISTENERS,
     METRICS_LISTENERS,
     SERVER_SETTINGS,
+    listener_problems,
     listeners_tls,
     workers_tls,
 )
@@ -213,18 +214,13 @@ def _known(key: str) -> bool:
 
 
 def _listener_problems(settings: Settings, props: Mapping[str, str]) -> list[Problem]:
-    problems = []
-    for key in ALL_LISTENERS:
-        judged = settings[key].judge(props)
-        try:
-            listeners_tls(props, parse_listeners([] if judged.errors else judged.value or [], key), key)
-        except ConfigError as e:
-            problems += e.problems
+    judged = {key: settings[key].judge(props) for key in ALL_LISTENERS}
+    problems = listener_problems(props, {key: [] if one.errors else one.value or [] for key, one in judged.items()})
     scheme = props.get("rest.advertised.listener")
     if scheme is not None and scheme.strip().lower() not in ("http", "https"):
         message = 'Listener protocol must be either "http" or "https".'
         problems.append(Problem("rest.advertised.listener", scheme, message, "Set it to http, or remove it."))
-    return list(dict.fromkeys(problems))  # all may read the same TLS settings
+    return problems
 
 
 def _cluster_problems(settings: Settings, props: Mapping[str, str]) -> list[Problem]:

@@ -13,6 +13,7 @@ from typing import Final
 from headrace.config.kafka.client_keys import CLASS_KEYS
 from headrace.config.kafka.jaas import is_for_clients, split_option
 from headrace.config.settings import Settings
+from headrace.config.worker.rest_tls import ALL_LISTENERS
 
 log = logging.getLogger(__name__)
 
@@ -85,7 +86,7 @@ def _useless(settings: Settings, props: Mapping[str, str]) -> Iterator[tuple[str
     for key, instead in _WITHOUT_EFFECT.items():
         if key in settings and _differs(settings[key].judge(props).value, settings[key].default):
             yield key, instead
-    served = ",".join(props.get(key, "") for key in ("listeners", "admin.listeners", "metrics.listeners"))
+    served = ",".join(props.get(key, "") for key in ALL_LISTENERS)
     if props.get(_CLIENT_AUTH, "none").strip() != "none" and "https:" not in served.lower():
         yield _CLIENT_AUTH, "no listener has https, so that no client is asked for a certificate"
 

@@ -14,6 +14,8 @@ _LISTENER: Final = re.compile(r"(.*)://\[?([0-9a-zA-Z\-%._:]*)\]?:(-?[0-9]+)")
 _SCHEMES: Final = ("http", "https")
 _ALL_INTERFACES: Final = {"": "127.0.0.1", "0.0.0.0": "127.0.0.1", "::": "::1"}
 """Hosts that mean all interfaces, each with the address that answers on this machine."""
+LOOPBACK: Final = ("localhost", "127.0.0.1", "::1")
+"""Hosts that mean this machine alone."""
 
 
 @dataclass(frozen=True)

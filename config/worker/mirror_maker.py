@@ -30,7 +30,14 @@ from headrace.config.worker import audit, rights
 from headrace.config.worker.audit import AUDIT, AUDIT_FILE
 from headrace.config.worker.listeners import Listener, advertised, parse_listeners
 from headrace.config.worker.login_settings import LOGIN
-from headrace.config.worker.rest_tls import LISTENERS, METRICS_LISTENERS, https_prefix, listeners_tls, workers_tls
+from headrace.config.worker.rest_tls import (
+    LISTENERS,
+    METRICS_LISTENERS,
+    https_prefix,
+    listener_problems,
+    listeners_tls,
+    workers_tls,
+)
 from headrace.config.worker.rights import RIGHTS_FILE
 from headrace.config.worker.settings import DISTRIBUTED
 from headrace.config.worker.trusted import TRUSTED
@@ -164,7 +171,8 @@ class MirrorMakerConfig:
             raise ConfigError(problems, "MirrorMaker's configuration")
         values = SETTINGS.parse(resolved)
         aliases = list(dict.fromkeys(values["clusters"]))
-        problems = [*_unknown_targets(targets, aliases), *_listener_problems(values, resolved)]
+        given = {key: values[key] for key in (LISTENERS, METRICS_LISTENERS)}
+        problems = [*_unknown_targets(targets, aliases), *listener_problems(resolved, given)]
         problems += [*rights.problems(values), *audit.problems(values)]
         flows = flows_of(props, resolved, aliases, connector_keys, problems, targets)
         if problems:
@@ -355,16 +363,6 @@ def _no_flow(clusters: str, targets: Sequence[str]) -> Problem:
     if targets:
         remedy += f" No flow of this file writes to {', '.join(targets)}, which --clusters names."
     return Problem("clusters", clusters, "No source->target replication flows.", remedy)
-
-
-def _listener_problems(values: Mapping[str, Any], props: Mapping[str, str]) -> list[Problem]:
-    problems = []
-    for key in (LISTENERS, METRICS_LISTENERS):
-        try:
-            listeners_tls(props, parse_listeners(values[key], key), key)
-        except ConfigError as error:
-            problems += error.problems
-    return list(dict.fromkeys(problems))
 
 
 def unheeded(props: Mapping[str, str], aliases: Sequence[str], connector_keys: Collection[str]) -> list[str]:

@@ -13,7 +13,7 @@ from headrace.config.kafka.client_settings import SSL
 from headrace.config.problems import ConfigError, Problem
 from headrace.config.settings import Settings
 from headrace.config.tls import RenewedContext, TlsSettings
-from headrace.config.worker.listeners import Listener
+from headrace.config.worker.listeners import Listener, parse_listeners
 from headrace.config.worker.settings import DISTRIBUTED
 
 LISTENERS: Final = "listeners"
@@ -43,6 +43,17 @@ def listeners_tls(
     context = RenewedContext(settings.server_context, settings.files, f"the {setting} with https")
     context.current()
     return context
+
+
+def listener_problems(props: Mapping[str, str], given: Mapping[str, Sequence[str]]) -> list[Problem]:
+    """Problems of listeners, by the settings that name them, and of their TLS."""
+    problems = []
+    for setting, urls in given.items():
+        try:
+            listeners_tls(props, parse_listeners(urls, setting), setting)
+        except ConfigError as error:
+            problems += error.problems
+    return list(dict.fromkeys(problems))  # all may read the same TLS settings
 
 
 def workers_tls(props: Mapping[str, str]) -> RenewedContext:

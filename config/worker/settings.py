@@ -575,7 +575,7 @@ INTERNAL_TOPICS_MADE: Final = _set(
     Type.BOOLEAN,
     True,
     _MEDIUM,
-    "Whether a worker creates those of these topics that are missing, and that of its history; else it does not start.",
+    "True: a worker creates those of these topics that are missing, and that of its history. Else it does not start.",
 )
 """A setting of Kafka 4.4."""
 

@@ -21,13 +21,13 @@ import httpx
 import jwt
 
 from headrace.config.problems import ConfigError, Problem
+from headrace.config.worker.listeners import LOOPBACK
 from headrace.config.worker.login_settings import JWKS
 from headrace.rest.security.refusals import Unchecked
 from headrace.rest.security.watched_file import WatchedFile
 
 log = logging.getLogger(__name__)
 
-_LOOPBACK: Final = ("localhost", "127.0.0.1", "::1")
 _RETRY_S: Final = 10.0
 _ANSWER_S: Final = 5.0
 _MOST_BYTES: Final = 1 << 20
@@ -171,7 +171,7 @@ class UrlKeys:
 
     def _answer(self) -> bytes:
         ends = time.monotonic() + _ANSWER_S
-        local = urlsplit(self._url).hostname in _LOOPBACK
+        local = urlsplit(self._url).hostname in LOOPBACK
         with (
             httpx.Client(timeout=_ANSWER_S, trust_env=not local) as client,
             client.stream("GET", self._url, headers={"Accept": "application/json"}) as answer,
@@ -200,7 +200,7 @@ def keys_at(url: str, refresh_s: float) -> Keys:
         return FileKeys(Path(unquote(parts.path)))
     if parts.username is not None or parts.password is not None:
         raise ConfigError(Problem(JWKS, None, "The URL has a login.", "A JWKS is public: name it without one."))
-    if host and (parts.scheme == "https" or (parts.scheme == "http" and host in _LOOPBACK)):
+    if host and (parts.scheme == "https" or (parts.scheme == "http" and host in LOOPBACK)):
         return UrlKeys(url, refresh_s)
     why = "Keys from there could be another's: the URL must begin with https://, or with file:///."
     raise ConfigError(Problem(JWKS, url, why, "http:// is for localhost only."))

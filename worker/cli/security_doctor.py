@@ -23,7 +23,7 @@ from headrace.config.worker.allowed_hosts import ALLOWED_HOSTS, AllowedHosts, na
 from headrace.config.worker.listeners import Listener, parse_listener
 from headrace.config.worker.login_settings import PRINCIPAL_SECRET
 from headrace.config.worker.overrides import OverridePolicy
-from headrace.config.worker.rest_tls import ALL_LISTENERS
+from headrace.config.worker.rest_tls import HTTPS_PREFIXES
 from headrace.config.worker.settings import DISTRIBUTED, STANDALONE
 from headrace.worker.cli.doctor import ReportLine, Verdict
 from headrace.worker.herder.plugins import variables_of
@@ -36,7 +36,7 @@ _LOGINS: Final = (
     "rest.client.certificate.login",
 )
 _CLIENTS: Final = ("", "producer.", "consumer.", "admin.")
-_STORE_PREFIXES: Final = ("", *(f"{one}.https." for one in ALL_LISTENERS), *_CLIENTS[1:])
+_STORE_PREFIXES: Final = ("", *HTTPS_PREFIXES, *_CLIENTS[1:])
 _PLAIN: Final = ("PLAINTEXT", "SASL_PLAINTEXT")
 
 

@@ -15,6 +15,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
+from packaging.utils import canonicalize_name
+
 from headrace.worker.cli.plugin_install import RECORD, Installed, TargetExistsError, recorded
 
 _REQUIREMENT: Final = re.compile(r"((?:[a-z0-9]+-)*(?:tap|target)-[a-z0-9][a-z0-9-]*)(?:\[[\w,-]+\])?(?:[=<>!~].*)?")
@@ -78,8 +80,8 @@ def packages(folder: Path) -> list[str]:
 
 def version_in(packages: Sequence[str], name: str) -> str:
     """The version of a package among those; empty if it is none of PyPI's."""
-    named = {re.sub(r"[-_.]+", "-", one.partition("==")[0]).lower(): one.partition("==")[2] for one in packages}
-    return named.get(re.sub(r"[-_.]+", "-", name).lower(), "")
+    named = {canonicalize_name(one.partition("==")[0]): one.partition("==")[2] for one in packages}
+    return named.get(canonicalize_name(name), "")
 
 
 def _installed(name: str, requirements: Sequence[str], packages: Sequence[str], environment: Path, python: str) -> str:

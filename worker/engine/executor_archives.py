@@ -23,6 +23,8 @@ from importlib.metadata import Distribution, PackageNotFoundError, distribution,
 from pathlib import Path
 from typing import Final, NamedTuple
 
+from packaging.utils import NormalizedName, canonicalize_name
+
 import headrace
 from headrace.plugins.interop.jvm import jars
 
@@ -84,7 +86,7 @@ def versions_needed() -> dict[str, str]:
     found: dict[str, str] = {}
     groups = (entry_points(group=group) for group in entry_points().groups if group.startswith("headrace."))
     plugins = {entry.dist.name for group in groups for entry in group if entry.dist is not None}
-    waiting = [(_normal(name), frozenset[str]()) for name in sorted(plugins)]
+    waiting = [(canonicalize_name(name), frozenset[str]()) for name in sorted(plugins)]
     seen = set(waiting)
     while waiting:
         name, extras = waiting.pop()
@@ -98,20 +100,15 @@ def versions_needed() -> dict[str, str]:
     return found
 
 
-def _requirements(of: Distribution, extras: frozenset[str]) -> Iterator[tuple[str, frozenset[str]]]:
+def _requirements(of: Distribution, extras: frozenset[str]) -> Iterator[tuple[NormalizedName, frozenset[str]]]:
     """Yield name and extras of each required distribution, even if an environment marker leaves it out."""
     for line in of.requires or ():
         match, wanted = _NAME.match(line), set(_EXTRA.findall(line))
         if match is None or (wanted and not wanted & extras):
             continue
-        name = _normal(match[1])
+        name = canonicalize_name(match[1])
         if name not in _NOT_SENT:
             yield name, frozenset(one.strip() for one in (match[2] or "").split(",") if one.strip())
-
-
-def _normal(name: str) -> str:
-    """The normalized form, in which names of distributions are compared."""
-    return re.sub(r"[-_.]+", "-", name).lower()
 
 
 def _package() -> Iterator[tuple[str, Path]]:

@@ -19,11 +19,11 @@ from urllib.parse import urlsplit
 from xml.sax.saxutils import quoteattr
 
 from headrace.config.connector.plugin_versions import compared, is_prerelease, is_within, range_of, why_no_range
+from headrace.config.worker.listeners import LOOPBACK
 from headrace.plugins.interop.jvm.jars import Unavailable, cache_dir, ivy_command, says_no_route, until_no_route
 
 _PART: Final = re.compile(r"[A-Za-z0-9_][\w.+-]*")
 _FOUND: Final = re.compile(r"found revs: \[([^\]]*)\]")
-_LOOPBACK: Final = ("localhost", "127.0.0.1", "::1")
 _NONE: Final = "[99999999,)"
 """A range in which no version is, so that Ivy lists all and fetches none."""
 
@@ -71,7 +71,7 @@ def checked_repository(url: str) -> str:
             f"the repository at {parts.hostname} is given with a password, which would be kept in the lock file; "
             "write it into an ivysettings.xml, and name that in HEADRACE_IVY_SETTINGS"
         )
-    is_near = parts.scheme == "http" and parts.hostname in _LOOPBACK
+    is_near = parts.scheme == "http" and parts.hostname in LOOPBACK
     if not (is_near or (parts.scheme == "https" and parts.hostname) or (parts.scheme == "file" and parts.path)):
         raise ValueError(f"{url} is no repository that can be used: write https://… or file:///…, with the folder")
     return url

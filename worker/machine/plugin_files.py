@@ -14,13 +14,13 @@ from typing import IO, Final
 from urllib.parse import unquote, urlsplit
 from urllib.request import Request
 
+from headrace.config.worker.listeners import LOOPBACK
 from headrace.plugins.interop.jvm.jars import Unavailable
 from headrace.worker.machine.unpacking import MOST_BYTES, SUFFIXES
 
 _TIMEOUT_S: Final = 60
 _CHUNK_BYTES: Final = 1 << 20
 _DIGITS: Final = {"sha256": 64, "sha512": 128}
-_LOOPBACK: Final = ("localhost", "127.0.0.1", "::1")
 
 
 class WrongChecksumError(Exception):
@@ -117,7 +117,7 @@ def _refuse_unsafe(url: str, checksum: Checksum | None) -> None:
             f"the address of {file_name(url)} holds a password, which would be kept in the lock file; fetch the file "
             "first and install it from its path"
         )
-    if parts.scheme.lower() == "http" and parts.hostname not in _LOOPBACK and checksum is None:
+    if parts.scheme.lower() == "http" and parts.hostname not in LOOPBACK and checksum is None:
         raise UnusableSourceError(
             f"{url} could be exchanged on the way, because it is not fetched by https: say --sha256 or --sha512"
         )
