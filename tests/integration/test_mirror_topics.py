@@ -68,7 +68,7 @@ class Cluster:
         self.admin.create_topics([NewTopic(topic, partitions, 1, config=settings)])[topic].result(60)
 
     def create_again(self, topic: str, partitions: int) -> None:
-        """Create a topic that was deleted a moment ago."""
+        """Create a topic that was deleted a moment ago, and that nobody else may have created since."""
 
         def made() -> bool:
             try:
@@ -77,7 +77,7 @@ class Cluster:
                 return self.topics().get(topic) == partitions and "marked for deletion" not in str(error)
             return True
 
-        eventually(made, 60)
+        eventually(made, 60, lambda: f"{topic} has {self.topics().get(topic)} partitions, not {partitions}")
 
     def send(self, topic: str, partition: int, count: int) -> None:
         producer = Producer({"bootstrap.servers": self.bootstrap})  # one that knows of new partitions

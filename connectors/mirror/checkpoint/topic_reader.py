@@ -36,8 +36,7 @@ class TopicReader:
         """True if the end of the topic was reached once."""
         self._purpose = purpose
         self._said_at = time.monotonic()
-        own = {"enable.partition.eof": True, "allow.auto.create.topics": False}
-        config = client.librdkafka(_READ_BYTES) | own
+        config = client.librdkafka(_READ_BYTES) | {"enable.partition.eof": True}
         statistics = ClientStatistics("consumer", config)
         self._consumer = Consumer(config | statistics.settings(), logger=logging.getLogger(f"{__name__}.client"))
         statistics.watch(self._consumer)

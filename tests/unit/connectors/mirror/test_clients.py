@@ -38,6 +38,7 @@ def test_a_later_layer_wins() -> None:
         "client.id": "A->B|m|replication-consumer",
         "enable.auto.commit": "false",
         "auto.offset.reset": "earliest",
+        "allow.auto.create.topics": "false",
         "group.id": "A->B|m",
     }
     other = MirrorClients(config).target_consumer("checkpoints-target-consumer")
