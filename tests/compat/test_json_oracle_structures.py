@@ -217,7 +217,7 @@ def head(schema: Node) -> bytes:
 
 
 @pytest.mark.long
-@settings(max_examples=8, **OF_EXAMPLES)
+@settings(max_examples=4, **OF_EXAMPLES)
 @given(st.data())
 def test_any_schema_and_any_values(spark: SparkSession, apache: Apache, data: st.DataObject) -> None:
     documents, before = [], []
@@ -253,7 +253,7 @@ def test_every_kind_of_field_reads_every_kind_of_value(spark: SparkSession, apac
     assert compared(spark, apache, {}, documents, [before]) == []
 
 
-@pytest.mark.long
+@pytest.mark.soak
 def test_a_value_of_every_kind_reads_every_kind_of_value(spark: SparkSession, apache: Apache) -> None:
     """Not all of them in a struct: there Connect checks once more."""
     kinds = [kind for kind in KINDS if kind["type"] in ("array", "map") or "name" in kind]

@@ -82,6 +82,7 @@ class Load:
         eventually(lambda: self.server.documents(self.topic.name) == self.wanted, 240, worker.log)
 
 
+@pytest.mark.soak
 def test_the_worker_and_the_server_killed_in_mid_load(
     broker: str, opensearch_process: OpenSearchServer, opensearch: OpenSearchServer, tmp_path: Path
 ) -> None:

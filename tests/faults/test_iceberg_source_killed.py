@@ -21,7 +21,7 @@ WITHIN_S = 240
 _JSON = {"": "org.apache.kafka.connect.json.JsonConverter", ".schemas.enable": "false"}
 
 
-@pytest.mark.parametrize("kills", [4, pytest.param(30, marks=pytest.mark.soak)])
+@pytest.mark.parametrize("kills", [2, pytest.param(30, marks=pytest.mark.soak)])
 def test_the_topic_has_the_table(broker: str, tmp_path: Path, kills: int) -> None:
     lake = SqlCatalog("iceberg", uri=f"sqlite:///{tmp_path}/catalog.db", warehouse=f"file://{tmp_path}/lake")
     lake.create_namespace("shop")

@@ -47,6 +47,7 @@ def begun(copy: Callable[[], list[CopyProgress]]) -> tuple[list[CopyProgress], f
                 raise
 
 
+@pytest.mark.soak
 def test_what_live_brokers_lead_is_copied_while_another_says_nothing(
     broker: str, two_brokers: tuple[Broker, BrokerApart]
 ) -> None:

@@ -138,6 +138,7 @@ def pass_over(worker: WorkerProcess, name: str, topic: Topic, offset: int) -> No
     worker.request("PUT", f"/connectors/{name}/resume")
 
 
+@pytest.mark.soak
 def test_a_backlog_that_compresses_well_is_worked_off_beside_others(
     small_worker: WorkerProcess, broker: str, tmp_path: Path, bystander: Path
 ) -> None:

@@ -149,7 +149,7 @@ def test_a_backlog_is_written_by_jobs(start: Callable[..., Sink], worker: Worker
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("without", [[], [30_000], [99_999]])
+@pytest.mark.parametrize("without", [[30_000], *(pytest.param(one, marks=pytest.mark.soak) for one in ([], [99_999]))])
 def test_parts_of_a_partition_make_the_files_of_one_writer(
     start: Callable[..., Sink], worker: WorkerProcess, without: list[int]
 ) -> None:

@@ -178,6 +178,7 @@ def test_two_tables_by_a_field(lake: Lake, iceberg_rest: IcebergRestServer) -> N
     lake.await_rows(created, "id", stored(1, type="create"))
 
 
+@pytest.mark.soak
 def test_tables_that_records_name(lake: Lake, iceberg_rest: IcebergRestServer) -> None:
     listed, created = events(iceberg_rest, "default.events_list", "default.events_create")
     topic = Topic(lake.broker, "events")
@@ -211,6 +212,7 @@ def test_the_benchmark_of_redpanda(lake: Lake, rest_on_s3: IcebergRestServer) ->
     lake.await_rows(table, "id", *rows)
 
 
+@pytest.mark.soak
 def test_a_view_as_avro(lake: Lake, open_rest: IcebergRestServer, registry: str) -> None:
     topic = Topic(lake.broker, "pizzas")
     names = {"order_number": "long", "pizza": "string", "op": "string"}

@@ -109,6 +109,7 @@ def test_debeziums_transforms_run_in_java_up_to_the_last_one(
     assert last == [None, {"id": 9001, "op": "c"}]
 
 
+@pytest.mark.soak
 def test_signals_heartbeats_and_a_new_column_come_through_and_the_database_may_be_killed(
     broker: str, server: PostgresqlServer, database: Database, worker: WorkerProcess
 ) -> None:

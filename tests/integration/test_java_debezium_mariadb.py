@@ -113,6 +113,7 @@ class Changes:
         return [one["after"]["id"] for one in self.read() if one["op"] == "c"]
 
 
+@pytest.mark.soak
 def test_a_server_in_use_is_followed_through_a_change_of_its_schema_and_kills(
     broker: str, tmp_path: Path, server: MariadbServer, database: Database
 ) -> None:

@@ -57,6 +57,7 @@ def send(topic: Topic, begin: int, end: int, item: str | None = "first", deleted
     assert producer.flush(60) == 0
 
 
+@pytest.mark.soak
 def test_a_topic_becomes_a_table(broker: str, postgresql: Database, tmp_path: Path) -> None:
     topic = Topic(broker, "java-orders")
     send(topic, 0, 1000)

@@ -71,6 +71,7 @@ def _records(file: str) -> list[Any]:
         return list(fastavro.reader(opened))
 
 
+@pytest.mark.soak
 def test_each_row_is_in_the_table_once_whatever_is_killed(broker: str, tmp_path: Path) -> None:
     topic, control = Topic(broker, "java-ice", PARTITIONS), Topic(broker, "java-ice-control")
     send(topic, 0, 2_000)

@@ -149,12 +149,17 @@ def everything(database: Database) -> dict[str, Any]:
 
 
 _OFTEN = ("insert of all types", "upsert into a new table", "without schema")
-"""The others are long together."""
+_LONG = ("upsert that widens", "deletes", "kafka's key", "at least once")
 
 
-@pytest.mark.parametrize(
-    "name", [name if name in _OFTEN else pytest.param(name, marks=pytest.mark.long) for name in CASES]
-)
+def _marked(name: str) -> Any:
+    """The case, marked by how often it runs."""
+    if name in _OFTEN:
+        return name
+    return pytest.param(name, marks=pytest.mark.long if name in _LONG else pytest.mark.soak)
+
+
+@pytest.mark.parametrize("name", [_marked(name) for name in CASES])
 def test_a_preview_tells_the_statements_that_then_run(
     shared: Engine, database: Database, preview: Callable[..., Told], name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -131,6 +131,7 @@ def asked_all_the_while(worker: ClusterWorker) -> Iterator[list[float]]:
         thread.join()
 
 
+@pytest.mark.soak
 def test_a_thousand_paused_connectors(broker: str, tmp_path: Path) -> None:
     cluster = new_cluster()
     fill(broker, cluster, tmp_path)

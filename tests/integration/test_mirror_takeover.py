@@ -228,6 +228,7 @@ def kept(bootstrap: str, source: str, partition: int) -> list[int]:
     return [one.upstream_offset for one in found if one.partition == partition]
 
 
+@pytest.mark.soak
 def test_groups_read_no_more_again_than_with_java(clusters: tuple[str, str], tmp_path: Path) -> None:
     """Both copy the same topic at once, each by names of its own; groups stop at many places of it and move."""
     a, b = clusters

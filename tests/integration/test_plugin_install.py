@@ -54,6 +54,7 @@ def plugin_path(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+@pytest.mark.soak
 @pytest.mark.kafka
 @pytest.mark.spark
 def test_connectors_and_transforms_of_several_publishers_run(plugin_path: Path, broker: str, tmp_path: Path) -> None:

@@ -175,7 +175,7 @@ def of_mirrors(broker: str) -> list[dict[str, str]]:
 SOME = ("filtered", "python", "avro-keys", "query", "parquet", "headers")
 
 
-@pytest.mark.parametrize("which", ["some", pytest.param("others", marks=pytest.mark.long)])
+@pytest.mark.parametrize("which", ["some", pytest.param("others", marks=pytest.mark.soak)])
 def test_sources_write_what_their_previews_show(
     which: str, previewing: Previewing, broker: str, registry: str, sqlite: Database, tmp_path: Path
 ) -> None:

@@ -304,7 +304,7 @@ def test_sinks_write_what_their_previews_show(
     check(previewing, often, [sqlite])
 
 
-@pytest.mark.long
+@pytest.mark.soak
 def test_more_sinks_write_what_their_previews_show(
     previewing: Previewing, topics: Topics, sqlite: Database, tmp_path: Path
 ) -> None:
@@ -323,8 +323,8 @@ def test_sinks_elsewhere_write_what_their_previews_show(
     s3_server: S3Server,
 ) -> None:
     cases = [
-        *of_tables(topics, postgresql),
-        *of_tables(topics, mariadb),
+        *of_tables(topics, postgresql)[1:],
+        of_tables(topics, mariadb)[-1],
         Files(topics.orders, Hdfs.by_web(hdfs_server), "parquet", flush_size="2"),
         Files(topics.orders, Hdfs.by_jvm(hdfs_server), "avro", flush_size="2"),
         Files(topics.orders, S3(s3_server), "parquet", flush_size="2"),

@@ -299,6 +299,7 @@ def test_nothing_of_a_job_outlives_the_worker(cluster: SparkCluster, worker: Wor
     assert not [one for one in psutil.process_iter() if _is_python_of(one, cluster)]
 
 
+@pytest.mark.soak
 @pytest.mark.timeout(300)
 def test_executors_come_and_go_by_dynamic_allocation(
     cluster: SparkCluster, broker_process: Broker, database: Database, tmp_path: Path
