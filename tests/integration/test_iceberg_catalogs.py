@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from threading import Thread
+from types import MappingProxyType
 from uuid import uuid4
 
 import pyarrow as pa
@@ -21,6 +22,7 @@ from headrace.connectors.lake.iceberg.tables import TableState
 from headrace.plugins.errors import RetriableError
 from headrace.plugins.offsets import TopicPartition
 from headrace.worker.engine.driver import Spark
+from tests.held_ports import held_port
 from tests.integration.databases import PASSWORD, USER, Database
 from tests.integration.hdfs_server import USER as HDFS_USER
 from tests.integration.hdfs_server import HdfsServer
@@ -85,15 +87,23 @@ def s3_properties(server: S3Server) -> Properties:
 class Writer:
     """A task's catalog and one table in it, and the table as others see it."""
 
-    def __init__(self, server: IcebergRestServer, properties: Mapping[str, str], folder: Path, task: int = 0) -> None:
+    def __init__(
+        self,
+        server: IcebergRestServer,
+        properties: Mapping[str, str],
+        folder: Path,
+        task: int = 0,
+        hadoop: Mapping[str, str] = MappingProxyType({}),
+    ) -> None:
         config = {f"iceberg.catalog.{key}": value for key, value in properties.items()}
+        config |= {f"iceberg.hadoop.{key}": value for key, value in hadoop.items()}
         self.catalog = JvmCatalog(CatalogSettings.of(config, {}), "sink", task)
         self.folder, self.name = folder, f"db_{uuid4().hex[:8]}.t"
         self.table = LakeTable(server, properties, self.name)
 
-    def create(self, *partition_by: str) -> TableState:
+    def create(self, *partition_by: str, **properties: str) -> TableState:
         """Create the table, of format version 2."""
-        return self.catalog.create(self.name, SCHEMA, partition_by, ["id"], {"format-version": "2"})
+        return self.catalog.create(self.name, SCHEMA, partition_by, ["id"], {"format-version": "2", **properties})
 
     def data(self, state: TableState, *ids: int) -> WrittenFile:
         """Write rows to a file, of the unpartitioned spec."""
@@ -284,21 +294,107 @@ def test_a_wrong_login_is_named_and_hidden(engine: Spark, iceberg_rest: IcebergR
         assert "wr0ng" not in str(told.value)
 
 
-def test_a_metastore_that_gives_no_locks_is_told(
-    engine: Spark, iceberg_rest: IcebergRestServer, tmp_path: Path
-) -> None:
-    server = HiveServer(tmp_path / "hive", gives_locks=False)
-    server.start()
-    config = {
-        "iceberg.catalog.type": "hive",
-        "iceberg.catalog.uri": server.uris,
-        "iceberg.catalog.warehouse": f"file://{tmp_path}/warehouse",
-        "iceberg.hadoop.iceberg.hive.lock-creation-timeout-ms": "1000",
-    }
-    catalog = JvmCatalog(CatalogSettings.of(config, {}), "sink", 0)
-    try:
-        with pytest.raises(LakeError, match=r"iceberg\.hadoop\.iceberg\.engine\.hive\.lock-enabled=false"):
-            catalog.create("db.t", SCHEMA, (), ["id"], {"format-version": "2"})
-    finally:
-        catalog.close()
-        server.kill()
+class Metastore:
+    """A metastore of its own, which may be started anew with or without locks, and writers to its tables."""
+
+    def __init__(self, rest: IcebergRestServer, folder: Path) -> None:
+        self._rest, self._folder, self._server = rest, folder, HiveServer(folder / "hive")
+        self.writers: list[Writer] = []
+        self._server.start()
+
+    def restart(self, *, gives_locks: bool) -> None:
+        """Start another process for the same tables, at another port."""
+        self._server.kill()
+        self._server = HiveServer(self._folder / "hive", gives_locks=gives_locks)
+        self._server.start()
+
+    def kill(self) -> None:
+        self._server.kill()
+
+    def start(self) -> None:
+        self._server.start()
+
+    def writer(self, task: int = 0, of: Writer | None = None, **hadoop: str) -> Writer:
+        """A writer to a table of its own, or to that of another."""
+        properties = {"type": "hive", "uri": self._server.uris, "warehouse": f"file://{self._folder}/warehouse"}
+        bounds = {"iceberg.hive.lock-creation-timeout-ms": "1000", **hadoop}
+        made = Writer(self._rest, properties, self._folder, task, bounds)
+        if of is not None:
+            made.name, made.table.name = of.name, of.name
+        self.writers.append(made)
+        return made
+
+
+@pytest.fixture
+def metastore(engine: Spark, iceberg_rest: IcebergRestServer, tmp_path: Path) -> Iterator[Metastore]:
+    made = Metastore(iceberg_rest, tmp_path)
+    yield made
+    for writer in made.writers:
+        writer.catalog.close()
+    made.kill()
+
+
+WITHOUT_LOCKS = {"iceberg.engine.hive.lock-enabled": "false"}
+ADVICE = r"iceberg\.hadoop\.iceberg\.engine\.hive\.lock-enabled=false"
+
+
+def test_a_metastore_that_gives_no_locks_is_told(metastore: Metastore) -> None:
+    before = metastore.writer()
+    state = before.create(**{"commit.retry.num-retries": "0"})  # each try of the metastore's takes a minute
+    metastore.restart(gives_locks=False)
+    with pytest.raises(LakeError, match=ADVICE):
+        metastore.writer().create()
+    after = metastore.writer(of=before)
+    with pytest.raises(RetriableError, match=ADVICE):
+        after.commit(state, None, 1, after.data(state, 1))
+    assert after.catalog.marks(after.name, IDS) == {}
+    without = metastore.writer(of=before, **WITHOUT_LOCKS)
+    assert without.commit(state, None, 1, without.data(state, 1))
+    assert without.ids() == [1]
+
+
+def test_a_metastore_that_is_away_and_comes_back(metastore: Metastore) -> None:
+    writer = metastore.writer()
+    state = writer.create()
+    assert writer.commit(state, None, 1, writer.data(state, 1))
+    metastore.kill()
+    with pytest.raises(RetriableError):
+        writer.commit(state, 1, 2, writer.data(state, 2))
+    metastore.start()
+    assert writer.until_known(state, 1, 2, 2)
+    anew = metastore.writer(of=writer)
+    assert anew.catalog.marks(anew.name, IDS) == {ZERO: 2}
+    assert anew.ids() == [1, 2]
+
+
+@pytest.mark.parametrize("hadoop", [{}, WITHOUT_LOCKS], ids=["locks", "no-locks"])
+def test_tasks_that_commit_at_once_to_a_metastore(metastore: Metastore, hadoop: dict[str, str]) -> None:
+    """With or without locks no commit undoes another: metastores since 2.3.10 compare before they change."""
+    first = metastore.writer(**hadoop)
+    state = first.create()
+    second = metastore.writer(1, first, **hadoop)
+    failed: list[BaseException] = []
+
+    def write(writer: Writer, partition: TopicPartition, begin: int) -> None:
+        try:
+            for number in range(6):
+                part = TablePart(writer.name, state.uuid, (writer.data(state, begin + number),))
+                commit = TableCommit(writer.name, (part,), {partition: number or None}, {partition: number + 1})
+                assert writer.catalog.commit([commit], IDS)[writer.name]
+        except BaseException as error:
+            failed.append(error)
+
+    threads = [Thread(target=write, args=args) for args in ((first, ZERO, 0), (second, ONE, 100))]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(300)
+    assert not failed
+    assert first.ids() == [*range(6), *range(100, 106)]
+    assert first.catalog.marks(first.name, IDS) == {ZERO: 6, ONE: 6}
+
+
+def test_a_nessie_server_that_is_away(engine: Spark, iceberg_rest: IcebergRestServer, tmp_path: Path) -> None:
+    nessie = {"type": "nessie", "uri": f"http://127.0.0.1:{held_port()}/api/v2", "warehouse": f"file://{tmp_path}"}
+    with opened(lambda: Writer(iceberg_rest, nessie, tmp_path)) as writer, pytest.raises(RetriableError):
+        writer.catalog.load(writer.name)

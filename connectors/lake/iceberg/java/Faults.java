@@ -20,6 +20,10 @@ import org.apache.iceberg.exceptions.ServiceUnavailableException;
 
 /** Sorts exceptions by what the caller can do. */
 final class Faults {
+    /** What to do if Hive's metastore gives no lock. */
+    static final String WITHOUT_LOCKS = "Look into the log of Hive's metastore, or, if it is 2.3.10, 4.0 or newer and"
+            + " all writers do the same, set iceberg.hadoop.iceberg.engine.hive.lock-enabled=false";
+
     private static final int DEPTH = 20;
 
     private Faults() {}
@@ -101,6 +105,9 @@ final class Faults {
             if (!last.contains(said)) {
                 text.append(text.length() == 0 ? "" : ": ").append(said);
                 last = said;
+            }
+            if (one.getClass().getName().equals("org.apache.iceberg.hive.LockException")) {
+                return text.append(". ").append(WITHOUT_LOCKS).toString();
             }
         }
         return text.toString();

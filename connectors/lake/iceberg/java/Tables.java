@@ -73,8 +73,7 @@ final class Tables {
             if (made == null) {
                 // Iceberg says that another was quicker whenever the catalog refuses, and drops the reason.
                 throw new IllegalStateException("the catalog did not make the table; Hive's metastore does so if it"
-                        + " gives no lock. Look into its log, or, if it is 2.3.10, 4.0 or newer and all writers do the"
-                        + " same, set iceberg.hadoop.iceberg.engine.hive.lock-enabled=false", error);
+                        + " gives no lock. " + Faults.WITHOUT_LOCKS, error);
             }
             return made;
         }
