@@ -20,10 +20,6 @@ import org.apache.iceberg.exceptions.ServiceUnavailableException;
 
 /** Sorts exceptions by what the caller can do. */
 final class Faults {
-    /** What to do if Hive's metastore gives no lock. */
-    static final String WITHOUT_LOCKS = "Look into the log of Hive's metastore, or, if it is 2.3.10, 4.0 or newer and"
-            + " all writers do the same, set iceberg.hadoop.iceberg.engine.hive.lock-enabled=false";
-
     private static final int DEPTH = 20;
 
     private Faults() {}
@@ -49,6 +45,9 @@ final class Faults {
         if (one instanceof Tables.WrongPartition) {
             return "partition";
         }
+        if (one instanceof HiveLocks.NoLock) {
+            return ((HiveLocks.NoLock) one).isHeld ? "retry" : "lock";
+        }
         if (one instanceof NotAuthorizedException) {
             return "login";
         }
@@ -65,7 +64,7 @@ final class Faults {
         }
         if (one instanceof CommitFailedException || one instanceof CommitStateUnknownException
                 || one instanceof ServiceUnavailableException || one instanceof ServiceFailureException
-                || one instanceof InterruptedException || isUnreachable(one)) {
+                || one instanceof InterruptedException || one instanceof Calls.Left || isUnreachable(one)) {
             return "retry";
         }
         return null;
@@ -97,6 +96,9 @@ final class Faults {
             // Iceberg's own text advises to remove files by hand, which is done here.
             return "it is not known if the commit was made: " + message(error.getCause());
         }
+        if (error instanceof HiveLocks.NoLock) {
+            return error.getMessage(); // its causes say nothing that an operator could use
+        }
         StringBuilder text = new StringBuilder();
         String last = "";
         int depth = 0;
@@ -105,9 +107,6 @@ final class Faults {
             if (!last.contains(said)) {
                 text.append(text.length() == 0 ? "" : ": ").append(said);
                 last = said;
-            }
-            if (one.getClass().getName().equals("org.apache.iceberg.hive.LockException")) {
-                return text.append(". ").append(WITHOUT_LOCKS).toString();
             }
         }
         return text.toString();
