@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import queue
+import socket
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -22,6 +24,7 @@ from headrace.connectors.lake.iceberg.tables import TableState
 from headrace.plugins.errors import RetriableError
 from headrace.plugins.offsets import TopicPartition
 from headrace.worker.engine.driver import Spark
+from headrace.worker.tasks.interrupts import Interrupts
 from tests.held_ports import held_port
 from tests.integration.databases import PASSWORD, USER, Database
 from tests.integration.hdfs_server import USER as HDFS_USER
@@ -94,10 +97,11 @@ class Writer:
         folder: Path,
         task: int = 0,
         hadoop: Mapping[str, str] = MappingProxyType({}),
+        limit_s: float = 120.0,
     ) -> None:
         config = {f"iceberg.catalog.{key}": value for key, value in properties.items()}
         config |= {f"iceberg.hadoop.{key}": value for key, value in hadoop.items()}
-        self.catalog = JvmCatalog(CatalogSettings.of(config, {}), "sink", task)
+        self.catalog = JvmCatalog(CatalogSettings.of(config, {}), "sink", task, limit_s=limit_s)
         self.folder, self.name = folder, f"db_{uuid4().hex[:8]}.t"
         self.table = LakeTable(server, properties, self.name)
 
@@ -294,104 +298,174 @@ def test_a_wrong_login_is_named_and_hidden(engine: Spark, iceberg_rest: IcebergR
         assert "wr0ng" not in str(told.value)
 
 
-class Metastore:
-    """A metastore of its own, which may be started anew with or without locks, and writers to its tables."""
-
-    def __init__(self, rest: IcebergRestServer, folder: Path) -> None:
-        self._rest, self._folder, self._server = rest, folder, HiveServer(folder / "hive")
-        self.writers: list[Writer] = []
-        self._server.start()
-
-    def restart(self, *, gives_locks: bool) -> None:
-        """Start another process for the same tables, at another port."""
-        self._server.kill()
-        self._server = HiveServer(self._folder / "hive", gives_locks=gives_locks)
-        self._server.start()
-
-    def kill(self) -> None:
-        self._server.kill()
-
-    def start(self) -> None:
-        self._server.start()
-
-    def writer(self, task: int = 0, of: Writer | None = None, **hadoop: str) -> Writer:
-        """A writer to a table of its own, or to that of another."""
-        properties = {"type": "hive", "uri": self._server.uris, "warehouse": f"file://{self._folder}/warehouse"}
-        bounds = {"iceberg.hive.lock-creation-timeout-ms": "1000", **hadoop}
-        made = Writer(self._rest, properties, self._folder, task, bounds)
-        if of is not None:
-            made.name, made.table.name = of.name, of.name
-        self.writers.append(made)
-        return made
-
-
 @pytest.fixture
-def metastore(engine: Spark, iceberg_rest: IcebergRestServer, tmp_path: Path) -> Iterator[Metastore]:
-    made = Metastore(iceberg_rest, tmp_path)
-    yield made
-    for writer in made.writers:
-        writer.catalog.close()
-    made.kill()
+def metastore(
+    engine: Spark, iceberg_rest: IcebergRestServer, hive_server: HiveServer, tmp_path: Path
+) -> Iterator[Callable[..., Writer]]:
+    """Makes writers to a table of their own, or to that of another, in a metastore that may be killed."""
+    made: list[Writer] = []
+
+    def writer(task: int = 0, of: Writer | None = None) -> Writer:
+        one = Writer(iceberg_rest, in_hive(hive_server, tmp_path), tmp_path, task)
+        if of is not None:
+            one.name, one.table.name = of.name, of.name
+        made.append(one)
+        return one
+
+    yield writer
+    for one in made:
+        one.catalog.close()
 
 
-WITHOUT_LOCKS = {"iceberg.engine.hive.lock-enabled": "false"}
+def in_hive(server: HiveServer, folder: Path) -> Properties:
+    return {"type": "hive", "uri": server.uris, "warehouse": f"file://{folder}/warehouse"}
+
+
 ADVICE = r"iceberg\.hadoop\.iceberg\.engine\.hive\.lock-enabled=false"
+NO_LOCKS = {"engine.hive.lock-enabled": "false"}
+"""Of a table: then all its writers do the same."""
 
 
-def test_a_metastore_that_gives_no_locks_is_told(metastore: Metastore) -> None:
-    before = metastore.writer()
-    state = before.create(**{"commit.retry.num-retries": "0"})  # each try of the metastore's takes a minute
-    metastore.restart(gives_locks=False)
-    with pytest.raises(LakeError, match=ADVICE):
-        metastore.writer().create()
-    after = metastore.writer(of=before)
-    with pytest.raises(RetriableError, match=ADVICE):
-        after.commit(state, None, 1, after.data(state, 1))
-    assert after.catalog.marks(after.name, IDS) == {}
-    without = metastore.writer(of=before, **WITHOUT_LOCKS)
-    assert without.commit(state, None, 1, without.data(state, 1))
-    assert without.ids() == [1]
+def test_a_metastore_that_gives_no_locks_is_told(
+    engine: Spark, iceberg_rest: IcebergRestServer, tmp_path: Path
+) -> None:
+    server = HiveServer(tmp_path / "hive", gives_locks=False)
+    server.start()
+    soon = {"iceberg.hive.lock-creation-timeout-ms": "1"}  # two tries of the library's all the same
+
+    def opened_with(**hadoop: str) -> Writer:
+        return Writer(iceberg_rest, in_hive(server, tmp_path), tmp_path, hadoop={**soon, **hadoop})
+
+    try:
+        with opened(lambda: opened_with(**{"iceberg.engine.hive.lock-enabled": "false"})) as without:
+            state = without.create()
+            with opened(opened_with) as locking:
+                with pytest.raises(LakeError, match=ADVICE):
+                    locking.create()
+                locking.name = without.name
+                with pytest.raises(RetriableError, match=rf"{without.name}, commit: .* no lock\. .*{ADVICE}"):
+                    locking.commit(state, None, 1, locking.data(state, 1))
+                with pytest.raises(RetriableError, match=ADVICE):
+                    locking.catalog.evolve(without.name, [AddColumn((), "more", "int")])
+                with pytest.raises(LakeError, match=ADVICE):
+                    locking.catalog.set_marks(without.name, IDS, None)
+            assert without.catalog.marks(without.name, IDS) == {}
+            assert without.commit(state, None, 1, without.data(state, 1))
+            assert without.ids() == [1]
+            assert not [path for path in without.table.orphans() if "headrace" in path]
+    finally:
+        server.kill()
 
 
-def test_a_metastore_that_is_away_and_comes_back(metastore: Metastore) -> None:
-    writer = metastore.writer()
+def test_a_metastore_that_is_away_and_comes_back(metastore: Callable[..., Writer], hive_process: HiveServer) -> None:
+    writer = metastore()
     state = writer.create()
     assert writer.commit(state, None, 1, writer.data(state, 1))
-    metastore.kill()
+    hive_process.kill()
     with pytest.raises(RetriableError):
         writer.commit(state, 1, 2, writer.data(state, 2))
-    metastore.start()
-    assert writer.until_known(state, 1, 2, 2)
-    anew = metastore.writer(of=writer)
+    with pytest.raises(RetriableError):
+        writer.catalog.load(writer.name)
+    hive_process.start()
+    writer.until_known(state, 1, 2, 2)
+    anew = metastore(of=writer)
     assert anew.catalog.marks(anew.name, IDS) == {ZERO: 2}
     assert anew.ids() == [1, 2]
 
 
-@pytest.mark.parametrize("hadoop", [{}, WITHOUT_LOCKS], ids=["locks", "no-locks"])
-def test_tasks_that_commit_at_once_to_a_metastore(metastore: Metastore, hadoop: dict[str, str]) -> None:
+@pytest.mark.parametrize("own", [{}, NO_LOCKS], ids=["locks", "no-locks"])
+def test_two_tasks_and_another_process_on_one_table(metastore: Callable[..., Writer], own: dict[str, str]) -> None:
     """With or without locks no commit undoes another: metastores since 2.3.10 compare before they change."""
-    first = metastore.writer(**hadoop)
-    state = first.create()
-    second = metastore.writer(1, first, **hadoop)
+    first = metastore()
+    state = first.create(**own)
+    second = metastore(1, first)
     failed: list[BaseException] = []
 
     def write(writer: Writer, partition: TopicPartition, begin: int) -> None:
         try:
-            for number in range(6):
+            for number in range(4):
                 part = TablePart(writer.name, state.uuid, (writer.data(state, begin + number),))
                 commit = TableCommit(writer.name, (part,), {partition: number or None}, {partition: number + 1})
                 assert writer.catalog.commit([commit], IDS)[writer.name]
         except BaseException as error:
             failed.append(error)
 
-    threads = [Thread(target=write, args=args) for args in ((first, ZERO, 0), (second, ONE, 100))]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(300)
+    tasks = [Thread(target=write, args=args) for args in ((first, ZERO, 0), (second, ONE, 100))]
+    for task in tasks:
+        task.start()
+    touched = 0
+    while any(task.is_alive() for task in tasks) or not touched:
+        touched += first.table.touch()
+    for task in tasks:
+        task.join(300)
     assert not failed
-    assert first.ids() == [*range(6), *range(100, 106)]
-    assert first.catalog.marks(first.name, IDS) == {ZERO: 6, ONE: 6}
+    assert first.ids() == [*range(4), *range(100, 104)]
+    assert first.catalog.marks(first.name, IDS) == {ZERO: 4, ONE: 4}
+    known = first.catalog.load(first.name)
+    assert known is not None
+    assert len([key for key in known.properties if key.startswith("touched.")]) == touched
+
+
+def test_a_commit_that_was_given_up_counts_once(engine: Spark, iceberg_rest: IcebergRestServer, tmp_path: Path) -> None:
+    def impatient() -> Writer:
+        return Writer(iceberg_rest, iceberg_rest.properties, tmp_path, limit_s=5)
+
+    with opened(impatient) as writer:
+        state = writer.create()
+        assert writer.commit(state, None, 1, writer.data(state, 1))
+        iceberg_rest.next_commits("hold")
+        with pytest.raises(RetriableError, match=r"not known if the commit was made: no answer came within 5 s"):
+            writer.commit(state, 1, 2, writer.data(state, 2))
+        assert iceberg_rest.held()
+        iceberg_rest.next_commits()  # it may come now, or have been broken off
+        writer.until_known(state, 1, 2, 2)
+        assert writer.catalog.marks(writer.name, IDS) == {ZERO: 2}
+        assert writer.ids() == [1, 2]
+
+
+SILENT = {
+    "hive": ("hive", "thrift://127.0.0.1:{}", "file:///tmp/lake"),
+    "postgresql": ("jdbc", "jdbc:postgresql://127.0.0.1:{}/lake", "file:///tmp/lake"),
+    "rest": ("rest", "http://127.0.0.1:{}", "file:///tmp/lake"),
+    "hdfs": ("hadoop", "", "hdfs://127.0.0.1:{}/lake"),
+    "nessie": ("nessie", "http://127.0.0.1:{}/api/v2", "file:///tmp/lake"),
+}
+
+
+@pytest.mark.parametrize("kind", SILENT)
+def test_a_catalog_that_does_not_answer_is_given_up(engine: Spark, kind: str) -> None:
+    """In time, and as soon as its task has to end, also while it is opened."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        catalog_type, uri, warehouse = (one.format(server.getsockname()[1]) for one in SILENT[kind])
+        config = {
+            "iceberg.catalog.type": catalog_type,
+            "iceberg.catalog.uri": uri,
+            "iceberg.catalog.warehouse": warehouse,
+        }
+        settings = CatalogSettings.of({key: value for key, value in config.items() if value}, {})
+        interrupts = Interrupts("a task")
+        patient = JvmCatalog(settings, "sink", 0, interrupted_by=interrupts.by)
+        told = queue.SimpleQueue[Exception]()
+
+        def load() -> None:
+            try:
+                patient.load("db.t")
+            except RetriableError as error:
+                told.put(error)
+
+        blocked = Thread(target=load)
+        blocked.start()
+        server.settimeout(60)
+        connection, _ = server.accept()
+        interrupts.begin()
+        assert "its end was asked for" in str(told.get(timeout=30))
+        blocked.join(30)
+        patient.close()
+        hasty = JvmCatalog(settings, "sink", 0, limit_s=2)
+        with pytest.raises(RetriableError, match="no answer came within 2 s"):
+            hasty.load("db.t")
+        hasty.close()
+        connection.close()
 
 
 def test_a_nessie_server_that_is_away(engine: Spark, iceberg_rest: IcebergRestServer, tmp_path: Path) -> None:
