@@ -1,7 +1,6 @@
 package headrace.lake;
 
 import org.apache.iceberg.BaseTable;
-import org.apache.iceberg.HasTableOperations;
 import org.apache.iceberg.Table;
 import org.apache.iceberg.TableMetadata;
 import org.apache.iceberg.TableOperations;
@@ -33,8 +32,11 @@ final class HiveLocks implements TableOperations {
 
     /** The table, with these operations if it is Hive's. */
     static Table told(Table table) {
-        TableOperations of = ((HasTableOperations) table).operations();
-        return of instanceof HiveTableOperations ? new BaseTable(new HiveLocks(of), table.name()) : table;
+        if (table instanceof BaseTable && ((BaseTable) table).operations() instanceof HiveTableOperations) {
+            BaseTable found = (BaseTable) table;
+            return new BaseTable(new HiveLocks(found.operations()), found.name(), found.reporter());
+        }
+        return table;
     }
 
     @Override

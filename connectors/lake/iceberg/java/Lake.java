@@ -39,6 +39,9 @@ public final class Lake {
             if (method.equals("open")) {
                 calls = new Calls(told.get("limit_ms").asLong());
             }
+            if (calls == null) {
+                return Json.object().toString(); // there is nothing to cancel yet, and nothing to close
+            }
             if (method.equals("cancel") || method.equals("close")) {
                 calls.cancel();
             }
@@ -89,7 +92,7 @@ public final class Lake {
         }
     }
 
-    private void open(ObjectNode request, Configuration given) {
+    private void open(ObjectNode request, Configuration given) throws IOException {
         Configuration conf = new Configuration(given);
         conf.setClassLoader(Lake.class.getClassLoader());
         Json.texts(request.get("hadoop_files")).forEach(file -> conf.addResource(new Path("file", null, file)));
@@ -104,6 +107,9 @@ public final class Lake {
         pools = new Pools(request.get("threads").asInt());
         scans = new Scans(tables);
         commits = new Commits(tables, calls, new Uploads(pools, places), places, request);
+        if (Thread.interrupted()) {
+            close(); // nobody waits for it any more
+        }
     }
 
     /** Commits to several tables at once; a fault of one leaves the others alone. */
