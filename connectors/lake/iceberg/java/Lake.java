@@ -39,11 +39,11 @@ public final class Lake {
             if (method.equals("open")) {
                 calls = new Calls(told.get("limit_ms").asLong());
             }
-            if (calls == null) {
-                return Json.object().toString(); // there is nothing to cancel yet, and nothing to close
-            }
-            if (method.equals("cancel") || method.equals("close")) {
+            if (calls != null && (method.equals("cancel") || method.equals("close"))) {
                 calls.cancel();
+            }
+            if (calls == null || method.equals("cancel")) {
+                return Json.object().toString(); // before it is opened there is nothing to cancel, and nothing to close
             }
             Callable<ObjectNode> work = () -> answer(method, told, hadoop);
             if (method.equals("close")) {
@@ -82,8 +82,6 @@ public final class Lake {
                 return scans.copy(request);
             case "compact":
                 return commits.compact(request, branch(request));
-            case "cancel":
-                return Json.object();
             case "close":
                 close();
                 return Json.object();
