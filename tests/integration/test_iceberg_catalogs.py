@@ -21,6 +21,7 @@ from headrace.connectors.lake.iceberg.jvm_catalog import JvmCatalog
 from headrace.connectors.lake.iceberg.parts import Content, TableCommit, TablePart, WrittenFile
 from headrace.connectors.lake.iceberg.schemas import AddColumn, Field, Struct
 from headrace.connectors.lake.iceberg.tables import TableState
+from headrace.plugins.contracts import InterruptedBy, uninterrupted
 from headrace.plugins.errors import RetriableError
 from headrace.plugins.offsets import TopicPartition
 from headrace.worker.engine.driver import Spark
@@ -97,11 +98,11 @@ class Writer:
         folder: Path,
         task: int = 0,
         hadoop: Mapping[str, str] = MappingProxyType({}),
-        limit_s: float = 120.0,
+        by: InterruptedBy = uninterrupted,
     ) -> None:
         config = {f"iceberg.catalog.{key}": value for key, value in properties.items()}
         config |= {f"iceberg.hadoop.{key}": value for key, value in hadoop.items()}
-        self.catalog = JvmCatalog(CatalogSettings.of(config, {}), "sink", task, limit_s=limit_s)
+        self.catalog = JvmCatalog(CatalogSettings.of(config, {}), "sink", task, interrupted_by=by)
         self.folder, self.name = folder, f"db_{uuid4().hex[:8]}.t"
         self.table = LakeTable(server, properties, self.name)
 
@@ -407,17 +408,27 @@ def test_two_tasks_and_another_process_on_one_table(metastore: Callable[..., Wri
 
 
 def test_a_commit_that_was_given_up_counts_once(engine: Spark, iceberg_rest: IcebergRestServer, tmp_path: Path) -> None:
-    def impatient() -> Writer:
-        return Writer(iceberg_rest, iceberg_rest.properties, tmp_path, limit_s=5)
-
-    with opened(impatient) as writer:
+    interrupts, told = Interrupts("a task"), queue.SimpleQueue[Exception]()
+    with opened(lambda: Writer(iceberg_rest, iceberg_rest.properties, tmp_path)) as writer:
         state = writer.create()
         assert writer.commit(state, None, 1, writer.data(state, 1))
-        iceberg_rest.next_commits("hold")
-        with pytest.raises(RetriableError, match=r"not known if the commit was made: no answer came within 5 s"):
-            writer.commit(state, 1, 2, writer.data(state, 2))
-        assert iceberg_rest.held()
-        iceberg_rest.next_commits()  # it may come now, or have been broken off
+        with opened(lambda: Writer(iceberg_rest, iceberg_rest.properties, tmp_path, 1, by=interrupts.by)) as former:
+            former.name = writer.name
+
+            def commit() -> None:
+                try:
+                    former.commit(state, 1, 2, former.data(state, 2))
+                except RetriableError as error:
+                    told.put(error)
+
+            iceberg_rest.next_commits("hold")
+            blocked = Thread(target=commit)
+            blocked.start()
+            eventually(iceberg_rest.held, 60)
+            interrupts.begin()
+            assert "not known if the commit was made: its end was asked for" in str(told.get(timeout=60))
+            blocked.join(60)
+        iceberg_rest.next_commits()  # it may come now
         writer.until_known(state, 1, 2, 2)
         assert writer.catalog.marks(writer.name, IDS) == {ZERO: 2}
         assert writer.ids() == [1, 2]
@@ -455,7 +466,7 @@ def test_a_catalog_that_does_not_answer_is_given_up(engine: Spark, kind: str) ->
 
         blocked = Thread(target=load)
         blocked.start()
-        server.settimeout(60)
+        server.settimeout(120)
         connection, _ = server.accept()
         interrupts.begin()
         assert "its end was asked for" in str(told.get(timeout=30))

@@ -19,7 +19,7 @@ from tests.integration.worker_process import Topic, WorkerProcess, eventually
 pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.long]
 
 WITHIN_S: Final = 180
-SOON_S: Final = 30
+SOON_S: Final = 60
 """An answer that waits for no metastore, of a busy machine; the worker gives up a task that ends after 5 s."""
 _ROW: Final = [{"field": "id", "type": "int64", "optional": False}, {"field": "item", "type": "string"}]
 _CHANGE: Final = [
