@@ -367,6 +367,8 @@ def test_a_metastore_that_is_away_and_comes_back(metastore: Callable[..., Writer
         writer.commit(state, 1, 2, writer.data(state, 2))
     with pytest.raises(RetriableError):
         writer.catalog.load(writer.name)
+    with pytest.raises(RetriableError, match=r"Failed to connect to Hive Metastore.*Connection refused\."):
+        metastore(of=writer).catalog.load(writer.name)
     hive_process.start()
     writer.until_known(state, 1, 2, 2)
     anew = metastore(of=writer)

@@ -72,9 +72,16 @@ final class Faults {
 
     private static boolean isUnreachable(Throwable one) {
         String name = one.getClass().getName();
-        return one instanceof IOException || name.endsWith(".TTransportException")
+        return one instanceof IOException || name.endsWith(".TTransportException") || isWithoutMetastore(one)
                 || name.endsWith(".SdkClientException") || isBusy(one)
                 || one.getClass() == RESTException.class && one.getCause() instanceof IOException;
+    }
+
+    /** True if Hive's client reached no metastore: it tells so by text alone. */
+    private static boolean isWithoutMetastore(Throwable one) {
+        String said = one.getMessage();
+        return one.getClass().getName().endsWith(".MetaException") && said != null
+                && said.contains(".TTransportException");
     }
 
     /** True for an answer of Amazon's services that says to try later; their classes are not there for all catalogs. */
@@ -91,6 +98,11 @@ final class Faults {
         }
     }
 
+    /** Hive's client puts a stack trace into its messages. */
+    private static String withoutTrace(String said) {
+        return said.replaceAll("\\R\\s+at [^\\n]*|\\R\\s*\\.\\.\\. \\d+ more", "").strip();
+    }
+
     private static String message(Throwable error) {
         if (error instanceof CommitStateUnknownException && error.getCause() != null) {
             // Iceberg's own text advises to remove files by hand, which is done here.
@@ -103,7 +115,7 @@ final class Faults {
         String last = "";
         int depth = 0;
         for (Throwable one = error; one != null && depth < DEPTH; one = one.getCause(), depth++) {
-            String said = one.getMessage() == null ? one.getClass().getSimpleName() : one.getMessage();
+            String said = one.getMessage() == null ? one.getClass().getSimpleName() : withoutTrace(one.getMessage());
             if (!last.contains(said)) {
                 text.append(text.length() == 0 ? "" : ": ").append(said);
                 last = said;
