@@ -367,8 +367,6 @@ def test_a_metastore_that_is_away_and_comes_back(metastore: Callable[..., Writer
         writer.commit(state, 1, 2, writer.data(state, 2))
     with pytest.raises(RetriableError):
         writer.catalog.load(writer.name)
-    with pytest.raises(RetriableError, match=r"Failed to connect to Hive Metastore.*Connection refused\."):
-        metastore(of=writer).catalog.load(writer.name)
     hive_process.start()
     writer.until_known(state, 1, 2, 2)
     anew = metastore(of=writer)
@@ -481,7 +479,12 @@ def test_a_catalog_that_does_not_answer_is_given_up(engine: Spark, kind: str) ->
         connection.close()
 
 
-def test_a_nessie_server_that_is_away(engine: Spark, iceberg_rest: IcebergRestServer, tmp_path: Path) -> None:
-    nessie = {"type": "nessie", "uri": f"http://127.0.0.1:{held_port()}/api/v2", "warehouse": f"file://{tmp_path}"}
-    with opened(lambda: Writer(iceberg_rest, nessie, tmp_path)) as writer, pytest.raises(RetriableError):
-        writer.catalog.load(writer.name)
+@pytest.mark.parametrize(("kind", "uri"), [("hive", "thrift://127.0.0.1:{}"), ("nessie", "http://127.0.0.1:{}/api/v2")])
+def test_a_catalog_that_is_away_at_the_start(engine: Spark, tmp_path: Path, kind: str, uri: str) -> None:
+    config = {"type": kind, "uri": uri.format(held_port()), "warehouse": f"file://{tmp_path}"}
+    settings = CatalogSettings.of({f"iceberg.catalog.{key}": value for key, value in config.items()}, {})
+    catalog = JvmCatalog(settings, "sink", 0)
+    with pytest.raises(RetriableError, match="It is tried again") as told:
+        catalog.load("db.t")
+    catalog.close()
+    assert "\n\tat " not in str(told.value)
