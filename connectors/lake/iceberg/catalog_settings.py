@@ -155,8 +155,10 @@ class CatalogSettings:
         if self.properties.get("type", "").lower() == "rest" or self.properties.get("catalog-impl") == _REST:
             return _REST_BOUNDS
         uri, told = self.properties.get("uri", ""), {key.lower() for key in self.properties}
-        found = next((bounds for scheme, bounds in _JDBC_BOUNDS.items() if uri.startswith(scheme)), {})
-        return {key: value for key, value in found.items() if key.lower() not in told}
+        for scheme, bounds in _JDBC_BOUNDS.items():
+            if uri.startswith(scheme):
+                return {key: value for key, value in bounds.items() if key.lower() not in told}
+        return {}
 
     def check_hosts(self) -> None:
         """Check the addresses of all hosts in the settings. Errors: ConfigError, RetriableError."""
