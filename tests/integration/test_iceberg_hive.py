@@ -137,7 +137,7 @@ def test_a_metastore_that_hangs_holds_up_nobody_but_its_sink(
 ) -> None:
     name = f"blocked-{topic.name}"
     with socket.create_server(("127.0.0.1", 0)) as silent:
-        silent.settimeout(120)
+        silent.settimeout(WITHIN_S)
         config = sink(topic, "db.t", f"thrift://127.0.0.1:{silent.getsockname()[1]}", tmp_path)
         topic.send([row(1, "a")])
         worker.create(name, **config)
