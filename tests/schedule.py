@@ -29,6 +29,7 @@ TOGETHER: Final = {
     "tests/faults/test_hdfs_sink_killed.py": "shared servers",
     "tests/integration/test_spark_cluster.py": "shared servers",
     "tests/integration/test_hive_tables.py": "shared servers",
+    "tests/integration/test_iceberg_hive.py": "shared servers",
     "tests/integration/test_mirror_verify.py": "two clusters",
     "tests/integration/test_mirror_copy.py": "two clusters",
     "tests/faults/test_mirror_faults.py": "two clusters",

@@ -87,6 +87,11 @@ class LakeTable:
         found: int = self._tool("compact")
         return found
 
+    def touch(self) -> int:
+        """Set a property of its own, as another process does; return 1."""
+        found: int = self._tool("touch")
+        return found
+
     def expire(self) -> None:
         """Forget all snapshots but the current one."""
         self._tool("expire")

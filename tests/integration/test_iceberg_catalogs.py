@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import queue
+import socket
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from threading import Thread
+from types import MappingProxyType
 from uuid import uuid4
 
 import pyarrow as pa
@@ -18,9 +21,12 @@ from headrace.connectors.lake.iceberg.jvm_catalog import JvmCatalog
 from headrace.connectors.lake.iceberg.parts import Content, TableCommit, TablePart, WrittenFile
 from headrace.connectors.lake.iceberg.schemas import AddColumn, Field, Struct
 from headrace.connectors.lake.iceberg.tables import TableState
+from headrace.plugins.contracts import InterruptedBy, uninterrupted
 from headrace.plugins.errors import RetriableError
 from headrace.plugins.offsets import TopicPartition
 from headrace.worker.engine.driver import Spark
+from headrace.worker.tasks.interrupts import Interrupts
+from tests.held_ports import held_port
 from tests.integration.databases import PASSWORD, USER, Database
 from tests.integration.hdfs_server import USER as HDFS_USER
 from tests.integration.hdfs_server import HdfsServer
@@ -85,15 +91,24 @@ def s3_properties(server: S3Server) -> Properties:
 class Writer:
     """A task's catalog and one table in it, and the table as others see it."""
 
-    def __init__(self, server: IcebergRestServer, properties: Mapping[str, str], folder: Path, task: int = 0) -> None:
+    def __init__(
+        self,
+        server: IcebergRestServer,
+        properties: Mapping[str, str],
+        folder: Path,
+        task: int = 0,
+        hadoop: Mapping[str, str] = MappingProxyType({}),
+        by: InterruptedBy = uninterrupted,
+    ) -> None:
         config = {f"iceberg.catalog.{key}": value for key, value in properties.items()}
-        self.catalog = JvmCatalog(CatalogSettings.of(config, {}), "sink", task)
+        config |= {f"iceberg.hadoop.{key}": value for key, value in hadoop.items()}
+        self.catalog = JvmCatalog(CatalogSettings.of(config, {}), "sink", task, interrupted_by=by)
         self.folder, self.name = folder, f"db_{uuid4().hex[:8]}.t"
         self.table = LakeTable(server, properties, self.name)
 
-    def create(self, *partition_by: str) -> TableState:
+    def create(self, *partition_by: str, **properties: str) -> TableState:
         """Create the table, of format version 2."""
-        return self.catalog.create(self.name, SCHEMA, partition_by, ["id"], {"format-version": "2"})
+        return self.catalog.create(self.name, SCHEMA, partition_by, ["id"], {"format-version": "2", **properties})
 
     def data(self, state: TableState, *ids: int) -> WrittenFile:
         """Write rows to a file, of the unpartitioned spec."""
@@ -284,21 +299,192 @@ def test_a_wrong_login_is_named_and_hidden(engine: Spark, iceberg_rest: IcebergR
         assert "wr0ng" not in str(told.value)
 
 
+@pytest.fixture
+def metastore(
+    engine: Spark, iceberg_rest: IcebergRestServer, hive_server: HiveServer, tmp_path: Path
+) -> Iterator[Callable[..., Writer]]:
+    """Makes writers to a table of their own, or to that of another, in a metastore that may be killed."""
+    made: list[Writer] = []
+
+    def writer(task: int = 0, of: Writer | None = None) -> Writer:
+        one = Writer(iceberg_rest, in_hive(hive_server, tmp_path), tmp_path, task)
+        if of is not None:
+            one.name, one.table.name = of.name, of.name
+        made.append(one)
+        return one
+
+    yield writer
+    for one in made:
+        one.catalog.close()
+
+
+def in_hive(server: HiveServer, folder: Path) -> Properties:
+    return {"type": "hive", "uri": server.uris, "warehouse": f"file://{folder}/warehouse"}
+
+
+ADVICE = r"iceberg\.hadoop\.iceberg\.engine\.hive\.lock-enabled=false"
+NO_LOCKS = {"engine.hive.lock-enabled": "false"}
+"""Of a table: then all its writers do the same."""
+
+
 def test_a_metastore_that_gives_no_locks_is_told(
     engine: Spark, iceberg_rest: IcebergRestServer, tmp_path: Path
 ) -> None:
     server = HiveServer(tmp_path / "hive", gives_locks=False)
     server.start()
-    config = {
-        "iceberg.catalog.type": "hive",
-        "iceberg.catalog.uri": server.uris,
-        "iceberg.catalog.warehouse": f"file://{tmp_path}/warehouse",
-        "iceberg.hadoop.iceberg.hive.lock-creation-timeout-ms": "1000",
-    }
-    catalog = JvmCatalog(CatalogSettings.of(config, {}), "sink", 0)
+    soon = {"iceberg.hive.lock-creation-timeout-ms": "1"}  # two tries of the library's all the same
+
+    def opened_with(**hadoop: str) -> Writer:
+        return Writer(iceberg_rest, in_hive(server, tmp_path), tmp_path, hadoop={**soon, **hadoop})
+
     try:
-        with pytest.raises(LakeError, match=r"iceberg\.hadoop\.iceberg\.engine\.hive\.lock-enabled=false"):
-            catalog.create("db.t", SCHEMA, (), ["id"], {"format-version": "2"})
+        with opened(lambda: opened_with(**{"iceberg.engine.hive.lock-enabled": "false"})) as without:
+            state = without.create()
+            with opened(opened_with) as locking:
+                with pytest.raises(LakeError, match=ADVICE):
+                    locking.create()
+                locking.name = without.name
+                with pytest.raises(RetriableError, match=rf"{without.name}, commit: .* no lock\. .*{ADVICE}"):
+                    locking.commit(state, None, 1, locking.data(state, 1))
+                with pytest.raises(RetriableError, match=ADVICE):
+                    locking.catalog.evolve(without.name, [AddColumn((), "more", "int")])
+                with pytest.raises(LakeError, match=ADVICE):
+                    locking.catalog.set_marks(without.name, IDS, None)
+            assert without.catalog.marks(without.name, IDS) == {}
+            assert without.commit(state, None, 1, without.data(state, 1))
+            assert without.ids() == [1]
+            assert not [path for path in without.table.orphans() if "headrace" in path]
     finally:
-        catalog.close()
         server.kill()
+
+
+def test_a_metastore_that_is_away_and_comes_back(metastore: Callable[..., Writer], hive_process: HiveServer) -> None:
+    writer = metastore()
+    state = writer.create()
+    assert writer.commit(state, None, 1, writer.data(state, 1))
+    hive_process.kill()
+    with pytest.raises(RetriableError):
+        writer.commit(state, 1, 2, writer.data(state, 2))
+    with pytest.raises(RetriableError):
+        writer.catalog.load(writer.name)
+    hive_process.start()
+    writer.until_known(state, 1, 2, 2)
+    anew = metastore(of=writer)
+    assert anew.catalog.marks(anew.name, IDS) == {ZERO: 2}
+    assert anew.ids() == [1, 2]
+
+
+@pytest.mark.parametrize("own", [{}, NO_LOCKS], ids=["locks", "no-locks"])
+def test_two_tasks_and_another_process_on_one_table(metastore: Callable[..., Writer], own: dict[str, str]) -> None:
+    """With or without locks no commit undoes another: metastores since 2.3.10 compare before they change."""
+    first = metastore()
+    state = first.create(**own)
+    second = metastore(1, first)
+    failed: list[BaseException] = []
+
+    def write(writer: Writer, partition: TopicPartition, begin: int) -> None:
+        try:
+            for number in range(4):
+                part = TablePart(writer.name, state.uuid, (writer.data(state, begin + number),))
+                commit = TableCommit(writer.name, (part,), {partition: number or None}, {partition: number + 1})
+                assert writer.catalog.commit([commit], IDS)[writer.name]
+        except BaseException as error:
+            failed.append(error)
+
+    tasks = [Thread(target=write, args=args) for args in ((first, ZERO, 0), (second, ONE, 100))]
+    for task in tasks:
+        task.start()
+    touched = 0
+    while any(task.is_alive() for task in tasks) or not touched:
+        touched += first.table.touch()
+    for task in tasks:
+        task.join(300)
+    assert not failed
+    assert first.ids() == [*range(4), *range(100, 104)]
+    assert first.catalog.marks(first.name, IDS) == {ZERO: 4, ONE: 4}
+    known = first.catalog.load(first.name)
+    assert known is not None
+    assert len([key for key in known.properties if key.startswith("touched.")]) == touched
+
+
+def test_a_commit_that_was_given_up_counts_once(engine: Spark, iceberg_rest: IcebergRestServer, tmp_path: Path) -> None:
+    interrupts, told = Interrupts("a task"), queue.SimpleQueue[Exception]()
+    with opened(lambda: Writer(iceberg_rest, iceberg_rest.properties, tmp_path)) as writer:
+        state = writer.create()
+        assert writer.commit(state, None, 1, writer.data(state, 1))
+        with opened(lambda: Writer(iceberg_rest, iceberg_rest.properties, tmp_path, 1, by=interrupts.by)) as former:
+            former.name = writer.name
+
+            def commit() -> None:
+                try:
+                    former.commit(state, 1, 2, former.data(state, 2))
+                except RetriableError as error:
+                    told.put(error)
+
+            iceberg_rest.next_commits("hold")
+            blocked = Thread(target=commit)
+            blocked.start()
+            eventually(iceberg_rest.held, 60)
+            interrupts.begin()
+            assert "not known if the commit was made: its end was asked for" in str(told.get(timeout=60))
+            blocked.join(60)
+        iceberg_rest.next_commits()  # it may come now
+        writer.until_known(state, 1, 2, 2)
+        assert writer.catalog.marks(writer.name, IDS) == {ZERO: 2}
+        assert writer.ids() == [1, 2]
+
+
+SILENT = {
+    "hive": ("hive", "thrift://127.0.0.1:{}", "file:///tmp/lake"),
+    "postgresql": ("jdbc", "jdbc:postgresql://127.0.0.1:{}/lake", "file:///tmp/lake"),
+    "rest": ("rest", "http://127.0.0.1:{}", "file:///tmp/lake"),
+    "hdfs": ("hadoop", "", "hdfs://127.0.0.1:{}/lake"),
+    "nessie": ("nessie", "http://127.0.0.1:{}/api/v2", "file:///tmp/lake"),
+}
+
+
+@pytest.mark.parametrize("kind", SILENT)
+def test_a_catalog_that_does_not_answer_is_given_up(engine: Spark, kind: str) -> None:
+    """In time, and as soon as its task has to end, also while it is opened."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        catalog_type, uri, warehouse = (one.format(server.getsockname()[1]) for one in SILENT[kind])
+        config = {
+            "iceberg.catalog.type": catalog_type,
+            "iceberg.catalog.uri": uri,
+            "iceberg.catalog.warehouse": warehouse,
+        }
+        settings = CatalogSettings.of({key: value for key, value in config.items() if value}, {})
+        interrupts = Interrupts("a task")
+        patient = JvmCatalog(settings, "sink", 0, interrupted_by=interrupts.by)
+        told = queue.SimpleQueue[Exception]()
+
+        def load() -> None:
+            try:
+                patient.load("db.t")
+            except RetriableError as error:
+                told.put(error)
+
+        blocked = Thread(target=load)
+        blocked.start()
+        server.settimeout(120)
+        connection, _ = server.accept()
+        interrupts.begin()
+        assert "its end was asked for" in str(told.get(timeout=30))
+        blocked.join(30)
+        patient.close()
+        hasty = JvmCatalog(settings, "sink", 0, limit_s=2)
+        with pytest.raises(RetriableError, match="no answer came within 2 s"):
+            hasty.load("db.t")
+        hasty.close()
+        connection.close()
+
+
+@pytest.mark.parametrize(("kind", "uri"), [("hive", "thrift://127.0.0.1:{}"), ("nessie", "http://127.0.0.1:{}/api/v2")])
+def test_a_catalog_that_is_away_at_the_start(engine: Spark, tmp_path: Path, kind: str, uri: str) -> None:
+    config = {"type": kind, "uri": uri.format(held_port()), "warehouse": f"file://{tmp_path}"}
+    settings = CatalogSettings.of({f"iceberg.catalog.{key}": value for key, value in config.items()}, {})
+    catalog = JvmCatalog(settings, "sink", 0)
+    with pytest.raises(RetriableError, match="It is tried again") as told:
+        catalog.load("db.t")
+    catalog.close()
+    assert "\n\tat " not in str(told.value)

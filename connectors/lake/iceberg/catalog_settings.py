@@ -45,11 +45,18 @@ _BOUNDS: Final = {
     "ipc.client.connect.timeout": "10000",
     "dfs.client.failover.max.attempts": "4",
     "hive.metastore.client.socket.timeout": "60s",
-    "iceberg.hive.lock-creation-timeout-ms": "30000",
+    "iceberg.hive.lock-creation-timeout-ms": "15000",
+    "iceberg.hive.lock-timeout-ms": "60000",
 }
 """Short bounds: the worker tries again itself; the retries of Hadoop's and Hive's clients take minutes."""
 _REST_BOUNDS: Final = {"rest.client.connection-timeout-ms": "10000", "rest.client.socket-timeout-ms": "60000"}
 """Without them a request waits without end."""
+_JDBC_BOUNDS: Final = {
+    "jdbc:postgresql:": {"jdbc.connectTimeout": "10", "jdbc.socketTimeout": "60"},
+    "jdbc:mariadb:": {"jdbc.connectTimeout": "10000", "jdbc.socketTimeout": "60000"},
+    "jdbc:mysql:": {"jdbc.connectTimeout": "10000", "jdbc.socketTimeout": "60000"},
+}
+"""Without them a connection whose server has gone in silence is never given up, and the pool has two."""
 
 
 def catalog_settings(group: SettingGroup) -> tuple[Setting, ...]:
@@ -139,10 +146,19 @@ class CatalogSettings:
             str(path.absolute()) for name in _FILES if self.conf_dir and (path := Path(self.conf_dir, name)).exists()
         ]
         hadoop = {**_BOUNDS, **self.hadoop}
-        is_rest = self.properties.get("type", "").lower() == "rest" or self.properties.get("catalog-impl") == _REST
-        properties = {**(_REST_BOUNDS if is_rest else {}), **self.properties}
+        properties = {**self._bounds(), **self.properties}
         own = {"catalog": self.name, "properties": properties, "threads": self.threads}
         return {**own, "hadoop": hadoop, "hadoop_files": files, "allowed_paths": list(self.paths)}
+
+    def _bounds(self) -> Mapping[str, str]:
+        """The bounds of the catalog's client, but for those that are set, in any case."""
+        if self.properties.get("type", "").lower() == "rest" or self.properties.get("catalog-impl") == _REST:
+            return _REST_BOUNDS
+        uri, told = self.properties.get("uri", ""), {key.lower() for key in self.properties}
+        for scheme, bounds in _JDBC_BOUNDS.items():
+            if uri.startswith(scheme):
+                return {key: value for key, value in bounds.items() if key.lower() not in told}
+        return {}
 
     def check_hosts(self) -> None:
         """Check the addresses of all hosts in the settings. Errors: ConfigError, RetriableError."""

@@ -6,7 +6,7 @@ import contextlib
 import logging
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, NoReturn
+from typing import Any, Final, NoReturn
 
 from headrace.config.problems import ConfigError, Problem
 from headrace.connectors.lake.errors import LakeError, LakeLoginRefused
@@ -19,6 +19,7 @@ from headrace.connectors.lake.iceberg.parts import TableCommit, WrittenFile
 from headrace.connectors.lake.iceberg.schema_json import new_schema, struct_of
 from headrace.connectors.lake.iceberg.schemas import AddColumn, Change, Changes, Field, MakeOptional, Struct, Widen
 from headrace.connectors.lake.iceberg.tables import Marks, PartitionField, PartitionSpec, TableState
+from headrace.plugins.contracts import InterruptedBy, uninterrupted
 from headrace.plugins.errors import RetriableError
 from headrace.plugins.offsets import TopicPartition
 from headrace.plugins.samples import Sample
@@ -27,6 +28,11 @@ log = logging.getLogger(__name__)
 
 BranchOf = Callable[[str], str | None]
 """Returns the branch of a table; None: the main one."""
+
+_LIMIT_S: Final = 120.0
+"""Longer than the bounds of a catalog's clients, which name what was in vain; shorter than `max.poll.interval.ms`."""
+_LOCKS: Final = 3
+"""Commits without a lock of Hive's metastore after which there are likely none, rather than a server that restarts."""
 
 
 class JvmCatalog:
@@ -39,11 +45,15 @@ class JvmCatalog:
         task: int,
         branch_of: BranchOf = lambda table: None,
         compact: CompactSettings | None = None,
+        interrupted_by: InterruptedBy = uninterrupted,
+        limit_s: float = _LIMIT_S,
     ) -> None:
-        """`compact`: limits by which tables are kept in order after commits."""
+        """`compact`: limits by which tables are kept in order after commits; `limit_s`: the wait for the catalog."""
+        self._without_lock = 0
         self._settings, self._branch_of, self._compact_settings = settings, branch_of, compact
         self._compaction = None if compact is None else Compaction(compact, self.compact)
-        self._lake = JvmLake({**settings.opening(), "connector": connector, "task": task}, settings.needs_aws)
+        own = {"connector": connector, "task": task, "limit_ms": int(limit_s * 1000)}
+        self._lake = JvmLake({**settings.opening(), **own}, settings.needs_aws, interrupted_by)
 
     def load(self, table: str) -> TableState | None:
         """As `Catalog.load`."""
@@ -103,6 +113,7 @@ class JvmCatalog:
                 log.warning(
                     "Table %s: files of killed workers could not be looked for: %s. It is tried again", table, why
                 )
+        self._without_lock = 0
         for one in commits:
             if self._compaction is not None and answers[one.table]["committed"]:
                 self._compaction.committed(one.table, sum(len(part.files) for part in one.parts))
@@ -146,7 +157,9 @@ class JvmCatalog:
     def _raise(self, table: str, method: str, fault: Fault) -> NoReturn:
         where = f"The Iceberg catalog {self._settings.about}" + (f", table {table}, {method}" if table else "")
         said = f"{where}: {self._settings.without_secrets(str(fault)).rstrip('.')}"
-        if fault.kind == "retry":
+        if fault.kind == "lock":
+            self._without_lock += 1
+        if fault.kind == "retry" or (fault.kind == "lock" and self._without_lock < _LOCKS):
             raise RetriableError(f"{said}. It is tried again.") from None
         if fault.kind == "partition":
             raise refused(None, f"{said}.") from None

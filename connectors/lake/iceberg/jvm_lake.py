@@ -18,6 +18,7 @@ from weakref import WeakKeyDictionary
 from py4j.protocol import Py4JError
 
 from headrace.connectors.lake.errors import LakeError
+from headrace.plugins.contracts import InterruptedBy, uninterrupted
 from headrace.plugins.errors import RetriableError
 from headrace.plugins.interop.catalyst.spark_internals import (
     JAVA_ERRORS,
@@ -45,7 +46,7 @@ class Fault(Exception):
     def __init__(self, kind: str, message: str) -> None:
         super().__init__(message)
         self.kind = kind
-        """`retry`, `login`, `missing`, `partition` or `refused`."""
+        """`retry`, `login`, `missing`, `partition`, `lock` (Hive's metastore gives none) or `refused`."""
 
 
 def lake_jars(with_aws: bool) -> list[Path]:
@@ -61,12 +62,16 @@ def lake_jars(with_aws: bool) -> list[Path]:
 class JvmLake:
     """One catalog in the driver's JVM, opened by its first call and again after a new driver has started."""
 
-    def __init__(self, opening: Mapping[str, Any], with_aws: bool) -> None:
-        self._opening, self._with_aws = opening, with_aws
+    def __init__(
+        self, opening: Mapping[str, Any], with_aws: bool, interrupted_by: InterruptedBy = uninterrupted
+    ) -> None:
+        """`interrupted_by`: ends calls that are blocked."""
+        self._opening, self._with_aws, self._interrupted_by = opening, with_aws, interrupted_by
         self._open_lock = threading.Lock()
         self._is_closed = False
         self._context: Any = None
         self._made: Callable[..., Any] | None = None
+        self._being_opened: Callable[..., Any] | None = None
         self._has_answered = False
 
     def call(self, method: str, request: Mapping[str, Any]) -> dict[str, Any]:
@@ -75,7 +80,8 @@ class JvmLake:
         Errors: Fault, LakeError; RetriableError without a driver, and after `close`.
         """
         try:
-            answer = self._ask(self._opened(), method, request)
+            with self._interrupted_by(self._cancel):
+                answer = self._ask(self._opened(), method, request)
             self._has_answered = True
             return answer
         except JAVA_ERRORS as error:
@@ -100,6 +106,12 @@ class JvmLake:
             self._is_closed = True  # a thread beside the task may still call
             self._let_go()
 
+    def _cancel(self) -> None:
+        """Make all calls return at once; any thread may call."""
+        for made in (self._made, self._being_opened):
+            if made is not None:
+                self._ask(made, "cancel", {})
+
     def _let_go(self) -> None:
         made, self._made = self._made, None
         if made is not None and self._context is complete_context():
@@ -115,7 +127,11 @@ class JvmLake:
                 raise RetriableError("The catalog is closed: its task has ended.")
             if self._made is None or self._context is not context:
                 made = new_in_java(context, class_loader(context, self._with_aws), *_CALL)
-                self._ask(made, "open", self._opening)
+                self._being_opened = made
+                try:
+                    self._ask(made, "open", self._opening)
+                finally:
+                    self._being_opened = None
                 self._context, self._made = context, made
             return self._made
 

@@ -58,6 +58,7 @@ public final class TableTool {
         case "metadata" -> ((HasTableOperations) table).operations().current().metadataFileLocation();
         case "reachable" -> reachable(table);
         case "compact" -> compact(table);
+        case "touch" -> touch(table);
         case "expire" -> expire(table);
         default -> throw new IllegalArgumentException("no such action: " + action);
       };
@@ -154,6 +155,12 @@ public final class TableTool {
     String path = table.locationProvider().newDataLocation(table.spec(), partition, "compacted-" + UUID.randomUUID());
     return Parquet.writeData(table.io().newOutputFile(path + ".parquet")).forTable(table)
         .withPartition(partition).createWriterFunc(GenericParquetWriter::create).build();
+  }
+
+  /** Commit a property that no other commit sets. */
+  private static int touch(Table table) {
+    table.updateProperties().set("touched." + UUID.randomUUID(), "").commit();
+    return 1;
   }
 
   /** Keep the current snapshot alone. */

@@ -3,6 +3,8 @@ package headrace.lake;
 import com.fasterxml.jackson.databind.node.ObjectNode;
 import java.util.List;
 import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.locks.Lock;
+import java.util.concurrent.locks.ReentrantLock;
 import java.util.function.UnaryOperator;
 import org.apache.iceberg.AppendFiles;
 import org.apache.iceberg.ContentFile;
@@ -23,16 +25,18 @@ final class Change {
     private static final int ATTEMPTS = 50;
     private static final String TASK_ID = "kafka.connect.task-id";
     /** A lock for each table of this process: its tasks wait for each other in place of undoing each other's work. */
-    private static final ConcurrentHashMap<String, Object> LOCKS = new ConcurrentHashMap<>();
+    private static final ConcurrentHashMap<String, Lock> LOCKS = new ConcurrentHashMap<>();
 
     private final Table table;
+    private final Calls calls;
     private final Marks marks;
     private final String task;
     final String branch;
     final String id;
 
-    Change(Table table, Marks marks, String branch, String task, String id) {
+    Change(Table table, Calls calls, Marks marks, String branch, String task, String id) {
         this.table = table;
+        this.calls = calls;
         this.marks = marks;
         this.branch = branch;
         this.task = task;
@@ -44,36 +48,48 @@ final class Change {
      *
      * <p>Throws CommitStateUnknownException if they may be in the table, now or later.
      */
-    boolean apply(UnaryOperator<ObjectNode> next, List<List<ContentFile<?>>> snapshots) {
-        Object lock = LOCKS.computeIfAbsent(Tables.metadata(table).uuid(), uuid -> new Object());
+    boolean apply(UnaryOperator<ObjectNode> next, List<List<ContentFile<?>>> snapshots) throws Exception {
+        Lock lock = LOCKS.computeIfAbsent(Tables.metadata(table).uuid(), uuid -> new ReentrantLock());
         for (int attempt = 1; ; attempt++) {
+            lock.lockInterruptibly();
             try {
-                synchronized (lock) {
-                    table.refresh();
-                    ObjectNode known = marks.of(table);
-                    ObjectNode after = next.apply(known);
-                    if (after == null) {
-                        return isIn();
-                    }
-                    transact(known, after, snapshots);
-                    return true;
-                }
+                // An attempt that is left does not hold the lock: others need not wait for what has no answer.
+                return calls.within(() -> attempt(next, snapshots));
             } catch (MarksMoved | CommitFailedException error) {
                 // The next attempt sees who was quicker, which may have been this commit itself.
                 if (attempt == ATTEMPTS) {
                     throw error;
                 }
-            } catch (RuntimeException | Error error) {
-                boolean isAnswered = isRefreshed(error);
-                if (isAnswered && isIn()) {
-                    return true;
-                }
-                boolean isRefused = isAnswered && error instanceof CleanableFailure;
-                if (isRefused || error instanceof CommitStateUnknownException) {
-                    throw error;
-                }
+            } catch (Calls.Left error) {
                 throw new CommitStateUnknownException(error);
+            } finally {
+                lock.unlock();
             }
+        }
+    }
+
+    private boolean attempt(UnaryOperator<ObjectNode> next, List<List<ContentFile<?>>> snapshots) {
+        try {
+            table.refresh();
+            ObjectNode known = marks.of(table);
+            ObjectNode after = next.apply(known);
+            if (after == null) {
+                return isIn();
+            }
+            transact(known, after, snapshots);
+            return true;
+        } catch (MarksMoved | CommitFailedException | HiveLocks.NoLock error) {
+            throw error;
+        } catch (RuntimeException | Error error) {
+            boolean isAnswered = isRefreshed(error);
+            if (isAnswered && isIn()) {
+                return true;
+            }
+            boolean isRefused = isAnswered && error instanceof CleanableFailure;
+            if (isRefused || error instanceof CommitStateUnknownException) {
+                throw error;
+            }
+            throw new CommitStateUnknownException(error);
         }
     }
 

@@ -16,6 +16,7 @@ import org.apache.iceberg.exceptions.CommitStateUnknownException;
 /** The commits of one task: each brings files to a table, and moves the marks with them. */
 final class Commits {
     private final Tables tables;
+    private final Calls calls;
     private final Uploads uploads;
     private final Places places;
     private final String connector;
@@ -25,8 +26,9 @@ final class Commits {
     /** Partitions of tables that were committed before: their former owner's files have been looked for. */
     private final Set<String> met = ConcurrentHashMap.newKeySet();
 
-    Commits(Tables tables, Uploads uploads, Places places, ObjectNode request) {
+    Commits(Tables tables, Calls calls, Uploads uploads, Places places, ObjectNode request) {
         this.tables = tables;
+        this.calls = calls;
         this.uploads = uploads;
         this.places = places;
         this.connector = request.get("connector").asText();
@@ -39,7 +41,7 @@ final class Commits {
     }
 
     /** Replaces the marks of the topics that are named. */
-    void setMarks(ObjectNode request, String branch) {
+    void setMarks(ObjectNode request, String branch) throws Exception {
         change(tables.existing(request.get("table").asText()), branch, UUID.randomUUID().toString())
                 .apply(marks -> Marks.replaced(marks, request.get("topics")), List.of());
     }
@@ -49,7 +51,9 @@ final class Commits {
         ObjectNode answer = Json.object();
         String name = request.get("table").asText();
         JsonNode parts = request.get("parts");
-        int unpartitioned = has(parts, file -> file.get("spec_id").asInt() < 0) ? tables.unpartitioned(name) : -1;
+        int unpartitioned = has(parts, file -> file.get("spec_id").asInt() < 0)
+                ? calls.within(() -> tables.unpartitioned(name))
+                : -1;
         Table table = tables.existing(name);
         if (!isSame(table, parts) || !Marks.hold(new Marks(connector, branch).of(table), request.get("begins"))) {
             return answer.put("committed", false);
@@ -87,7 +91,10 @@ final class Commits {
     /** Looks for files that former owners of the partitions have left; rows go on if that fails. */
     private void sweep(Table table, ObjectNode answer) {
         try {
-            table.refresh();
+            calls.bounded(() -> {
+                table.refresh();
+                return table;
+            });
             intents.sweep(table);
         } catch (RuntimeException error) {
             met.clear(); // the next commit looks again
@@ -122,7 +129,7 @@ final class Commits {
     }
 
     private Change change(Table table, String branch, String commit) {
-        return new Change(table, new Marks(connector, branch), branch, task, commit);
+        return new Change(table, calls, new Marks(connector, branch), branch, task, commit);
     }
 
     /** The files of each snapshot: those of a part if there are deletes, which touch older snapshots only. */

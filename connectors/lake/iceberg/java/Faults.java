@@ -45,6 +45,9 @@ final class Faults {
         if (one instanceof Tables.WrongPartition) {
             return "partition";
         }
+        if (one instanceof HiveLocks.NoLock) {
+            return ((HiveLocks.NoLock) one).isHeld ? "retry" : "lock";
+        }
         if (one instanceof NotAuthorizedException) {
             return "login";
         }
@@ -61,7 +64,7 @@ final class Faults {
         }
         if (one instanceof CommitFailedException || one instanceof CommitStateUnknownException
                 || one instanceof ServiceUnavailableException || one instanceof ServiceFailureException
-                || one instanceof InterruptedException || isUnreachable(one)) {
+                || one instanceof InterruptedException || one instanceof Calls.Left || isUnreachable(one)) {
             return "retry";
         }
         return null;
@@ -69,9 +72,16 @@ final class Faults {
 
     private static boolean isUnreachable(Throwable one) {
         String name = one.getClass().getName();
-        return one instanceof IOException || name.endsWith(".TTransportException")
+        return one instanceof IOException || name.endsWith(".TTransportException") || isWithoutMetastore(one)
                 || name.endsWith(".SdkClientException") || isBusy(one)
                 || one.getClass() == RESTException.class && one.getCause() instanceof IOException;
+    }
+
+    /** True if Hive's client reached no metastore: it tells so by text alone. */
+    private static boolean isWithoutMetastore(Throwable one) {
+        String said = one.getMessage();
+        return one.getClass().getName().endsWith(".MetaException") && said != null
+                && said.contains(".TTransportException");
     }
 
     /** True for an answer of Amazon's services that says to try later; their classes are not there for all catalogs. */
@@ -88,16 +98,24 @@ final class Faults {
         }
     }
 
+    /** Hive's client puts a stack trace into its messages. */
+    private static String withoutTrace(String said) {
+        return said.replaceAll("\\R\\s+at [^\\n]*|\\R\\s*\\.\\.\\. \\d+ more", "").strip();
+    }
+
     private static String message(Throwable error) {
         if (error instanceof CommitStateUnknownException && error.getCause() != null) {
             // Iceberg's own text advises to remove files by hand, which is done here.
             return "it is not known if the commit was made: " + message(error.getCause());
         }
+        if (error instanceof HiveLocks.NoLock) {
+            return error.getMessage(); // its causes say nothing that an operator could use
+        }
         StringBuilder text = new StringBuilder();
         String last = "";
         int depth = 0;
         for (Throwable one = error; one != null && depth < DEPTH; one = one.getCause(), depth++) {
-            String said = one.getMessage() == null ? one.getClass().getSimpleName() : one.getMessage();
+            String said = one.getMessage() == null ? one.getClass().getSimpleName() : withoutTrace(one.getMessage());
             if (!last.contains(said)) {
                 text.append(text.length() == 0 ? "" : ": ").append(said);
                 last = said;

@@ -6,6 +6,7 @@ import java.io.Closeable;
 import java.io.IOException;
 import java.util.LinkedHashMap;
 import java.util.Map;
+import java.util.Set;
 import java.util.concurrent.Callable;
 import java.util.concurrent.ExecutionException;
 import java.util.concurrent.Future;
@@ -17,6 +18,11 @@ import org.apache.iceberg.catalog.Catalog;
 
 /** One catalog for one task: requests and answers are JSON, so that each is one call over py4j. */
 public final class Lake {
+    /** Methods that read and write files, as long as that takes: in these only what asks the catalog is bounded. */
+    private static final Set<String> LONG = Set.of("commit", "files", "copy", "compact");
+    private static final long CLOSE_MS = 10_000;
+
+    private volatile Calls calls;
     private Catalog catalog;
     private Tables tables;
     private Pools pools;
@@ -25,19 +31,27 @@ public final class Lake {
 
     /** Answers with the method's result, or with {@code fault} and {@code message}. */
     public String call(String method, String request, Configuration hadoop) {
-        Thread thread = Thread.currentThread();
-        ClassLoader before = thread.getContextClassLoader();
-        // Iceberg finds catalogs, FileIO and drivers by it.
-        thread.setContextClassLoader(Lake.class.getClassLoader());
         // Classes of Hadoop's make all configurations forget what they have read, and each copy of one that has read
         // nothing parses XML files: such as for each expression that decodes Avro, whenever Spark copies it.
         hadoop.size();
         try {
-            return answer(method, Json.read(request), hadoop).toString();
+            ObjectNode told = Json.read(request);
+            if (method.equals("open")) {
+                calls = new Calls(told.get("limit_ms").asLong());
+            }
+            if (calls != null && (method.equals("cancel") || method.equals("close"))) {
+                calls.cancel();
+            }
+            if (calls == null || method.equals("cancel")) {
+                return Json.object().toString(); // before it is opened there is nothing to cancel, and nothing to close
+            }
+            Callable<ObjectNode> work = () -> answer(method, told, hadoop);
+            if (method.equals("close")) {
+                return calls.within(CLOSE_MS, work).toString();
+            }
+            return (LONG.contains(method) ? calls.within(Calls.WITHOUT_LIMIT, work) : calls.within(work)).toString();
         } catch (Throwable error) {
             return Faults.of(error).toString();
-        } finally {
-            thread.setContextClassLoader(before);
         }
     }
 
@@ -76,7 +90,7 @@ public final class Lake {
         }
     }
 
-    private void open(ObjectNode request, Configuration given) {
+    private void open(ObjectNode request, Configuration given) throws IOException {
         Configuration conf = new Configuration(given);
         conf.setClassLoader(Lake.class.getClassLoader());
         Json.texts(request.get("hadoop_files")).forEach(file -> conf.addResource(new Path("file", null, file)));
@@ -87,10 +101,13 @@ public final class Lake {
             places.check(properties.get("warehouse")); // only here it is known if it is a local folder
         }
         catalog = CatalogUtil.buildIcebergCatalog(request.get("catalog").asText(), properties, conf);
-        tables = new Tables(catalog);
+        tables = new Tables(catalog, calls);
         pools = new Pools(request.get("threads").asInt());
         scans = new Scans(tables);
-        commits = new Commits(tables, new Uploads(pools, places), places, request);
+        commits = new Commits(tables, calls, new Uploads(pools, places), places, request);
+        if (Thread.interrupted()) {
+            close(); // nobody waits for it any more
+        }
     }
 
     /** Commits to several tables at once; a fault of one leaves the others alone. */
@@ -100,12 +117,14 @@ public final class Lake {
             running.put(one.get("table").asText(), pools.tables.submit(attempt(() -> commits.commit(one, branch(one)))));
         }
         ObjectNode answers = Json.object();
-        for (Map.Entry<String, Future<ObjectNode>> one : running.entrySet()) {
-            try {
+        try {
+            for (Map.Entry<String, Future<ObjectNode>> one : running.entrySet()) {
                 answers.set(one.getKey(), one.getValue().get());
-            } catch (ExecutionException error) {
-                throw new IllegalStateException(error.getCause());
             }
+        } catch (ExecutionException error) {
+            throw new IllegalStateException(error.getCause());
+        } finally {
+            running.values().forEach(one -> one.cancel(true)); // does nothing unless this thread was interrupted
         }
         return answers;
     }
@@ -125,6 +144,7 @@ public final class Lake {
     }
 
     private void close() throws IOException {
+        calls.close();
         if (commits != null) {
             commits.close();
             pools.close();

@@ -7,6 +7,8 @@ import java.util.concurrent.ExecutionException;
 import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Future;
 import java.util.concurrent.LinkedBlockingQueue;
+import java.util.concurrent.SynchronousQueue;
+import java.util.concurrent.ThreadFactory;
 import java.util.concurrent.ThreadPoolExecutor;
 import java.util.concurrent.TimeUnit;
 
@@ -43,6 +45,12 @@ final class Pools {
         return results;
     }
 
+    /** Threads as many as are needed at once. */
+    static ExecutorService unbounded(String name) {
+        return new ThreadPoolExecutor(
+                0, Integer.MAX_VALUE, IDLE_S, TimeUnit.SECONDS, new SynchronousQueue<>(), factory(name));
+    }
+
     void close() {
         tables.shutdown();
         files.shutdown();
@@ -50,13 +58,18 @@ final class Pools {
 
     private static ExecutorService pool(String name, int size) {
         ThreadPoolExecutor made =
-                new ThreadPoolExecutor(size, size, IDLE_S, TimeUnit.SECONDS, new LinkedBlockingQueue<>(), run -> {
-                    Thread thread = new Thread(run, name);
-                    thread.setDaemon(true);
-                    thread.setContextClassLoader(Pools.class.getClassLoader());
-                    return thread;
-                });
+                new ThreadPoolExecutor(size, size, IDLE_S, TimeUnit.SECONDS, new LinkedBlockingQueue<>(), factory(name));
         made.allowCoreThreadTimeOut(true);
         return made;
+    }
+
+    private static ThreadFactory factory(String name) {
+        return run -> {
+            Thread thread = new Thread(run, name);
+            thread.setDaemon(true);
+            // Iceberg finds catalogs, FileIO and drivers by it.
+            thread.setContextClassLoader(Pools.class.getClassLoader());
+            return thread;
+        };
     }
 }

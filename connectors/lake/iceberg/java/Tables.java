@@ -36,9 +36,11 @@ final class Tables {
     private static final int ATTEMPTS = 20;
 
     private final Catalog catalog;
+    private final Calls calls;
 
-    Tables(Catalog catalog) {
+    Tables(Catalog catalog, Calls calls) {
         this.catalog = catalog;
+        this.calls = calls;
     }
 
     static TableMetadata metadata(Table table) {
@@ -55,7 +57,7 @@ final class Tables {
     }
 
     Table existing(String name) {
-        return catalog.loadTable(TableIdentifier.parse(name));
+        return calls.bounded(() -> HiveLocks.told(catalog.loadTable(TableIdentifier.parse(name))));
     }
 
     Table create(ObjectNode request) {
@@ -73,8 +75,7 @@ final class Tables {
             if (made == null) {
                 // Iceberg says that another was quicker whenever the catalog refuses, and drops the reason.
                 throw new IllegalStateException("the catalog did not make the table; Hive's metastore does so if it"
-                        + " gives no lock. Look into its log, or, if it is 2.3.10, 4.0 or newer and all writers do the"
-                        + " same, set iceberg.hadoop.iceberg.engine.hive.lock-enabled=false", error);
+                        + " gives no lock. " + HiveLocks.ADVICE, error);
             }
             return made;
         }

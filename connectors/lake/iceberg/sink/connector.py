@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import Any, Final
 
 from headrace.config.problems import ConfigError, Problem
 from headrace.config.setting_group import SettingGroup
@@ -21,6 +21,9 @@ from headrace.plugins.contracts import Connector, ConnectorContext, Finding
 from headrace.plugins.errors import RetriableError
 from headrace.plugins.interop.catalyst.spark_internals import complete_context
 from headrace.plugins.offsets import kafka_offsets
+
+_PATIENCE_S: Final = 30.0
+"""The wait for a catalog while somebody waits for the answer."""
 
 
 class IcebergSinkConnector(Connector):
@@ -51,7 +54,7 @@ class IcebergSinkConnector(Connector):
             found = "It is asked in Spark's JVM, which only a running worker has."
             yield Finding("Iceberg catalog", None, found, "A preview of the connector says what tables lack.")
             return
-        options, catalog = self._catalog(config)
+        options, catalog = self._catalog(config, _PATIENCE_S)
         try:
             for table in options.tables:
                 yield _finding(table, catalog.load(table), options)
@@ -71,7 +74,7 @@ class IcebergSinkConnector(Connector):
 
         Errors: RetriableError, LakeError; NotImplementedError if records name the tables: nobody knows them all.
         """
-        options, catalog = self._catalog(config)
+        options, catalog = self._catalog(config, _PATIENCE_S)
         if options.dynamic:
             raise NotImplementedError(
                 "Its offsets are in its tables, too, whose names are in the records. Use a connector of another name"
@@ -85,9 +88,9 @@ class IcebergSinkConnector(Connector):
             catalog.close()
         return True
 
-    def _catalog(self, config: Mapping[str, str]) -> tuple[SinkOptions, JvmCatalog]:
-        options = sink_options(config)
-        return options, JvmCatalog(CatalogSettings.of(config, self.worker), options.connector, 0, options.branch)
+    def _catalog(self, config: Mapping[str, str], limit_s: float) -> tuple[SinkOptions, JvmCatalog]:
+        options, settings = sink_options(config), CatalogSettings.of(config, self.worker)
+        return options, JvmCatalog(settings, options.connector, 0, options.branch, limit_s=limit_s)
 
 
 def _finding(table: str, state: TableState | None, options: SinkOptions) -> Finding:

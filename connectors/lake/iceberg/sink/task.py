@@ -92,7 +92,9 @@ class IcebergSinkTask(SinkTask, BufferingSink, PartitionedSink, PreviewedSink, M
         )
         settings = CatalogSettings.of(config, context.worker)
         compact = CompactSettings.of(config)
-        self._catalog = JvmCatalog(settings, context.connector, context.task, options.branch, compact)
+        self._catalog = JvmCatalog(
+            settings, context.connector, context.task, options.branch, compact, context.interrupted_by
+        )
         return options, self._catalog
 
     def open(self, partitions: Sequence[TopicPartition]) -> Mapping[TopicPartition, int]:

@@ -64,7 +64,13 @@ class IcebergSourceTask(SourceTask, RowsOfSeveralTypes, PreviewedSource):
         """Prepare to plan. Errors: ConfigError."""
         self._options = source_options(config)
         settings = CatalogSettings.of(config, context.worker)
-        self._catalog = JvmCatalog(settings, context.connector, context.task, lambda table: self._options.branch)
+        self._catalog = JvmCatalog(
+            settings,
+            context.connector,
+            context.task,
+            lambda table: self._options.branch,
+            interrupted_by=context.interrupted_by,
+        )
         self._folder = scratch_folder("iceberg")
         self._scans = Scans(self._catalog, settings, Path(self._folder.name))
         self._tables = [Following(self._scans, table, self._options) for table in self._options.tables]

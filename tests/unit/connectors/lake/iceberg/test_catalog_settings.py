@@ -43,6 +43,24 @@ def test_catalogs_that_people_have_are_taken(properties: dict[str, str]) -> None
 
 
 @pytest.mark.parametrize(
+    ("properties", "socket_timeout"),
+    [
+        (JDBC, {"jdbc.socketTimeout": "60"}),
+        (JDBC | {"uri": "jdbc:mariadb://a/lake"}, {"jdbc.socketTimeout": "60000"}),
+        (JDBC | {"uri": "jdbc:mysql://a/lake"}, {"jdbc.socketTimeout": "60000"}),
+        (JDBC | {"jdbc.sockettimeout": "7"}, {"jdbc.sockettimeout": "7"}),
+        (JDBC | {"uri": "jdbc:sqlite:/tmp/x.db"}, {}),
+        (HADOOP, {}),
+    ],
+)
+def test_a_database_that_has_gone_in_silence_is_given_up(
+    properties: dict[str, str], socket_timeout: dict[str, str]
+) -> None:
+    given = read(properties).opening()["properties"]
+    assert {key: value for key, value in given.items() if key.lower() == "jdbc.sockettimeout"} == socket_timeout
+
+
+@pytest.mark.parametrize(
     ("key", "value"),
     [
         ("type", "bigquery"),

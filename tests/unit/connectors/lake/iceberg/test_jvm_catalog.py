@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 import pytest
 
+from headrace.connectors.lake.errors import LakeError
 from headrace.connectors.lake.iceberg import jvm_catalog as module
 from headrace.connectors.lake.iceberg import jvm_lake
 from headrace.connectors.lake.iceberg.catalog_settings import CatalogSettings
@@ -28,9 +30,12 @@ class FakeLake:
 
     def __init__(self, *_: Any) -> None:
         self.marks: dict[str, Any] = {}
+        self.faults: list[str] = []
         self.is_rewriting, self.is_closed = threading.Event(), threading.Event()
 
     def call(self, method: str, request: Mapping[str, Any]) -> dict[str, Any]:
+        if method == "commit" and self.faults:
+            return {one["table"]: {"fault": self.faults.pop(), "message": "no lock"} for one in request["tables"]}
         if method == "commit":
             return {one["table"]: {"committed": True} for one in request["tables"]}
         if method == "compact":
@@ -71,6 +76,27 @@ def test_marks_of_a_topic_whose_id_is_not_told_are_not_passed_over(lake: FakeLak
     assert catalog.marks("db.t", {"t": "t"}) == {ZERO: 7}
 
 
+def test_a_metastore_without_locks_is_told_apart_from_one_that_restarts(lake: FakeLake) -> None:
+    catalog = JvmCatalog(CatalogSettings.of(SETTINGS, {}), "c", 0)
+
+    def commit() -> None:
+        catalog.commit([TableCommit("db.t", (), {ZERO: None}, {ZERO: 1})], {"t": "id-of-t"})
+
+    def fail(kind: str, error: type[Exception]) -> None:
+        lake.faults.append(kind)
+        with pytest.raises(error, match=r"table db\.t, commit: no lock"):
+            commit()
+
+    for _ in range(2):
+        fail("lock", RetriableError)
+        fail("lock", RetriableError)
+        commit()
+    fail("lock", RetriableError)
+    fail("lock", RetriableError)
+    fail("retry", RetriableError)
+    fail("lock", LakeError)
+
+
 @pytest.fixture
 def asked(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The methods that the Java side was asked for."""
@@ -104,3 +130,19 @@ def test_a_catalog_that_logs_in_again_is_opened_again(asked: list[str]) -> None:
     assert not lake.log_in_again()
     lake.call("load", {})
     assert asked == ["open", "load", "close", "open", "load"]
+
+
+def test_a_call_is_interrupted_also_while_the_catalog_is_opened(asked: list[str]) -> None:
+    cancels: list[Callable[[], None]] = []
+
+    @contextmanager
+    def interrupted_by(cancel: Callable[[], None]) -> Iterator[None]:
+        cancels.append(cancel)
+        yield
+        cancel()
+
+    lake = JvmLake({}, False, interrupted_by)
+    lake.call("load", {})
+    lake.close()
+    cancels[0]()
+    assert asked == ["open", "load", "cancel", "close"]

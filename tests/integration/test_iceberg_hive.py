@@ -1,0 +1,158 @@
+"""Iceberg's tables in Hive's metastore by a real worker: changes, rows that are read back, a metastore that hangs."""
+
+from __future__ import annotations
+
+import json
+import socket
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+
+from tests.integration.hive_server import HiveServer
+from tests.integration.iceberg_rest_server import IcebergRestServer
+from tests.integration.iceberg_tables import LakeTable
+from tests.integration.worker_process import Topic, WorkerProcess, eventually
+
+pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.long]
+
+WITHIN_S: Final = 180
+SOON_S: Final = 60
+"""An answer that waits for no metastore, of a busy machine; the worker gives up a task that ends after 5 s."""
+_ROW: Final = [{"field": "id", "type": "int64", "optional": False}, {"field": "item", "type": "string"}]
+_CHANGE: Final = [
+    {"field": "before", "type": "struct", "optional": True, "fields": _ROW},
+    {"field": "after", "type": "struct", "optional": True, "fields": _ROW},
+    {"field": "op", "type": "string"},
+]
+_JSON: Final = "org.apache.kafka.connect.json.JsonConverter"
+
+
+def key(number: int) -> bytes:
+    return json.dumps({"schema": {"type": "struct", "fields": _ROW[:1]}, "payload": {"id": number}}).encode()
+
+
+def change(op: str, number: int, item: str) -> bytes:
+    """Debezium's envelope."""
+    row, names = {"id": number, "item": item}, ("after", "before") if op != "d" else ("before", "after")
+    schema = {"type": "struct", "name": "shop.orders.Envelope", "fields": _CHANGE}
+    return json.dumps({"schema": schema, "payload": {names[0]: row, names[1]: None, "op": op}}).encode()
+
+
+@pytest.fixture
+def topic(worker: WorkerProcess, broker: str) -> Iterator[Topic]:
+    """A topic; connectors named after it are deleted."""
+    made = Topic(broker, "hive-lake")
+    yield made
+    for name in worker.get("/connectors"):
+        if made.name in name:
+            worker.request("DELETE", f"/connectors/{name}")
+
+
+def sink(topic: Topic, table: str, uri: str, folder: Path, **more: str) -> dict[str, str]:
+    return {
+        "connector.class": "IcebergSink",
+        "topics": topic.name,
+        "iceberg.tables": table,
+        "iceberg.tables.auto-create-enabled": "true",
+        "iceberg.control.commit.interval-ms": "200",
+        "iceberg.catalog.type": "hive",
+        "iceberg.catalog.uri": uri,
+        "iceberg.catalog.warehouse": f"file://{folder}/lake",
+        "key.converter": _JSON,
+        "value.converter": _JSON,
+        **more,
+    }
+
+
+def row(number: int, item: str) -> bytes:
+    """A row as it is."""
+    payload = {"id": number, "item": item}
+    return json.dumps({"schema": {"type": "struct", "fields": _ROW}, "payload": payload}).encode()
+
+
+def wait_rows(worker: WorkerProcess, table: LakeTable, expected: list[tuple[int, str]]) -> None:
+    """Wait until Iceberg's own reader finds just these rows."""
+    found: list[Any] = []
+
+    def has_them() -> bool:
+        try:
+            found[:] = [(one["id"], one["item"]) for one in table.rows("id")]
+        except LookupError as error:
+            found[:] = [str(error)]
+        return found == expected
+
+    eventually(has_them, WITHIN_S, lambda: f"{found}; {worker.log()[-3000:]}", every_s=1)
+
+
+def test_changes_are_folded_by_their_keys(
+    worker: WorkerProcess, topic: Topic, hive_server: HiveServer, iceberg_rest: IcebergRestServer, tmp_path: Path
+) -> None:
+    catalog = {"type": "hive", "uri": hive_server.uris, "warehouse": f"file://{tmp_path}/lake"}
+    folded = LakeTable(iceberg_rest, catalog, f"db_{topic.name.replace('-', '_')}.folded")
+    upserts = {
+        "iceberg.tables.upsert-mode-enabled": "true",
+        "iceberg.tables.default-id-columns": "id",
+        "iceberg.tables.default-partition-by": "bucket(id, 2)",
+    }
+    topic.send([change("r", 1, "a"), change("c", 2, "b"), change("u", 1, "c")], keys=[key(1), key(2), key(1)])
+    worker.create(f"folded-{topic.name}", **sink(topic, folded.name, hive_server.uris, tmp_path, **upserts))
+    wait_rows(worker, folded, [(1, "c"), (2, "b")])
+    topic.send([change("d", 2, "b"), None, change("c", 3, "d")], keys=[key(2), key(2), key(3)])
+    wait_rows(worker, folded, [(1, "c"), (3, "d")])
+
+
+def test_appended_rows_are_read_back_by_a_source(
+    worker: WorkerProcess, topic: Topic, hive_server: HiveServer, tmp_path: Path
+) -> None:
+    table, back = f"db_{topic.name.replace('-', '_')}.rows", Topic(topic.bootstrap, "hive-back")
+    config = sink(topic, table, hive_server.uris, tmp_path)
+    worker.create(f"rows-{topic.name}", **config)
+    catalog = {name: value for name, value in config.items() if name.startswith("iceberg.catalog.")}
+    source = {
+        "connector.class": "IcebergSource",
+        "iceberg.tables": table,
+        "topic": back.name,
+        "poll.interval.ms": "200",
+    }
+    plain = {"value.converter": _JSON, "value.converter.schemas.enable": "false"}
+    topic.send([row(number, "a") for number in range(3)])
+    worker.create(f"back-{topic.name}", **source, **catalog, **plain)
+
+    def wait_items(count: int) -> None:
+        def values() -> list[int]:
+            return [json.loads(one)["id"] for one in back.values()]
+
+        eventually(lambda: values() == list(range(count)), WITHIN_S, lambda: f"{values()}; {worker.log()[-3000:]}")
+
+    wait_items(3)
+    topic.send([row(3, "b")])
+    wait_items(4)
+
+
+def test_a_metastore_that_hangs_holds_up_nobody_but_its_sink(
+    worker: WorkerProcess, topic: Topic, tmp_path: Path
+) -> None:
+    name = f"blocked-{topic.name}"
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        silent.settimeout(WITHIN_S)
+        config = sink(topic, "db.t", f"thrift://127.0.0.1:{silent.getsockname()[1]}", tmp_path)
+        topic.send([row(1, "a")])
+        worker.create(name, **config)
+        connection, _ = silent.accept()
+        with connection:
+            for method, path, body in (
+                ("PUT", "/connector-plugins/IcebergSink/config/validate", {**config, "name": name}),
+                ("GET", f"/connectors/{name}/status", None),
+                ("PUT", f"/connectors/{name}/pause", None),
+                ("PUT", f"/connectors/{name}/resume", None),
+                ("POST", f"/connectors/{name}/restart?includeTasks=true", None),
+                ("PUT", f"/connectors/{name}/stop", None),
+                ("DELETE", f"/connectors/{name}", None),
+            ):
+                began = time.monotonic()
+                worker.request(method, path, body)
+                assert time.monotonic() - began < SOON_S, path
+        eventually(lambda: name not in worker.get("/connectors"), SOON_S)
