@@ -49,6 +49,8 @@ _PACKAGES: Final = (
     *("pyspark/sql/tests", "pyspark/python/test_support", "pyspark/python/dist", "pyspark/R"),
     # The same library under the names that only compilers look for.
     *("pyarrow/libarrow_python*.so", "pyarrow/libarrow_python*.so.*.*"),
+    # Only what the Protobuf compiler can write for servers imports it; pip installs it again for a plugin that does.
+    *("grpc", "grpcio-*"),
     # Flight is a server of tables, setuptools builds packages.
     *("pyarrow/*flight*", "setuptools", "setuptools-*", "pkg_resources", "_distutils_hack", "distutils-precedence.pth"),
 )
