@@ -30,7 +30,15 @@ def test_it_is_small(container: Container) -> None:
             state = Path(folder, file).lstat()
             seen[state.st_dev, state.st_ino] = state.st_size
     assert sum(seen.values()) < MOST_BYTES
-    assert any((container.root / "opt/headrace/cache").rglob("classes-*.jsa"))
+
+
+def test_its_archive_of_classes_is_the_one_that_a_worker_takes(container: Container) -> None:
+    code = (
+        "from headrace.worker.engine.class_archive import reading\n"
+        "from headrace.worker.engine.driver_jars import driver_jars\n"
+        "assert reading(driver_jars())\n"
+    )
+    container.run(["python", "-c", code])
 
 
 def test_it_says_what_it_is_made_of(container: Container) -> None:
@@ -49,7 +57,8 @@ def test_stripped_libraries_are_whole(container: Container) -> None:
     """All that is compiled is loaded, and computes."""
     code = (
         "import pathlib, importlib, numpy, pyarrow.dataset, pyarrow.parquet, pyarrow.compute, pyarrow.fs, pyarrow.orc\n"
-        "import pandas, fastavro, cryptography.x509, confluent_kafka, psycopg, grpc, sqlalchemy, regex, crc32c, jpype\n"
+        "import pandas, fastavro, cryptography.x509, confluent_kafka, psycopg, sqlalchemy, regex, crc32c, jpype\n"
+        "import grpc_tools.protoc, pydantic, psutil, pymysql, bcrypt, botocore.session\n"
         "assert (numpy.eye(300) @ numpy.linalg.inv(numpy.eye(300) * 2)).sum() == 150\n"
         "assert pyarrow.compute.sum(pyarrow.array([1, 2])).as_py() == 3\n"
         "pyarrow.fs.S3FileSystem(region='x', endpoint_override='127.0.0.1:1')\n"
