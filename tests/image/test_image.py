@@ -16,7 +16,8 @@ pytestmark = [
     pytest.mark.skipif(not can_build(), reason="needs root, buildah, unshare, nsenter and chroot"),
 ]
 
-MOST_BYTES = 1_000_000_000
+MOST_BYTES = 920_000_000
+"""Of what Headrace brings; the rest is the base image."""
 
 
 def test_doctor_finds_all_that_a_worker_needs(container: Container) -> None:
@@ -25,7 +26,7 @@ def test_doctor_finds_all_that_a_worker_needs(container: Container) -> None:
 
 def test_it_is_small(container: Container) -> None:
     seen: dict[tuple[int, int], int] = {}
-    for folder, _, files in os.walk(container.root):
+    for folder, _, files in os.walk(container.root / "opt/headrace"):
         for file in files:
             state = Path(folder, file).lstat()
             seen[state.st_dev, state.st_ino] = state.st_size
