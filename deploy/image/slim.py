@@ -44,7 +44,7 @@ _MACHINES: Final = {"x86_64": "linux-aarch_64", "aarch64": "linux-x86_64"}
 
 _PACKAGES: Final = (
     *("pandas/tests", "numpy/tests", "numpy/*/tests", "numpy/f2py", "pyarrow/tests", "pyarrow/include"),
-    *("pyarrow/src", "pyarrow/includes", "sqlalchemy/testing", "psutil/tests", "crc32c/tests", "botocore/docs"),
+    *("pyarrow/src", "pyarrow/includes", "sqlalchemy/testing", "psutil/tests", "crc32c/tests"),
     *("pyspark/examples", "pyspark/data", "pyspark/sbin", "pyspark/tests", "pyspark/*/tests"),
     *("pyspark/sql/tests", "pyspark/python/test_support", "pyspark/python/dist", "pyspark/R"),
     # The same library under the names that only compilers look for.
@@ -99,8 +99,12 @@ def _services(site: Path) -> Iterator[Path]:
 
 
 def _strip(site: Path) -> int:
-    """Strip all native libraries; the bytes that are gone."""
-    libraries = [path for path in sorted(site.rglob("*.so*")) if path.is_file() and not path.is_symlink()]
+    """Strip the native libraries; the bytes that are gone.
+
+    Not those in folders like `numpy.libs`: they were moved there with changed headers, and strip breaks some of them.
+    """
+    found = sorted(path for path in site.rglob("*.so*") if path.is_file() and not path.is_symlink())
+    libraries = [path for path in found if not path.parent.name.endswith(".libs")]
     before = sum(map(_size, libraries))
     subprocess.run(["strip", "--strip-unneeded", "--preserve-dates", *libraries], check=True)
     return before - sum(map(_size, libraries))
