@@ -20,7 +20,7 @@ MOST_BYTES = 920_000_000
 """Of what Headrace brings; the rest is the base image."""
 IMPORTS = """
 import importlib, pathlib, pkgutil, sysconfig
-import botocore.session, grpc_tools.protoc, headrace, numpy, pyarrow.compute, pyarrow.fs, pyspark.testing.utils
+import botocore.session, grpc_tools.protoc, headrace, numpy, psycopg, pyarrow.compute, pyarrow.fs, pyspark.testing.utils
 
 EXTRAS = ("headrace.testkit", "headrace.connectors.jdbc.contract", "headrace.worker.telemetry.otlp")
 site = pathlib.Path(sysconfig.get_path("purelib"))
