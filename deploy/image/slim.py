@@ -72,7 +72,8 @@ def main(keep: Sequence[str]) -> None:
 
 def _unwanted(site: Path, keep: Sequence[str]) -> list[Path]:
     jars, packages = _spark_jars(site / "pyspark" / "jars", keep), _spark_packages(site, keep)
-    return [*jars, *packages, *_modules(site), *_services(site)]
+    # A file may match two patterns.
+    return list(dict.fromkeys([*jars, *packages, *_modules(site), *_services(site)]))
 
 
 def _spark_jars(folder: Path, keep: Sequence[str]) -> Iterator[Path]:
