@@ -89,6 +89,7 @@ RUN python -m headrace.plugins.interop.jvm.jars spark java compiler \
 
 
 FROM jars AS host
+WORKDIR /host
 COPY --from=sources /for/host .
 RUN python -m headrace.connectors.java.class_path \
     && mkdir -p /out/jars \
@@ -100,6 +101,7 @@ RUN python -m headrace.connectors.java.class_path \
 # --build-arg ARCHIVE=no leaves it out.
 FROM jars AS archive
 ARG ARCHIVE=yes
+WORKDIR /archive
 COPY --from=sources /for/archive .
 RUN python -c "from headrace.worker.engine.driver_jars import driver_jars; driver_jars()" \
     && if [ "$ARCHIVE" != no ]; then python -m headrace.worker.engine.class_archive_writer --strict; fi \
