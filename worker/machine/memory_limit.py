@@ -16,7 +16,8 @@ _OWN: Final = Path("/proc/self/cgroup")
 
 def memory_limit(groups: Path = _GROUPS, own: Path = _OWN) -> int:
     """The bytes that Linux gives before it kills: the least of the machine's and of each control group's."""
-    return min(psutil.virtual_memory().total, *_limits(groups, own))
+    machine: int = psutil.virtual_memory().total
+    return min(machine, *_limits(groups, own))
 
 
 def how_ended(returncode: int) -> str:
