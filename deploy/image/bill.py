@@ -1,9 +1,9 @@
 """Writes what the image is made of (CycloneDX 1.6, JSON) and the licences of it all.
 
-python bill.py SITE_PACKAGES... --output FOLDER [--java FOLDER] [--cache FOLDER]
+python bill.py SITE_PACKAGES... --output FOLDER [--java FOLDER] [--cache FOLDER] [--debian FOLDER]
 
 Python's packages come from their metadata, jars from the Maven coordinates in them and, where a jar has none, from its
-name. Debian's packages come from dpkg, as far as it is there.
+name. Debian's packages come from dpkg's folder: that of the image, which need not be the one where this runs.
 """
 
 from __future__ import annotations
@@ -63,6 +63,7 @@ def main(arguments: Sequence[str]) -> None:
     parser.add_argument("--output", type=Path, required=True)
     parser.add_argument("--java", type=Path)
     parser.add_argument("--cache", type=Path)
+    parser.add_argument("--debian", type=Path, default=Path("/var/lib/dpkg"))
     asked = parser.parse_args(arguments)
     sys.path += map(str, asked.sites)
     licences = asked.output / "licenses"
@@ -71,7 +72,7 @@ def main(arguments: Sequence[str]) -> None:
     installed = next(Path(place) for place in sys.path if Path(place, "pyspark", "jars").is_dir())
     jars = [installed / "pyspark" / "jars", *([asked.cache / "jars"] if asked.cache else [])]
     components += _jars(jars, licences)
-    components += [*_debian(), *(_java(asked.java, licences) if asked.java else [])]
+    components += [*_debian(asked.debian), *(_java(asked.java, licences) if asked.java else [])]
     bom = _bom(sorted(components, key=lambda one: str(one["bom-ref"])))
     (asked.output / "bom.json").write_text(json.dumps(bom, indent=1) + "\n", encoding="utf-8")
     print(f"bill: {len(bom['components'])} components")
@@ -161,10 +162,10 @@ def _coordinates(jar: Path, archive: zipfile.ZipFile) -> tuple[str, str, str]:
     return _GROUPS.get(group, ""), name, version
 
 
-def _debian() -> Iterator[Component]:
+def _debian(folder: Path) -> Iterator[Component]:
     if shutil.which("dpkg-query") is None:
         return
-    shown = ["dpkg-query", "-W", "-f", "${Package}\t${Version}\t${Architecture}\n"]
+    shown = ["dpkg-query", f"--admindir={folder}", "-W", "-f", "${Package}\t${Version}\t${Architecture}\n"]
     for line in subprocess.run(shown, capture_output=True, text=True, check=True).stdout.splitlines():
         name, version, architecture = line.split("\t")
         purl = f"pkg:deb/debian/{quote(name)}@{quote(version)}?arch={architecture}"

@@ -1,6 +1,7 @@
 """A container of an image, made with buildah and util-linux: no engine, no network and no cgroup of its own.
 
-Its root is read-only, its name is resolved by nothing but `localhost`; it has the host's network.
+Its root is read-only, its name is resolved by nothing but `localhost`; it has the host's network. It sees the shared
+folder as /mnt and under its own path, so that a process of the host can be told of the same file.
 """
 
 from __future__ import annotations
@@ -16,6 +17,8 @@ from typing import Any, Final
 
 import psutil
 
+from tests.image.limits import Limits
+
 IMAGE_USER: Final = 1001
 ARBITRARY_USER: Final = 1_000_770_000
 """As OpenShift gives them: known to no image, in group 0."""
@@ -30,6 +33,9 @@ mount -t proc proc "$root/proc"
 mount --rbind /dev "$root/dev"
 mount -t tmpfs tmpfs "$root/tmp"
 mount --bind "$shared" "$root/mnt"
+mkdir -p "$root$shared"
+mount --bind "$shared" "$root$shared"
+mount --rbind /sys "$root/sys"
 mount -o remount,bind,ro "$root"
 exec chroot --userspec="$user:0" "$root" "$@"
 """
@@ -38,8 +44,8 @@ exec chroot --userspec="$user:0" "$root" "$@"
 class Container:
     """An image's file system, and at most one process of it with what that started."""
 
-    def __init__(self, image: str, shared: Path, user: int = IMAGE_USER) -> None:
-        self._user = user
+    def __init__(self, image: str, shared: Path, user: int = IMAGE_USER, limits: Limits | None = None) -> None:
+        self._user, self._limits = user, limits
         self.shared = shared
         """The folder that the container has as /mnt."""
         self.log_file = shared.with_name(f"{shared.name}.log")
@@ -109,7 +115,8 @@ class Container:
     def _command(self, command: Sequence[str], env: Mapping[str, str]) -> list[str]:
         unshare = ["unshare", "--mount", "--uts", "--pid", "--fork", "--kill-child"]
         setup = ["sh", "-c", _SETUP, "sh", str(self.root), str(self.shared), str(self._user)]
-        return [*unshare, *setup, *self._in_env(command, {**self._env, **env})]
+        whole = [*unshare, *setup, *self._in_env(command, {**self._env, **env})]
+        return self._limits.entered(whole) if self._limits else whole
 
     def _in_env(self, command: Sequence[str], env: Mapping[str, str]) -> list[str]:
         pairs = [f"{name}={value}" for name, value in env.items()]

@@ -21,6 +21,7 @@ from headrace.worker.embedded.registry_server import PURPOSE
 from headrace.worker.embedded.server_process import port_owner
 from headrace.worker.machine import processes
 from headrace.worker.machine.java_search import find_newer_java
+from headrace.worker.machine.memory_limit import memory_limit
 
 MINIMUM_PYTHON: Final = (3, 11)
 _WHEELS: Final = ("pyspark", "confluent-kafka", "pyarrow")
@@ -28,6 +29,7 @@ _REST_PORT: Final = 8083
 _BROKER_PORT: Final = 9092
 _ENOUGH_BYTES: Final = 2 << 30
 _NEEDED_BYTES: Final = 256 << 20
+_ENOUGH_MEMORY: Final = 1 << 30
 
 
 class Verdict(StrEnum):
@@ -69,6 +71,7 @@ def examine(bootstrap_servers: str) -> Iterator[ReportLine]:
     yield _python()
     yield _java()
     yield from map(_wheel, _WHEELS)
+    yield _memory()
     yield _cache()
     yield from (_jars(jar_set) for jar_set in WORKERS)
     yield _registry()
@@ -120,6 +123,15 @@ def _wheel(name: str) -> ReportLine:
         return ReportLine(
             name, Verdict.FAIL, "not installed", f"run `{Path(sys.executable).name} -m pip install headrace`"
         )
+
+
+def _memory() -> ReportLine:
+    limit = memory_limit()
+    found = f"{limit / (1 << 30):.1f} GiB for a worker and its JVMs"
+    if limit < _ENOUGH_MEMORY:
+        advice = "give it 1 GiB or more, or lower spark.driver.memory (768m); else Linux kills the driver or the worker"
+        return ReportLine("memory", Verdict.WARN, found, advice)
+    return ReportLine("memory", Verdict.OK, found)
 
 
 def _cache() -> ReportLine:

@@ -25,11 +25,13 @@ from headrace.worker.engine.inline import ProjectionPool
 from headrace.worker.engine.lane import INTERPRETED_ROWS
 
 _KEPT: Final = 4
+_START_S: Final = 600
+"""The longest start of a driver without an archive: on a builder with a part of a core it took more than 120 s."""
 STRICT: Final = "--strict"
 
 
 def write(class_path: Sequence[Path]) -> None:
-    """Write the archive if it is missing; that takes about 20 s."""
+    """Write the archive if it is missing; that takes about 20 s, on a machine under load minutes."""
     archive = path_for(class_path)
     if archive.exists():
         return
@@ -39,7 +41,7 @@ def write(class_path: Sequence[Path]) -> None:
     spark = Spark({key: f"{DEFAULTS[key]} -XX:ArchiveClassesAtExit={new} {QUIET}"}, class_path)
     spark.start()
     try:
-        if spark.wait_ready(120):
+        if spark.wait_ready(_START_S):
             projections = ProjectionPool(spark)
             _exercise(spark, projections)
             projections.stop()

@@ -43,6 +43,7 @@ from headrace.worker.engine.spark_internals import (
     scala_context,
 )
 from headrace.worker.logging.redaction import passed_on
+from headrace.worker.machine.memory_limit import how_ended
 from headrace.worker.machine.vital_threads import VitalThread
 
 if TYPE_CHECKING:
@@ -265,7 +266,7 @@ class Spark:
         look_at = time.monotonic() + LOOK_SECONDS
         while self._leaving or not self._stopping.is_set():
             if process.poll() is not None:
-                return f"its process {process.pid} ended with {process.returncode}"
+                return f"its process {process.pid} {how_ended(process.returncode)}"
             if time.monotonic() >= look_at:
                 workers.kill_hung()
                 look_at = time.monotonic() + LOOK_SECONDS
