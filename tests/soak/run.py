@@ -115,7 +115,7 @@ class Run:
     def go(self) -> None:
         """Run all of it; `samples.jsonl` and `figures.json` in the folder have what was measured."""
         broker = Broker(self.folder / "kafka", held_port(), settings=BROKER)
-        broker.start()
+        broker.start(READY_S)
         try:
             self._with_broker(broker)
         finally:
