@@ -32,11 +32,21 @@ def main(arguments: list[str]) -> int:
     if not only_report:
         die_on_sigterm()
         print(f"{time.strftime('%Y-%m-%d %H:%M:%S')} in {folder}", flush=True)
-        Run(folder, Scale(**given)).go()
+        try:
+            Run(folder, Scale(**given)).go()
+        except BaseException:
+            if (folder / "samples.jsonl").exists():
+                told(folder)
+            raise
+    return 0 if told(folder) else 1
+
+
+def told(folder: Path) -> bool:
+    """Make and print what is to be told of a run; True if all bounds hold."""
     text, holds = report(folder)
     print(text)
     print(f"picture: {folder / 'soak.svg'}; table: {folder / 'soak.md'}; samples: {folder / 'samples.jsonl'}")
-    return 0 if holds else 1
+    return holds
 
 
 if __name__ == "__main__":

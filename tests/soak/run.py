@@ -110,7 +110,7 @@ class Run:
     def __init__(self, folder: Path, scale: Scale) -> None:
         self.folder, self.scale = folder, scale
         self.samples = folder / "samples.jsonl"
-        self.figures: dict[str, Any] = {"scale": asdict(scale)}
+        self.figures: dict[str, Any] = {"scale": asdict(scale), "events": [], "faults": []}
 
     def go(self) -> None:
         """Run all of it; `samples.jsonl` and `figures.json` in the folder have what was measured."""
@@ -118,6 +118,9 @@ class Run:
         broker.start(READY_S)
         try:
             self._with_broker(broker)
+        except BaseException as error:
+            self.figures["faults"].append(f"the run broke off: {error!r}"[:2000])
+            raise
         finally:
             broker.stop()
             (self.folder / "figures.json").write_text(json.dumps(self.figures, indent=1))
@@ -142,6 +145,8 @@ class Run:
             watch = Watch(workers, arrivals, psutil.Process(broker.process.pid), broker.data_dir / "data", self.samples)
             watch.every_s = self.scale.sample_s
             shaker = Shaker(workers, watch, items, self.scale.settle_s)
+            self.figures["faults"] = shaker.faults
+            stack.callback(lambda: self.figures.update(events=[asdict(one) for one in shaker.events]))
             with sending(mix) as sender, watching(watch):
                 self._shake(shaker, watch, sender)
                 sender.end()
@@ -149,7 +154,6 @@ class Run:
             for n, worker in enumerate(workers):
                 if (code := worker.stop(READY_S)) != 0:
                     shaker.faults.append(f"w{n} ended with {code} at the end")
-            self.figures |= {"events": [asdict(one) for one in shaker.events], "faults": shaker.faults}
             self.figures["log"] = [logged(worker) for worker in workers]
 
     def _create(self, workers: Sequence[ClusterWorker], mix: Mix) -> int:

@@ -1,4 +1,4 @@
-"""A small cluster, killed and restarted, loses nothing and stays as it is; `make soak-day` runs a large one for a day."""
+"""A small cluster, killed and restarted, loses nothing and stays as it is; `make soak-day` runs a large one."""
 
 from __future__ import annotations
 

@@ -48,6 +48,9 @@ def rows(figures: Mapping[str, Any], samples: Sequence[Sample]) -> list[Row]:
 
 
 def _records(figures: Mapping[str, Any]) -> Iterator[Row]:
+    yield Row("what went wrong on the way", _some(figures["faults"]), "nothing", not figures["faults"])
+    if "not_once" not in figures:  # the run broke off
+        return
     counts = figures["twice"]
     yield Row("lines sent, at all ends arrived", f"{figures['sent']:,}, {figures['arrived']:,}")
     yield Row("ends with lines that are lost", _some(figures["lost"]), "none", not figures["lost"])
@@ -56,7 +59,6 @@ def _records(figures: Mapping[str, Any]) -> Iterator[Row]:
         "tables with a record more or less than once", _some(figures["not_once"]), "none", not figures["not_once"]
     )
     yield Row("lines that came again", ", ".join(f"{kind} {count:,}" for kind, count in counts.items()))
-    yield Row("what went wrong on the way", _some(figures["faults"]), "nothing", not figures["faults"])
     yield Row(
         f"{figures['connectors']} connectors created, all RUNNING",
         f"{figures['created_s']:.0f} s, {figures['running_s']:.0f} s",
