@@ -121,6 +121,7 @@ class LettersPipe(Pipe):
             "errors.tolerance": "all",
             "errors.deadletterqueue.topic.name": self.topics[1],
             "errors.deadletterqueue.topic.replication.factor": "1",
+            "errors.deadletterqueue.context.headers.enable": "true",
         }
         return found
 

@@ -14,6 +14,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Final
 
+import httpx
 import psutil
 
 from headrace.worker.embedded.kafka_broker import Broker
@@ -30,6 +31,8 @@ JAVA_OPTIONS: Final = "spark.driver.extraJavaOptions"
 SMALL_SEGMENTS: Final = {"segment.bytes": "1048576", "min.cleanable.dirty.ratio": "0.3"}
 """Of the internal topics: Kafka compacts only what is no longer written to, by default after a gigabyte or a week."""
 BROKER: Final = {"log.cleaner.backoff.ms": "5000", "offsets.topic.segment.bytes": "1048576"}
+PUT_S: Final = 120.0
+"""Longer than a worker waits for its group."""
 _AT_ONCE: Final = 4
 """Connectors that are created at the same time."""
 
@@ -162,7 +165,16 @@ class Run:
         print(f"{len(configs)} connectors ({mix.counts()}, a mirror) on {len(workers)} workers", flush=True)
 
         def create(name: str, number: int) -> None:
-            workers[number % len(workers)].request("PUT", f"/connectors/{name}/config", configs[name])
+            worker, path = workers[number % len(workers)], f"/connectors/{name}/config"
+
+            def created() -> bool:
+                answer = worker.http.put(path, json=configs[name], timeout=PUT_S)
+                if answer.status_code == httpx.codes.CONFLICT:  # the group rebalances, as Connect says it
+                    return False
+                assert answer.status_code < httpx.codes.BAD_REQUEST, answer.text
+                return True
+
+            eventually(created, READY_S, lambda: f"{name}: 409", 1.0)
 
         with ThreadPoolExecutor(_AT_ONCE) as pool:
             list(pool.map(create, configs, range(len(configs))))
