@@ -21,10 +21,9 @@ class Growth(NamedTuple):
     error: float
     mean: float
 
-    @property
-    def sure(self) -> float:
-        """What it grows by at least, in an hour, as a share of the mean."""
-        return max(0.0, self.an_hour - 2 * self.error) / self.mean if self.mean else 0.0
+    def sure(self, hours: float) -> float:
+        """What it grows by at least in so many hours, as a share of the mean."""
+        return hours * max(0.0, self.an_hour - 2 * self.error) / self.mean if self.mean else 0.0
 
 
 def lives(samples: Sequence[Mapping[str, Any]], worker: str) -> Iterator[list[Mapping[str, Any]]]:

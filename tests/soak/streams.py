@@ -119,7 +119,7 @@ class TableEnd(End):
         """Take what came since the last look."""
         if not self._path.exists():
             return
-        with closing(sqlite3.connect(f"file:{self._path}?mode=ro", uri=True, timeout=30)) as database:
+        with closing(sqlite3.connect(self._path, timeout=30)) as database:
             there = database.execute("SELECT 1 FROM sqlite_master WHERE name = ?", [self.table]).fetchone()
             rows = (
                 there
