@@ -11,7 +11,7 @@ from tests.soak.verdict import markdown, rows
 
 
 def report(folder: Path) -> tuple[str, bool]:
-    """Write `soak.svg` and `soak.md`; return the table, and True if all bounds hold."""
+    """Write picture and table; return the table, and True if all bounds hold."""
     figures: dict[str, Any] = json.loads((folder / "figures.json").read_text())
     samples = [json.loads(line) for line in (folder / "samples.jsonl").read_text().splitlines()]
     scale = figures["scale"]
