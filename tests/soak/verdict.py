@@ -106,6 +106,8 @@ def _held(samples: Sequence[Sample]) -> Iterator[Row]:
         for part, name in PARTS.items():
             for key, unit in UNITS.items():
                 values = [one["workers"][worker][part][key] for one in samples if one["workers"][worker][part][key]]
+                if not values:  # it never ran
+                    continue
                 found = f"median {statistics.median(values):.0f}, most {max(values):.0f}, last {values[-1]:.0f}"
                 grown = growth(samples, worker, part, key)
                 if grown is not None:
