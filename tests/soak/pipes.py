@@ -222,6 +222,7 @@ class Mix:
             "source.cluster.bootstrap.servers": self.bootstrap,
             "target.cluster.bootstrap.servers": self.bootstrap,
             "replication.factor": "1",
+            "tasks.max": "1",
         }
         copied = {
             "topics": "soak-steady.*",
