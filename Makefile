@@ -5,7 +5,7 @@ STAMP := $(VENV)/.installed
 # In the order of tests/schedule.py.
 PYTEST := $(PY) -m pytest --dist loadfile --no-loadscope-reorder
 
-.PHONY: setup quickstart check test test-long test-all soak image test-image upgrade-check lint docs bench clean
+.PHONY: setup quickstart check test test-long test-all soak soak-day image test-image upgrade-check lint docs bench clean
 
 setup: $(STAMP)
 	@$(PY) -m headrace.plugins.interop.jvm.jars
@@ -36,6 +36,9 @@ test-all: setup
 soak: setup
 	@$(PY) -m pytest -m hypothesis --hypothesis-profile=new tests/unit tests/properties
 	@$(PY) -m pytest -m soak -o timeout=3600
+
+soak-day: setup
+	@$(PY) -m tests.soak $(ARGS)
 
 image:
 	@deploy/image/build.sh $(ARGS)

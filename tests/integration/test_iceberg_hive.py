@@ -119,6 +119,7 @@ def test_appended_rows_are_read_back_by_a_source(
     }
     plain = {"value.converter": _JSON, "value.converter.schemas.enable": "false"}
     topic.send([row(number, "a") for number in range(3)])
+    eventually(lambda: f"Table {table} is made" in worker.log(), WITHIN_S, worker.log)
     worker.create(f"back-{topic.name}", **source, **catalog, **plain)
 
     def wait_items(count: int) -> None:
