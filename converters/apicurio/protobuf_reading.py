@@ -56,8 +56,8 @@ class _Walk(Walk):
     def enum(self, enum: EnumDescriptor) -> Part:
         return Part(Schema(SchemaType.STRING), {"kind": "symbol"})
 
-    def special(self, field: FieldDescriptor, around: tuple[str, ...]) -> Part | None:
-        if (items := items_of(field.message_type)) is None:
+    def special(self, message: Descriptor, field: FieldDescriptor, around: tuple[str, ...]) -> Part | None:
+        if (items := items_of(message)) is None:
             return None
-        made = self.value(items, inside(field.message_type, around))
+        made = self.value(items, inside(message, around))
         return Part(made.schema, {"kind": "wrapped", "value": made.shape})

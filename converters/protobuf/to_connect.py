@@ -185,9 +185,9 @@ class Walk:
         """The part of one value of a field."""
         if field.enum_type is not None:
             return self.enum(field.enum_type)
-        if field.message_type is None:
+        if (message := field.message_type) is None:
             return self.scalar(field)
-        return self.special(field, around) or self.struct(field.message_type, around)
+        return self.special(message, field, around) or self.struct(message, around)
 
     def field_name(self, field: FieldDescriptor) -> str:
         """A field's name in Connect."""
@@ -236,16 +236,16 @@ class Walk:
         """The part of a value that is neither an enum nor a message."""
         return _scalar(field, parameters(field))
 
-    def special(self, field: FieldDescriptor, around: tuple[str, ...]) -> Part | None:
-        """The part of a message that is no struct in Connect; None for any other message."""
-        name = field.message_type.full_name
+    def special(self, message: Descriptor, field: FieldDescriptor, around: tuple[str, ...]) -> Part | None:
+        """The part of a field's message that is no struct in Connect; None for any other message."""
+        name = message.full_name
         if name in _MOMENTS:
             schema, kind = _MOMENTS[name]
             return Part(schema, {"kind": kind})
         if name == DECIMAL_TYPE:
             return _decimal(parameters(field))
         if name in WRAPPERS and self._options.wrappers:
-            part = _scalar(field.message_type.fields[0], parameters(field))
+            part = _scalar(message.fields[0], parameters(field))
             return Part(part.schema, {"kind": "wrapped", "value": part.shape})
         return None
 
