@@ -50,7 +50,7 @@ upgrade-check: setup
 	@$(PY) -m tests.upgrade_check $(ARGS)
 
 lint: $(STAMP)
-	@$(VENV)/bin/ruff check . && $(VENV)/bin/ruff format --check . && $(VENV)/bin/mypy && $(VENV)/bin/hadolint Dockerfile
+	@$(VENV)/bin/ruff check . && $(VENV)/bin/ruff format --check . && $(VENV)/bin/mypy && $(VENV)/bin/hadolint Dockerfile deploy/strimzi/Dockerfile
 
 docs: $(STAMP)
 	@$(VENV)/bin/headrace settings > docs/settings.md

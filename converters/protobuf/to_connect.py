@@ -1,5 +1,7 @@
 """Protobuf messages to Connect schemas, with the shapes to read them by (`plugins/interop/protobuf/codec.py`).
 
+`Walk` does it as Confluent's converter; what Apicurio's does otherwise is in `converters/apicurio/protobuf_reading.py`.
+
 Decided: a message that contains itself is refused, google.protobuf.Struct among them, because Spark has no type for its
 values; loses: such records.
 """
@@ -7,7 +9,7 @@ values; loses: such records.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
@@ -31,7 +33,7 @@ from headrace.plugins.contracts import DataError
 from headrace.plugins.interop.avro.tree import PRECISION
 from headrace.plugins.schema import DATE, DECIMAL, TIME, TIMESTAMP, Field, Schema, SchemaType
 
-MOST_FIELDS: Final = 10_000
+_MOST_FIELDS: Final = 10_000
 _SCALE: Final = re.compile(r"-?[0-9]{1,9}")
 _BEFORE_CAPITAL: Final = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 
@@ -73,15 +75,19 @@ class Part:
     shape: Mapping[str, Any]
 
 
+Member = tuple[Field, Mapping[str, Any]]
+"""A field of a struct, and its shape."""
+
+
 def connect_part(message: Descriptor, options: ProtobufOptions, version: int | None) -> Part:
     """The schema of a message, and the shape of its row. Errors: DataError for a message that contains itself."""
-    made = _Reading(options).struct(message, ())
-    return replace(made, schema=replace(made.schema, optional=False, version=version))
+    made = Walk(options).struct(message, ())
+    return replace(made, schema=replace(made.schema, version=version))
 
 
 def raw_part(message: Descriptor, options: ProtobufOptions, version: int | None) -> Part:
     """The schema of the value in a wrapper; the shape is that of a row with this value."""
-    part = _Reading(options).single(message.fields[0])
+    part = Walk(options).scalar(message.fields[0])
     member = {"number": 1, "nullable": False, "value": part.shape}
     return Part(replace(part.schema, version=version, optional=True), {"kind": "struct", "members": [member]})
 
@@ -112,55 +118,87 @@ def is_proto2(message: Descriptor) -> bool:
     return FileDescriptorProto.FromString(message.file.serialized_pb).syntax in ("", "proto2")
 
 
-class _Reading:
-    """Makes the parts of one schema."""
+class Walk:
+    """Makes the parts of one schema; a subclass overrides what another converter does in its own way.
+
+    `around`: the full names of the messages that the present one is in.
+    """
+
+    optional_items = True
+    """True if the items of all lists are optional."""
 
     def __init__(self, options: ProtobufOptions) -> None:
         self._options = options
         self._fields = 0
 
     def struct(self, message: Descriptor, around: tuple[str, ...]) -> Part:
-        """The part of a message within those named in `around`."""
-        if message.full_name in around:
-            raise DataError(f"The Protobuf message {message.full_name} contains itself, for which Spark has no type")
+        """The part of a message. Errors: DataError for one that contains itself or is too large."""
         self._fields += len(message.fields) + 1
-        if self._fields > MOST_FIELDS:
-            raise DataError(f"The Protobuf schema has more than {MOST_FIELDS} fields")
-        inside = (*around, message.full_name)
+        if self._fields > _MOST_FIELDS:
+            raise DataError(f"The Protobuf schema has more than {_MOST_FIELDS} fields")
+        members = self._members(message, inside(message, around))
+        fields = tuple(field for field, _ in members)
+        if len({field.name for field in fields}) < len(fields):
+            raise DataError(f"The message {message.full_name} has two fields of one name in Connect")
+        name = message.full_name if self._options.full_names else message.name
+        schema = Schema(SchemaType.STRUCT, name=name, fields=fields)
+        return Part(schema, {"kind": "struct", "members": [shape for _, shape in members]})
+
+    def _members(self, message: Descriptor, around: tuple[str, ...]) -> Sequence[Member]:
         unions = [] if self._options.flatten_unions else real_oneofs(message)
         taken = {field.name for one in unions for field in one.fields}
-        fields: list[Field] = []
-        members: list[Mapping[str, Any]] = []
-        for number, one in enumerate(unions):
-            field, member = self._union(one, number, inside)
-            fields.append(field)
-            members.append(member)
-        for one_field in message.fields:
-            if one_field.name not in taken:
-                part = self._member(one_field, inside, self._is_nullable(one_field))
-                fields.append(Field(one_field.name, part.schema))
-                members.append(part.shape)
-        if len({field.name for field in fields}) < len(fields):
-            raise DataError(f"The message {message.full_name} has a field and a oneof of one name in Connect")
-        name = message.full_name if self._options.full_names else message.name
-        schema = Schema(SchemaType.STRUCT, optional=True, name=name, fields=tuple(fields))
-        return Part(schema, {"kind": "struct", "members": members})
+        alone = [field for field in message.fields if field.name not in taken]
+        return [
+            *(self._union(one, number, around) for number, one in enumerate(unions)),
+            *(self._member(field, around, self.is_nullable(field)) for field in alone),
+        ]
 
-    def _union(self, one: OneofDescriptor, number: int, around: tuple[str, ...]) -> tuple[Field, Mapping[str, Any]]:
-        parts = [self._member(field, around, nullable=True) for field in one.fields]
-        fields = tuple(Field(field.name, part.schema) for field, part in zip(one.fields, parts, strict=True))
+    def _union(self, one: OneofDescriptor, number: int, around: tuple[str, ...]) -> Member:
+        members = [self._member(field, around, nullable=True) for field in one.fields]
+        fields = tuple(field for field, _ in members)
         schema = Schema(SchemaType.STRUCT, optional=True, name=f"{UNION}.{one.name}", fields=fields)
         name = f"{one.name}_{number}" if self._options.number_unions else one.name
-        return Field(name, schema), {"union": [part.shape for part in parts]}
+        return Field(name, schema), {"union": [shape for _, shape in members]}
 
-    def _member(self, field: FieldDescriptor, around: tuple[str, ...], nullable: bool) -> Part:
-        made = self._value(field, around)
-        optional = nullable or self._is_optional(field)
-        tagged = {**made.schema.parameters, TAG: str(field.number)}
-        schema = replace(made.schema, optional=optional, parameters=tagged)
-        return Part(schema, {"number": field.number, "nullable": nullable, "value": made.shape})
+    def _member(self, field: FieldDescriptor, around: tuple[str, ...], nullable: bool) -> Member:
+        made = self.value(field, around)
+        shape = {"number": field.number, "nullable": nullable, "value": made.shape}
+        return Field(self.field_name(field), self.field_schema(field, made.schema, nullable)), shape
 
-    def _is_nullable(self, field: FieldDescriptor) -> bool:
+    def value(self, field: FieldDescriptor, around: tuple[str, ...]) -> Part:
+        """The part of what a field holds."""
+        if (entry := self.entry_of(field)) is not None:
+            return self._map(entry, inside(entry, around))
+        made = self._one(field, around)
+        if not field.is_repeated:
+            return made
+        item = replace(made.schema, optional=made.schema.optional or self.optional_items)
+        return Part(Schema(SchemaType.ARRAY, optional=True, value_schema=item), {"kind": "list", "item": made.shape})
+
+    def _map(self, entry: Descriptor, around: tuple[str, ...]) -> Part:
+        (key, of_key), (value, of_value) = (self._member(field, around, nullable=False) for field in entry.fields)
+        name = self.map_name(entry)
+        schema = Schema(SchemaType.MAP, optional=True, name=name, key_schema=key.schema, value_schema=value.schema)
+        return Part(schema, {"kind": "map", "key": of_key["value"], "value": of_value["value"]})
+
+    def _one(self, field: FieldDescriptor, around: tuple[str, ...]) -> Part:
+        """The part of one value of a field."""
+        if field.enum_type is not None:
+            return self.enum(field.enum_type)
+        if (message := field.message_type) is None:
+            return self.scalar(field)
+        return self.special(message, field, around) or self.struct(message, around)
+
+    def field_name(self, field: FieldDescriptor) -> str:
+        """A field's name in Connect."""
+        return str(field.name)
+
+    def field_schema(self, field: FieldDescriptor, schema: Schema, nullable: bool) -> Schema:
+        """The schema of a field, from that of its values."""
+        tagged = {**schema.parameters, TAG: str(field.number)}
+        return replace(schema, optional=nullable or self._is_optional(field), parameters=tagged)
+
+    def is_nullable(self, field: FieldDescriptor) -> bool:
         """True if an unset field is null."""
         within = field.containing_type
         if within is None or field.is_repeated or not field.has_presence or field.is_required:
@@ -179,51 +217,53 @@ class _Reading:
             return True
         return not (self._options.optional or self._options.wrappers)
 
-    def _value(self, field: FieldDescriptor, around: tuple[str, ...]) -> Part:
-        if (entry := entry_of(field)) is not None:
-            return self._map(entry, around)
-        made = self._one(field, around)
-        if not field.is_repeated:
-            return made
-        schema = Schema(SchemaType.ARRAY, optional=True, value_schema=replace(made.schema, optional=True))
-        return Part(schema, {"kind": "list", "item": made.shape})
+    def entry_of(self, field: FieldDescriptor) -> Descriptor | None:
+        """The entries of a field that is a map; None for any other field."""
+        return entry_of(field)
 
-    def _map(self, entry: Descriptor, around: tuple[str, ...]) -> Part:
-        key, value = (self._member(field, (*around, entry.full_name), nullable=False) for field in entry.fields)
-        name = _BEFORE_CAPITAL.sub("_", entry.name.removesuffix("Entry")).lower()
-        schema = Schema(SchemaType.MAP, optional=True, name=name, key_schema=key.schema, value_schema=value.schema)
-        return Part(schema, {"kind": "map", "key": key.shape["value"], "value": value.shape["value"]})
+    def map_name(self, entry: Descriptor) -> str | None:
+        """The name of a map's schema."""
+        return _BEFORE_CAPITAL.sub("_", entry.name.removesuffix("Entry")).lower()
 
-    def _one(self, field: FieldDescriptor, around: tuple[str, ...]) -> Part:
-        """The part of one value of a field."""
-        if field.enum_type is not None:
-            return self._enum(field.enum_type)
-        if field.message_type is None:
-            return self.single(field)
-        name = field.message_type.full_name
-        if name in _MOMENTS:
-            schema, kind = _MOMENTS[name]
-            return Part(replace(schema, optional=True), {"kind": kind})
-        if name == DECIMAL_TYPE:
-            return _decimal(parameters(field))
-        if name in WRAPPERS and self._options.wrappers:
-            part = self.single(field.message_type.fields[0], parameters(field))
-            return Part(replace(part.schema, optional=True), {"kind": "wrapped", "value": part.shape})
-        return self.struct(field.message_type, around)
-
-    def single(self, field: FieldDescriptor, known: Mapping[str, str] | None = None) -> Part:
-        """The part of a scalar; `known`: the params of the field that stands for it."""
-        type_, kind, own = SCALARS[field.type]
-        small = (parameters(field) if known is None else known).get("connect.type")
-        if field.type == _F.TYPE_INT32 and small in _SMALL:
-            return Part(Schema(_SMALL[small]), {"kind": small})
-        return Part(Schema(type_, parameters={} if own is None else {TYPE: own}), {"kind": kind})
-
-    def _enum(self, enum: EnumDescriptor) -> Part:
+    def enum(self, enum: EnumDescriptor) -> Part:
+        """The part of an enum."""
         name = enum.full_name if self._options.full_names else enum.name
         symbols = {f"{ENUM}.{value.name}": str(value.number) for value in enum.values}
         type_, kind = (SchemaType.INT32, "number") if self._options.int_enums else (SchemaType.STRING, "symbol")
-        return Part(Schema(type_, optional=True, name=name, parameters={ENUM: name, **symbols}), {"kind": kind})
+        return Part(Schema(type_, name=name, parameters={ENUM: name, **symbols}), {"kind": kind})
+
+    def scalar(self, field: FieldDescriptor) -> Part:
+        """The part of a value that is neither an enum nor a message."""
+        return _scalar(field, parameters(field))
+
+    def special(self, message: Descriptor, field: FieldDescriptor, around: tuple[str, ...]) -> Part | None:
+        """The part of a field's message that is no struct in Connect; None for any other message."""
+        name = message.full_name
+        if name in _MOMENTS:
+            schema, kind = _MOMENTS[name]
+            return Part(schema, {"kind": kind})
+        if name == DECIMAL_TYPE:
+            return _decimal(parameters(field))
+        if name in WRAPPERS and self._options.wrappers:
+            part = _scalar(message.fields[0], parameters(field))
+            return Part(part.schema, {"kind": "wrapped", "value": part.shape})
+        return None
+
+
+def inside(message: Descriptor, around: tuple[str, ...]) -> tuple[str, ...]:
+    """What is around the fields of a message. Errors: DataError for one that contains itself."""
+    if message.full_name in around:
+        raise DataError(f"The Protobuf message {message.full_name} contains itself, for which Spark has no type")
+    return (*around, message.full_name)
+
+
+def _scalar(field: FieldDescriptor, known: Mapping[str, str]) -> Part:
+    """The part of a scalar; `known`: the params of the field that it stands in."""
+    type_, kind, own = SCALARS[field.type]
+    small = known.get("connect.type")
+    if field.type == _F.TYPE_INT32 and small in _SMALL:
+        return Part(Schema(_SMALL[small]), {"kind": small})
+    return Part(Schema(type_, parameters={} if own is None else {TYPE: own}), {"kind": kind})
 
 
 def _decimal(known: Mapping[str, str]) -> Part:
@@ -231,5 +271,5 @@ def _decimal(known: Mapping[str, str]) -> Part:
     if not _SCALE.fullmatch(scale):
         raise DataError(f"The scale of a Protobuf field is {scale!r}, not an integer")
     precision = {PRECISION: known["precision"]} if "precision" in known else {}
-    schema = Schema(SchemaType.BYTES, optional=True, name=DECIMAL, version=1, parameters={"scale": scale, **precision})
+    schema = Schema(SchemaType.BYTES, name=DECIMAL, version=1, parameters={"scale": scale, **precision})
     return Part(schema, {"kind": "decimal", "scale": int(scale)})

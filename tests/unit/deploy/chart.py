@@ -25,6 +25,8 @@ _EXPRESSIONS: Final = {
     ".Values.image | quote": "values.image | tojson",
     ".Values.replicas": "values.replicas",
     ".Values.scratchSize": "values.scratchSize",
+    ".Values.serviceAccount": "values.serviceAccount",
+    'ne .Values.serviceAccount ""': '(values.serviceAccount != "") | tojson',
     "toJson .Values.properties | sha256sum": "values.properties | sha256sum",
     "toYaml .Values.resources | nindent 12": "values.resources | indented(12)",
     '.Values.secretName | default (printf "%s-secrets" .Release.Name)': 'values.secretName or release ~ "-secrets"',
@@ -32,6 +34,7 @@ _EXPRESSIONS: Final = {
 _ACTIONS: Final = {
     "range $key, $value := .Values.properties": "for key, value in values.properties | dictsort",
     "if .Values.networkPolicy": "if values.networkPolicy",
+    "if .Values.serviceAccount": "if values.serviceAccount",
     "if .Values.serviceMonitor": "if values.serviceMonitor",
 }
 _ENDS: Final = {"for": "endfor", "if": "endif"}

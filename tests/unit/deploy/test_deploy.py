@@ -86,6 +86,14 @@ def test_the_log_goes_to_the_file_of_a_file_appender(option: str, line: str, tmp
     assert (tmp_path / "connect.log").read_text() == "log of w, no options\n"
 
 
+def test_the_image_for_strimzi_has_all_scripts() -> None:
+    lines = (ROOT / "strimzi/Dockerfile").read_text().splitlines()
+    copied = dict(line.removeprefix("COPY ").split() for line in lines if line.startswith("COPY "))
+    assert copied == {"kafka_connect_run.sh": "/opt/kafka/", "bin": "/opt/kafka/bin"}
+    assert {one.name for one in (ROOT / "strimzi").iterdir()} == {*copied, "Dockerfile"}
+    assert [line for line in lines if line.startswith("USER ")][-1] == "USER 1001"
+
+
 @pytest.mark.parametrize("name", ["distributed", "standalone", "mirror-maker"])
 def test_apaches_scripts_become_the_worker(name: str) -> None:
     env = {**os.environ, "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}

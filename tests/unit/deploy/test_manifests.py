@@ -130,6 +130,13 @@ def test_the_chart_heeds_its_values() -> None:
     pod = workers["spec"]["template"]["spec"]
     assert (workers["spec"]["replicas"], pod["containers"][0]["image"]) == (5, "r/i:1")
     assert "own" in {one["secret"]["secretName"] for one in pod["volumes"] if "secret" in one}
+    assert (pod.get("serviceAccountName"), pod["automountServiceAccountToken"]) == (None, False)
+
+
+def test_the_pods_get_the_token_of_a_service_account_that_is_named() -> None:
+    (workers,) = of_kind(rendered("c", {"serviceAccount": "reader"}), "StatefulSet")
+    pod = workers["spec"]["template"]["spec"]
+    assert (pod["serviceAccountName"], pod["automountServiceAccountToken"]) == ("reader", True)
 
 
 def of_kind(objects: Sequence[dict[str, Any]], kind: str) -> Objects:

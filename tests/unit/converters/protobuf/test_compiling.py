@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from headrace.converters.apicurio import protobuf_reading as apicurio
 from headrace.converters.protobuf import compiling
 from headrace.converters.protobuf.compiling import bundle, compiled
 from headrace.converters.protobuf.messages import all_messages, file_of, indexes_of, message_at, parameters
@@ -181,3 +182,20 @@ def test_a_date_that_is_not_set_is_null_even_if_structs_are_generated() -> None:
     text = f"{HEAD}{imports} message M {{ google.type.Date d = 1; google.type.TimeOfDay t = 2; }}"
     shape = connect_part(message_at(file_of(text), [0]), ProtobufOptions(structs_for_nulls=True), None).shape
     assert [one["nullable"] for one in shape["members"]] == [True, False]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "message M { N n = 1; } message N { oneof o { M m = 1; } }",
+        "message M { map<string, M> m = 1; }",
+        "message M { repeated NEntry n = 1; } message NEntry { string key = 1; repeated NEntry value = 2; }",
+        "message M { N n = 1; } message N { repeated N items = 1; }",
+    ],
+)
+def test_a_message_that_contains_itself_is_refused(text: str) -> None:
+    message = message_at(file_of(HEAD + text), [0])
+    with pytest.raises(DataError, match="contains itself"):
+        connect_part(message, ProtobufOptions(), None)
+    with pytest.raises(DataError, match="contains itself"):
+        apicurio.connect_part(message)
