@@ -79,7 +79,9 @@ DROP_ALL: Mapping[str, str] = {
 }
 
 
-@pytest.mark.parametrize("codec", ["zstd", "gzip", "lz4", "snappy"])
+@pytest.mark.parametrize(
+    "codec", ["zstd", *(pytest.param(one, marks=pytest.mark.soak) for one in ("gzip", "lz4", "snappy"))]
+)
 def test_what_compresses_well_is_taken_little_by_little(
     small_worker: WorkerProcess, broker: str, tmp_path: Path, codec: str
 ) -> None:

@@ -492,7 +492,7 @@ def test_an_answer_of_a_writer_is_small(start: Start) -> None:
 
 
 def test_an_operator_changes_the_marks_of_topics(catalog: FakeCatalog, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(connector_module, "JvmCatalog", lambda *arguments: catalog)
+    monkeypatch.setattr(connector_module, "JvmCatalog", lambda *arguments, **more: catalog)
     other = TopicPartition("u", 0)
     catalog.tables["db.t"].marks = {P0: 7, other: 8}
     config = {"name": "c", "iceberg.tables": "db.t,db.missing", "iceberg.catalog.type": "rest"}
