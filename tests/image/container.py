@@ -18,6 +18,7 @@ from typing import Any, Final
 import psutil
 
 from tests.image.limits import Limits
+from tests.integration.worker_process import eventually
 
 IMAGE_USER: Final = 1001
 ARBITRARY_USER: Final = 1_000_770_000
@@ -76,7 +77,8 @@ class Container:
         """The image's entry point runs with these arguments; its output is added to `log_file`."""
         with self.log_file.open("ab") as out:
             command = self._command([*self.entrypoint, *arguments], env)
-            self._process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=out, stderr=out)
+            self._process = process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=out, stderr=out)
+        eventually(lambda: process.poll() is not None or psutil.Process(process.pid).children(), 60, self.log)
 
     def execute(self, command: Sequence[str]) -> subprocess.CompletedProcess[str]:
         """Run a command beside the container's process, as `docker exec` and a health check do."""
@@ -93,6 +95,7 @@ class Container:
     def first(self) -> psutil.Process:
         """Process 1 of the container."""
         assert self._process is not None
+        assert self._process.poll() is None, f"it has ended\n{self.log()}"
         return psutil.Process(self._process.pid).children()[0]
 
     def stop(self, within_s: float = 90) -> None:

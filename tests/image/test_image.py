@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 from pathlib import Path
+from urllib.parse import quote
 
 import pytest
 
@@ -22,7 +23,8 @@ IMPORTS = """
 import importlib, pathlib, pkgutil, sysconfig
 import botocore.session, grpc_tools.protoc, headrace, numpy, psycopg, pyarrow.compute, pyarrow.fs, pyspark.testing.utils
 
-EXTRAS = ("headrace.testkit", "headrace.connectors.jdbc.contract", "headrace.worker.telemetry.otlp")
+KITS = ("headrace.plugins.testkit", "headrace.testkit", "headrace.connectors.jdbc.contract")
+EXTRAS = (*KITS, "headrace.worker.telemetry.otlp")
 site = pathlib.Path(sysconfig.get_path("purelib"))
 names = [one.name for one in pkgutil.walk_packages(headrace.__path__, "headrace.")]
 names = [one for one in names if not one.startswith(EXTRAS) and "__main__" not in one and ".templates" not in one]
@@ -70,7 +72,7 @@ def test_it_says_what_it_is_made_of(container: Container) -> None:
     assert any((sbom / "licenses").glob("pyarrow-*/LICENSE*"))
     shown = container.run(["dpkg-query", "-W", "-f", "${Package}\n"]).split()
     assert {"tini", "libnss-wrapper"} <= set(shown)
-    assert {one for one in purls if one.startswith("pkg:deb/")} == {f"pkg:deb/debian/{one}" for one in shown}
+    assert {one for one in purls if one.startswith("pkg:deb/")} == {f"pkg:deb/debian/{quote(one)}" for one in shown}
 
 
 def test_nothing_that_a_module_needs_was_removed(container: Container) -> None:

@@ -6,6 +6,7 @@ The image is that of HEADRACE_TEST_IMAGE, or built here.
 from __future__ import annotations
 
 import json
+import os
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -98,7 +99,7 @@ def test_a_lake_with_a_hive_catalog_has_all_jars(unnamed: Container, broker: str
         unnamed, broker, CONNECT_OFFSET_STORAGE_FILE_FILENAME="/mnt/offsets", HEADRACE_CACHE="/mnt/cache"
     )
     for path in (cache, cache / "jars"):
-        path.chmod(0o777)
+        os.chown(path, ARBITRARY_USER, 0)  # one that everybody can write to is refused
     (warehouse := unnamed.shared / "warehouse").mkdir()
     warehouse.chmod(0o777)
     worker.start("standalone")

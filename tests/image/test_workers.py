@@ -27,6 +27,8 @@ pytestmark = [
 ]
 
 LITTLE_BYTES = 1 << 30
+SINGLE = "".join(f"{kind}.storage.replication.factor=1\n" for kind in ("config", "offset", "status"))
+"""For clusters of one broker."""
 
 
 @pytest.fixture
@@ -105,7 +107,7 @@ def test_a_mirror_is_healthy_with_rest_and_without(
     clusters = f"clusters=a,b\na.bootstrap.servers={broker}\nb.bootstrap.servers={second_broker}\na->b.enabled=true\n"
     listeners = "" if user == ARBITRARY_USER else f"listeners=http://127.0.0.1:{free_port()}\n"
     file = container.shared / "mm2.properties"
-    file.write_text(f"{clusters}a->b.topics=nothing\nreplication.factor=1\n{listeners}")
+    file.write_text(f"{clusters}a->b.topics=nothing\nreplication.factor=1\n{SINGLE}{listeners}")
     container.entrypoint = ["tini", "--", "connect-mirror-maker"]
     try:
         container.start(["/mnt/mm2.properties"], {})
@@ -116,7 +118,8 @@ def test_a_mirror_is_healthy_with_rest_and_without(
 
 
 def test_without_a_place_for_temporary_files_it_says_so(container: Container, broker: str) -> None:
-    ImageWorker(container, broker, TMPDIR="/opt").start("standalone")
+    file = "/mnt/offsets"
+    ImageWorker(container, broker, TMPDIR="/opt", CONNECT_OFFSET_STORAGE_FILE_FILENAME=file).start("standalone")
     eventually(lambda: "TMPDIR" in container.log(), START_S, container.log)
 
 

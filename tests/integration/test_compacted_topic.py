@@ -99,6 +99,14 @@ def test_the_topic_is_made_compacted_as_the_settings_say(broker: str, open_topic
     assert topic.partitions == (0, 1, 2)
 
 
+def test_brokers_that_are_too_few_are_waited_for_and_the_setting_is_named(broker: str, name: str) -> None:
+    config = worker(broker, name, **{"offset.storage.replication.factor": "3"})
+    topic = CompactedTopic(TopicSettings.of(config, "offset"), lambda record: None)
+    with pytest.raises(TimedOut, match=r"Start the missing brokers, or set offset\.storage\.replication\.factor to a"):
+        topic.start(3)
+    topic.stop(0)
+
+
 def test_what_is_sent_is_read_by_all_in_order(open_topic: Open) -> None:
     first = open_topic()
     first.send_all([(b"a", b"1"), (b"b", b"2"), (b"a", b"3"), (b"a", None)], 30)

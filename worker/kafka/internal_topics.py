@@ -148,17 +148,19 @@ def asked(ask: Callable[[], Mapping[Any, Future[Any]]], budget: Budget) -> dict[
     return _retried(lambda: {key: budget.result(future) for key, future in ask().items()}, budget)
 
 
-def _retried(act: Callable[[], T], budget: Budget, also_retriable: frozenset[int] = frozenset()) -> T:
+def _retried(act: Callable[[], T], budget: Budget, advice: Mapping[int, str] | None = None) -> T:
+    """`advice`: further codes that are retried, and what to do about them."""
+    advised = advice or {}
     failures = 0
     while True:
         try:
             return act()
         except KafkaException as raised:
             error = raised.args[0]
-            if error.code() not in RETRIABLE | also_retriable:
+            if error.code() not in RETRIABLE | advised.keys():
                 raise
         failures += 1
-        budget.pause(_BACKOFF.pause(failures), error.str())
+        budget.pause(_BACKOFF.pause(failures), f"{error.str()} {advised.get(error.code(), '')}".rstrip())
 
 
 def prepare(settings: TopicSettings, budget: Budget) -> list[int]:
@@ -211,7 +213,8 @@ def _created(admin: Any, settings: TopicSettings, budget: Budget) -> bool:
     configs = {**settings.configs, "cleanup.policy": "compact"}
     new = NewTopic(settings.topic, settings.partitions, settings.replication_factor, config=configs)
     # The missing brokers may still be starting.
-    too_few = frozenset({KafkaError.INVALID_REPLICATION_FACTOR})
+    factor = settings.setting.replace(".topic", ".replication.factor")
+    too_few = {KafkaError.INVALID_REPLICATION_FACTOR: f"Start the missing brokers, or set {factor} to a lower number."}
     try:
         if not _retried(lambda: ensure_topic(admin, new, budget.left), budget, too_few):
             return False
