@@ -26,7 +26,7 @@ def connect_part(message: Descriptor) -> Part:
 
 
 class _Walk(Walk):
-    """What Apicurio's converter does in its own way."""
+    """The rules of Apicurio's converter that are its own."""
 
     optional_items = False
 

@@ -251,7 +251,7 @@ class Walk:
 
 
 def inside(message: Descriptor, around: tuple[str, ...]) -> tuple[str, ...]:
-    """What is around the fields of a message. Errors: DataError for one that contains itself."""
+    """The names around a message's fields: those around it, and its own. Errors: DataError if it contains itself."""
     if message.full_name in around:
         raise DataError(f"The Protobuf message {message.full_name} contains itself, for which Spark has no type")
     return (*around, message.full_name)

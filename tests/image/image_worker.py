@@ -53,7 +53,7 @@ class ImageWorker:
         self._rest.delete(f"/connectors/{name}").raise_for_status()
 
     def get(self, path: str) -> Any:
-        """What it answers."""
+        """Return its answer."""
         return self._rest.get(path).raise_for_status().json()
 
 

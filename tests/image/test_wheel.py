@@ -19,7 +19,7 @@ LINES = 1000
 
 
 def test_two_commands_make_a_pipe(tmp_path: Path) -> None:
-    """What is not committed is not in the wheel: it is built from a clone."""
+    """The wheel of a clone: without what is not committed."""
     clone, env = tmp_path / "clone", tmp_path / "env"
     run("git", "clone", "--quiet", str(ROOT), str(clone))
     run(sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--wheel-dir", str(tmp_path), str(clone))
@@ -33,7 +33,7 @@ def test_two_commands_make_a_pipe(tmp_path: Path) -> None:
 
 
 def run(*command: str, cwd: Path | None = None) -> str:
-    """What the command printed; nothing of this environment is seen by it but where Java and the network are."""
+    """Return the command's output; of this environment it sees only where Java and the network are."""
     env = {key: value for key, value in os.environ.items() if not key.startswith(("PYTHON", "VIRTUAL", "HEADRACE"))}
     done = subprocess.run(command, cwd=cwd, env=env, capture_output=True, text=True, check=False, timeout=1800)
     assert done.returncode == 0, done.stdout + done.stderr

@@ -1,4 +1,4 @@
-"""How fast something grows, net of its noise, when the process that holds it is another one after each restart."""
+"""The growth of a figure, net of its noise, while the process that has it is another one after each restart."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Growth(NamedTuple):
     mean: float
 
     def sure(self, hours: float) -> float:
-        """What it grows by at least in so many hours, as a share of the mean."""
+        """Return the least growth in so many hours, as a share of the mean."""
         return hours * max(0.0, self.an_hour - 2 * self.error) / self.mean if self.mean else 0.0
 
 

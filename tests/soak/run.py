@@ -39,7 +39,7 @@ _AT_ONCE: Final = 4
 
 @dataclass(frozen=True)
 class Scale:
-    """How many, how long, how rough."""
+    """The size of a run, its length and its disturbances."""
 
     connectors: int = 500
     workers: int = 3

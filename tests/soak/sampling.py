@@ -1,4 +1,4 @@
-"""What workers and broker hold, how soon REST answers, and how late records are: a JSON line every some seconds."""
+"""Samples memory, threads and descriptors, the answers of REST and the age of records: a JSON line each few seconds."""
 
 from __future__ import annotations
 
@@ -92,9 +92,9 @@ class Watch(threading.Thread):
         super().__init__(daemon=True, name="watch")
         self.workers, self.arrivals = workers, arrivals
         self.down: set[ClusterWorker] = set()
-        """Those that are being killed or restarted; they are not asked."""
+        """Workers that are being killed or restarted; they are not asked."""
         self.doing = ""
-        """What is done to the cluster now; nothing while it is let be."""
+        """The present disturbance of the cluster; empty between two."""
         self.failure: BaseException | None = None
         self.every_s = 10.0
         self._broker, self._data, self._file = broker, data, file

@@ -19,7 +19,7 @@ LATE_S: Final = 10.0
 
 @dataclass(frozen=True)
 class Event:
-    """What was done, when, and how long the cluster took to settle after it."""
+    """One disturbance: its kind and time, and how long the cluster took to settle after it."""
 
     at_s: float
     what: str
@@ -49,7 +49,7 @@ class Shaker:
         self._victims = self._in_turn()
         self.events: list[Event] = []
         self.faults: list[str] = []
-        """What went wrong, while the run went on."""
+        """Faults that were seen while the run went on."""
 
     def _in_turn(self) -> Iterator[int]:
         """The first worker is never killed: it shows what all disturbances of the others leave behind."""

@@ -74,7 +74,7 @@ class End:
 
     @property
     def arrived(self) -> int:
-        """How many different lines have arrived."""
+        """The count of different lines that have arrived."""
         return self._seen.count(1)
 
     def _first(self) -> int:

@@ -12,7 +12,7 @@ from tests.soak.growth import growth
 Sample = Mapping[str, Any]
 
 MOST_GROWTH: Final = {"mb": 0.05, "threads": 0.02, "handles": 0.02}
-"""What each may surely grow by in the second half of the run, as a share of its mean."""
+"""The growth that each may have in the second half of the run, as a share of its mean."""
 MOST_HOURS: Final = 2.0
 """Half of a longer run counts as so long."""
 PARTS: Final = {"worker": "worker", "spark": "Spark's driver"}
