@@ -23,7 +23,7 @@ IMPORTS = """
 import importlib, pathlib, pkgutil, sysconfig
 import botocore.session, grpc_tools.protoc, headrace, numpy, psycopg, pyarrow.compute, pyarrow.fs, pyspark.testing.utils
 
-KITS = ("headrace.plugins.testkit", "headrace.testkit", "headrace.connectors.jdbc.contract")
+KITS = ("headrace.plugins.testkit", "headrace.testkit", "headrace.worker.testing", "headrace.connectors.jdbc.contract")
 EXTRAS = (*KITS, "headrace.worker.telemetry.otlp")
 site = pathlib.Path(sysconfig.get_path("purelib"))
 names = [one.name for one in pkgutil.walk_packages(headrace.__path__, "headrace.")]

@@ -111,9 +111,10 @@ def test_a_lake_with_a_hive_catalog_has_all_jars(unnamed: Container, broker: str
         {
             "connector.class": "IcebergSink",
             "topics": topic.name,
-            "iceberg.tables": f"default.{topic.name.replace('-', '_')}",
+            "iceberg.tables": f"db_{topic.name.replace('-', '_')}.rows",
             "iceberg.tables.auto-create-enabled": "true",
             "iceberg.control.commit.interval-ms": "300",
+            "value.converter": "org.apache.kafka.connect.json.JsonConverter",
             "value.converter.schemas.enable": "false",
             **{f"iceberg.catalog.{key}": value for key, value in catalog.items()},
         },
