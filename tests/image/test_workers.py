@@ -117,12 +117,6 @@ def test_a_mirror_is_healthy_with_rest_and_without(
         container.remove()
 
 
-def test_without_a_place_for_temporary_files_it_says_so(container: Container, broker: str) -> None:
-    file = "/mnt/offsets"
-    ImageWorker(container, broker, TMPDIR="/opt", CONNECT_OFFSET_STORAGE_FILE_FILENAME=file).start("standalone")
-    eventually(lambda: "TMPDIR" in container.log(), START_S, container.log)
-
-
 def test_it_starts_with_little_memory_and_one_core(little: tuple[Container, limits.Limits], broker: str) -> None:
     container, group = little
     worker = ImageWorker(container, broker, CONNECT_OFFSET_STORAGE_FILE_FILENAME="/mnt/offsets")
