@@ -97,9 +97,9 @@ class MirrorClients:
         java["client.id"] = f"{own}|{self.label}|{role}" if own else f"{self.label}|{role}"
         if kind == "consumer":
             java["enable.auto.commit"] = "false"
-            java.setdefault("auto.offset.reset", "earliest")
             # A topic that its owner deletes must not come again, with one partition, because a mirror asks for it.
-            java.setdefault("allow.auto.create.topics", "false")
+            java["allow.auto.create.topics"] = "false"
+            java.setdefault("auto.offset.reset", "earliest")
             # librdkafka's consumer wants one and asks for its coordinator, and uses neither.
             java.setdefault("group.id", self.label)
             if reset_age_ms(java["auto.offset.reset"]) is not None:

@@ -23,7 +23,6 @@ _MEMORY: Final = 64 << 20
 _OWN: Final = {
     "enable.partition.eof": True,
     "auto.offset.reset": "error",
-    "allow.auto.create.topics": False,
     "log_level": 2,
 }
 _IGNORED: Final = (KafkaError.GROUP_AUTHORIZATION_FAILED, KafkaError._ALL_BROKERS_DOWN, KafkaError._TRANSPORT)

@@ -50,10 +50,11 @@ def test_consumers_never_commit_and_begin_where_they_are_told() -> None:
     config = {
         **BASE,
         "consumer.enable.auto.commit": "true",
+        "consumer.allow.auto.create.topics": "true",
         "source.consumer.auto.offset.reset": "latest",
     }
     java = MirrorClients(config).source_consumer("replication-consumer").java
-    assert java["enable.auto.commit"] == "false"
+    assert (java["enable.auto.commit"], java["allow.auto.create.topics"]) == ("false", "false")
     assert java["auto.offset.reset"] == "latest"
 
 
