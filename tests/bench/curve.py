@@ -1,6 +1,6 @@
 """Many small connectors as a picture: processor time and p99 over the number of sinks, every side beside the others.
 
-An SVG by hand, because it is text in git and needs no library. Every panel has the same scales, both axes by powers.
+Every panel has the same scales, both axes by powers.
 """
 
 from __future__ import annotations
@@ -8,12 +8,12 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import partial
-from html import escape
 from typing import Final, NamedTuple
 
 from tests.bench import latency
 from tests.bench.context import Measure
 from tests.bench.report import DEFAULT, HEADRACE, TUNED, Outcome, figure
+from tests.drawing import document, text
 
 COUNTS: Final = (1, 20, 100, 500)
 RATES: Final = (0, 5, 50)
@@ -71,39 +71,34 @@ def missing(outcomes: Iterable[Outcome]) -> list[str]:
 
 def svg(outcomes: Sequence[Outcome], note: str) -> str:
     """The picture of what was measured; a point without figures is left out."""
-    parts = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {TOTAL[0]} {TOTAL[1]}" font-family="sans-serif" '
-        'font-size="11">',
-        f'<rect width="{TOTAL[0]}" height="{TOTAL[1]}" fill="#ffffff"/>',
-        *_legend({outcome.side for outcome in outcomes}),
-    ]
+    parts = [*_legend({outcome.side for outcome in outcomes})]
     for column, rate in enumerate(RATES):
         for row, scale in enumerate(ROWS):
             if rate or scale.key == "cpu_pct":  # without records there is nothing to be late
                 parts += _panel(outcomes, rate, scale, LEFT + column * (WIDTH + ACROSS), TOP + row * (HEIGHT + DOWN))
-    parts.append(_text(LEFT, TOTAL[1] - 10, note, fill="#555555"))
-    return "\n".join([*parts, "</svg>", ""])
+    parts.append(text(LEFT, TOTAL[1] - 10, note, fill="#555555"))
+    return document(*TOTAL, parts)
 
 
 def _legend(sides: Collection[str]) -> Iterator[str]:
     for number, line in enumerate(line for line in LINES if line.side in sides):
         x = LEFT + 190 * number
         yield _stroke([(x, 20), (x + 30, 20)], line)
-        yield _text(x + 36, 24, line.label)
+        yield text(x + 36, 24, line.label)
 
 
 def _panel(outcomes: Sequence[Outcome], rate: int, scale: Scale, x: int, y: int) -> Iterator[str]:
     """One rate and one figure: frame, ticks, and the lines of the sides."""
     yield f'<rect x="{x}" y="{y}" width="{WIDTH}" height="{HEIGHT}" fill="none" stroke="#bbbbbb"/>'
     what = "nothing comes" if rate == 0 else f"{rate} records/s each"
-    yield _text(x + WIDTH / 2, y - 7, f"{scale.title}, {what}", anchor="middle", weight="bold")
+    yield text(x + WIDTH / 2, y - 7, f"{scale.title}, {what}", anchor="middle", weight="bold")
     for tick in scale.ticks:
         level = _height(tick, scale, y)
         yield f'<line x1="{x}" x2="{x + WIDTH}" y1="{level:.1f}" y2="{level:.1f}" stroke="#e4e4e4"/>'
-        yield _text(x - 5, level + 4, f"{tick:g}", anchor="end")
+        yield text(x - 5, level + 4, f"{tick:g}", anchor="end")
     for count in COUNTS:
-        yield _text(_across(count, x), y + HEIGHT + 14, f"{count}", anchor="middle")
-    yield _text(x + WIDTH / 2, y + HEIGHT + 26, "sinks", anchor="middle", fill="#555555")
+        yield text(_across(count, x), y + HEIGHT + 14, f"{count}", anchor="middle")
+    yield text(x + WIDTH / 2, y + HEIGHT + 26, "sinks", anchor="middle", fill="#555555")
     for line in LINES:
         measured = ((count, figure(outcomes, measure_of(count, rate), line.side, scale.key)) for count in COUNTS)
         points = [
@@ -130,8 +125,3 @@ def _stroke(points: Iterable[tuple[float, float]], line: Line) -> str:
     return (
         f'<polyline points="{at}" fill="none" stroke="{line.stroke}" stroke-width="2" stroke-dasharray="{line.dash}"/>'
     )
-
-
-def _text(x: float, y: float, text: str, anchor: str = "start", weight: str = "normal", fill: str = "#222222") -> str:
-    style = f'text-anchor="{anchor}" font-weight="{weight}" fill="{fill}"'
-    return f'<text x="{x:.1f}" y="{y:.1f}" {style}>{escape(text)}</text>'

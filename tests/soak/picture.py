@@ -1,4 +1,4 @@
-"""A run as a picture: an SVG by hand, as text in git, with a panel for each thing that was measured.
+"""A run as a picture: an SVG with a panel for each thing that was measured.
 
 A dotted line stands where a worker was killed, a broken one where all were restarted.
 """
@@ -6,8 +6,9 @@ A dotted line stands where a worker was killed, a broken one where all were rest
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from html import escape
 from typing import Any, Final, NamedTuple
+
+from tests.drawing import document, text
 
 Sample = Mapping[str, Any]
 
@@ -50,16 +51,11 @@ def svg(samples: Sequence[Sample], events: Iterable[Mapping[str, Any]], note: st
     shown, marks = panels(samples), list(events)
     rows = -(-len(shown) // COLUMNS)
     size = LEFT + COLUMNS * (WIDTH + ACROSS) - 30, TOP + rows * (HEIGHT + DOWN)
-    parts = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {size[0]} {size[1]}" font-family="sans-serif" '
-        'font-size="11">',
-        f'<rect width="{size[0]}" height="{size[1]}" fill="#ffffff"/>',
-        _text(LEFT, 20, note),
-    ]
+    parts = [text(LEFT, 20, note)]
     for number, panel in enumerate(shown):
         at = LEFT + number % COLUMNS * (WIDTH + ACROSS), TOP + number // COLUMNS * (HEIGHT + DOWN)
         parts += _panel(panel, samples, marks, *at)
-    return "\n".join([*parts, "</svg>", ""])
+    return document(*size, parts)
 
 
 def _panel(
@@ -69,19 +65,19 @@ def _panel(
     drawn = {name: _thinned([(one["at_s"], value(one)) for one in samples]) for name, value in panel.lines.items()}
     most = rounded_up(max((v for points in drawn.values() for _, v in points if v is not None), default=1.0))
     yield f'<rect x="{x}" y="{y}" width="{WIDTH}" height="{HEIGHT}" fill="none" stroke="#bbbbbb"/>'
-    yield _text(x, y - 7, panel.title, weight="bold")
+    yield text(x, y - 7, panel.title, weight="bold")
     for share in (0.0, 0.5, 1.0):
         level = y + HEIGHT * (1 - share)
         yield f'<line x1="{x}" x2="{x + WIDTH}" y1="{level:.1f}" y2="{level:.1f}" stroke="#e4e4e4"/>'
-        yield _text(x - 5, level + 4, f"{most * share:,g}", anchor="end")
-        yield _text(x + WIDTH * share, y + HEIGHT + 14, f"{end_s / 60 * share:.0f} min", anchor="middle")
+        yield text(x - 5, level + 4, f"{most * share:,g}", anchor="end")
+        yield text(x + WIDTH * share, y + HEIGHT + 14, f"{end_s / 60 * share:.0f} min", anchor="middle")
     for event in events:
         at, dash = x + WIDTH * event["at_s"] / end_s, "1 3" if event["what"].startswith("kill") else "5 3"
         upright = f'x1="{at:.1f}" x2="{at:.1f}" y1="{y}" y2="{y + HEIGHT}"'
         yield f'<line {upright} stroke="#999999" stroke-dasharray="{dash}"/>'
     for number, (name, points) in enumerate(drawn.items()):
         color = COLORS[number % len(COLORS)]
-        yield _text(x + WIDTH - 52 * (len(drawn) - number) + 8, y - 7, name, fill=color)
+        yield text(x + WIDTH - 52 * (len(drawn) - number) + 8, y - 7, name, fill=color)
         for run in _unbroken(points):
             path = " ".join(f"{x + WIDTH * at / end_s:.1f},{y + HEIGHT * (1 - value / most):.1f}" for at, value in run)
             yield f'<polyline points="{path}" fill="none" stroke="{color}" stroke-width="1.3"/>'
@@ -112,8 +108,3 @@ def _unbroken(points: Iterable[tuple[float, float | None]]) -> Iterator[list[tup
             run = []
     if run:
         yield run
-
-
-def _text(x: float, y: float, text: str, anchor: str = "start", weight: str = "normal", fill: str = "#222222") -> str:
-    style = f'text-anchor="{anchor}" font-weight="{weight}" fill="{fill}"'
-    return f'<text x="{x:.1f}" y="{y:.1f}" {style}>{escape(text)}</text>'

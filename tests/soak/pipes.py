@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Final, Protocol
+from typing import Final
 
 from tests.integration.worker_process import SINK, SOURCE
 from tests.soak.streams import End, FileEnd, Stream, TableEnd
@@ -27,13 +27,6 @@ BAD_EVERY: Final = 10
 """One line of so many is a dead letter, in a pipe with these."""
 MIRRORS: Final = 2
 HERE, THERE = "west", "east"
-
-
-class Looking(Protocol):
-    """An end that looks by itself for what came."""
-
-    def look(self) -> None:
-        """Take what came since the last look."""
 
 
 class Pipe:

@@ -24,7 +24,7 @@ from tests.held_ports import held_port
 from tests.integration.cluster_worker import ClusterWorker, new_cluster
 from tests.integration.worker_process import eventually
 from tests.soak.pipes import EVERY_S, Mix, TablePipe
-from tests.soak.sampling import Arrivals, Watch
+from tests.soak.sampling import Arrivals, Watch, counted
 from tests.soak.shaking import READY_S, Shaker, times
 
 JAVA_OPTIONS: Final = "spark.driver.extraJavaOptions"
@@ -184,8 +184,7 @@ class Run:
 
         def running() -> bool:
             nonlocal states
-            shown = [one["status"] for one in workers[0].get("/connectors?expand=status").values()]
-            states = Counter(one["state"] for status in shown for one in (status["connector"], *status["tasks"]))
+            states = counted(workers[0].get("/connectors?expand=status"))
             return states == {"RUNNING": items}
 
         eventually(running, self.scale.settle_s, lambda: states, 1.0)

@@ -7,7 +7,7 @@ import json
 import threading
 import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -28,7 +28,6 @@ class Arrivals:
 
     def __init__(self, mix: Mix) -> None:
         self._mix = mix
-        self._looking = [end for pipe in mix.pipes for end in pipe.ends if hasattr(end, "look")]
         self._topics = TopicEnds(mix.bootstrap, mix.topic_ends)
         self._lock = threading.Lock()
 
@@ -36,7 +35,7 @@ class Arrivals:
         """Tell the age of the oldest line that has not arrived, in seconds, and how many have not."""
         with self._lock:
             sent = time.monotonic()  # what is sent from now on does not count yet
-            for end in self._looking:
+            for end in self._mix.ends:
                 end.look()
             self._topics.look()
             waiting = [end for end in self._mix.ends if end.late_s(sent) > 0]
@@ -72,6 +71,12 @@ def _is_java(process: psutil.Process) -> bool:
     with contextlib.suppress(psutil.NoSuchProcess):
         return bool(process.name() == "java")
     return False
+
+
+def counted(shown: Mapping[str, Any]) -> Counter[str]:
+    """Count the states of connectors and tasks in an answer of `GET /connectors?expand=status`."""
+    statuses = [one["status"] for one in shown.values()]
+    return Counter(one["state"] for status in statuses for one in (status["connector"], *status["tasks"]))
 
 
 def folder_mb(data: Path, topic: str) -> float:
@@ -144,8 +149,7 @@ class Watch(threading.Thread):
             answer = self._http.get(f"{worker.url}/connectors?expand=status").raise_for_status()
         except httpx.HTTPError:
             return Counter({NO_ANSWER: 1})
-        shown = [one["status"] for one in answer.json().values()]
-        return Counter(one["state"] for status in shown for one in (status["connector"], *status["tasks"]))
+        return counted(answer.json())
 
     def _asked(self) -> tuple[dict[str, int], dict[str, float]]:
         """Ask each worker that is up; one that is taken down meanwhile does not count."""

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -46,15 +47,11 @@ class Shaker:
         """`items`: how many connectors and tasks are to run."""
         self._workers, self.watch = workers, watch
         self._items, self._settle_s = items, settle_s
-        self._victims = self._in_turn()
+        # The first worker is never killed: it shows what all disturbances of the others leave behind.
+        self._victims = itertools.cycle(range(1, len(workers)))
         self.events: list[Event] = []
         self.faults: list[str] = []
         """Faults that were seen while the run went on."""
-
-    def _in_turn(self) -> Iterator[int]:
-        """The first worker is never killed: it shows what all disturbances of the others leave behind."""
-        while True:
-            yield from range(1, len(self._workers))
 
     def kill(self) -> None:
         """Kill one worker with -9 and start it again at once."""

@@ -47,6 +47,9 @@ class End:
         self._seen = bytearray()
         self._oldest = 0
 
+    def look(self) -> None:
+        """Take what came since the last look; for an end that is a topic `TopicEnds` does."""
+
     def take(self, values: Iterable[bytes]) -> None:
         """Count these as arrived."""
         for value in values:
