@@ -18,11 +18,10 @@ import java.util.concurrent.TimeoutException;
  * has sent.
  */
 final class Calls {
-    static final long WITHOUT_LIMIT = Long.MAX_VALUE;
-
     private final ExecutorService threads = Pools.unbounded("lake-call");
     private final Set<Future<?>> running = ConcurrentHashMap.newKeySet();
-    private final long limitMs;
+    /** The limit of a call that has none of its own. */
+    final long limitMs;
 
     Calls(long limitMs) {
         this.limitMs = limitMs;

@@ -6,7 +6,6 @@ import java.io.Closeable;
 import java.io.IOException;
 import java.util.LinkedHashMap;
 import java.util.Map;
-import java.util.Set;
 import java.util.concurrent.Callable;
 import java.util.concurrent.ExecutionException;
 import java.util.concurrent.Future;
@@ -18,9 +17,10 @@ import org.apache.iceberg.catalog.Catalog;
 
 /** One catalog for one task: requests and answers are JSON, so that each is one call over py4j. */
 public final class Lake {
-    /** Methods that read and write files, as long as that takes: in these only what asks the catalog is bounded. */
-    private static final Set<String> LONG = Set.of("commit", "files", "copy", "compact");
-    private static final long CLOSE_MS = 10_000;
+    /** Limits of their own. Reading and writing files may take any time: in it only what asks the catalog is bounded. */
+    private static final Map<String, Long> LIMITS_MS = Map.of(
+            "commit", Long.MAX_VALUE, "files", Long.MAX_VALUE, "copy", Long.MAX_VALUE, "compact", Long.MAX_VALUE,
+            "close", 10_000L);
 
     private volatile Calls calls;
     private Catalog catalog;
@@ -39,17 +39,17 @@ public final class Lake {
             if (method.equals("open")) {
                 calls = new Calls(told.get("limit_ms").asLong());
             }
-            if (calls != null && (method.equals("cancel") || method.equals("close"))) {
+            if (calls == null) {
+                return Json.object().toString(); // there is nothing to cancel, and nothing to close
+            }
+            if (method.equals("cancel") || method.equals("close")) {
                 calls.cancel();
             }
-            if (calls == null || method.equals("cancel")) {
-                return Json.object().toString(); // before it is opened there is nothing to cancel, and nothing to close
+            if (method.equals("cancel")) {
+                return Json.object().toString();
             }
-            Callable<ObjectNode> work = () -> answer(method, told, hadoop);
-            if (method.equals("close")) {
-                return calls.within(CLOSE_MS, work).toString();
-            }
-            return (LONG.contains(method) ? calls.within(Calls.WITHOUT_LIMIT, work) : calls.within(work)).toString();
+            long limitMs = LIMITS_MS.getOrDefault(method, calls.limitMs);
+            return calls.within(limitMs, () -> answer(method, told, hadoop)).toString();
         } catch (Throwable error) {
             return Faults.of(error).toString();
         }
