@@ -46,7 +46,7 @@ class OpenSearchServer(Node):
         return f"http://127.0.0.1:{self.port}"
 
     def ask(self, method: str, path: str, body: Any = None) -> Any:
-        """The answer's JSON; None if what is asked for is not there."""
+        """The answer's JSON; None if what is asked for is not there, or its shards have not started yet (503)."""
         data = None if body is None else json.dumps(body).encode()
         headers = {"Content-Type": "application/json"}
         request = urllib.request.Request(self.url + path, data, headers, method=method)
@@ -54,16 +54,15 @@ class OpenSearchServer(Node):
             with urllib.request.urlopen(request, timeout=60) as answer:
                 return json.load(answer)
         except HTTPError as error:
-            if error.code == 404:
+            if error.code in (404, 503):
                 return None
             raise AssertionError(f"{method} {path}: {error.code} {error.read().decode()}") from error
 
     def documents(self, index: str) -> dict[str, Any]:
-        """All documents of an index by their ids; at most 10,000."""
-        if self.ask("POST", f"/{index}/_refresh") is None:
-            return {}
+        """All documents of an index by their ids; at most 10,000, none of an index that is just being made."""
+        self.ask("POST", f"/{index}/_refresh")
         found = self.ask("GET", f"/{index}/_search?size=10000&version=true")
-        return {one["_id"]: one["_source"] for one in found["hits"]["hits"]}
+        return {} if found is None else {one["_id"]: one["_source"] for one in found["hits"]["hits"]}
 
     def _answers_now(self) -> bool:
         try:
