@@ -217,7 +217,7 @@ def head(schema: Node) -> bytes:
 
 
 @pytest.mark.long
-@settings(max_examples=4, **OF_EXAMPLES)
+@settings(max_examples=2, **OF_EXAMPLES)
 @given(st.data())
 def test_any_schema_and_any_values(spark: SparkSession, apache: Apache, data: st.DataObject) -> None:
     documents, before = [], []

@@ -96,8 +96,8 @@ def test_nothing_was_lost_so_far(pipe: Pipe) -> None:
     pipe.assert_nothing_lost(pipe.growing.finish())
 
 
-@pytest.mark.long
-@pytest.mark.parametrize("lines", [300_000, pytest.param(1_000_000, marks=pytest.mark.soak)])
+@pytest.mark.soak
+@pytest.mark.parametrize("lines", [300_000, 1_000_000])
 def test_a_hung_python_worker_is_replaced_and_its_batch_tried_again(pipe: Pipe, lines: int) -> None:
     """Large batches: the source's job and then the sink's."""
     pipe.growing.finish()  # alone in `make soak`, no test before it has

@@ -29,7 +29,8 @@ def ha_hdfs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[HaHdfsServer]:
         server.stop()
 
 
-@pytest.mark.parametrize("failovers", [1, pytest.param(10, marks=pytest.mark.soak)])
+@pytest.mark.soak
+@pytest.mark.parametrize("failovers", [1, 10])
 @pytest.mark.timeout(1800)
 def test_each_offset_is_in_one_file_over_failovers(
     worker: WorkerProcess, broker: str, ha_hdfs: HaHdfsServer, failovers: int

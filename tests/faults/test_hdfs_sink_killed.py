@@ -73,7 +73,7 @@ def _s3(place: S3) -> Case:
     ("case", "batches", "kills", "seed"),
     [
         pytest.param("local", 20, 2, 1, id="local", marks=pytest.mark.soak),
-        pytest.param("hdfs", 20, 2, 2, id="hdfs"),
+        pytest.param("hdfs", 20, 2, 2, id="hdfs", marks=pytest.mark.long),
         pytest.param("s3", 20, 2, 3, id="s3", marks=pytest.mark.soak),
         pytest.param("local", 200, 20, 4, id="local-long", marks=pytest.mark.soak),
         pytest.param("hdfs", 200, 20, 5, id="hdfs-long", marks=pytest.mark.soak),

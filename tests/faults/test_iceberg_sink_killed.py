@@ -32,7 +32,7 @@ def server(tmp_path: Path) -> Iterator[IcebergRestServer]:
 @pytest.mark.parametrize(
     ("kind", "kills", "seed"),
     [
-        pytest.param(Pipe, 4, 1, id="append", marks=pytest.mark.long),
+        pytest.param(Pipe, 2, 1, id="append", marks=pytest.mark.long),
         pytest.param(KeyedPipe, 4, 2, id="upsert", marks=pytest.mark.soak),
         pytest.param(Pipe, 30, 3, id="append-long", marks=pytest.mark.soak),
         pytest.param(KeyedPipe, 30, 4, id="upsert-long", marks=pytest.mark.soak),

@@ -199,6 +199,7 @@ def test_a_worker_killed_before_it_heard_of_its_commit(
         complete(pipe, other)
 
 
+@pytest.mark.soak
 @KINDS
 def test_others_write_and_compact_meanwhile(
     worker: WorkerProcess, broker: str, server: IcebergRestServer, kind: type[Pipe]

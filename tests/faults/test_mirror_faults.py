@@ -96,7 +96,8 @@ def replication(
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("away_s", [5, pytest.param(60, marks=pytest.mark.soak)])
+@pytest.mark.soak
+@pytest.mark.parametrize("away_s", [5, 60])
 def test_a_link_that_is_cut_for_a_while(replication: Replication, away_s: float) -> None:
     replication.write(1000)
     eventually(lambda: replication.copied() >= 1000, 120, replication.process.log)

@@ -37,6 +37,7 @@ class Flow(NamedTuple):
         eventually(copied, 180, lambda: process.log()[-4000:], every_s=0.5)
 
 
+@pytest.mark.soak
 def test_what_is_copied_from_a_fenced_broker_and_to_it_goes_on(broker: str, tmp_path: Path) -> None:
     with fenced_broker(tmp_path / "kafka") as fenced:
         one = fenced.bootstrap_servers

@@ -85,9 +85,8 @@ def send(sink: Sink, first: int, count: int) -> None:
         sink.topic.send([value(number, f"of {partition}") for number in range(first, first + count)], partition)
 
 
-@pytest.mark.parametrize(
-    ("share", "kills", "seed"), [(3_000, 1, 1), pytest.param(20_000, 15, 2, marks=pytest.mark.soak)]
-)
+@pytest.mark.soak
+@pytest.mark.parametrize(("share", "kills", "seed"), [(3_000, 1, 1), (20_000, 15, 2)])
 @pytest.mark.timeout(1800)
 def test_a_worker_killed_at_random_moments_writes_each_record_once(
     broker: str, tmp_path: Path, share: int, kills: int, seed: int

@@ -90,6 +90,7 @@ class Sink:
         self.numbers.check()
 
 
+@pytest.mark.soak
 def test_a_sink_with_kerberos(broker: str, kdc: Kdc, hdfs: SecuredHdfsServer, tmp_path: Path) -> None:
     keytab = tmp_path / "archive.keytab"
     shutil.copy(kdc.add(USER, "-maxlife", f"{LIFE_S} seconds"), keytab)

@@ -100,7 +100,7 @@ def test_a_stranger_is_refused(
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("store_at", STORES)
+@pytest.mark.parametrize("store_at", [pytest.param(web_store, marks=pytest.mark.soak), jvm_store])
 def test_safe_mode_passes(
     hdfs_server: HdfsServer, spark: SparkSession, tmp_path: Path, store_at: Callable[..., Store]
 ) -> None:
@@ -118,7 +118,7 @@ def test_safe_mode_passes(
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("store_at", STORES)
+@pytest.mark.parametrize("store_at", [pytest.param(web_store, marks=pytest.mark.soak), jvm_store])
 def test_a_full_quota_passes(
     hdfs_server: HdfsServer, spark: SparkSession, tmp_path: Path, store_at: Callable[..., Store]
 ) -> None:
@@ -135,7 +135,7 @@ def test_a_full_quota_passes(
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("store_at", STORES)
+@pytest.mark.parametrize("store_at", [pytest.param(web_store, marks=pytest.mark.soak), jvm_store])
 def test_killed_nodes_come_back_with_their_files(
     hdfs_server: HdfsServer, spark: SparkSession, tmp_path: Path, store_at: Callable[..., Store]
 ) -> None:

@@ -236,6 +236,7 @@ def test_a_worker_killed_while_it_sends_loses_nothing(cluster: ClusterWorker, br
     delete(cluster, name)
 
 
+@pytest.mark.soak
 def test_a_worker_killed_while_it_reads_pages_goes_on(cluster: ClusterWorker, broker: str, service: Service) -> None:
     topic, name = Topic(broker, "pages"), "pages"
     config = {

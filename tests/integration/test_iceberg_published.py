@@ -225,6 +225,7 @@ def test_a_view_as_avro(lake: Lake, open_rest: IcebergRestServer, registry: str)
     lake.await_rows(table, "order_number", {"order_number": 1, "pizza": "tonno", "op": "u"})
 
 
+@pytest.mark.soak
 def test_a_jdbc_catalog(lake: Lake, iceberg_rest: IcebergRestServer, postgresql: Database, tmp_path: Path) -> None:
     login = {"jdbc.user": USER, "jdbc.password": PASSWORD}
     properties = {"type": "jdbc", "uri": postgresql.jdbc_url, "warehouse": f"file://{tmp_path}/warehouse", **login}

@@ -42,6 +42,7 @@ def worker(newest: str, database: Database, tmp_path_factory: pytest.TempPathFac
         yield worker.wait_ready(180)
 
 
+@pytest.mark.soak
 def test_each_version_validates_and_reads_the_table_and_a_change(
     newest: str, worker: WorkerProcess, database: Database
 ) -> None:

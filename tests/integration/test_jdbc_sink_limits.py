@@ -400,7 +400,7 @@ def _short(value: Any) -> Any:
 
 CASES = [
     pytest.param(("mariadb", "insert", MARIADB), id="mariadb-insert", marks=pytest.mark.long),
-    pytest.param(("mariadb", "update", MARIADB), id="mariadb-update", marks=pytest.mark.long),
+    pytest.param(("mariadb", "update", MARIADB), id="mariadb-update", marks=pytest.mark.soak),
     pytest.param(("postgresql", "insert", POSTGRESQL), id="postgresql-insert"),
     pytest.param(("postgresql", "upsert", POSTGRESQL | STAGED), id="postgresql-upsert"),
     pytest.param(("sqlite", "upsert", SQLITE), id="sqlite-upsert"),

@@ -149,7 +149,7 @@ def everything(database: Database) -> dict[str, Any]:
 
 
 _OFTEN = ("insert of all types", "upsert into a new table", "without schema")
-_LONG = ("upsert that widens", "deletes", "kafka's key", "at least once")
+_LONG = ("deletes",)
 
 
 def _marked(name: str) -> Any:

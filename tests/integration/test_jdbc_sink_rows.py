@@ -210,7 +210,7 @@ def test_writes_and_deletes_of_many_keys_are_one_transaction(postgresql: Databas
     database.close()
 
 
-@pytest.mark.long
+@pytest.mark.soak
 def test_a_row_of_mariadb_is_as_large_as_it_takes(mariadb: Database) -> None:
     mariadb.execute("CREATE TABLE t (raw LONGBLOB, name LONGTEXT)")
     cells = Cell("raw", Schema(SchemaType.BYTES), False, "raw"), Cell("name", STRING, False, "name")

@@ -22,6 +22,7 @@ def records(numbers: Sequence[int], *more: str) -> list[bytes]:
     return [with_schema(schema, {"id": number, **dict.fromkeys(more, "x")}) for number in numbers]
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize("database", ["postgresql"], indirect=True)
 def test_a_job_knows_the_layouts_that_came_after_the_first(shared: Engine, broker: str, database: Database) -> None:
     topic = Topic(broker, "rows")

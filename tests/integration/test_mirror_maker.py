@@ -95,7 +95,7 @@ def test_one_process_runs_both_directions_with_apaches_names(clusters: TwoCluste
         assert "did not end" not in process.log()
 
 
-@pytest.mark.long
+@pytest.mark.soak
 def test_a_changed_file_changes_the_connectors_when_the_process_starts_again(
     clusters: TwoClusters, tmp_path: Path
 ) -> None:

@@ -100,6 +100,7 @@ def check_translation(moved: dict[int, Checkpoint], at: list[int], traffic: Traf
         assert offset - 2 * LAG_MAX - READ_AGAIN * since <= moved[partition].downstream_offset <= offset, moved
 
 
+@pytest.mark.soak
 def test_a_dedicated_process_is_replaced_and_comes_back(clusters: tuple[str, str], tmp_path: Path) -> None:
     a, b = clusters
     traffic = Traffic(a, "orders")

@@ -58,7 +58,13 @@ def worker() -> Iterator[Worker]:
         yield one
 
 
-@pytest.mark.parametrize("path", [{}, {"name": "known", "task": 0, "plugin": "FileStreamSource"}], ids=["any", "known"])
+@pytest.mark.parametrize(
+    "path",
+    [
+        pytest.param({}, id="any", marks=pytest.mark.soak),
+        pytest.param({"name": "known", "task": 0, "plugin": "FileStreamSource"}, id="known"),
+    ],
+)
 @pytest.mark.parametrize("mode", list(schemathesis.GenerationMode), ids=lambda mode: mode.value)
 def test_no_request_ends_in_a_500_or_is_not_answered(
     worker: Worker, mode: schemathesis.GenerationMode, path: dict[str, Any]

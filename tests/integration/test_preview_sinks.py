@@ -296,6 +296,7 @@ def of_tables(topics: Topics, database: Database) -> list[Case]:
     ]
 
 
+@pytest.mark.long
 def test_sinks_write_what_their_previews_show(
     previewing: Previewing, topics: Topics, sqlite: Database, tmp_path: Path
 ) -> None:
@@ -313,7 +314,7 @@ def test_more_sinks_write_what_their_previews_show(
     check(previewing, cases, [sqlite])
 
 
-@pytest.mark.long
+@pytest.mark.soak
 def test_sinks_elsewhere_write_what_their_previews_show(
     previewing: Previewing,
     topics: Topics,

@@ -235,9 +235,10 @@ class Killer(threading.Thread):
     ("batches", "batch", "kills"),
     [
         pytest.param(3, 100_000, 3, id="short"),
-        pytest.param(15, 200_000, 1000, id="long", marks=pytest.mark.soak),
+        pytest.param(15, 200_000, 1000, id="long"),
     ],
 )
+@pytest.mark.soak
 @pytest.mark.timeout(1800)
 def test_executors_that_are_killed_cost_a_retry(
     cluster: SparkCluster, worker: WorkerProcess, database: Database, batches: int, batch: int, kills: int

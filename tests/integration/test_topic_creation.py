@@ -137,6 +137,7 @@ def test_without_settings_a_missing_topic_fails_the_task_instead_of_hanging(work
     assert "create the topic" in trace
 
 
+@pytest.mark.soak
 def test_topics_that_come_back_with_fewer_partitions_are_written_to(worker: WorkerProcess, tmp_path: Path) -> None:
     """`ruled` is created again by `topic.creation.*`, and so are dead letters'; a task waits for `left`."""
     bootstrap, file = worker_bootstrap(worker), tmp_path / "lines.txt"
