@@ -18,6 +18,7 @@ from tests.soak.streams import End, FileEnd, Stream, TableEnd
 JDBC: Final = "io.confluent.connect.jdbc.Jdbc"
 MIRROR: Final = "org.apache.kafka.connect.mirror.Mirror"
 TEXT: Final = "org.apache.kafka.connect.storage.StringConverter"
+BYTES: Final = "org.apache.kafka.connect.converters.ByteArrayConverter"
 AS_TEXT: Final = {"key.converter": TEXT, "value.converter": TEXT}
 EVERY_S: Final = {"quiet": 60.0, "steady": 0.5, "table": 2.0, "letters": 1.0}
 """The time between two lines of a pipe of each kind."""
@@ -219,6 +220,8 @@ class Mix:
         }
         copied = {
             "topics": "soak-steady.*",
+            "key.converter": BYTES,
+            "value.converter": BYTES,
             "sync.topic.acls.enabled": "false",
             "offset-syncs.topic.replication.factor": "1",
         }
