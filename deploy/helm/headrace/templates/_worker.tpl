@@ -29,7 +29,7 @@
 {{- define "headrace.properties" -}}
 {{- range $name, $value := .Values.properties }}
 {{- if or (kindIs "map" $value) (kindIs "slice" $value) }}
-{{- fail (printf "properties.%s is no text: a property has its dots in its name, which --set wants as properties.%s\\.…=" $name $name) }}
+{{- fail (printf "properties.%s has to be one text. A list is a text with commas; with --set the dots in a name need backslashes, as in properties.group\\.id=connect" $name) }}
 {{- else if kindIs "string" $value }}
 {{- /* Java reads ISO-8859-1 with escapes, which are those of Go. */}}
 {{- $escaped := printf "%+q" $value | trimPrefix "\"" | trimSuffix "\"" | replace "\\\"" "\"" }}
