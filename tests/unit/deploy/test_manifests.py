@@ -88,6 +88,18 @@ def test_probes_restart_no_worker_for_one_failed_task_and_it_drains_before_its_e
     assert "/admin/drain" in " ".join(container["lifecycle"]["preStop"]["exec"]["command"])
 
 
+@ALL
+def test_workers_advertise_names_of_which_one_certificate_can_have_all(objects: Objects) -> None:
+    """OpenSSL takes no wildcard before a single label, such as `*.headrace`."""
+    (workers,) = of_kind(objects, "StatefulSet")
+    (container,) = workers["spec"]["template"]["spec"]["containers"]
+    variables = {one["name"]: one for one in container["env"]}
+    name = f"$(POD_NAME).{workers['spec']['serviceName']}.$(POD_NAMESPACE).svc"
+    assert variables["CONNECT_REST_ADVERTISED_HOST_NAME"]["value"] == name
+    fields = {key: variables[key]["valueFrom"]["fieldRef"]["fieldPath"] for key in ("POD_NAME", "POD_NAMESPACE")}
+    assert fields == {"POD_NAME": "metadata.name", "POD_NAMESPACE": "metadata.namespace"}
+
+
 @BOTH
 def test_prometheus_finds_one_service_with_the_metrics(objects: Objects) -> None:
     (monitor,) = of_kind(objects, "ServiceMonitor")
