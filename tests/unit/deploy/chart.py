@@ -26,7 +26,7 @@ class Case(NamedTuple):
     values: dict[str, Any]
 
 
-OWN: Final = {
+OWN: Final[dict[str, Any]] = {
     "image": "registry.example.com/headrace:1",
     "replicas": 3,
     "properties": {
@@ -51,7 +51,7 @@ OWN: Final = {
     },
     "networkPolicy": False,
 }
-SECURE: Final = {
+SECURE: Final[dict[str, Any]] = {
     "properties": {
         "listeners": "https://:8083",
         "listeners.https.ssl.keystore.location": "/run/secrets/headrace/worker.pem",
