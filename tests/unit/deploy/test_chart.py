@@ -39,9 +39,8 @@ MESSAGES = {
 }
 
 
-def one_of(case: str, kind: str, name: str | None = None) -> dict[str, Any]:
-    objects = [one for one in rendered(case) if one["kind"] == kind and name in (None, one["metadata"]["name"])]
-    (found,) = objects
+def one_of(case: str, kind: str) -> dict[str, Any]:
+    (found,) = [one for one in rendered(case) if one["kind"] == kind]
     return found
 
 
