@@ -196,6 +196,7 @@ class Run:
 
     def _shake(self, shaker: Shaker, watch: Watch, sender: Sender) -> None:
         """Do all that is planned, each at its time or once what came before has settled."""
+        shaker.start()
         plan = times(self.scale.minutes, self.scale.kill_min, self.scale.roll_min)
         for minute, what in [*plan, (self.scale.minutes, "")]:
             while time.monotonic() < watch.began + 60 * minute:

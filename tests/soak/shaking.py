@@ -53,6 +53,10 @@ class Shaker:
         self.faults: list[str] = []
         """Faults that were seen while the run went on."""
 
+    def start(self) -> None:
+        """Wait until the first lines of all have arrived: hundreds of sinks join their groups at once."""
+        self._settle(self._begin("start"), "start")
+
     def kill(self) -> None:
         """Kill one worker with -9 and start it again at once."""
         number = next(self._victims)

@@ -111,7 +111,8 @@ def test_what_went_wrong_breaks_a_bound(changed: dict[str, Any], what: str) -> N
     [
         ({"late_s": 31.0}, "oldest line under way, at rest"),
         ({"states": {"RUNNING": 79, "FAILED": 1}}, "samples at rest with other states than RUNNING"),
-        ({"rest_ms": {"w0": 11_000.0}}, "GET /connectors?expand=status"),
+        ({"rest_ms": {"w0": 3_000.0}}, "GET /connectors?expand=status, at rest"),
+        ({"rest_ms": {"w0": 11_000.0}, "doing": "kill -9 w1"}, "GET /connectors?expand=status, at all times"),
         ({"topics_mb": {"offsets": 40.0}}, "internal topic of offsets: second quarter, last quarter"),
     ],
 )
