@@ -1,4 +1,4 @@
-"""How far a table has each Kafka partition: Delta's `txn` actions, whose version is the offset after the last record.
+"""Marks of the offsets that a table has: Delta's `txn` actions, whose version is the offset after the last record.
 
 | app id | version |
 |---|---|
