@@ -1,4 +1,4 @@
-"""What it costs to copy topics from one broker to another: the same MirrorSourceConnector on every side.
+"""Costs of copying topics from one broker to another: the same MirrorSourceConnector on every side.
 
 The source cluster is a second broker that this measure starts, filled once; the target is the benchmark's own, and
 each run writes to a topic of its own, by its alias. Records have a key of ten bytes and a value of text that does not

@@ -1,4 +1,4 @@
-"""How fast one task moves a file into a topic, and a topic into a file.
+"""Measures how fast one task moves a file into a topic, and a topic into a file.
 
 A source's window begins when two thirds have arrived and ends when all has: 4,000,000 records. A sink's is nearly a
 whole topic of 12,000,000, which another sink has read before. Until then all just-in-time compilers have come to rest.
