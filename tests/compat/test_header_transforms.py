@@ -128,7 +128,7 @@ LITERALS: Final = [
         '["a","",]',
     ),
 ]
-"""What InsertHeader reads."""
+"""Texts that InsertHeader reads."""
 TEXTS_ONLY: Final = [
     "[[1],[300]]",
     '{"a":[1],"b":[300]}',
@@ -143,7 +143,7 @@ TEXTS_ONLY: Final = [
 
 
 def typed(schema: Schema | None) -> bool:
-    """Whether all in it has a schema: JsonConverter writes no others."""
+    """True if all in it has a schema: JsonConverter writes no others."""
     return (
         schema is not None
         and {
