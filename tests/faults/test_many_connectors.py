@@ -35,7 +35,7 @@ EVERY_S: Final = 3.0
 SAMPLE_S: Final = 5.0
 SECONDS: Final = float(os.environ.get("HEADRACE_TEST_SECONDS", "1200"))
 GROWTH: Final = {"rss_mb": 0.05, "threads": 0.01, "handles": 0.01, "connections": 0.02}
-"""What each may grow by over the second half, by a straight line through its samples, as a share of its mean."""
+"""The growth allowed over the second half, by a straight line through its samples, as a share of its mean."""
 
 
 @dataclass(frozen=True)
@@ -106,7 +106,7 @@ def trickling(pipes: Sequence[Pipe]) -> Iterator[Callable[[], int]]:
 
 
 def held(family: Sequence[psutil.Process], broker_port: int) -> dict[str, float]:
-    """What these processes hold now, all together; `<name>_mb` is the memory of each kind of them."""
+    """Sum up what these processes hold now; `<name>_mb` is the memory of each kind of them."""
     found = dict.fromkeys(GROWTH, 0.0)
     for process in family:
         with contextlib.suppress(psutil.NoSuchProcess), process.oneshot():
@@ -133,7 +133,7 @@ def cpu_s(family: Sequence[psutil.Process]) -> float:
 def sampled(
     families: Mapping[str, Callable[[], Sequence[psutil.Process]]], broker_port: int
 ) -> dict[str, list[dict[str, float]]]:
-    """What each family holds and has used of the processors, over and over until the time is up."""
+    """Return what each family holds and has used of the processors, over and over until the time is up."""
     began, samples = time.monotonic(), {name: list[dict[str, float]]() for name in families}
     while (now := time.monotonic() - began) < SECONDS:
         for name, family in families.items():
@@ -144,7 +144,7 @@ def sampled(
 
 
 def told(name: str, samples: Sequence[Mapping[str, float]]) -> str:
-    """What was held at first, in the middle and at last, and the share of the processors of the second half."""
+    """Say what was held at first, in the middle and at last, and the share of the processors of the second half."""
     first, middle, last = samples[0], samples[len(samples) // 2], samples[-1]
     share = 100 * (last["cpu_s"] - middle["cpu_s"]) / (last["at_s"] - middle["at_s"])
     figures = [
@@ -156,7 +156,7 @@ def told(name: str, samples: Sequence[Mapping[str, float]]) -> str:
 
 
 def growth(samples: Sequence[Mapping[str, float]], key: str) -> float:
-    """What the second half grew by, as a share of its mean, by a straight line through its samples."""
+    """The growth over the second half, as a share of its mean, by a straight line through its samples."""
     half = samples[len(samples) // 2 :]
     times, values = [one["at_s"] for one in half], [one[key] for one in half]
     slope = statistics.linear_regression(times, values).slope
