@@ -77,7 +77,7 @@ class Server:
     kind: ClassVar[str]
     packages: ClassVar[Sequence[str]]
     programs: ClassVar[Sequence[str]]
-    """What the packages must have brought; the first is the server."""
+    """The programs that the packages must have brought; the first is the server."""
     quick_stop: ClassVar[signal.Signals]
 
     def __init__(self, *, durable: bool = False, options: Sequence[str] = ()) -> None:
@@ -296,7 +296,12 @@ def sqlite_database(folder: Path) -> Database:
 
 
 def _unprivileged(last_wish: signal.Signals) -> list[str]:
-    """What makes a command run as nobody where this is root; it is told to end when this process dies."""
+    """The words that make root run a command as nobody; the command is told to end when this process dies.
+
+    Empty if this is not root.
+
+    Empty if this is not root.
+    """
     if os.geteuid() != 0:
         return []
     user = [f"--reuid={_UNPRIVILEGED}", "--regid=nogroup", "--clear-groups"]

@@ -82,7 +82,7 @@ class SecuredHdfsServer(HdfsServer):
         return not processes.is_free(self._data_port) and has_room and not self._told("NameNodeInfo").get("Safemode")
 
     def _told(self, bean: str) -> dict[str, object]:
-        """What the name node shows of itself."""
+        """Return what the name node shows of itself."""
         asked = f"http://{self.web_address}/jmx?qry=Hadoop:service=NameNode,name={bean}"
         try:
             with urllib.request.urlopen(asked, timeout=2) as answer:

@@ -256,7 +256,7 @@ def test_a_worker_has_every_series_of_the_dashboards(
 
 
 def _have_told(found: Series) -> bool:
-    """Whether the sink's consumer and the source's producer are shown as connected, with bytes."""
+    """True if the sink's consumer and the source's producer are shown as connected, with bytes."""
     consumer, producer = (("clientid", "connector-consumer-snk-0"),), (("clientid", "connector-producer-src-0"),)
     return all(
         found[name][client] > 0

@@ -60,7 +60,7 @@ class Lines:
         return values(self._bootstrap, self.topic.name, isolation)
 
     def is_behind(self, end: int) -> bool:
-        """Whether the topic has grown."""
+        """True if the topic has grown."""
         return self.topic.end() > end
 
     def wait_moved(self, within_s: float = WITHIN_S) -> None:

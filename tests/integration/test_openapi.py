@@ -102,7 +102,7 @@ def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Worker]:
 
 
 def wants_login(case: schemathesis.Case) -> bool:
-    """Whether a request needs a login: those among workers have a signature instead."""
+    """True if a request needs a login: requests among workers have a signature instead."""
     return not (case.operation.path.endswith(("/tasks", "/fence")) and case.method in ("POST", "PUT"))
 
 
