@@ -51,7 +51,7 @@ def avro(settings: Mapping[str, str] | None = None) -> AvroConverter:
 
 
 def written(converter: AvroConverter, schema: Any, value: Any) -> bytes:
-    """What a producer with this schema sends."""
+    """The bytes that a producer with this schema sends."""
     number = registry_of(converter).register("t-value", json.dumps(schema))
     body = io.BytesIO()
     fastavro.schemaless_writer(body, without_logical_types(json.dumps(schema)), value)
@@ -114,7 +114,7 @@ def plain(value: Any) -> Any:
 
 
 def test_values_of_all_kinds_go_and_come(spark: SparkSession) -> None:
-    """What is written fastavro reads, and the converter reads it back as it was."""
+    """Values that we write are read by fastavro, and the converter reads them back as they were."""
     generator, converter = Generator(2), avro({"enhanced.avro.schema.support": "true"})
     schemas = [generator.schema() for _ in range(12)]
     rows = [[generator.value(schema) for schema in schemas] for _ in range(12)]

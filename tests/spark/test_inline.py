@@ -48,7 +48,7 @@ class Gate:
     def __init__(self, session: SparkSession) -> None:
         self.generation = 1
         self.asked = False
-        """Whether somebody stands before the closed gate, or did."""
+        """True if somebody stands before the closed gate, or did."""
         self.open = threading.Event()
         self.open.set()
         self._session = session
@@ -174,7 +174,7 @@ def test_a_program_is_compiled_while_rows_go_through_it(
 
 
 def threads_named(spark: SparkSession, name: str) -> int:
-    """How many threads of the driver's JVM have this name now."""
+    """The number of threads of the driver's JVM that have this name now."""
     threads: Any = spark._jvm.java.lang.Thread.getAllStackTraces().keySet()
     return [thread.getName() for thread in threads].count(name)
 
