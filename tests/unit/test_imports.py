@@ -189,7 +189,7 @@ def imported(tree: ast.AST) -> Iterator[tuple[int, str]]:
 
 
 def breach(path: str, name: str) -> str | None:
-    """Why the file may not import this name; None when it may."""
+    """The reason that the file may not import this name; None if it may."""
     room, top = path.split("/")[0], name.split(".")[0]
     if name.startswith("."):
         return "is a relative import: write `from headrace.<room>`"

@@ -1,4 +1,4 @@
-"""What operators are shown of offsets and may change in them, in Apache's words."""
+"""Offsets as operators are shown them and may change them, in Apache's words."""
 
 from __future__ import annotations
 

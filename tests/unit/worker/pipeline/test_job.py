@@ -1,4 +1,4 @@
-"""What comes back from a job's Python workers of records that failed, whatever became of the job."""
+"""Reports of failed records from a job's Python workers, whatever became of the job."""
 
 from __future__ import annotations
 

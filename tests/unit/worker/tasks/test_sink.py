@@ -1,4 +1,4 @@
-"""What a sink task does with a batch whose partitions go meanwhile, or of which a part is left."""
+"""A sink task with a batch that lost partitions meanwhile, or with a part of one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""When the thread that a Java stage's batch is on may be interrupted."""
+"""Interrupts of the thread that a Java stage's batch is on: allowed and too late."""
 
 from __future__ import annotations
 
