@@ -1,4 +1,4 @@
-"""The order of tests: which run one after the other in one process of pytest-xdist, and which of them begin first.
+"""The order of tests: which run one after the other in one process of pytest-xdist, and which begin first.
 
 A module's tests stay together for its fixtures' sake. Modules that share what is slow to start (a worker, HDFS, the
 schema registry, a second broker) stay together, too, so that it starts once. What takes longest begins first, so that

@@ -148,7 +148,7 @@ def memory(bench: Bench, side: Side) -> Figures:
 
 
 def rotation(bench: Bench, side: Side, on_hdfs: bool) -> Figures:
-    """Rotation due → file visible: ten partitions with a record a second each, all of which end by one clock."""
+    """Rotation due → file visible: ten partitions with a record a second each, which all end by one clock."""
     with bench.run("rotation") as run, _place(bench, run, on_hdfs) as place:
         topic = run.topic(partitions=ROTATED_PARTITIONS)
         rules = {"flush.size": "1000000", "rotate.schedule.interval.ms": str(ROTATE_MS), "timezone": "UTC"}

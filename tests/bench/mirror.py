@@ -72,7 +72,7 @@ def latency(bench: Bench, side: Side) -> Figures:
 
 
 def idle(bench: Bench, side: Side) -> Figures:
-    """All three connectors of MirrorMaker 2 on many topics, of which a few get a record a second."""
+    """All three connectors of MirrorMaker 2 on many topics; a few of these get a record a second."""
     source, topics = bench.second_broker(), _many_topics(bench)
     with bench.run("mirror-idle") as run:
         copies = [_copy(run, topic) for topic in topics]

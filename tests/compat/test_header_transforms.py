@@ -286,7 +286,7 @@ VALUES: Final[list[tuple[dict[str, Any], Sequence[Any]]]] = [
 
 
 def test_texts_of_headers_are_apaches(chains: Chains) -> None:
-    """One struct with a field for each schema, values of which become headers."""
+    """One struct with a field for each schema; the values become headers."""
     names = [f"f{number}" for number in range(len(VALUES))]
     fields = {name: schema for name, (schema, _) in zip(names, VALUES, strict=True)}
     link = Link("HeaderFrom$Value", {"fields": ",".join(names), "headers": ",".join(names), "operation": "copy"})

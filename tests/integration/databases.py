@@ -125,7 +125,7 @@ class Server:
             time.sleep(0.05)
 
     def stop(self) -> None:
-        """It has ended in order, whoever is connected."""
+        """It has ended in order, even if clients are connected."""
         assert self._process is not None
         self._process.send_signal(self.quick_stop)
         try:

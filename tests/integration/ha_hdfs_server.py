@@ -1,4 +1,4 @@
-"""A real HDFS with two name nodes for tests, one of which is active; they share their edits by a folder."""
+"""A real HDFS with two name nodes for tests. One is active; they share their edits by a folder."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ from tests.held_ports import held_port
 from tests.short_jvms import ONLY_C1
 
 USER = getpass.getuser()
-"""HDFS's superuser: whoever runs the name node."""
+"""HDFS's superuser: the user that runs the name node."""
 
 NAME_NODE = "org.apache.hadoop.hdfs.server.namenode.NameNode"
 DATA_NODE = "org.apache.hadoop.hdfs.server.datanode.DataNode"

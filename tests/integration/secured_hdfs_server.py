@@ -35,7 +35,7 @@ class SecuredHdfsServer(HdfsServer):
         return self._folder / "client-conf"
 
     def shell(self, *arguments: str) -> str:
-        """Run `hdfs dfs` as whoever has a ticket in the ticket cache; what it printed."""
+        """Run `hdfs dfs` as the user with a ticket in the ticket cache; return what it printed."""
         return run([*self._java(_SHELL), *arguments], self._folder, self._kdc.env)
 
     def _java(self, main: str) -> list[str]:

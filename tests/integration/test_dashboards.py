@@ -160,7 +160,7 @@ OF_CONFLUENT = [
         )
     ),
 ]
-"""All of both sets of dashboards but four of kafka_connect_connect_metrics_, of which the group's client counts none:
+"""All of both sets of dashboards but four of kafka_connect_connect_metrics_, which the group's client does not count:
 failed_authentication, failed_authentication_total, successful_authentication_rate, io_ratio."""
 
 STUCK = "kafka_connect_connector_task_unhealthy"

@@ -1,4 +1,4 @@
-"""Exactly-once sources (KIP-618) on real brokers: what a reader of committed records sees, whoever dies."""
+"""Exactly-once sources (KIP-618) on real brokers: what a reader of committed records sees when processes die."""
 
 from __future__ import annotations
 

@@ -50,7 +50,7 @@ class WorkerProcess:
     """A standalone worker in a folder of its own; as a context manager nothing of it is left at the end.
 
     All processes that it starts, and those that these start, carry a mark in their environment: `family` finds them
-    wherever they went.
+    anywhere.
     """
 
     command: ClassVar = "connect-standalone"

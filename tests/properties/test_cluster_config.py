@@ -1,4 +1,4 @@
-"""Whatever compaction takes from a config topic, and wherever it had got to, the cluster is to run the same."""
+"""The cluster runs the same whatever compaction takes from its config topic, at any point of its progress."""
 
 from __future__ import annotations
 

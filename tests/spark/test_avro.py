@@ -492,7 +492,7 @@ DEEP = "[" * 5 + "1" + "]" * 5
 
 
 def test_schemaless_values_go_and_come(spark: SparkSession) -> None:
-    """However deep they are written; what is read has `DEEPEST` arrays and maps in each other at most."""
+    """Values of any depth are written; what is read has `DEEPEST` arrays and maps in each other at most."""
     converter = avro()
     *data, deep, nothing, no_json = encoded(spark, converter, None, [*SCHEMALESS, DEEP, None, "{"])
     anything = registry_of(converter).schema(1)

@@ -319,7 +319,7 @@ def test_many_threads_get_their_own_answers(pool: ProjectionPool) -> None:
 
 @contextlib.contextmanager
 def waiting(pool: ProjectionPool, gate: Gate, calls: list[tuple[Program, pa.RecordBatch]]) -> Iterator[list[Any]]:
-    """Futures of these calls, of which the first has the lane, and all others wait for it until the block ends."""
+    """Futures of these calls. The first has the lane; all others wait for it until the block ends."""
     with ThreadPoolExecutor(len(calls)) as threads:
         gate.open.clear()
         futures = []

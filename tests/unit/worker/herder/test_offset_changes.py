@@ -42,7 +42,7 @@ class Scripted:
 
 
 class FakeGroup:
-    """A consumer group of which others are made in the same place."""
+    """A consumer group; all that are made share its state."""
 
     committed: ClassVar[dict[TopicPartition, int]] = {}
     altered: ClassVar[list[Any]] = []
