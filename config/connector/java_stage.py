@@ -40,7 +40,7 @@ class ChainStep(NamedTuple):
     predicate_alias: str | None
     predicate: PluginClass | None
     lacks_types: str = ""
-    """The reason that only Java knows the types of headers whose values the transform reads. Empty if Spark does."""
+    """The reason that only Java knows types of headers whose values the transform reads; empty if Spark knows them."""
 
     @property
     def is_java(self) -> bool:

@@ -70,7 +70,7 @@ class UnhealthyTask(Body):
 
 
 class WorkerHealth(Body):
-    """The worker's state, and its unhealthy tasks."""
+    """The worker's readiness for requests, and its unhealthy tasks."""
 
     status: Annotated[str, Field(json_schema_extra={"enum": ["healthy", "starting", "unhealthy"]})]
     message: str

@@ -179,7 +179,7 @@ class Family:
             time.sleep(every)
 
     def cost(self) -> Cost:
-        """The times that side, broker, machine and benchmark have used up to now."""
+        """The processor time that side, broker, machine and benchmark have used up to now."""
         helpers = [psutil.Process(p.pid) for p in multiprocessing.active_children() if p.pid and p.is_alive()]
         bench = [psutil.Process(), *helpers]
         return Cost(

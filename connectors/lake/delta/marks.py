@@ -1,4 +1,4 @@
-"""Marks of the offsets that a table has: Delta's `txn` actions, whose version is the offset after the last record.
+"""Marks of Kafka partitions in a table: Delta's `txn` actions, whose version is the offset after the last record.
 
 | app id | version |
 |---|---|

@@ -1,4 +1,4 @@
-"""Shows what the Iceberg sink would do with some rows: the tables it would make or change, and each row's end.
+"""Shows what the Iceberg sink would do with some rows: tables made or changed, and what becomes of each row.
 
 Rows go through the sink's own code, up to files that are thrown away. The catalog is only read.
 """

@@ -1,4 +1,4 @@
-"""Interrupts of the thread that a Java stage's batch is on: allowed and too late."""
+"""The times at which the thread that a Java stage's batch is on may be interrupted."""
 
 from __future__ import annotations
 
