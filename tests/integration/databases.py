@@ -299,8 +299,6 @@ def _unprivileged(last_wish: signal.Signals) -> list[str]:
     """The words that make root run a command as nobody; the command is told to end when this process dies.
 
     Empty if this is not root.
-
-    Empty if this is not root.
     """
     if os.geteuid() != 0:
         return []
