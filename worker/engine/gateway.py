@@ -35,6 +35,7 @@ from headrace.worker.engine.spark_internals import (
     submitted,
     telling_address,
 )
+from headrace.worker.machine.memory_limit import how_ended
 
 _MEMORY: Final = "spark.driver.memory"
 _OPTIONS: Final = "spark.driver.extraJavaOptions"
@@ -147,6 +148,6 @@ def _address(process: subprocess.Popen[bytes], said: Path) -> tuple[int, str]:
     """Wait for the gateway's port and secret. Errors: OSError if the JVM ends instead."""
     while not said.exists():
         if process.poll() is not None:
-            raise OSError(f"the JVM of Spark's driver ended with {process.returncode}; the log has what it printed")
+            raise OSError(f"the JVM of Spark's driver {how_ended(process.returncode)}; the log has what it printed")
         time.sleep(_LOOK_S)
     return address_told(said.read_bytes())

@@ -1,73 +1,109 @@
-"""Renders the chart as `helm template` does, with Jinja: the chart uses only what both can.
+"""The chart as helm rendered it, and what helm said to values that are refused.
 
-helm is a Go program that no registry of Python has, and takes long to build, so no test runs helm itself.
+No registry of Python has helm, so `record_chart.py` recorded it. A change of the chart asks for a new recording.
 """
 
 from __future__ import annotations
 
+import copy
+import functools
 import hashlib
 import json
-import re
-import textwrap
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
-import jinja2
 import yaml
 
 CHART: Final = Path(__file__).parents[3] / "deploy" / "helm" / "headrace"
+FOLDER: Final = Path(__file__).with_name("chart")
+SAID: Final = FOLDER / "said.json"
 
-_EXPRESSIONS: Final = {
-    ".Release.Name": "release",
-    "$key": "key",
-    "$value": "value",
-    ".Values.image | quote": "values.image | tojson",
-    ".Values.replicas": "values.replicas",
-    ".Values.scratchSize": "values.scratchSize",
-    ".Values.serviceAccount": "values.serviceAccount",
-    'ne .Values.serviceAccount ""': '(values.serviceAccount != "") | tojson',
-    "toJson .Values.properties | sha256sum": "values.properties | sha256sum",
-    "toYaml .Values.resources | nindent 12": "values.resources | indented(12)",
-    '.Values.secretName | default (printf "%s-secrets" .Release.Name)': 'values.secretName or release ~ "-secrets"',
+
+class Case(NamedTuple):
+    """A release with its name, and the values that are laid over those of the chart."""
+
+    release: str
+    values: dict[str, Any]
+
+
+OWN: Final[dict[str, Any]] = {
+    "image": "registry.example.com/headrace:1",
+    "replicas": 3,
+    "properties": {
+        "bootstrap.servers": "kafka:9093",
+        "offset.flush.interval.ms": 10000000,
+        "scheduled.rebalance.max.delay.ms": None,
+        "task.restart.enabled": False,
+        "producer.sasl.jaas.config": 'org.example.Login required password="${dir:/run/secrets/headrace:p}";',
+        "spark.driver.extraJavaOptions": "  -Da=C:\\ü€ ",
+    },
+    "secretName": "own",
+    "serviceAccount": "reader",
+    "resources": None,
+    "scratchSize": "10Gi",
+    "env": [{"name": "CONNECT_LOG4J_ROOT_LOGLEVEL", "value": "WARN"}],
+    "pod": {
+        "imagePullSecrets": [{"name": "registry"}],
+        "nodeSelector": {"disk": "fast"},
+        "tolerations": [{"key": "connect", "operator": "Exists"}],
+        "priorityClassName": "high",
+        "securityContext": {"runAsUser": None, "runAsGroup": None, "fsGroup": None},
+    },
+    "networkPolicy": False,
 }
-_ACTIONS: Final = {
-    "range $key, $value := .Values.properties": "for key, value in values.properties | dictsort",
-    "if .Values.networkPolicy": "if values.networkPolicy",
-    "if .Values.serviceAccount": "if values.serviceAccount",
-    "if .Values.serviceMonitor": "if values.serviceMonitor",
+SECURE: Final[dict[str, Any]] = {
+    "properties": {
+        "listeners": "https://:8083",
+        "listeners.https.ssl.keystore.location": "/run/secrets/headrace/worker.pem",
+        "rest.basic.auth.users.file": "/run/secrets/headrace/users.properties",
+        "task.shutdown.graceful.timeout.ms": 60500,
+    },
+    "labels": {"release": "prometheus"},
+    "serviceMonitor": True,
 }
-_ENDS: Final = {"for": "endfor", "if": "endif"}
-_ACTION: Final = re.compile(r"\{\{(-?) *(.*?) *(-?)\}\}")
+CASES: Final = {
+    "default": Case("c", {}),
+    "as-manifests": Case("headrace", {"serviceMonitor": True}),
+    "own": Case("c", OWN),
+    "secure": Case("c", SECURE),
+    "named-true": Case("true", {"labels": {"team": "1"}, "replicas": 1}),
+}
+REFUSED: Final = {
+    "misspelt": Case("c", {"replica": 3}),
+    "misspelt-of-pod": Case("c", {"pod": {"nodeselector": {}}}),
+    "text-for-bool": Case("c", {"networkPolicy": "no"}),
+    "dots": Case("c", {"properties": {"group": {"id": "x"}}}),
+    "list": Case("c", {"properties": {"config.providers": ["dir", "env"]}}),
+    "long": Case("c", {"properties": {"a.ms": 2**63 - 1}}),
+    "bell": Case("c", {"properties": {"a": "\a"}}),
+    "line-in-a-name": Case("c", {"properties": {"a\nb": "1"}}),
+    "port": Case("c", {"properties": {"listeners": "http://:8080"}}),
+    "monitor": Case("c", {"properties": {"metrics.listeners": None}, "serviceMonitor": True}),
+    "number-for-text": Case("c", {"env": [{"name": "A", "value": 3}]}),
+    "bytes": Case("c", {"scratchSize": "4"}),
+    "digit": Case("12345", {}),
+    "dotted": Case("a.b", {}),
+    "long-name": Case("a" * 53, {}),
+}
 
 
-def rendered(release: str, values: Mapping[str, Any] | None = None) -> list[dict[str, Any]]:
-    """The objects of a release; `values` are laid over those of the chart."""
-    given = {**yaml.safe_load((CHART / "values.yaml").read_text()), **(values or {})}
-    found = []
-    for template in sorted((CHART / "templates").iterdir()):
-        text = _environment().from_string(_as_jinja(template.read_text())).render(release=release, values=given)
-        found += [one for one in yaml.safe_load_all(text) if one is not None]
+def rendered(case: str) -> list[dict[str, Any]]:
+    """The objects of a case."""
+    return copy.deepcopy(_read(case))
+
+
+@functools.cache
+def _read(case: str) -> list[dict[str, Any]]:
+    return list(yaml.safe_load_all((FOLDER / f"{case}.yaml").read_text()))
+
+
+def said() -> dict[str, Any]:
+    """Notes and refusals by their cases, and the digest that they are recorded from."""
+    found: dict[str, Any] = json.loads(SAID.read_text())
     return found
 
 
-def _as_jinja(text: str) -> str:
-    opened: list[str] = []
-
-    def translated(match: re.Match[str]) -> str:
-        left, action, right = match.groups()
-        if action == "end":
-            return f"{{%{left} {_ENDS[opened.pop()]} {right}%}}"
-        if action in _ACTIONS:
-            opened.append(_ACTIONS[action].partition(" ")[0])
-            return f"{{%{left} {_ACTIONS[action]} {right}%}}"
-        return f"{{{{{left} {_EXPRESSIONS[action]} {right}}}}}"
-
-    return _ACTION.sub(translated, text)
-
-
-def _environment() -> jinja2.Environment:
-    environment = jinja2.Environment(undefined=jinja2.StrictUndefined, keep_trailing_newline=True, autoescape=False)
-    environment.filters["sha256sum"] = lambda value: hashlib.sha256(json.dumps(value).encode()).hexdigest()
-    environment.filters["indented"] = lambda value, by: "\n" + textwrap.indent(yaml.safe_dump(value), " " * by)
-    return environment
+def digest() -> str:
+    """A digest of all that a recording depends on, but for helm."""
+    files = [(str(one.relative_to(CHART)), one.read_text()) for one in sorted(CHART.rglob("*")) if one.is_file()]
+    return hashlib.sha256(json.dumps([files, CASES, REFUSED]).encode()).hexdigest()
