@@ -59,7 +59,7 @@ _HOMES = {
     "source_records": "records",
     "value_text": "java_text",
 }
-"""What authors of connectors over records import from here; loaded when it is asked for, since most need Spark."""
+"""Names that authors of connectors over records import from here; loaded when asked for, since most need Spark."""
 
 
 def __getattr__(name: str) -> _Any:

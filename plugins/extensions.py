@@ -348,7 +348,7 @@ class RegisteredSchema:
     id: int | None
     """None if the registry does not have it yet."""
     refusal: str | None = None
-    """Why the registry would not take it; None if it has or would take it."""
+    """The reason that the registry would not take it; None if it has or would take it."""
 
 
 class TopicEncoding(ABC):
@@ -398,4 +398,4 @@ class HeaderFraming(ABC):
 
 OF_SOURCES: Final = (PacedSource, SourceProgress, RowsOfSeveralTypes, PreviewedSource, HeaderValues, Measured)
 OF_SINKS: Final = (PartitionedSink, StagingSink, BufferingSink, PreviewedSink, Measured)
-"""What the worker looks for in source tasks and in sink tasks."""
+"""The extensions that the worker looks for in source tasks and in sink tasks."""

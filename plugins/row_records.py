@@ -23,8 +23,8 @@ def records_by_name(frame: DataFrame, row_type: pa.Schema, topics: Sequence[str]
     The columns `topic`, `key`, `value`, `partition`, `timestamp` and `headers` become these parts of a record. Without
     a column `value`, all others together are its value, a struct. Without a column `topic` there is one topic.
 
-    Errors: TypeError for types that Connect or Spark lacks; ValueError if rows do not tell which of several topics is
-    theirs.
+    Errors: TypeError for types that Connect or Spark lacks; ValueError if there are several topics and
+    rows do not tell theirs.
     """
     if "topic" not in row_type.names and len(topics) != 1:
         raise ValueError(

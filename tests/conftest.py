@@ -84,7 +84,7 @@ def engine() -> Iterator[Spark]:
 
 @pytest.fixture
 def shared(engine: Spark) -> Iterator[Engine]:
-    """What tasks of a worker share; one test's programs."""
+    """Yield what tasks of a worker share; one test's programs."""
     from headrace.worker.engine.inline import ProjectionPool
     from headrace.worker.engine.programs import Engine
     from headrace.worker.engine.quota import Quota

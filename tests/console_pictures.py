@@ -99,7 +99,7 @@ NEW: Final = {
     "transforms.keep.exclude": "city",
     "transforms.keep.renames": "total:amount",
 }
-"""The connector of which a preview is shown."""
+"""The connector whose preview is shown."""
 CITIES: Final = ("Lisbon", "Turin", "Graz", "Ghent", "Aarhus", "Bergen")
 
 

@@ -1,4 +1,4 @@
-"""Which tests run one after the other in one process of pytest-xdist, and which of them begin first.
+"""The order of tests: which run one after the other in one process of pytest-xdist, and which begin first.
 
 A module's tests stay together for its fixtures' sake. Modules that share what is slow to start (a worker, HDFS, the
 schema registry, a second broker) stay together, too, so that it starts once. What takes longest begins first, so that
@@ -205,7 +205,7 @@ def piece_of(nodeid: str) -> str:
 
 
 def needs_spark(piece: str) -> bool:
-    """Whether a piece needs Spark in the test's own process."""
+    """True if a piece needs Spark in the test's own process."""
     return piece in SPARK or piece.startswith("tests/spark/")
 
 

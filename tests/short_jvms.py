@@ -1,4 +1,4 @@
-"""How the JVMs of brokers and workers run in tests: without the compiler of fast code (C2).
+"""Runs the JVMs of brokers and workers in tests without the compiler of fast code (C2).
 
 They live for seconds, in which it costs more than it gives. Measured, processor seconds: 26 of the JDBC sink's tests
 81 with it and 57 without, a broker's start 3.1 and 1.9; all 85 of these tests 154 and 167, so the driver of the tests'

@@ -1,4 +1,4 @@
-"""What every store does, whatever its home: the tests that each home's own class inherits."""
+"""Tests of every store, whatever its home; each home's own class inherits them."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ from headrace.worker.pipeline.scope import TaskScope
 
 
 def handling(tolerate: bool = False, log: bool = False, dead_letters: str = "", retry_topic: str = "") -> ErrorHandling:
-    """What a connector's config says of failed records; dead letters have headers that say what went wrong."""
+    """Return a connector's settings for failed records; dead letters have headers that say what went wrong."""
     return ErrorHandling(tolerate, 1000, 100, log, False, dead_letters, 1, True, retry_topic)
 
 

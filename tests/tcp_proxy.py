@@ -77,12 +77,12 @@ class TcpProxy:
 
     @property
     def connections(self) -> int:
-        """How many clients are connected through it."""
+        """The number of clients that are connected through it."""
         return len(self._open) // 2
 
     @property
     def passed_bytes(self) -> int:
-        """What has passed since the beginning, both ways."""
+        """The bytes that have passed since the beginning, both ways."""
         return self._there.passed_bytes + self._back.passed_bytes
 
     def cut(self) -> None:

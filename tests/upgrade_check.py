@@ -37,7 +37,7 @@ TESTS: Final = (
     *("tests/integration/test_java_sources.py", "tests/integration/test_java_sinks.py"),
     *("tests/integration/test_jdbc_source_reading.py", "tests/integration/test_standalone.py"),
 )
-"""What meets a name of a module that `tests/unit/test_private_names.py` lists."""
+"""Tests that meet a name of a module that `tests/unit/test_private_names.py` lists."""
 
 
 def main(arguments: Sequence[str]) -> int:

@@ -40,7 +40,7 @@ class ChainStep(NamedTuple):
     predicate_alias: str | None
     predicate: PluginClass | None
     lacks_types: str = ""
-    """Why only Java knows the types of headers whose values the transform reads; empty if that is not so."""
+    """The reason that only Java knows types of headers whose values the transform reads; empty if Spark knows them."""
 
     @property
     def is_java(self) -> bool:
@@ -110,7 +110,7 @@ def _reads_headers(transform: PluginClass) -> bool:
 def _no_types(
     connector: PluginClass, header: PluginClass | None, java_converters: Collection[object], given: ConverterConfig
 ) -> str:
-    """Why the types of headers are not known on Spark; empty if their converter gives all values one type."""
+    """The reason that Spark does not know the types of headers; empty if their converter gives all values one type."""
     if connector.kind == "source":
         return "in a source only Java knows them"
     if java_converters:

@@ -1,4 +1,4 @@
-"""How a cluster is reached: addresses, logins, TLS; from the settings, in a form that travels to Python workers."""
+"""Addresses, logins and TLS of a cluster, read from the settings into a form that travels to Python workers."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ _FIELD: Final = re.compile(r"field \[([^\]]*)\] of type \[([^\]]*)\]")
 _STRICT: Final = re.compile(r"introduction of \[([^\]]*)\]")
 _PASSING_TYPES: Final = ("cluster_block_exception", "unavailable_shards_exception", "index_not_found_exception")
 _PASSING_STATUSES: Final = (408, 429, 503)
-"""Those whose reasons are about the server, not about a document."""
+"""Statuses whose reasons are about the server, not about a document."""
 _NO_DOCUMENT: Final = ("invalid_index_name_exception", "index_closed_exception")
 
 

@@ -1,4 +1,4 @@
-"""What a sink's settings ask for, in a form that travels to Python workers."""
+"""The choices of a sink's settings, in a form that travels to Python workers."""
 
 from __future__ import annotations
 

@@ -171,7 +171,7 @@ def path_of(*parts: str) -> str:
 
 
 def _unknown(headers: Mapping[str, str], root: Any) -> str | None:
-    """Why the server is none that is served; None if it is one."""
+    """The reason that the server is not served; None if it is."""
     version = root.get("version") if isinstance(root, dict) else None
     number = str(version.get("number", "")) if isinstance(version, dict) else ""
     if isinstance(version, dict) and version.get("distribution") == "opensearch":

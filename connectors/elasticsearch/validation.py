@@ -1,4 +1,4 @@
-"""What a config contradicts, or asks for and is not served."""
+"""Finds what a config contradicts, or asks for and is not served."""
 
 from __future__ import annotations
 

@@ -32,11 +32,11 @@ from headrace.plugins.stopping import StopToken
 log = logging.getLogger(__name__)
 
 _LOOK_S: Final = 0.2
-"""How often a wait checks if its task has to stop."""
+"""The time until a wait checks again if its task has to stop."""
 _MOST_LEFT: Final = 100
 """Number of ended connectors and tasks whose last log lines may still arrive."""
 _LAST_WORDS_S: Final = 5.0
-"""How long to wait for the output of a JVM that did not start."""
+"""The time that the output of a JVM that did not start is waited for."""
 START_S: Final = 120.0
 
 Answer = tuple[Any, bytearray]

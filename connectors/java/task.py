@@ -65,7 +65,7 @@ TAKE_S: Final = 30.0
 COMMIT_S: Final = 60.0
 STOP_S: Final = 4.5
 WAIT_MS: Final = 400
-"""How long a plan waits for something new."""
+"""The time that a plan waits for something new."""
 
 
 class _Polled(NamedTuple):

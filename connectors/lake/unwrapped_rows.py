@@ -1,4 +1,4 @@
-"""Rows that Debezium's transform has unwrapped from changes: the fields that tell which of them are deletes."""
+"""Rows that Debezium's transform has unwrapped from changes: the fields that tell deletes from others."""
 
 from __future__ import annotations
 

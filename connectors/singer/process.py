@@ -27,7 +27,7 @@ _LAST_LINES: Final = 20
 _LONGEST_LOGGED: Final = 16 << 10
 LONGEST_LINE: Final = 64 << 20
 _END_S: Final = 2.0
-"""How long a process that is asked to end may take."""
+"""The time that a process may take to end once it is asked to."""
 _PASSED_ON: Final = ("PATH", "LANG", "LANGUAGE", "TZ", "SSL_CERT_FILE", "SSL_CERT_DIR", "REQUESTS_CA_BUNDLE")
 """Of the worker's environment, which may hold its secrets; besides `LC_*` and the names of proxies."""
 

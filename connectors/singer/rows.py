@@ -17,7 +17,7 @@ STATE: Final = "state"
 """The member of an offset: a STATE as JSON text."""
 OFFSET: Final = pa.struct([(STATE, pa.string())])
 _MOST_TYPES: Final = 16
-"""How many types a shape has at most, unless a single batch has more."""
+"""The number of types that a shape has at most, unless a single batch has more."""
 
 
 class Shape(NamedTuple):

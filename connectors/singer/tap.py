@@ -23,7 +23,7 @@ log = logging.getLogger(__name__)
 
 MOST_ROWS: Final = 20_000
 MOST_BYTES: Final = 16 << 20
-"""What may wait for the next batch."""
+"""The bytes that may wait for the next batch."""
 _END_S: Final = 5.0
 
 
@@ -63,7 +63,7 @@ class Row(NamedTuple):
     value: Any
     timestamp: int | None
     failure: str | None
-    """Why it cannot be carried; key and value are then missing."""
+    """The reason that it cannot be carried; key and value are then missing."""
     as_read: str | None
     """The text of a record with a failure."""
     size: int

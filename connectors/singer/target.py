@@ -22,7 +22,7 @@ from headrace.connectors.singer.json_schemas import json_line
 from headrace.connectors.singer.process import SingerProcess, task_thread
 
 _LOOK_S: Final = 0.2
-"""How often a wait looks if the target hangs or has ended."""
+"""The time until a wait looks again if the target hangs or has ended."""
 _PART: Final = 64 << 10
 
 

@@ -1,4 +1,4 @@
-"""What becomes of files that were read, and of those that could not be.
+"""Moves or deletes files that were read; moves those that could not be.
 
 Decided: a file is moved only once the offset of its last record is stored, because a worker that is killed before would
 not find it again; loses: files stay in the folder for up to `offset.flush.interval.ms` after they were read.

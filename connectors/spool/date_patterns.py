@@ -122,7 +122,7 @@ def _whole_years(years: Any) -> Any:
 
 
 def _days(numbers: dict[str, Any], count: int) -> tuple[Any, Any]:
-    """Days since 1970, and which of them the calendar has."""
+    """Days since 1970, and for each if the calendar has it."""
     years = numbers.get("year", np.full(count, 1970))
     months = numbers.get("month_name", numbers.get("month", np.ones(count, np.int64))) - 1
     first = (years - 1970).astype("M8[Y]").astype("M8[M]") + np.clip(months, 0, 11)

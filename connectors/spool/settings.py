@@ -230,4 +230,4 @@ def _of_kind(*kinds: Kind) -> Settings:
 
 SETTINGS: Final[Mapping[Kind, Settings]] = {kind: _of_kind(kind) for kind in Kind}
 ALL: Final = _of_kind(*Kind)
-"""Those of the connector that takes any format."""
+"""The settings of the connector that takes any format."""

@@ -1,4 +1,4 @@
-"""The schemas of Apicurio's converters: artifacts by their strategies, and which of their versions is written."""
+"""The schemas of Apicurio's converters: artifacts by their strategies, and the version that is written."""
 
 from __future__ import annotations
 

@@ -62,7 +62,7 @@ def decimal_of_bytes(data: Column, scale: int) -> Column:
 
 
 def _wide(digits: Column) -> Column:
-    """The number, as text, of these bytes in hex, of which up to 16 are significant."""
+    """The number, as text, of these bytes in hex; up to 16 of them are significant."""
     sign = F.when(digits >= "8", F.lit("F")).otherwise(F.lit("0"))
     short = F.when(F.length(digits) <= 32, digits).otherwise(F.regexp_replace(digits, _SIGN_BYTES, ""))
 

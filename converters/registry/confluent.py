@@ -1,4 +1,4 @@
-"""A registry by Confluent's protocol: subjects by their strategies, and which of their schemas is written.
+"""A registry by Confluent's protocol: subjects by their strategies, and the schema that is written.
 
 Decided: if the registry does not know the schema under the topic's subject (a mirrored topic), or refuses this client
 the look-up, the Connect schema has no version, because Confluent's converter fails there although the data can be read;

@@ -23,7 +23,7 @@ from headrace.plugins.record_api.schemas import schema_of
 from headrace.plugins.schema import DATE, DECIMAL, TIME, TIMESTAMP, Schema, SchemaType, logical
 
 _ARROWS: Final = (pa.ArrowException, TypeError, ValueError, OverflowError)
-"""What Arrow raises for a value that is not of its type."""
+"""Errors that Arrow raises for a value that is not of its type."""
 
 
 KINDS: Final = (None, Schema(SchemaType.STRING), Schema(SchemaType.BYTES))

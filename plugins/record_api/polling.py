@@ -22,9 +22,9 @@ from headrace.plugins.record_api.record import Record
 from headrace.plugins.record_api.rows import Row
 
 END_S: Final = 0.8
-"""How long the end waits for an author's code."""
+"""The time that the end waits for an author's code."""
 _LOOK_S: Final = 0.05
-"""How often a full queue is looked at again."""
+"""The time until a full queue is looked at again."""
 
 
 @dataclass(frozen=True)

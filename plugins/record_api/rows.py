@@ -35,7 +35,7 @@ class Row(NamedTuple):
     offset: str | None
     """The JSON text of the offset to store once it is sent: its own, or the last one before."""
     failure: str | None = None
-    """Why it cannot be carried."""
+    """The reason that it cannot be carried."""
     as_read: str | None = None
     """The value that could not be carried, as text."""
 

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 PARTITIONS: Final = "task.partitions"
 _ANSWER_S: Final = 0.5
-"""How long the next `poll` after one that failed is waited for."""
+"""The time that the next `poll` after one that failed is waited for."""
 _MOST_BYTES: Final = 16 << 20
 _LEAST_BYTES: Final = 64 << 10
 """Limits of what waits: of a task in all, and of each of its partitions at least."""

@@ -13,7 +13,7 @@ from headrace.plugins.record_api.record import Record
 from headrace.plugins.schema import TIME, Schema, SchemaType, logical
 
 _UNREADABLE: Final = (ArithmeticError, TypeError, ValueError, RecursionError)
-"""What Python raises for a value that it has no object for, such as a date in the year 10,000."""
+"""Errors that Python raises for a value that it has no object for, such as a date in the year 10,000."""
 _OWN: Final = ("topic", "partition", "offset", "timestamp", "headers")
 
 

@@ -92,7 +92,7 @@ class SourceDrive:
 
     @property
     def progress(self) -> SourceProgress:
-        """How far the task's batches got, and its offsets that count."""
+        """The progress of the task's batches, and its offsets that count."""
         return extension(self.task, SourceProgress)
 
     @property

@@ -69,7 +69,7 @@ class _Event(NamedTuple):
     time: Column
     table: _Table
     wrong: Column
-    """Why an event is refused; null if it is not."""
+    """The reason that an event is refused; null if it is not."""
 
     @classmethod
     def of(cls, value: Column, schema: Schema) -> _Event:
@@ -239,7 +239,7 @@ class _JsonChange(NamedTuple):
     """A change without a schema."""
 
     no_event: Column
-    """Why a value is refused that is no event; null if it is one."""
+    """The reason that a value is refused as no event; null if it is one."""
     event: Column
     """Its `op`, `row`, `db` and `table`; null if it lacks them."""
     cdc: Callable[[Column], Mapping[str, Column]]

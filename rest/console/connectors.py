@@ -30,7 +30,7 @@ _ACTIONS: Final[Mapping[str, tuple[str, str, Mapping[str, str], str]]] = {
     "restart-failed": ("POST", "/restart", {"includeTasks": "true", "onlyFailed": "true"}, "restarted"),
     "forget-topics": ("PUT", "/topics/reset", {}, "topics"),
 }
-"""What buttons do: method and path below the connector, query, and the sentence afterwards."""
+"""The work of each button: method and path below the connector, query, and the sentence afterwards."""
 
 
 @router.get("/{name:segment}")

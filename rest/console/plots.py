@@ -18,7 +18,7 @@ _TIMES: Final = ((86400.0, "d"), (3600.0, "h"), (60.0, "min"), (1.0, "s"))
 def plots(answer: Mapping[str, Any], what: Sequence[tuple[str, str, str]]) -> str:
     """The plots of a `/series` answer, side by side; `what`: name, label and unit. Shape: markup that is safe.
 
-    They span the part of the hour of which something is known. A series of which nothing is known has none.
+    They span the part of the hour that something is known about. A series has none if nothing is known about it.
     """
     from markupsafe import Markup
 

@@ -41,7 +41,7 @@ def json_answer(
 
 
 class ErrorMessage(Body):
-    """Why a request failed."""
+    """The reason that a request failed."""
 
     error_code: int
     message: str
@@ -70,7 +70,7 @@ class UnhealthyTask(Body):
 
 
 class WorkerHealth(Body):
-    """Whether the worker takes requests, and its unhealthy tasks."""
+    """The worker's readiness for requests, and its unhealthy tasks."""
 
     status: Annotated[str, Field(json_schema_extra={"enum": ["healthy", "starting", "unhealthy"]})]
     message: str

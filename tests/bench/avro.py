@@ -1,4 +1,4 @@
-"""What reading Avro costs beside reading: a topic of structs fetched, decoded and counted, against Spark's own read and
+"""Measures the cost of reading Avro: a topic of structs is fetched, decoded and counted, beside Spark's own read and
 count of the same topic, in one session, in turn.
 """
 

@@ -32,13 +32,13 @@ class Member:
 
     @property
     def id(self) -> str:
-        """What it is called in statuses."""
+        """Its name in statuses."""
         return self.url.removeprefix("http://")
 
 
 @dataclass(frozen=True)
 class Part:
-    """What a status says of a connector or of a task."""
+    """The state of a connector or of a task, as a status shows it."""
 
     state: str
     worker: str
@@ -121,7 +121,7 @@ class Cluster(Family):
         self._ask("DELETE", f"/connectors/{name}")
 
     def parts(self, *names: str) -> dict[str, Part]:
-        """What is shown now of these connectors (`name`) and their tasks (`name-0`)."""
+        """The states shown now of these connectors (`name`) and their tasks (`name-0`)."""
         found: dict[str, Part] = {}
         for name in names:
             answer = self._http.get(f"{self.members[0].url}/connectors/{name}/status")
@@ -132,7 +132,7 @@ class Cluster(Family):
         return found
 
     def wait_running(self, tasks: Mapping[str, int]) -> float:
-        """When these connectors and so many tasks of each were first seen RUNNING, shared evenly among all workers."""
+        """Return when these connectors and so many tasks of each were seen RUNNING, shared evenly among all workers."""
         ids = {member.id for member in self.members}
         return self.until(
             lambda: shared(self.parts(*tasks), tasks, ids),
@@ -142,7 +142,7 @@ class Cluster(Family):
         )
 
     def is_stable(self) -> bool:
-        """Whether the broker sees the group whole, or empty: no rebalance is under way."""
+        """True if the broker sees the group whole, or empty: no rebalance is under way."""
         return self.run.bench.topics.group(self.group)[0] in ("Stable", "Empty", "Dead")
 
     def _is_healthy(self, member: Member) -> bool:
@@ -159,7 +159,7 @@ class Cluster(Family):
 
 
 def shared(parts: Mapping[str, Part], tasks: Mapping[str, int], workers: set[str]) -> bool:
-    """Whether all of it is RUNNING, and the tasks lie on these workers alone, on none two more than on another."""
+    """True if all is RUNNING, and the tasks lie on these workers alone, on none two more than on another."""
     wanted = {*tasks, *(f"{name}-{n}" for name, count in tasks.items() for n in range(count))}
     if set(parts) != wanted or any(p.state != "RUNNING" or p.worker not in workers for p in parts.values()):
         return False

@@ -1,4 +1,4 @@
-"""What every measure is given: the broker, a directory of its own, and how much to do."""
+"""The broker, a directory of its own, and the amount of work: given to every measure."""
 
 import shutil
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -20,7 +20,7 @@ Figures = dict[str, float]
 
 @dataclass(frozen=True)
 class Size:
-    """How much a measure does.  Units: seconds where not said otherwise."""
+    """The amount of work of a measure.  Units: seconds where not said otherwise."""
 
     lines: int
     warm_up: float
@@ -80,7 +80,7 @@ class Bench:
         return self._shared[what]
 
     def is_new(self, topic: str) -> bool:
-        """Whether nobody asked for this topic before, which is dropped at the end."""
+        """True if nobody asked for this topic before; it is dropped at the end."""
         new = topic not in self._shared
         self._shared[topic] = topic
         return new

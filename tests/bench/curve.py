@@ -32,7 +32,7 @@ POINTS: Final[Mapping[str, Measure]] = {
 
 
 class Line(NamedTuple):
-    """How a side is drawn."""
+    """The looks of a side's line."""
 
     side: str
     label: str
@@ -41,7 +41,7 @@ class Line(NamedTuple):
 
 
 class Scale(NamedTuple):
-    """What the panels of a row show, by powers of ten."""
+    """The range that the panels of a row show, by powers of ten."""
 
     key: str
     title: str

@@ -1,4 +1,4 @@
-"""How fast Datagen fills topics, as JSON and as Avro, by one task and by two."""
+"""Measures how fast Datagen fills topics, as JSON and as Avro, by one task and by two."""
 
 from __future__ import annotations
 

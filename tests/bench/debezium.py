@@ -1,4 +1,4 @@
-"""What Debezium's snapshot of a PostgreSQL table costs on its way into a topic of Avro with a real registry.
+"""Measures the cost of Debezium's snapshot of a PostgreSQL table, into a topic of Avro with a real registry.
 
 Both sides run the same Debezium from its jars. Apache Connect has no Avro converter of its own: it has Apicurio's, with
 Confluent's wire format; Headrace has its own. The window begins when a third of the rows is in the topic and ends when

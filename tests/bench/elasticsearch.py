@@ -1,4 +1,4 @@
-"""What the Elasticsearch sink costs beside a plain Python loop over the same topic, into one OpenSearch.
+"""Measures the Elasticsearch sink beside a plain Python loop over the same topic, into one OpenSearch.
 
 The server's processor time is nobody's; the loop has the official client's bulk helper (`tests/bench/python_bulk.py`).
 """

@@ -98,7 +98,7 @@ def write(made: Format, payload: pa.ChunkedArray, local: str) -> None:
 
 
 def read(made: Format, local: str) -> int:
-    """How many values a file has, all of which are read."""
+    """Read all values of a file; return their number."""
     with pa.OSFile(local) as file:
         schema = made.schema_of(file)
         return sum(batch.num_rows for batch in made.read(file, schema))
@@ -125,7 +125,7 @@ def of_format(table: Table, frame: DataFrame, settings: FormatSettings, folder: 
 
 
 def by_spark(table: Table, frame: DataFrame, folder: str) -> None:
-    """What Spark needs from its own rows to its own files."""
+    """Measure what Spark needs from its own rows to its own files."""
     flat = frame.select("v.*")
     table.line("Spark: read only", lambda: noop(frame))
     for kind, codec in (("parquet", "snappy"), ("avro", "snappy"), ("avro", "uncompressed"), ("json", "none")):

@@ -1,4 +1,4 @@
-"""How fast one task moves topics into Parquet files, how much memory that takes, how soon files of the clock are there.
+"""Measures topics on their way into Parquet files: one task's speed, its memory, and how late the clock's files are.
 
 Throughput counts from the creation of a connector, in a worker that has done the same before, until all its files have
 their final names. Plain Spark reads the same offsets, decodes them and writes one set of Parquet files in a session
@@ -51,13 +51,13 @@ SENT = b'{"schema":{"type":"struct","fields":[{"type":"int64","field":"sent"}]},
 
 @dataclass(frozen=True)
 class Place:
-    """Where files are written: by the sink, and by Spark itself."""
+    """A place for files, of the sink and of Spark itself."""
 
     settings: Mapping[str, str]
     store: Store
     spark_url: str
     look_s: float = 0.05
-    """How often files are looked for: a name node has work with it."""
+    """The time between two looks for files: a name node has work with each."""
 
     def files(self, folder: str) -> Iterator[tuple[str, int]]:
         """The path of each file below, and how many records its name stands for."""
@@ -66,7 +66,7 @@ class Place:
             yield file.path, int(last) - int(first) + 1
 
     def records(self, folder: str) -> int:
-        """How many records the names of all files below stand for."""
+        """The number of records that the names of all files below stand for."""
         return sum(records for _, records in self.files(folder))
 
     def check(self, folder: str, count: int) -> None:
@@ -148,7 +148,7 @@ def memory(bench: Bench, side: Side) -> Figures:
 
 
 def rotation(bench: Bench, side: Side, on_hdfs: bool) -> Figures:
-    """Rotation due → file visible: ten partitions with a record a second each, all of which end by one clock."""
+    """Rotation due → file visible: ten partitions with a record a second each, which all end by one clock."""
     with bench.run("rotation") as run, _place(bench, run, on_hdfs) as place:
         topic = run.topic(partitions=ROTATED_PARTITIONS)
         rules = {"flush.size": "1000000", "rotate.schedule.interval.ms": str(ROTATE_MS), "timezone": "UTC"}
@@ -291,7 +291,10 @@ def _produce(bootstrap: str, topic: str, begin: float, end: float) -> None:
 
 
 def _watch(worker: Worker, place: Place, folder: str, begin: float, end: float) -> tuple[dict[str, float], Cost]:
-    """When each file was seen first, of those first seen between `begin` and `end`; units: ms since 1970."""
+    """Watch for new files. Return when each was seen, of those first seen between `begin` and `end`, and the cost.
+
+    Units: ms since 1970.
+    """
     known, seen, first = set[str](), dict[str, float](), None
     while (now := time.time()) < end:
         for path, _ in place.files(folder):
@@ -309,7 +312,7 @@ def _watch(worker: Worker, place: Place, folder: str, begin: float, end: float) 
 
 
 def _due(place: Place, path: str) -> float:
-    """When this file was to end: as the clock passed the first boundary after its first record."""
+    """The time this file was to end: as the clock passed the first boundary after its first record."""
     with place.store.open(path) as file:
         first: int = pq.read_table(file)["sent"][0].as_py()
     return ((first + GRACE_MS) // ROTATE_MS + 1) * ROTATE_MS

@@ -41,7 +41,7 @@ from tests.integration.java_plugins import iceberg as apache_plugins
 BOUND_S: Final = 900
 KEYS: Final = 100_000
 INTERVAL_MS: Final = 5_000
-"""How often tables are committed, on every side."""
+"""The time between two commits of tables, on every side."""
 CODEC: Final = "zstd"
 """The codec of Iceberg's tables by default."""
 SOON_MS: Final = 1_000

@@ -1,4 +1,4 @@
-"""What Java connectors cost from their jars: Apache's file connectors and Debezium's JDBC sink, and the host's memory.
+"""Costs of Java connectors from their jars: Apache's file connectors and Debezium's JDBC sink, and the host's memory.
 
 Apache Connect runs the same jars. Of Headrace the worker, Spark's driver and the Java host count together.
 """
@@ -33,7 +33,7 @@ def jdbc_sink(bench: Bench, side: Side) -> Figures:
 
 
 def memory(bench: Bench, side: Side) -> Figures:
-    """What a worker has more in memory with one Java source that waits than with its own."""
+    """Measure the memory that a worker needs more with one Java source that waits than with its own."""
     if side.jars:
         raise Failed("all of its connectors are Java's")
     before, after = (_memory(bench, side, settings) for settings in ({}, _settings(bench, side)))

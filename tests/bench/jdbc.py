@@ -1,4 +1,4 @@
-"""What JSON structs cost on their way into PostgreSQL: crash-safe tables, two tasks; beside Debezium's JDBC sink.
+"""Costs of JSON structs on their way into PostgreSQL: crash-safe tables, two tasks; beside Debezium's JDBC sink.
 
 Of the records half change a row that is there. Headrace stores its offsets with the rows (exactly once), Debezium's
 sink has no such thing. The window begins when a third of the records is durable (by those offsets; by Kafka's of
@@ -207,7 +207,7 @@ def _id(number: int) -> int:
 
 
 def _last_values(count: int) -> tuple[int, int]:
-    """How many rows there are in the end, and the sum of their `created`."""
+    """The number of rows in the end, and the sum of their `created`."""
     last: dict[int, int] = {}
     for number in range(count):
         last[_id(number)] = number
@@ -215,7 +215,7 @@ def _last_values(count: int) -> tuple[int, int]:
 
 
 def _stored(database: Database) -> int:
-    """How many records connect_offsets says are written."""
+    """The number of records that connect_offsets says are written."""
     with contextlib.suppress(Exception):
         return int(database.value("SELECT coalesce(sum(kafka_offset + 1), 0) FROM connect_offsets"))
     return 0

@@ -1,5 +1,5 @@
-"""What a bulk read of a PostgreSQL table costs on its way into a topic: beside a plain Spark JDBC read with one cursor,
-its rows made JSON by `to_json` and written by Spark's own Kafka sink.
+"""Measures a bulk read of a PostgreSQL table on its way into a topic, beside a plain Spark JDBC read with one cursor.
+The rows of the latter are made JSON by `to_json` and written by Spark's own Kafka sink.
 
 Each reads the table eight times, one after the other; the first five times are warm-up.
 """

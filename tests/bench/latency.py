@@ -1,4 +1,4 @@
-"""How long a record takes, produced → line in the sink file, line appended → in the topic, and through both.
+"""Measures the time of a record, produced → line in the sink file, line appended → in the topic, and through both.
 
 Each record carries the moment it was sent (CLOCK_MONOTONIC, one clock for all processes of the machine).
 The sender is a process of its own; the watcher is told of what was written, at the same cost for every side.
@@ -22,7 +22,7 @@ from tests.bench.topics import QUIET
 from tests.bench.written import Written
 
 _MOMENT_S = 0.02
-"""How soon the watcher sees that the measured part begins or ends."""
+"""The time until the watcher sees that the measured part begins or ends."""
 LAST_RECORD_BOUND_S = 20
 QUIET_S = 3
 START_BOUND_S, START_BOUND_EACH_S = 90, 0.5
@@ -35,7 +35,7 @@ APPENDS_PER_S = 20
 
 @dataclass
 class Seen:
-    """What came out at one place, with the moment it was seen."""
+    """The bytes that came out at one place, with the moment they were seen."""
 
     chunks: list[tuple[int, bytes]] = field(default_factory=list)
 
@@ -49,7 +49,7 @@ class Seen:
 
 @dataclass(frozen=True)
 class Schedule:
-    """When the sender sends, and which part of it is measured.  Units: CLOCK_MONOTONIC seconds."""
+    """The times at which the sender sends, and the part that is measured.  Units: CLOCK_MONOTONIC seconds."""
 
     begin: float
     measured: float
@@ -144,7 +144,7 @@ def append(files: Sequence[Path], every_s: float, begin: float, end: float) -> N
 
 
 def appends(files: int, every_s: float, seconds: float) -> int:
-    """How many lines all files together get within the time."""
+    """The number of lines that all files together get within the time."""
     return round(seconds * files / every_s)
 
 
@@ -181,7 +181,7 @@ def _watch_files(worker: Worker, files: Sequence[Path], when: Schedule) -> tuple
 
 
 def watch_topic(worker: Worker, run: Run, topic: str, when: Schedule) -> tuple[Seen, Cost]:
-    """What comes into the topic, and the cost of the measured part."""
+    """Watch a topic. Return what comes into it, and the cost of the measured part."""
     consumer = run.bench.topics.follow(topic)
     seen, window = Seen(), _Window(worker, when)
     try:
@@ -198,7 +198,7 @@ def watch_topic(worker: Worker, run: Run, topic: str, when: Schedule) -> tuple[S
 
 
 class _Window:
-    """How long to watch, and the cost between the beginning and the end of what is measured, taken in passing."""
+    """The time to watch, and the cost between the beginning and the end of what is measured, taken in passing."""
 
     def __init__(self, worker: Worker, when: Schedule) -> None:
         self._worker, self._when = worker, when
@@ -254,6 +254,6 @@ def _has_lines(path: Path) -> bool:
 
 
 def sleep_until(moment: float) -> None:
-    """That moment (`time.monotonic`) has come."""
+    """Wait until the moment (`time.monotonic`) has come."""
     if (left := moment - time.monotonic()) > 0:
         time.sleep(left)

@@ -30,7 +30,7 @@ def write_lines(path: Path, count: int) -> Path:
 
 
 def envelope(text: str, with_schema: bool = True) -> bytes:
-    """What JsonConverter makes of this string."""
+    """The bytes that JsonConverter makes of this string."""
     payload = json.dumps(text, ensure_ascii=False).encode()
     return ENVELOPE % payload if with_schema else payload
 

@@ -1,4 +1,4 @@
-"""What it costs to copy topics from one broker to another: the same MirrorSourceConnector on every side.
+"""Costs of copying topics from one broker to another: the same MirrorSourceConnector on every side.
 
 The source cluster is a second broker that this measure starts, filled once; the target is the benchmark's own, and
 each run writes to a topic of its own, by its alias. Records have a key of ten bytes and a value of text that does not
@@ -72,7 +72,7 @@ def latency(bench: Bench, side: Side) -> Figures:
 
 
 def idle(bench: Bench, side: Side) -> Figures:
-    """All three connectors of MirrorMaker 2 on many topics, of which a few get a record a second."""
+    """All three connectors of MirrorMaker 2 on many topics; a few of these get a record a second."""
     source, topics = bench.second_broker(), _many_topics(bench)
     with bench.run("mirror-idle") as run:
         copies = [_copy(run, topic) for topic in topics]

@@ -76,7 +76,7 @@ def free_port() -> int:
 
 
 def marked(mark: str) -> list[psutil.Process]:
-    """All live processes that carry the mark, whoever their parent is."""
+    """All live processes that carry the mark, with any parent."""
     found = []
     for process in psutil.process_iter():
         with suppress(psutil.Error):
@@ -117,7 +117,7 @@ def end(mark: str, roots: Sequence[subprocess.Popen[bytes]], grace_s: float = 15
 
 
 class Family:
-    """The processes of one side in one run, as a context: whoever of them still runs on exit is ended."""
+    """The processes of one side in one run, as a context: on exit, all that still run are ended."""
 
     def __init__(self, side: Side, directory: Path, broker_pids: Iterable[int]) -> None:
         self.side, self.directory = side, directory
@@ -179,7 +179,7 @@ class Family:
             time.sleep(every)
 
     def cost(self) -> Cost:
-        """What side, broker, machine and benchmark have used up to now."""
+        """The processor time that side, broker, machine and benchmark have used up to now."""
         helpers = [psutil.Process(p.pid) for p in multiprocessing.active_children() if p.pid and p.is_alive()]
         bench = [psutil.Process(), *helpers]
         return Cost(

@@ -1,4 +1,4 @@
-"""What reading Protobuf costs beside reading Avro: equal orders, decoded and counted in one session, in turn."""
+"""Measures reading Protobuf beside reading Avro: equal orders, decoded and counted in one session, in turn."""
 
 from collections.abc import Iterator
 

@@ -1,4 +1,4 @@
-"""What one would write without Kafka Connect: a topic into an index by the official client's bulk helper.
+"""The work without Kafka Connect: a topic into an index by the official client's bulk helper.
 
 `python -m tests.bench.python_bulk BOOTSTRAP TOPIC COUNT URL INDEX` prints what the last two thirds cost, as JSON.
 """

@@ -1,4 +1,4 @@
-"""How long a cluster needs until everything runs where it should: after a change, and after a `kill -9`."""
+"""Measures the time until all of a cluster runs where it should: after a change, and after a `kill -9`."""
 
 import re
 import signal
@@ -157,7 +157,7 @@ def _kill(cluster: Cluster, victim: Member, pairs: _Pairs, source: int, sink: in
 
 
 def phases(cluster: Cluster, began: float, watched: Mapping[str, Callable[[], bool]]) -> Figures:
-    """How long after `began` each was first seen to hold.  Errors: Failed when one never does."""
+    """Return how long after `began` each was first seen to hold.  Errors: Failed if one never does."""
     seen: Figures = {}
 
     def all_seen() -> bool:

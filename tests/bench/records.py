@@ -1,4 +1,4 @@
-"""What the layer of records costs beside Arrow batches, and how long a record takes from `poll` to its topic."""
+"""Measures the layer of records beside Arrow batches, and the time of a record from `poll` to its topic."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the runs say: medians, ranges, ratios, and whether the bars of the issue hold."""
+"""Sums up the runs: medians, ranges, ratios, and whether the bars of the issue hold."""
 
 import statistics
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -44,7 +44,7 @@ class Bar:
     text: str
     holds: Test
     alone: bool = False
-    """Whether it asks nothing of the other sides."""
+    """True if it asks nothing of the other sides."""
 
 
 @dataclass(frozen=True)

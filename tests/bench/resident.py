@@ -1,4 +1,4 @@
-"""What a worker costs that has nothing to do, and how soon a new one moves its first record."""
+"""Costs of a worker that has nothing to do, and the time until a new one moves its first record."""
 
 import statistics
 import time

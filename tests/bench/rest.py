@@ -1,4 +1,4 @@
-"""How fast a worker answers `GET /connectors/{c}/status`, with nothing to do and at full speed.
+"""Measures how fast a worker answers `GET /connectors/{c}/status`, with nothing to do and at full speed.
 
 A closed loop: each of 8 connections asks again as soon as it is answered, from one thread of a process of its own, so
 that what is measured is the server.
@@ -151,7 +151,10 @@ class _Asker:
         self.connection.sendall(self.request)
 
     def hear(self) -> bool:
-        """Whether the answer has come whole.  Errors: Failed for one that is not 200 or has no length."""
+        """Read a part of the answer; True once it has come whole.
+
+        Errors: Failed for an answer that is not 200 or has no length.
+        """
         chunk = self.connection.recv(1 << 16)
         if not chunk:
             raise Failed("the worker closed a connection")
@@ -161,7 +164,7 @@ class _Asker:
 
 
 def body_length(head: bytes) -> int:
-    """What the head of a good answer says of its body's length.  Errors: Failed."""
+    """Return the length of the body, by the head of a good answer.  Errors: Failed."""
     status, *fields = head.lower().split(b"\r\n")
     lengths = [int(value) for name, _, value in (f.partition(b":") for f in fields) if name == b"content-length"]
     if b" 200" not in status or not lengths:

@@ -1,4 +1,4 @@
-"""What stands side by side: Apache Connect as shipped, Apache Connect tuned, and Headrace with its defaults."""
+"""The sides that are compared: Apache Connect as shipped, Apache Connect tuned, and Headrace with its defaults."""
 
 import os
 import sys
@@ -66,7 +66,7 @@ class Side:
     mirror: Mapping[str, str] = field(default_factory=dict)
 
     def settings_of(self, connector: Mapping[str, str]) -> Mapping[str, str]:
-        """What this side adds to a connector of this kind."""
+        """The settings that this side adds to a connector of this kind."""
         if connector["connector.class"].startswith(MIRROR):
             return self.mirror
         return self.sink if "topics" in connector else self.source

@@ -1,4 +1,4 @@
-"""What a record costs whose inside is looked at: structs with their schema in JSON, read, changed, written as text."""
+"""Costs of records whose inside is looked at: structs with their schema in JSON, read, changed, written as text."""
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
@@ -50,13 +50,13 @@ def records(count: int, bad_every: int = 0) -> Iterator[bytes]:
 
 
 def plain_lines(numbers: Iterable[int]) -> Iterator[str]:
-    """What the file sink makes of the records as they are."""
+    """Yield the lines that the file sink makes of the records as they are."""
     for number in numbers:
         yield f"Struct{{id={number},customer={_customer(number)},created={_created(number)}}}\n"
 
 
 def changed_lines(numbers: Iterable[int]) -> Iterator[str]:
-    """What it makes of them behind the transforms."""
+    """Yield the lines that it makes of them behind the transforms."""
     for number in numbers:
         at = BEGIN + timedelta(milliseconds=_created(number) - _created(0))
         yield (f"Struct{{id={number},buyer={_customer(number)},created={at:%Y-%m-%d %H:%M:%S},origin=bench}}\n")

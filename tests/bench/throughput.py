@@ -1,4 +1,4 @@
-"""How fast one task moves a file into a topic, and a topic into a file.
+"""Measures how fast one task moves a file into a topic, and a topic into a file.
 
 A source's window begins when two thirds have arrived and ends when all has: 4,000,000 records. A sink's is nearly a
 whole topic of 12,000,000, which another sink has read before. Until then all just-in-time compilers have come to rest.
@@ -47,7 +47,7 @@ def source_exactly_once(bench: Bench, side: Side) -> Figures:
 
 
 def _until_moved(bench: Bench, worker: Family, topic: str, count: int) -> Figures:
-    """Of the last third of the lines; markers of transactions count as lines, of which they are a thousandth."""
+    """Of the last third of the lines. Markers of transactions count as lines; they are a thousandth."""
     worker.until(lambda: bench.topics.end(topic) >= count * 2 // 3, "two thirds of the lines in the topic", BOUND_S)
     first, begin = bench.topics.end(topic), worker.cost()
     worker.until(lambda: bench.topics.end(topic) >= count, "all lines in the topic", BOUND_S)

@@ -39,12 +39,12 @@ class Topics:
             future.exception(30)
 
     def exist(self, *names: str, partitions: int = 1) -> bool:
-        """Whether the broker has all these topics with so many partitions now."""
+        """True if the broker has all these topics with so many partitions now."""
         found = self._watcher.list_topics(timeout=10).topics
         return all(name in found and len(found[name].partitions) == partitions for name in names)
 
     def end(self, topic: str, partition: int = 0) -> int:
-        """How many records the partition holds, asked of the broker now."""
+        """The number of records in the partition, asked of the broker now."""
         bound = time.monotonic() + LEADER_BOUND_S
         while True:
             try:
@@ -56,7 +56,7 @@ class Topics:
                 self._watcher.list_topics(topic, 10)
 
     def committed(self, group: str, topic: str, partitions: int = 1) -> int:
-        """How many records the group has committed."""
+        """The number of records that the group has committed."""
         if group not in self._groups:
             self._groups[group] = self._consumer(group)
         asked = [TopicPartition(topic, partition) for partition in range(partitions)]

@@ -1,4 +1,4 @@
-"""Which files were written to, as Linux's inotify tells.
+"""Names the files that were written to, as Linux's inotify tells.
 
 Decided: not looked at every half millisecond, because to look at 100 files took an eighth of a core of the two that the
 measured worker runs on, and emptied its caches; loses: a microsecond or two of each write, on every side.

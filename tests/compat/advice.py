@@ -1,4 +1,4 @@
-"""What Headrace adds to Apache's sentences; taken away where they are compared."""
+"""Sentences that Headrace adds to Apache's; taken away where the two are compared."""
 
 from __future__ import annotations
 

@@ -73,7 +73,7 @@ class ApachePlugin:
 
 
 class ApachePlugins:
-    """What Apache 4.3.1 has; `known` leaves all others out, as on a worker that has only these."""
+    """The plugins of Apache 4.3.1; `known` leaves all others out, as on a worker that has only these."""
 
     def __init__(self, known: Sequence[str] | None = None) -> None:
         self.plugins = []

@@ -31,7 +31,7 @@ class ApacheProcess:
 
     main: ClassVar[str]
     arguments: tuple[str, ...] = ()
-    """What follows the file on the command line."""
+    """The arguments that follow the file on the command line."""
 
     def __init__(self, directory: Path, settings: Mapping[str, str]) -> None:
         self.directory = directory
@@ -79,7 +79,7 @@ class ApacheProcess:
 
     @property
     def alive(self) -> bool:
-        """Whether its process runs."""
+        """True if its process runs."""
         return self._process.poll() is None
 
     @property

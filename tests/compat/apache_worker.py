@@ -39,7 +39,7 @@ class ApacheWorker(ApacheProcess):
 
     @property
     def worker_id(self) -> str:
-        """What it is called in statuses."""
+        """Its name in statuses."""
         return self.url.removeprefix("http://")
 
     def wait_ready(self, within_s: float = 60) -> Self:
@@ -48,7 +48,7 @@ class ApacheWorker(ApacheProcess):
         return self
 
     def get(self, path: str) -> Any:
-        """What it answers; {} while it does not, or not well."""
+        """Return its answer; {} while it does not answer, or not well."""
         try:
             answer = httpx.get(self.url + path, timeout=60)
         except httpx.TransportError:

@@ -38,7 +38,7 @@ def programs(tool: str) -> Path:
 
 
 def run(tool: str, program: str, *arguments: str, env: dict[str, str] | None = None) -> str:
-    """What the program wrote to its output; it must end well."""
+    """Run a program, which must end well; return its output."""
     ended = subprocess.run(
         [str(programs(tool) / program), *arguments],
         capture_output=True,

@@ -102,7 +102,7 @@ class JavaJsonConverter:
         return None if written is None else bytes(written)
 
     def text(self, document: bytes) -> str:
-        """What `String.valueOf` says of the value that is read."""
+        """Return the `String.valueOf` of the value that is read."""
         return str(self._oracle.text(bytearray(document)))
 
     def write(self, schema: str, text: str | None) -> bytes | str:

@@ -32,7 +32,7 @@ class MirrorOracle:
         self._thread = jvm.java.lang.Thread
 
     def _answer(self, method: str, *arguments: Any) -> str:
-        """What a method says; the thread gets the class loader back that the method takes from it."""
+        """Return a method's answer; the thread gets the class loader back that the method takes from it."""
         thread = self._thread.currentThread()
         before = thread.getContextClassLoader()
         try:
@@ -59,7 +59,7 @@ class MirrorOracle:
         return int(self._answer("replicationHops", bootstrap, alias))
 
     def translated(self, syncs: Sequence[tuple[int, int]], upstream: Sequence[int]) -> list[int | None]:
-        """What `OffsetSyncStore` translates these offsets to, after these syncs; None: nothing."""
+        """Return what `OffsetSyncStore` translates these offsets to, after these syncs; None: nothing."""
         key = OffsetSync("t", 0, 0, 0).key()
         pairs = self._strings([f"{up}:{down}" for up, down in syncs])
         answer = self._answer("translated", key, pairs, self._strings([str(offset) for offset in upstream]))

@@ -25,7 +25,7 @@ VECTORS: Final = Path(__file__).parent / "vectors" / "rest.json"
 _SETTLE_SECONDS: Final = 60.0
 
 MASKED: Final = {"worker_id", "trace", "kafka_cluster_id", "version", "commit", "last_modified", "documentation"}
-"""What differs from run to run."""
+"""Members that differ from run to run."""
 
 _STANDALONE: Final = "a standalone worker has no cluster"
 _NO_EXACTLY_ONCE: Final = "recorded with exactly.once.source.support=enabled, which is not served yet"
@@ -65,7 +65,7 @@ BEYOND: Final = ("headrace.", "io.apicurio.", "io.confluent.", "io.debezium.")
 
 @dataclass
 class Comparison:
-    """What became of the steps."""
+    """The outcome of the steps."""
 
     passed: list[str] = field(default_factory=list)
     different: list[str] = field(default_factory=list)
@@ -108,7 +108,7 @@ def compare(base_url: str, mode: str, folder: Path, wait_seconds: float = 60) ->
 
 
 def expected(step: Mapping[str, Any]) -> dict[str, Any]:
-    """What a step is to be answered; where Apache's answer is a defect, a better status and an error in its shape."""
+    """Return the answer that a step is due. If Apache's is a defect: a better status, and an error in its shape."""
     if "better" in step:
         return {"status": step["better"], "error_code": step["better"]}
     wanted: dict[str, Any] = step["expect"]
@@ -137,7 +137,7 @@ def ask(client: httpx.Client, step: Mapping[str, Any], folder: str, wait_seconds
 
 
 def reduced(got: dict[str, Any], step: Mapping[str, Any], mode: str, folder: str) -> dict[str, Any]:
-    """What of an answer is compared."""
+    """Return the part of an answer that is compared."""
     body = mask(got["body"], folder)
     if "better" in step:
         return {**got, "error_code": body["error_code"] if list(body) == ["error_code", "message"] else body}
@@ -160,7 +160,7 @@ def mask(value: Any, folder: str) -> Any:
 
 
 def dig(value: Any, path: str) -> Any:
-    """What stands at the dotted path, None where there is nothing."""
+    """Return the value at the dotted path; None if there is nothing."""
     for part in path.split("."):
         try:
             value = value[int(part)] if isinstance(value, list) else value[part]

@@ -121,7 +121,7 @@ def avro(registry: str, **settings: str) -> AvroConverter:
 
 
 def encoded(spark: SparkSession, registry: str, messages: Sequence[bytes]) -> list[tuple[bytes | None, str | None]]:
-    """What our converter writes of what it has read, and its errors."""
+    """Return what our converter writes of what it has read, and its errors."""
     rows = kafka_rows(spark, [(None, message) for message in messages])
     records, key, _ = learned(rows, ConverterBinding(ByteArrayConverter(), "K"), ConverterBinding(avro(registry), "V"))
     value = ConverterBinding(avro(registry), "V")
@@ -135,7 +135,7 @@ def encoded(spark: SparkSession, registry: str, messages: Sequence[bytes]) -> li
 
 
 def differences(expected: Any, got: Any) -> Any:
-    """What differs, member by member where both are structs of the same members."""
+    """Return the differences, member by member if both are structs of the same members."""
     if isinstance(expected, dict) and isinstance(got, dict) and expected.keys() == got.keys():
         return {name: (expected[name], got[name]) for name in expected if expected[name] != got[name]}
     return {} if expected == got else (expected, got)

@@ -29,7 +29,7 @@ ALL: set[Item] = {"a", "b", "c", "d", *(TaskId(name, 0) for name in "abcd")}
 
 
 def held_by(java: ApacheWorker) -> set[Item]:
-    """What Java's worker holds, by what it logged when it joined last.
+    """The items that Java's worker holds, by what it logged when it joined last.
 
     Not by the statuses: a task that Java stops soon after its start may be shown as RUNNING for ever.
     """
@@ -40,7 +40,7 @@ def held_by(java: ApacheWorker) -> set[Item]:
 
 
 def runs(java: ApacheWorker, items: set[Item]) -> bool:
-    """Whether all of these, which Java holds, are RUNNING."""
+    """True if all of these, which Java holds, are RUNNING."""
     states = {name: java.get(f"/connectors/{name}/status") for name in "abcd"}
     found: set[Item] = {name for name, shown in states.items() if shown and shown["connector"]["state"] == "RUNNING"}
     for name, shown in states.items():

@@ -128,7 +128,7 @@ LITERALS: Final = [
         '["a","",]',
     ),
 ]
-"""What InsertHeader reads."""
+"""Texts that InsertHeader reads."""
 TEXTS_ONLY: Final = [
     "[[1],[300]]",
     '{"a":[1],"b":[300]}',
@@ -143,7 +143,7 @@ TEXTS_ONLY: Final = [
 
 
 def typed(schema: Schema | None) -> bool:
-    """Whether all in it has a schema: JsonConverter writes no others."""
+    """True if all in it has a schema: JsonConverter writes no others."""
     return (
         schema is not None
         and {
@@ -286,7 +286,7 @@ VALUES: Final[list[tuple[dict[str, Any], Sequence[Any]]]] = [
 
 
 def test_texts_of_headers_are_apaches(chains: Chains) -> None:
-    """One struct with a field for each schema, values of which become headers."""
+    """One struct with a field for each schema; the values become headers."""
     names = [f"f{number}" for number in range(len(VALUES))]
     fields = {name: schema for name, (schema, _) in zip(names, VALUES, strict=True)}
     link = Link("HeaderFrom$Value", {"fields": ",".join(names), "headers": ",".join(names), "operation": "copy"})

@@ -29,7 +29,7 @@ OF_EXAMPLES: Final[dict[str, Any]] = {
     "suppress_health_check": list(HealthCheck),
     "phases": [Phase.generate],
 }
-"""What differs is shown as it was found: a smaller document may differ for another reason, and takes minutes."""
+"""Settings that look for no smaller document: it may differ for another reason, and takes minutes."""
 DOCUMENTS = 120
 """Of each schema, half of them odd."""
 DECIMAL_KIND: Final[Node] = {
@@ -139,11 +139,11 @@ BEYOND_SPARK: Final = (
     "Headrace holds 38 digits",
     "beyond the years that Spark's microseconds hold",
 )
-"""What Spark cannot hold is an error of its record."""
+"""Errors of records with values that Spark cannot hold."""
 
 
 def is_known(java: JavaJsonConverter, document: bytes, theirs: bytes | str | None, ours: bytes | str | None) -> bool:
-    """Whether Apache may say this and we that."""
+    """True if Apache may say this and we that."""
     if isinstance(ours, str) and any(told in ours for told in BEYOND_SPARK):
         return True
     if theirs == "Invalid default value" and document.startswith(_HEAD):
@@ -212,7 +212,7 @@ def compared(
 
 
 def head(schema: Node) -> bytes:
-    """What stands before the payload."""
+    """The bytes before the payload."""
     return f'{{"schema":{json.dumps(schema)},"payload":'.encode()
 
 

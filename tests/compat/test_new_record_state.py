@@ -120,7 +120,7 @@ ADDED: Final = {
 
 
 def crashes(debezium: Answer, ours: Answer) -> bool:
-    """Where Debezium crashes, ours says why the record fails."""
+    """True if Debezium crashes on what ours refuses with a reason."""
     return str(debezium).startswith("crash:") and str(ours).startswith("error:")
 
 

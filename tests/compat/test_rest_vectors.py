@@ -41,5 +41,5 @@ def test_a_follower_among_three_answers_as_recorded(
 
 
 def leads(worker: ClusterWorker) -> bool:
-    """Whether it decides what only the leader decides."""
+    """True if it decides what only the leader decides."""
     return worker.http.delete("/connectors/none?forward=false").status_code == 404

@@ -68,7 +68,7 @@ def name(entry: Mapping[str, Any]) -> str:
 
 
 def is_hashed(entry: Mapping[str, Any]) -> bool:
-    """Whether Java's order is that of a hash map: within converters and overrides."""
+    """True if Java's order is that of a hash map: within converters and overrides."""
     return ".override." in name(entry) or name(entry).count(".converter.") > 0
 
 

@@ -84,19 +84,19 @@ class Record(NamedTuple):
 
 
 Answer = Record | str
-"""What became of a record; else `dropped`, `error:CLASS:message`, or `crash:CLASS:Java's exception` (Apache only)."""
+"""The record that was made; else `dropped`, `error:CLASS:message`, or `crash:CLASS:Java's exception` (Apache only)."""
 
 
 @dataclass(frozen=True)
 class Chain:
-    """What a connector's config says: converters and transforms."""
+    """The converters and transforms of a connector's config."""
 
     links: tuple[Link, ...]
     key: Converting = JSON
     value: Converting = JSON
     header: Converting = SIMPLE
     source: bool = False
-    """Whether the records are a source's, which have no offset."""
+    """True if the records are a source's, which have no offset."""
 
     def config(self) -> dict[str, str]:
         """The connector's `transforms…` and `predicates…`."""
@@ -149,7 +149,7 @@ class Chains:
         return apache
 
     def apache(self, chain: Chain, records: Sequence[Record]) -> list[Answer]:
-        """What Apache makes of them. Errors: Py4JJavaError where it refuses the settings."""
+        """Return what Apache makes of the records. Errors: Py4JJavaError if it refuses the settings."""
         asked = {name: {"class": c.class_name, "settings": c.settings} for name, c in _converters(chain).items()}
         links = [
             asdict(link)
@@ -163,7 +163,7 @@ class Chains:
         return [one if isinstance(one, str) else _record(one, base64.b64decode) for one in answers]
 
     def refused(self, link: Link) -> str | None:
-        """Why Apache refuses a transform's settings; None if it takes them."""
+        """The reason that Apache refuses a transform's settings; None if it takes them."""
         from py4j.protocol import Py4JJavaError
 
         try:
@@ -178,7 +178,7 @@ class Chains:
         return rows
 
     def ours(self, chain: Chain, records: Sequence[Record], *, here: bool = False) -> list[Answer]:
-        """What Headrace makes of them. Errors: ConfigError where it refuses the settings."""
+        """Return what Headrace makes of the records. Errors: ConfigError if it refuses the settings."""
         made = {name: self._plugin(name, one) for name, one in _converters(chain).items()}
         header = made["header"]
         transforms = Transforms.of(chain.config(), self._plugins, header.encode)

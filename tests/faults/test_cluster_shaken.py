@@ -26,7 +26,7 @@ SOON_FORGOTTEN = {"consumer.override.session.timeout.ms": "6000", "consumer.over
 RECORDS_PER_S = 100
 """Of each stream."""
 UNCOMMITTED_S = 20.0
-"""What a sink can have written since its last commit, besides a rebalance that waits for a disturbed worker."""
+"""The time since a sink's last commit, at most; a rebalance that waits for a disturbed worker comes on top."""
 READY_S = 300
 
 

@@ -1,4 +1,4 @@
-"""Two name nodes, the active one of which is killed while sinks write: each offset is in one file."""
+"""Two name nodes; the active one is killed while sinks write. Each offset is in one file."""
 
 from __future__ import annotations
 

@@ -56,7 +56,7 @@ class Pipe:
         return False
 
     def rows(self) -> int:
-        """How many rows there are."""
+        """The number of rows."""
         return int(self.database.value("SELECT count(*) FROM numbers"))
 
     def check(self) -> None:

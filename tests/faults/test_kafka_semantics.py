@@ -1,4 +1,4 @@
-"""What topics hold besides plain records, and what becomes of them under a sink: never a silent loss, never a stall."""
+"""Sinks over topics that hold more than plain records: never a silent loss, never a stall."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def assert_moved(worker: WorkerProcess, topic: Topic, there: bool) -> None:
 
 
 def committed(worker: WorkerProcess, topic: Topic) -> int:
-    """How far the first partition of the topic is committed by the sink of its name."""
+    """The offset up to which the sink of the topic's name has committed its first partition; -1: none."""
     found = [each["offset"]["kafka_offset"] for each in worker.offsets(topic.name)]
     return found[0] if found else -1
 

@@ -1,4 +1,4 @@
-"""A cluster of two brokers, one of which is dead: what the other leads is copied, and waits for nothing."""
+"""A cluster of two brokers, one dead: what the other leads is copied, and waits for nothing."""
 
 from __future__ import annotations
 

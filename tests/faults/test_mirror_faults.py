@@ -36,7 +36,7 @@ class Replication:
         self.written += count
 
     def copied(self) -> int:
-        """How many records B has; none while it does not answer."""
+        """The number of records that B has; none while it does not answer."""
         consumer = Consumer({"bootstrap.servers": self.target.bootstrap_servers, "group.id": "end"})
         try:
             return int(consumer.get_watermark_offsets(TopicPartition(self.copy, 0), timeout=60)[1])

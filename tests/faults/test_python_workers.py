@@ -71,7 +71,7 @@ def rows(spark: SparkSession) -> DataFrame:
 
 @pytest.fixture(scope="module")
 def slow(spark: SparkSession) -> Iterator[Slow]:
-    """What a job with a slow writer answers, and one with a slow reader; both are slow at the same time."""
+    """Yield the answers of a job with a slow writer, and of one with a slow reader; both are slow at the same time."""
     writing = rows(spark).mapInArrow(WriteTo(Writer(FORMER_LIMIT_S + 4), tolerate=False), ANSWER)
     reading = spark.range(1).mapInArrow(
         ReadFrom(Reader(), DeclaredRows(Task(), "")), "v string, source_offset struct<n: long>, split int"

@@ -1,4 +1,4 @@
-"""What a task cannot do fails that task alone, with everything before it written; mended and restarted, it goes on."""
+"""Failures of one task: everything before is written, no other task fails, and mended and restarted it goes on."""
 
 from __future__ import annotations
 

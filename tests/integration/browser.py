@@ -12,7 +12,7 @@ from playwright.sync_api import Browser, Page, sync_playwright
 from tests.integration.debian_packages import installed
 
 WITHIN_MS: Final = 120_000
-"""How long a page may take for what it is to show, on a busy machine."""
+"""The time that a page may take to show what it has to, on a busy machine."""
 _LOOKS: Final[Mapping[int, Sequence[Literal["light", "dark"]]]] = {360: ("light",), 1280: ("light", "dark")}
 """The widths and colours that pages are looked at in."""
 _GRAVE: Final = ("serious", "critical")

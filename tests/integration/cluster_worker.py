@@ -11,7 +11,7 @@ from tests.integration.worker_process import WorkerProcess, eventually
 
 
 def cluster_settings(cluster: str, delay_ms: int = 3000) -> dict[str, str]:
-    """What all workers of a cluster have in common, Java's too; rebalances come faster than by default."""
+    """The settings that all workers of a cluster share, Java's too; rebalances come faster than by default."""
     return {
         "group.id": cluster,
         "config.storage.topic": f"{cluster}-configs",
@@ -37,7 +37,7 @@ class ClusterWorker(WorkerProcess):
 
     @property
     def worker_id(self) -> str:
-        """What it is called in statuses."""
+        """Its name in statuses."""
         return self.url.removeprefix("http://")
 
     def _storage(self) -> dict[str, str]:
@@ -50,7 +50,7 @@ def new_cluster() -> str:
 
 
 def owners(worker: WorkerProcess) -> dict[str, str]:
-    """Who runs what is RUNNING, by the statuses that a worker shows: connectors by name, tasks as `name-0`."""
+    """The worker of each RUNNING part, by the statuses that a worker shows: connectors by name, tasks as `name-0`."""
     found: dict[str, str] = {}
     for name, shown in worker.get("/connectors?expand=status").items():
         for key, one in _parts(name, shown["status"]):

@@ -77,7 +77,7 @@ class Server:
     kind: ClassVar[str]
     packages: ClassVar[Sequence[str]]
     programs: ClassVar[Sequence[str]]
-    """What the packages must have brought; the first is the server."""
+    """The programs that the packages must have brought; the first is the server."""
     quick_stop: ClassVar[signal.Signals]
 
     def __init__(self, *, durable: bool = False, options: Sequence[str] = ()) -> None:
@@ -125,7 +125,7 @@ class Server:
             time.sleep(0.05)
 
     def stop(self) -> None:
-        """It has ended in order, whoever is connected."""
+        """It has ended in order, even if clients are connected."""
         assert self._process is not None
         self._process.send_signal(self.quick_stop)
         try:
@@ -296,7 +296,10 @@ def sqlite_database(folder: Path) -> Database:
 
 
 def _unprivileged(last_wish: signal.Signals) -> list[str]:
-    """What makes a command run as nobody where this is root; it is told to end when this process dies."""
+    """The words that make root run a command as nobody; the command is told to end when this process dies.
+
+    Empty if this is not root.
+    """
     if os.geteuid() != 0:
         return []
     user = [f"--reuid={_UNPRIVILEGED}", "--regid=nogroup", "--clear-groups"]

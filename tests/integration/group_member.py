@@ -34,7 +34,7 @@ class View:
 
 
 class Config:
-    """What all members read at once, as if it were the config topic."""
+    """The connectors that all members read at once, as if from the config topic."""
 
     def __init__(self, **connectors: int) -> None:
         self.view = View(1, connectors)
@@ -44,7 +44,7 @@ class Config:
 
 
 class Ledger:
-    """Who holds what, over all members of a test."""
+    """The holder of each item, over all members of a test."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()

@@ -22,7 +22,7 @@ def commit(bootstrap: str, group: str, offsets: Sequence[GroupOffset]) -> None:
 
 
 def committed(bootstrap: str, group: str) -> list[GroupOffset]:
-    """Those of the group."""
+    """Return the committed offsets of the group."""
     found: list[list[GroupOffset]] = []
 
     def done() -> bool:

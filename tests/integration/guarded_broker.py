@@ -39,7 +39,7 @@ TRANSACTION: Final = ResourceType.TRANSACTIONAL_ID
 
 
 class Grant(NamedTuple):
-    """What one user may do with one thing; with names that begin so, if `prefixed`."""
+    """A grant to one user of operations on one thing; on all whose names begin so, if `prefixed`."""
 
     user: str
     kind: Any

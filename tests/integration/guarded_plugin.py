@@ -37,7 +37,7 @@ class GuardedError(Exception):
 
 
 def careless(config: Mapping[str, str]) -> str:
-    """What a careless author puts into messages."""
+    """Text that a careless author puts into messages."""
     return f"refused: {dict(config)!r} {json.dumps(dict(config))} {config.get('password')} {config.get('url')}"
 
 
@@ -57,7 +57,7 @@ class GuardedTask(SourceTask):
     offset_type = pa.struct([("n", pa.int64())])
 
     def start(self, config: Mapping[str, str], context: TaskContext) -> None:
-        """What it was given is in the file `seen`."""
+        """Write the config that it was given to the file `seen`."""
         self._config = config
         self._attempts = 0
         Path(config["seen"]).write_text(json.dumps(dict(config)))

@@ -1,4 +1,4 @@
-"""A real HDFS with two name nodes for tests, one of which is active; they share their edits by a folder."""
+"""A real HDFS with two name nodes for tests. One is active; they share their edits by a folder."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class HaHdfsServer:
 
     @property
     def web_addresses(self) -> list[str]:
-        """Where WebHDFS is, on both name nodes."""
+        """The addresses of WebHDFS on both name nodes."""
         return [*self._web.values()]
 
     def start(self) -> None:
@@ -79,7 +79,7 @@ class HaHdfsServer:
         run([*java(self.conf_dir, _ADMIN), "-ns", SERVICE, "-transitionToActive", "--forceactive", name], self._folder)
 
     def _serves(self, name: str) -> bool:
-        """Whether the name node is active or stands by."""
+        """True if the name node is active or stands by."""
         asked = f"http://{self._web[name]}/jmx?qry=Hadoop:service=NameNode,name=NameNodeStatus"
         try:
             with urllib.request.urlopen(asked, timeout=2) as answer:

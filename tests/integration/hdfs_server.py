@@ -23,7 +23,7 @@ from tests.held_ports import held_port
 from tests.short_jvms import ONLY_C1
 
 USER = getpass.getuser()
-"""HDFS's superuser: whoever runs the name node."""
+"""HDFS's superuser: the user that runs the name node."""
 
 NAME_NODE = "org.apache.hadoop.hdfs.server.namenode.NameNode"
 DATA_NODE = "org.apache.hadoop.hdfs.server.datanode.DataNode"
@@ -68,7 +68,7 @@ class Node:
 
     @property
     def is_running(self) -> bool:
-        """Whether its process lives."""
+        """True if its process lives."""
         return self._process is not None and self._process.poll() is None
 
     def spawn(self) -> None:
@@ -118,7 +118,7 @@ class HdfsServer:
 
     @property
     def web_address(self) -> str:
-        """Where WebHDFS is."""
+        """The address of WebHDFS."""
         return f"127.0.0.1:{self.http_port}"
 
     @property
@@ -128,7 +128,7 @@ class HdfsServer:
 
     @property
     def is_running(self) -> bool:
-        """Whether both nodes live."""
+        """True if both nodes live."""
         return self.name_node.is_running and self.data_node.is_running
 
     def start(self) -> None:
@@ -177,7 +177,7 @@ class HdfsServer:
         return answers(self.web_address, "GET", "?op=GETFILESTATUS")
 
     def _has_data_node(self) -> bool:
-        """Whether it runs, and has told the name node of its blocks, which would send a writer to it."""
+        """True if it runs, and has told its blocks to the name node, which would send a writer to it."""
         return not processes.is_free(self._data_port) and finds_room(self.web_address) and self._has_blocks()
 
     def _has_blocks(self) -> bool:
@@ -202,7 +202,7 @@ def run(command: Sequence[str], folder: Path, env: Mapping[str, str] | None = No
 
 
 def answers(address: str, method: str, asked: str) -> bool:
-    """Whether WebHDFS there does what it is asked."""
+    """True if WebHDFS there does what it is asked."""
     request = urllib.request.Request(f"http://{address}/webhdfs/v1/{asked}", method=method)
     try:
         with urllib.request.urlopen(request, timeout=2):
@@ -212,7 +212,7 @@ def answers(address: str, method: str, asked: str) -> bool:
 
 
 def finds_room(address: str) -> bool:
-    """Whether the name node there would send a writer to a data node."""
+    """True if the name node there would send a writer to a data node."""
     return answers(address, "PUT", "probe?op=CREATE&noredirect=true")
 
 

@@ -18,7 +18,7 @@ _DOCUMENTED: Final = {
     "iceberg.catalog.credential": "<credential>",
     "iceberg.catalog.warehouse": "<warehouse name>",
 }
-"""What the examples of the sinks' own documentation have in common."""
+"""Settings that the examples of the sinks' own documentation have in common."""
 
 ONE_TABLE: Final[Config] = {
     **_DOCUMENTED,

@@ -53,7 +53,7 @@ class Kdc(Node):
         run([program_path("kinit"), "-k", "-t", str(self._keytab(name)), name], self._keytabs, self.env)
 
     def logins(self, name: str) -> int:
-        """How often this principal has logged in."""
+        """The number of logins of this principal."""
         lines = (self._keytabs / "kdc.log").read_text(errors="replace").splitlines()
         return sum("AS_REQ" in line and "ISSUE" in line and f" {name}@" in line for line in lines)
 

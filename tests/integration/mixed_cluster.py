@@ -71,7 +71,7 @@ class Pipe:
         assert Counter(self._sent()) == Counter({envelope(line): 1 for line in self.lines})
 
     def wait_stored(self, shown_by: Worker) -> None:
-        """What was moved is stored in Kafka: offsets of the source and of the sink are at the ends."""
+        """Wait until Kafka has stored what was moved: the offsets of the source and of the sink are at the ends."""
         end = self._read.stat().st_size
 
         def stored() -> bool:
@@ -109,7 +109,7 @@ def our_worker(folder: Path, bootstrap: str, cluster: str, settings: Mapping[str
 
 
 def statuses(worker: Worker) -> dict[str, dict[str, Any]]:
-    """What a worker shows of every connector and task, by `name` and `name-0`."""
+    """The statuses that a worker shows of every connector and task, by `name` and `name-0`."""
     found: dict[str, dict[str, Any]] = {}
     for name, shown in worker.get("/connectors?expand=status").items():
         found[name] = shown["status"]["connector"]
@@ -124,7 +124,7 @@ def leader(java: ApacheWorker) -> str:
 
 
 def held_by(java: ApacheWorker) -> set[str]:
-    """What Java's worker holds, by what it logged when it joined last."""
+    """The items that Java's worker holds, by what it logged when it joined last."""
     said = re.findall(r"got assignment: Assignment\{.*connectorIds=\[(.*?)\], taskIds=\[(.*?)\]", java.log)
     return {item for items in (said[-1] if said else ()) for item in items.split(", ") if item}
 
@@ -202,7 +202,7 @@ class Mixed:
         return {group: {member.member_id for member in found.result(60).members} for group, found in described.items()}
 
     def shown(self) -> str:
-        """What each worker shows, for who asks why something did not happen."""
+        """Text of what each worker shows, to find out why something did not happen."""
         return shown_by(self.workers)
 
 

@@ -53,13 +53,13 @@ class Replay(NamedTuple):
     """Records in a row that had all arrived before."""
 
     at: int
-    """Where the first of them stands among all that arrived."""
+    """The place of the first of them among all that arrived."""
     records: int
 
 
 @dataclass(frozen=True)
 class Arrived:
-    """What arrived of what was sent."""
+    """The part that arrived of what was sent."""
 
     missing: Mapping[str, Sequence[tuple[int, int]]] = field(default_factory=dict)
     """By stream, the first and last numbers of each gap."""
@@ -74,7 +74,7 @@ class Arrived:
 
     @property
     def lost(self) -> int:
-        """How many records did not arrive."""
+        """The number of records that did not arrive."""
         return sum(last - first + 1 for gaps in self.missing.values() for first, last in gaps)
 
     @property
@@ -101,7 +101,7 @@ class Arrived:
 
     @property
     def longest_replay(self) -> int:
-        """How many records the longest has."""
+        """The number of records of the longest."""
         return max((replay.records for replay in self.replays), default=0)
 
     def brief(self) -> str:
@@ -117,7 +117,7 @@ class Arrived:
 
 
 def arrived(values: Iterable[bytes], sent: Mapping[str, int]) -> Arrived:
-    """What these values, in the order of their arrival, are of what was sent: numbers up to `sent[stream]`, -1: none.
+    """Compare these values, in the order of their arrival, with what was sent: numbers up to `sent[stream]`, -1: none.
 
     Records of one stream overtake each other freely where they go through several partitions.
     """
@@ -161,7 +161,7 @@ def arrived(values: Iterable[bytes], sent: Mapping[str, int]) -> Arrived:
 
 
 def gaps(numbers: Iterable[int], upto: int) -> list[tuple[int, int]]:
-    """What is missing of 0 to `upto`, as first and last of each gap."""
+    """Return the gaps in 0 to `upto`, as first and last of each."""
     found, expected = [], 0
     for number in sorted(numbers):
         if number > expected:
@@ -219,7 +219,7 @@ class Flow:
             self.sent[stream] += count
 
     def arrived(self) -> Arrived:
-        """What is in the sink's file."""
+        """Return what has arrived in the sink's file."""
         return arrived(lines_of(self.sink), self.sent)
 
 

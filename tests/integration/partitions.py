@@ -1,4 +1,4 @@
-"""What a partition holds now.
+"""Reads what a partition holds now.
 
 A client of its own for each look, which takes some 40 ms: a kept one goes on to see a topic that was deleted and made
 again as it was.

@@ -93,7 +93,7 @@ class Previewing:
         return answer.json()
 
     def refused(self, config: Mapping[str, Any], **query: str) -> str:
-        """Why a preview of this config is refused."""
+        """The reason that a preview of this config is refused."""
         path = f"/connector-plugins/{config['connector.class']}/config/preview"
         answer = self.worker.http.put(path, json=dict(config), params=query)
         assert answer.status_code == 400, answer.text

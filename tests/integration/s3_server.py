@@ -49,7 +49,7 @@ class S3Server:
 
     @property
     def is_running(self) -> bool:
-        """Whether its process lives."""
+        """True if its process lives."""
         return self._process is not None and self._process.poll() is None
 
     def start(self) -> None:

@@ -35,7 +35,7 @@ class SecuredHdfsServer(HdfsServer):
         return self._folder / "client-conf"
 
     def shell(self, *arguments: str) -> str:
-        """Run `hdfs dfs` as whoever has a ticket in the ticket cache; what it printed."""
+        """Run `hdfs dfs` as the user with a ticket in the ticket cache; return what it printed."""
         return run([*self._java(_SHELL), *arguments], self._folder, self._kdc.env)
 
     def _java(self, main: str) -> list[str]:
@@ -82,7 +82,7 @@ class SecuredHdfsServer(HdfsServer):
         return not processes.is_free(self._data_port) and has_room and not self._told("NameNodeInfo").get("Safemode")
 
     def _told(self, bean: str) -> dict[str, object]:
-        """What the name node shows of itself."""
+        """Return what the name node shows of itself."""
         asked = f"http://{self.web_address}/jmx?qry=Hadoop:service=NameNode,name={bean}"
         try:
             with urllib.request.urlopen(asked, timeout=2) as answer:

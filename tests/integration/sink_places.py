@@ -1,4 +1,4 @@
-"""Where sinks of files write to in tests, and topics of numbers whose every offset is looked for there."""
+"""Places that sinks of files write to in tests, and topics of numbers whose every offset is looked for there."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Place(ABC):
 
     @abstractmethod
     def read(self, path: str) -> bytes:
-        """What is in a file."""
+        """Return the bytes of a file."""
 
 
 class Local(Place):
@@ -131,7 +131,7 @@ class Numbers:
         self.sent += count
 
     def rows(self) -> dict[int, Counter[int]]:
-        """How often each number is in a partition's files."""
+        """The count of each number in a partition's files."""
         found: dict[int, Counter[int]] = {partition: Counter() for partition in self._partitions}
         for path in self.place.paths(self.topic.name):
             numbers = pq.read_table(BufferReader(self.place.read(path)))["id"].to_pylist()
@@ -141,7 +141,7 @@ class Numbers:
         return found
 
     def count(self) -> int:
-        """How many rows are in files; -1 while the store cannot say."""
+        """The number of rows in files; -1 while the store cannot say."""
         try:
             return sum(len(numbers) for numbers in self.rows().values())
         except (HdfsError, HTTPError, OSError):  # a name node in safe mode, no data node, a file replaced meanwhile
@@ -155,6 +155,6 @@ class Numbers:
         assert not self.staged()
 
     def staged(self) -> set[str]:
-        """What is not committed, or was not cleaned up after it."""
+        """The paths of files that are not committed, or were not cleaned up after the commit."""
         others = set(self.place.paths()) - set(self.place.paths(self.topic.name))
         return {path for path in others if "/at+" not in path}

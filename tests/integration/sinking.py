@@ -200,7 +200,7 @@ class Sinking:
 
 @pytest.fixture(scope="module")
 def shared(engine: Spark) -> Iterator[Engine]:
-    """What tasks of a worker share."""
+    """Yield what tasks of a worker share."""
     pool = ProjectionPool(engine, lanes=1)
     yield Engine(pool, Quota(1), Quota(64 << 20))
     pool.stop()

@@ -83,7 +83,7 @@ class SparkCluster:
         return f"http://127.0.0.1:{self._ui_port}/api/v1/applications"
 
     def settings(self, executors: int = 2) -> dict[str, str]:
-        """Those of a Headrace worker."""
+        """The settings of a Headrace worker."""
         return {
             "spark.master": self.url,
             "spark.driver.host": "127.0.0.1",

@@ -55,7 +55,7 @@ def send(topic: Topic, codec: str, count: int, size: int, batch_bytes: int = MB)
 
 
 def committed(topic: Topic, name: str) -> int:
-    """How far the connector's group has got; -1 while nobody knows."""
+    """The offset that the connector's group has come to; -1 while nobody knows."""
     consumer = Consumer({"bootstrap.servers": topic.bootstrap, "group.id": f"connect-{name}"})
     try:
         return int(consumer.committed([TopicPartition(topic.name, 0)], timeout=60)[0].offset)

@@ -160,7 +160,7 @@ OF_CONFLUENT = [
         )
     ),
 ]
-"""All of both sets of dashboards but four of kafka_connect_connect_metrics_, of which the group's client counts none:
+"""All of both sets of dashboards but four of kafka_connect_connect_metrics_, which the group's client does not count:
 failed_authentication, failed_authentication_total, successful_authentication_rate, io_ratio."""
 
 STUCK = "kafka_connect_connector_task_unhealthy"
@@ -256,7 +256,7 @@ def test_a_worker_has_every_series_of_the_dashboards(
 
 
 def _have_told(found: Series) -> bool:
-    """Whether the sink's consumer and the source's producer are shown as connected, with bytes."""
+    """True if the sink's consumer and the source's producer are shown as connected, with bytes."""
     consumer, producer = (("clientid", "connector-consumer-snk-0"),), (("clientid", "connector-producer-src-0"),)
     return all(
         found[name][client] > 0

@@ -1,4 +1,4 @@
-"""Exactly-once sources (KIP-618) on real brokers: what a reader of committed records sees, whoever dies."""
+"""Exactly-once sources (KIP-618) on real brokers: what a reader of committed records sees when processes die."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ class Lines:
         return values(self._bootstrap, self.topic.name, isolation)
 
     def is_behind(self, end: int) -> bool:
-        """Whether the topic has grown."""
+        """True if the topic has grown."""
         return self.topic.end() > end
 
     def wait_moved(self, within_s: float = WITHIN_S) -> None:

@@ -76,7 +76,7 @@ class Sink:
         assert re.search(".*".join(map(re.escape, words)), self._worker.trace(self.name)), self._worker.trace(self.name)
 
     def told(self, *words: str) -> bool:
-        """Whether a line of its log has these words, in this order."""
+        """True if a line of its log has these words, in this order."""
         wanted = re.compile(rf"{self.name}\b.*{'.*'.join(map(re.escape, words))}")
         return wanted.search(self._worker.log(), self._begin) is not None
 

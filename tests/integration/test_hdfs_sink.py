@@ -226,7 +226,7 @@ def test_small_files_become_few_and_each_record_stays_in_one(start: Callable[...
     countries = {"DE": range(0, 60, 2), "FR": range(1, 60, 2)}
 
     def settled(upto: int) -> bool:
-        """Whether each directory has few files, which hold each of its records once, in order, and all are merged."""
+        """True if each directory has few files, all merged, which hold each of its records once, in order."""
         for country, numbers in countries.items():
             files = [path for name, path in sink.files().items() if name.startswith(f"country={country}/")]
             try:

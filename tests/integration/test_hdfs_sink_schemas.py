@@ -26,7 +26,7 @@ NOTE = {"name": "note", "type": ["null", "string"], "default": None}
 VERSIONS = ([ID], [ID, NAME], [ID, NAME, NOTE])
 """The fields of each version."""
 OWN = {"id": None, "name": "own", "note": "own"}
-"""What records have of the fields of their version."""
+"""Values that records have in the fields of their version."""
 DEFAULTS = {"name": "none", "note": None}
 
 

@@ -83,7 +83,7 @@ class Topic:
             fastavro.writer(file, json.loads(self.form.schema_text(schema)), rows)  # type: ignore[attr-defined]
 
     def partitions(self) -> set[str]:
-        """Those of the table, as the metastore has them."""
+        """The table's partitions, as the metastore has them."""
         self.metastore.open()
         try:
             return self.metastore.partitions("t_my_orders")
@@ -91,7 +91,7 @@ class Topic:
             self.metastore.close()
 
     def columns_of(self, partition: str) -> list[str]:
-        """Those that the metastore has noted for a partition of its own."""
+        """The columns that the metastore has noted for a partition of its own."""
         self.metastore.open()
         try:
             found = self.metastore._client.getPartition(self.settings.database, "t_my_orders", partition)
@@ -101,7 +101,7 @@ class Topic:
 
 
 def waiting(tables: HiveTables) -> float:
-    """How many tables and partitions the metastore is still to be told of."""
+    """The number of tables and partitions that the metastore is still to be told of."""
     return next(sample.value for sample in tables.samples() if sample.name == "headrace_hive_waiting")
 
 
@@ -114,7 +114,7 @@ def wait_for(condition: Callable[[], bool]) -> None:
 
 
 def rows(server: HiveServer, folder: Path, *queries: str) -> list[list[list[str]]]:
-    """What Spark with Hive's catalogue answers."""
+    """Return the answers of Spark with Hive's catalogue."""
     command = [sys.executable, "-c", _READ, server.uris, str(folder / "warehouse"), *queries]
     done = subprocess.run(command, capture_output=True, text=True, cwd=folder, timeout=300, check=False)
     assert done.returncode == 0, done.stderr[-3000:]

@@ -95,7 +95,7 @@ def config(database: Database, broker: str, prefix: str) -> dict[str, str]:
 
 
 class Changes:
-    """What a topic has told so far, without tombstones; it may still be written to."""
+    """The changes that a topic has told so far, without tombstones; it may still be written to."""
 
     def __init__(self, topic: Topic) -> None:
         self._consumer = Consumer({"bootstrap.servers": topic.bootstrap, "group.id": "look"})
@@ -130,7 +130,7 @@ def test_a_server_in_use_is_followed_through_a_change_of_its_schema_and_kills(
         return int(database.value("SELECT max(id) FROM orders"))
 
     def follow() -> None:
-        """What was written until now has come."""
+        """Wait until all that is written by now has come."""
         number = last_id()
         eventually(lambda: number <= max(changes.created(), default=0), 120, worker.log)
 

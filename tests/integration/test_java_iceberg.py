@@ -46,7 +46,7 @@ class Table:
         self._metadata = folder / "metadata"
 
     def ids(self) -> Counter[int]:
-        """How often each is in the current snapshot."""
+        """The count of each id in the current snapshot."""
         found = Counter[int]()
         for file in self._data_files():
             found.update(pq.read_table(file)["id"].to_pylist())

@@ -85,7 +85,7 @@ def sink(worker: WorkerProcess, topic: Topic, config: dict[str, str], mode: str 
 
 
 def counts(worker: WorkerProcess, connector: str) -> dict[str, float]:
-    """How many records a sink has read and sent."""
+    """The numbers of records that a sink has read and sent."""
     return {
         sample.name.split("_")[-2]: sample.value
         for family in text_string_to_metric_families(worker.request("GET", "/metrics").text)
@@ -122,7 +122,7 @@ def test_rest_lists_java_transforms_with_their_own_definition(worker: WorkerProc
 
 
 def validated(worker: WorkerProcess, config: dict[str, str]) -> dict[str, Any]:
-    """What validation answers to each setting: its definition and its value."""
+    """Return validation's answer to each setting: its definition and its value."""
     name = config["connector.class"].rpartition(".")[2]
     answer = worker.request("PUT", f"/connector-plugins/{name}/config/validate", {"name": "x", **config}).json()
     return {one["value"]["name"]: one for one in answer["configs"]}

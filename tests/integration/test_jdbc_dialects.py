@@ -1,4 +1,4 @@
-"""What the dialects find out of real databases: tables, columns, clocks, and what a query gives."""
+"""Tests of what the dialects find out of real databases: tables, columns, clocks, and what a query gives."""
 
 from __future__ import annotations
 

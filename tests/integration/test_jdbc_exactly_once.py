@@ -1,4 +1,4 @@
-"""Offsets that are stored with the rows: each record has its effect once, whoever writes it how often."""
+"""Offsets that are stored with the rows: each record has its effect once, however often it is written."""
 
 from __future__ import annotations
 

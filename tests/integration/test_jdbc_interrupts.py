@@ -50,12 +50,12 @@ def patient(database: Database) -> str:
 
 
 def waits(database: Database, seen_by: str = "") -> bool:
-    """Whether somebody waits for the lock; SQLite tells nobody."""
+    """True if somebody waits for the lock; SQLite tells nobody."""
     return database.kind == "sqlite" or bool(database.value(seen_by or WAITS[database.kind]))
 
 
 class Blocked:
-    """What is done by a thread of its own, blocked by the lock by now."""
+    """An act in a thread of its own, which the lock blocks by now."""
 
     def __init__(self, database: Database, act: Any, seen_by: str = "") -> None:
         """`seen_by`: a query that tells whether it is, where that is not by a lock."""
@@ -72,7 +72,7 @@ class Blocked:
             self.error = error
 
     def ends(self) -> Exception | None:
-        """What it failed of, soon."""
+        """Wait a short while for the end; return the error."""
         began = time.monotonic()
         self._thread.join(SOON_S)
         assert not self._thread.is_alive(), f"it is still blocked after {time.monotonic() - began:.1f} s"

@@ -28,9 +28,9 @@ PAUSES = ((0.0, 1), (0.001, 5), (0.02, 10), (1.5, 3))
 START_S = 180.0
 """A worker's Spark has started by then, though the machine has other work."""
 STEADY = ((0.02, 1), (0.02, 5), (0.02, 10), (1.5, 3))
-"""Where they go on while workers start, however long that takes: some hundred rows a second."""
+"""Pauses of writers that go on while workers start, for as long as that takes: some hundred rows a second."""
 QUICK = PAUSES[:3]
-"""Where nobody tells of transactions that are open: each ends within the delay that rows are given."""
+"""Pauses if nobody tells of open transactions: each ends within the delay that rows are given."""
 
 TABLES = {
     "postgresql": "id bigserial PRIMARY KEY, changed timestamptz NOT NULL DEFAULT now(), note text",
@@ -68,7 +68,7 @@ class Writers:
             thread.join()
 
     def have_met(self) -> bool:
-        """Whether every one of them has committed among the others, for some seconds."""
+        """True if every one of them has committed among the others, for some seconds."""
         return min(self.transactions.values()) > 1 and time.monotonic() - self.began > 4
 
     def _write(self, pause_s: float, rows: int) -> None:

@@ -187,7 +187,7 @@ SQLITE = {
 CASES = {"postgresql": POSTGRESQL, "mariadb": MARIADB, "sqlite": SQLITE}
 PECULIAR = ("ARRAY", ONLY_HERE)
 MOMENTS_OF_SQLITE = ("c_date", "c_time", "c_datetime", "c_timestamp")
-"""Where they were texts they are numbers afterwards: SQLite has no type for them."""
+"""Columns whose texts are numbers afterwards: SQLite has no type for moments."""
 
 
 def arrives(kind: str, target: str, value: Any) -> Any:
@@ -344,7 +344,7 @@ def test_on_the_same_database_rows_are_equal(pipes: Pipes, kind: str) -> None:
 
 
 def different(expected: dict[str, Any], found: dict[str, Any]) -> dict[str, tuple[Any, Any]]:
-    """What is not equal, expected and found; NaN is equal to itself here."""
+    """Return what is not equal, expected and found; NaN is equal to itself here."""
     both = {name: (expected[name], found[name]) for name in expected}
     return {name: pair for name, pair in both.items() if pair[0] != pair[1] and str(pair[0]) != str(pair[1])}
 

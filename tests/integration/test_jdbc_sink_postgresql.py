@@ -1,4 +1,4 @@
-"""What a PostgreSQL table's columns are, records become; whatever their own types."""
+"""Tests of PostgreSQL's tables: records become what the columns are, whatever their own types."""
 
 from __future__ import annotations
 

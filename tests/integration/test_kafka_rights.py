@@ -30,7 +30,7 @@ def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Guarded]:
 
 
 def of_worker(cluster: str) -> list[Grant]:
-    """What a worker of the cluster needs for itself: it creates its internal topics, too."""
+    """Grants that a worker of the cluster needs for itself: it creates its internal topics, too."""
     topics = [f"{cluster}-{kind}" for kind in ("configs", "offsets", "status")]
     return [Grant("worker", TOPIC, topic, [READ, WRITE, CREATE]) for topic in topics] + [
         Grant("worker", GROUP, cluster, [READ])
@@ -151,7 +151,7 @@ def test_a_task_whose_login_is_refused_starts_anew(guarded: Guarded, worker: Clu
 
 
 def of_mirror(topic: str, group: str) -> list[Grant]:
-    """What a mirror A->B needs at both clusters, which are one here; B's user keeps its group and internal topics."""
+    """Grants that a mirror A->B needs at both clusters, here one. B's user keeps its group and internal topics."""
     alter, describe = [OPERATIONS.ALTER, OPERATIONS.ALTER_CONFIGS], [OPERATIONS.DESCRIBE_CONFIGS]
     kept = [f"mm2-{kind}.A.internal" for kind in ("configs", "offsets", "status")]
     return [

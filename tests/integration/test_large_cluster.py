@@ -74,7 +74,7 @@ def statuses(worker: ClusterWorker) -> list[dict[str, Any]]:
 
 
 def shares(worker: ClusterWorker) -> str:
-    """How much is in which state where."""
+    """Counts of what is in which state on which worker."""
     return str(Counter((one["worker_id"], one["state"]) for one in statuses(worker)))
 
 
@@ -83,7 +83,7 @@ def all_paused(worker: ClusterWorker) -> bool:
 
 
 def shared(worker: ClusterWorker, workers: Sequence[ClusterWorker]) -> bool:
-    """Whether all is paused, on these workers, as evenly as can be, by the statuses that this one shows."""
+    """True if all is paused, on these workers, as evenly as can be, by the statuses that this one shows."""
     shown = worker.get("/connectors?expand=status").values()
     connectors = Counter(one["status"]["connector"]["worker_id"] for one in shown)
     tasks = Counter(task["worker_id"] for one in shown for task in one["status"]["tasks"])
@@ -94,7 +94,7 @@ def shared(worker: ClusterWorker, workers: Sequence[ClusterWorker]) -> bool:
 
 
 def rebalancing(worker: ClusterWorker) -> bool:
-    """Whether the worker expects another rebalance."""
+    """True if the worker expects another rebalance."""
     return "\nkafka_connect_worker_rebalance_rebalancing 0.0\n" not in worker.request("GET", "/metrics").text
 
 
@@ -105,14 +105,14 @@ def cpu_s(worker: ClusterWorker) -> float:
 
 
 def started_at(worker: ClusterWorker) -> float:
-    """When it began to join the group, in seconds of the epoch."""
+    """The moment it began to join the group, in seconds of the epoch."""
     found = eventually(lambda: _STARTED.search(worker.log()), 90)
     return dt.datetime.strptime(found[1], "%Y-%m-%d %H:%M:%S,%f").timestamp()
 
 
 @contextmanager
 def asked_all_the_while(worker: ClusterWorker) -> Iterator[list[float]]:
-    """How long each `GET /connectors/{name}/status` took that was asked meanwhile."""
+    """Ask for `GET /connectors/{name}/status` all the while; yield the seconds that each answer took."""
     took: list[float] = []
     enough = threading.Event()
 

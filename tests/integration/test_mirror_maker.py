@@ -189,7 +189,7 @@ def test_two_processes_share_the_work_and_one_that_is_killed_is_replaced(
 
 
 def beats_here(process: MirrorProcess) -> bool:
-    """Whether the task that makes heartbeats runs in this process."""
+    """True if the task that makes heartbeats runs in this process."""
     return 'connector="MirrorHeartbeatConnector",flow="A->B",task="0"' in process.http.get("/metrics").text
 
 

@@ -1,4 +1,4 @@
-"""What MirrorSourceConnector copies is equal, record by record: contents, headers, timestamps, partitions, order."""
+"""Copies of MirrorSourceConnector are equal, record by record: contents, headers, timestamps, partitions, order."""
 
 from __future__ import annotations
 

@@ -149,7 +149,7 @@ class Copying:
         self.link.close()
 
     def poll(self, wait_s: float = 10) -> bool:
-        """Whether there is something to copy."""
+        """True if there is something to copy."""
         self.link.poll(self.fetches, wait_s, StopToken())
         return bool(self.fetches[self.partition].waiting)
 

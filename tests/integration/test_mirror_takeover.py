@@ -224,7 +224,7 @@ def add_new(before: list[Counter[bytes]], traffic: Traffic) -> list[Counter[byte
 
 
 def kept(bootstrap: str, source: str, partition: int) -> list[int]:
-    """The places of the source topic of which offset syncs tell."""
+    """The places of the source topic that offset syncs name."""
     found = offset_syncs(bootstrap, source[:-1] + "B")
     return [one.upstream_offset for one in found if one.partition == partition]
 

@@ -103,7 +103,7 @@ class Cluster:
         return {name: entry.value for name, entry in found.items() if sources[name] == 1}
 
     def ends(self, topic: str, partitions: int) -> list[int]:
-        """How many records each partition has had."""
+        """The number of records that each partition has had."""
         self.topics()  # the client learns of new partitions
         asked = {TopicPartition(topic, number): _LATEST for number in range(partitions)}
         return [end_of(future) for future in self.admin.list_offsets(asked).values()]

@@ -187,7 +187,7 @@ def wait_recorded(mixed: Mixed, name: str) -> None:
 
 
 def refuse(mixed: Mixed, asked: Sequence[tuple[Worker, Pipe]]) -> None:
-    """What cannot be is refused with the same words, whichever worker is asked and whichever leads."""
+    """Check that the impossible is refused with the same words, whichever worker is asked and whichever leads."""
     name = asked[0][1].sink
     existing = {"name": name, "config": asked[0][1].configs[name]}
     for method, path, body, status in (

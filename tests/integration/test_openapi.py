@@ -1,6 +1,6 @@
 """schemathesis over the OpenAPI document of a worker: whatever it is sent, it answers in time and never with a 500.
 
-With a login, whoever has none is answered 401 by every endpoint, but for those that judge a signature.
+With logins, every endpoint answers 401 to a client without one, but for those that judge a signature.
 
 The worker has its real herder, plugins and validation; its tasks run in name only, so that thousands of requests take
 seconds.
@@ -102,7 +102,7 @@ def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Worker]:
 
 
 def wants_login(case: schemathesis.Case) -> bool:
-    """Whether a request needs a login: those among workers have a signature instead."""
+    """True if a request needs a login: requests among workers have a signature instead."""
     return not (case.operation.path.endswith(("/tasks", "/fence")) and case.method in ("POST", "PUT"))
 
 

@@ -26,7 +26,7 @@ def indented() -> list[str]:
 
 
 def shown() -> tuple[str, str]:
-    """The connector's properties and the Python module that the page shows, wherever they stand in it."""
+    """The connector's properties and the Python module, found anywhere in the page."""
     texts = indented()
     fenced = re.findall(r"^```\w*\n(.*?)^```$", PAGE.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
     (connector,) = (text for text in [*texts, *fenced] if text.startswith("name=orders"))

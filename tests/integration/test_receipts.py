@@ -1,4 +1,4 @@
-"""Where Kafka has the records of a source that wants to know, timestamps included."""
+"""Places and timestamps in Kafka of the records of a source that wants to know them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What `headrace secure init` writes starts a worker, which is asked over https by those who have logged in."""
+"""A worker starts with what `headrace secure init` writes; users who have logged in ask it over https."""
 
 from __future__ import annotations
 

@@ -88,7 +88,7 @@ def send_ids(topic: Topic, ids: range, partitions: int = 1) -> None:
 
 
 def moved(worker: WorkerProcess, name: str) -> int:
-    """How many rows jobs of a connector have moved: the driver has no executor of its own."""
+    """The number of rows that jobs of a connector have moved: the driver has no executor of its own."""
     return sum(int(found) for found in re.findall(rf"{name}-0: a job moved (\d+) rows", worker.log()))
 
 
@@ -183,7 +183,7 @@ def worker_bootstrap(worker: WorkerProcess) -> str:
 def test_no_secret_is_in_sparks_web_pages_event_log_or_command_lines(
     cluster: SparkCluster, worker: WorkerProcess, database: Database
 ) -> None:
-    """Those of the database, of Kafka's clients and of the cluster, which the tests before have used."""
+    """Look for secrets of the database, of Kafka's clients and of the cluster, which the tests before have used."""
     (application,) = (one["id"] for one in httpx.get(cluster.ui, timeout=60).json())
     pages = ["environment", "jobs", "stages", "sql?details=true&planDescription=true&length=1000", "allexecutors"]
     shown = {page: httpx.get(f"{cluster.ui}/{application}/{page}", timeout=60).text for page in pages}

@@ -1,4 +1,4 @@
-"""Offsets of a group that a transaction is about to commit: whoever reads on from them waits for its end."""
+"""Offsets of a group that a transaction is about to commit: a consumer that goes on from them waits for its end."""
 
 from __future__ import annotations
 

@@ -165,7 +165,7 @@ class Group:
         return self._joined[-1]
 
     def instances(self) -> list[str]:
-        """Those of its members, as Kafka has them, but for their topics' digests."""
+        """The instances of its members, as Kafka has them, but for their topics' digests."""
         described = self._admin.describe_consumer_groups([self._id], request_timeout=60)[self._id].result()
         return sorted(member.group_instance_id.partition("-")[0] for member in described.members)
 

@@ -1,5 +1,5 @@
 """Attacks by a user who may edit `team-*` on two workers with logins and rights. He tries to reach the workers' own
-state in Kafka, and the records and groups of others. Each attack is sent to both workers, one of which forwards it.
+state in Kafka, and the records and groups of others. Each attack is sent to both workers; one forwards it.
 """
 
 from __future__ import annotations

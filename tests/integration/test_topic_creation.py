@@ -59,7 +59,7 @@ def described(bootstrap: str, topic: str) -> tuple[int, dict[str, Any]]:
 
 
 def records(bootstrap: str, topic: str) -> int:
-    """How many records the topic has; -1 while its partitions have no leader yet."""
+    """The number of records of the topic; -1 while its partitions have no leader yet."""
     consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": "count"})
     try:
         partitions = consumer.list_topics(topic, timeout=60).topics[topic].partitions

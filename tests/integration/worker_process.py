@@ -50,7 +50,7 @@ class WorkerProcess:
     """A standalone worker in a folder of its own; as a context manager nothing of it is left at the end.
 
     All processes that it starts, and those that these start, carry a mark in their environment: `family` finds them
-    wherever they went.
+    anywhere.
     """
 
     command: ClassVar = "connect-standalone"
@@ -103,7 +103,7 @@ class WorkerProcess:
         self.http.close()
 
     def _show_stacks(self) -> None:
-        """What the threads of the worker and of its Python workers are at is in the log, as far as they still tell."""
+        """Log the stacks of all threads of the worker and of its Python workers, as far as they still tell."""
         shown = self.log().count(_STACKS)
         asked = 0
         for process in [p for p in self.family() if p.pid == self.process.pid] + self.python_workers():
@@ -175,7 +175,7 @@ class WorkerProcess:
         return [p for p in self.family() if p.ppid() in daemons]
 
     def log(self) -> str:
-        """What the worker has said so far."""
+        """Return all that the worker has logged so far."""
         return self.log_file.read_text(encoding="utf-8", errors="replace") if self.log_file.exists() else ""
 
     # -- REST ----------------------------------------------------------------------------------------------------------
@@ -212,12 +212,12 @@ class WorkerProcess:
         return [task["state"] for task in self._try_get(f"/connectors/{connector}/status").get("tasks", ())]
 
     def trace(self, connector: str, task: int = 0) -> str:
-        """Why the task failed; nothing while it runs."""
+        """The reason that the task failed; empty while it runs."""
         found: str = self.get(f"/connectors/{connector}/status")["tasks"][task].get("trace", "")
         return found
 
     def offsets(self, connector: str) -> Any:
-        """What `GET /offsets` lists."""
+        """Return what `GET /offsets` lists."""
         return self.get(f"/connectors/{connector}/offsets")["offsets"]
 
     def _try_get(self, path: str) -> dict[str, Any]:
@@ -262,7 +262,7 @@ def lines_of(path: Path) -> list[bytes]:
 
 
 def line_count(path: Path) -> int:
-    """How many complete lines a file has."""
+    """The number of complete lines in a file."""
     if not path.exists():
         return 0
     with open(path, "rb") as file:

@@ -1,4 +1,4 @@
-"""Whatever compaction takes from a config topic, and wherever it had got to, the cluster is to run the same."""
+"""The cluster runs the same whatever compaction takes from its config topic, at any point of its progress."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ NAMES = ("a", "a-0", "b")
 
 @st.composite
 def logs(draw: st.DrawFn) -> list[Pair]:
-    """What leaders and workers write, as `ConfigTopic` does; each write whole."""
+    """Draw what leaders and workers write, as `ConfigTopic` does; each write whole."""
     log: list[Pair] = []
     alive: set[str] = set()
     for version in range(draw(st.integers(1, 14))):
@@ -63,7 +63,7 @@ def compacted(draw: st.DrawFn) -> tuple[list[Pair], list[tuple[int, Pair]]]:
 
 
 def visible(cluster: ClusterConfig) -> dict[str, Any]:
-    """What a worker acts on; not how often tasks were committed, nor what they were made from."""
+    """The part that a worker acts on; not how often tasks were committed, nor what they were made from."""
     return {
         "offset": cluster.offset,
         "connectors": cluster.connectors,

@@ -94,7 +94,7 @@ class SteadyPipe(Pipe):
 
 
 class LettersPipe(Pipe):
-    """Lines of which some are no record for the sink: they become dead letters."""
+    """Lines with some that are no record for the sink: these become dead letters."""
 
     kind = "letters"
 

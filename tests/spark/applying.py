@@ -34,7 +34,7 @@ class Given:
 
 @dataclass
 class Became:
-    """What a record is now; `schema` is that of its value."""
+    """The record that was made; `schema` is that of its value."""
 
     topic: str
     partition: int | None

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 CALLS: list[tuple[int, pa.RecordBatch]] = []
-"""What this process's functions were given, and by which process."""
+"""Batches that functions were given in this process, each with the process's id."""
 
 
 def doubled(batch: pa.RecordBatch) -> pa.RecordBatch:

@@ -116,7 +116,7 @@ class Generator:
 
 
 def datum(schema: Schema, value: Any) -> Any:
-    """What an Avro library that knows no logical types reads for a value."""
+    """Return what an Avro library that knows no logical types reads for a value."""
     if value is None:
         return None
     match schema.type:
@@ -148,7 +148,7 @@ def datum(schema: Schema, value: Any) -> Any:
 
 
 def in_order(read: Any) -> Any:
-    """What a library read, its map entries in the order that `datum` has."""
+    """Return what a library read, its map entries in the order that `datum` has."""
     if isinstance(read, dict):
         return {name: in_order(member) for name, member in read.items()}
     if not isinstance(read, list):

@@ -62,7 +62,7 @@ def learned(
 
 @dataclass
 class Read:
-    """What a value was read as."""
+    """The outcome of reading a value."""
 
     schema: Schema | None
     value: Any
@@ -84,7 +84,7 @@ def _read(records: Records, row: Any) -> Read:
 
 
 class _OneSession:
-    """What pool need of the worker's Spark."""
+    """The part of the worker's Spark that a pool needs."""
 
     generation = 1
 

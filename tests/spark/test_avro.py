@@ -51,7 +51,7 @@ def avro(settings: Mapping[str, str] | None = None) -> AvroConverter:
 
 
 def written(converter: AvroConverter, schema: Any, value: Any) -> bytes:
-    """What a producer with this schema sends."""
+    """The bytes that a producer with this schema sends."""
     number = registry_of(converter).register("t-value", json.dumps(schema))
     body = io.BytesIO()
     fastavro.schemaless_writer(body, without_logical_types(json.dumps(schema)), value)
@@ -114,7 +114,7 @@ def plain(value: Any) -> Any:
 
 
 def test_values_of_all_kinds_go_and_come(spark: SparkSession) -> None:
-    """What is written fastavro reads, and the converter reads it back as it was."""
+    """Values that we write are read by fastavro, and the converter reads them back as they were."""
     generator, converter = Generator(2), avro({"enhanced.avro.schema.support": "true"})
     schemas = [generator.schema() for _ in range(12)]
     rows = [[generator.value(schema) for schema in schemas] for _ in range(12)]
@@ -492,7 +492,7 @@ DEEP = "[" * 5 + "1" + "]" * 5
 
 
 def test_schemaless_values_go_and_come(spark: SparkSession) -> None:
-    """However deep they are written; what is read has `DEEPEST` arrays and maps in each other at most."""
+    """Values of any depth are written; what is read has `DEEPEST` arrays and maps in each other at most."""
     converter = avro()
     *data, deep, nothing, no_json = encoded(spark, converter, None, [*SCHEMALESS, DEEP, None, "{"])
     anything = registry_of(converter).schema(1)

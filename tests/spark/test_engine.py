@@ -1,4 +1,4 @@
-"""What cannot run inline runs as a job, over the same batch, with the same answer: a row for a row, in order."""
+"""Programs that cannot run inline run as a job over the same batch, with the same answer: a row for a row, in order."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a source's bad records bring along for their dead letters: what they were before transforms."""
+"""Bad records of a source keep their form before transforms, for their dead letters."""
 
 from __future__ import annotations
 

@@ -88,7 +88,7 @@ def records_of(spark: SparkSession, rows: list[tuple[int | None, Any]], schemas:
 
 
 def texts(spark: SparkSession, schema: Schema | None, *values: Any) -> list[str]:
-    """What `java_text` makes of these values."""
+    """Return the `java_text` of these values."""
     kind: DataType = StringType() if schema is None else spark_type(schema)
     rows = [Row(n=n, v=value) for n, value in enumerate(values)]
     frame = spark.createDataFrame(rows, f"n int, v {kind.simpleString()}").sort("n")

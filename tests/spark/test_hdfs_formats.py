@@ -42,7 +42,7 @@ OPTIONS = AvroOptions(enhanced=True, default_precision=38)
 def payloads(
     spark: SparkSession, made: Format, schema: Schema | None, values: Sequence[Any]
 ) -> tuple[pa.Array, list[str | None]]:
-    """What the format's expressions make of the values, and the errors."""
+    """Return what the format's expressions make of the values, and the errors."""
     frame = spark.createDataFrame(
         [(value,) for value in values], StructType([StructField("v", spark_type(schema))])
     ).coalesce(1)
@@ -84,7 +84,7 @@ def structs(seed: int, rows: int = 20) -> tuple[Schema, list[Any]]:
 
 
 def empty(schema: Schema) -> bool:
-    """Whether there is a struct without fields."""
+    """True if there is a struct without fields."""
     inner = [schema.key_schema, schema.value_schema, *(field.schema for field in schema.fields)]
     return (schema.type is T.STRUCT and not schema.fields) or any(empty(one) for one in inner if one)
 
@@ -146,7 +146,7 @@ def test_avro_holds_all_that_connect_has(spark: SparkSession, tmp_path: Path, se
 
 
 def has_union(schema: Schema) -> bool:
-    """Whether a struct in it stands for a union."""
+    """True if a struct in it stands for a union."""
     inner = [schema.key_schema, schema.value_schema, *(field.schema for field in schema.fields)]
     return schema.name == UNION or any(has_union(one) for one in inner if one)
 

@@ -48,7 +48,7 @@ class Gate:
     def __init__(self, session: SparkSession) -> None:
         self.generation = 1
         self.asked = False
-        """Whether somebody stands before the closed gate, or did."""
+        """True if somebody stands before the closed gate, or did."""
         self.open = threading.Event()
         self.open.set()
         self._session = session
@@ -174,7 +174,7 @@ def test_a_program_is_compiled_while_rows_go_through_it(
 
 
 def threads_named(spark: SparkSession, name: str) -> int:
-    """How many threads of the driver's JVM have this name now."""
+    """The number of threads of the driver's JVM that have this name now."""
     threads: Any = spark._jvm.java.lang.Thread.getAllStackTraces().keySet()
     return [thread.getName() for thread in threads].count(name)
 
@@ -319,7 +319,7 @@ def test_many_threads_get_their_own_answers(pool: ProjectionPool) -> None:
 
 @contextlib.contextmanager
 def waiting(pool: ProjectionPool, gate: Gate, calls: list[tuple[Program, pa.RecordBatch]]) -> Iterator[list[Any]]:
-    """Futures of these calls, of which the first has the lane, and all others wait for it until the block ends."""
+    """Futures of these calls. The first has the lane; all others wait for it until the block ends."""
     with ThreadPoolExecutor(len(calls)) as threads:
         gate.open.clear()
         futures = []

@@ -1,4 +1,4 @@
-"""What columns have Java tell of bytes."""
+"""Columns for which Java looks at bytes."""
 
 from __future__ import annotations
 

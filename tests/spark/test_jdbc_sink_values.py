@@ -1,4 +1,4 @@
-"""What a JDBC sink makes of values whose schemas only Debezium's sources know."""
+"""Values in a JDBC sink whose schemas only Debezium's sources know."""
 
 from __future__ import annotations
 

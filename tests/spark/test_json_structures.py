@@ -49,7 +49,7 @@ PAIRS: Final = struct(optional("map", "m", keys={"type": "int8"}, values={"type"
 
 
 def head(schema: Node) -> bytes:
-    """What stands before the payload, as Apache writes it."""
+    """The bytes before the payload, as Apache writes them."""
     return f'{{"schema":{json.dumps(schema, separators=(",", ":"))},"payload":'.encode()
 
 

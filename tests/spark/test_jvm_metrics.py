@@ -1,4 +1,4 @@
-"""What a scrape has of Spark's JVM, and how long it waits for it."""
+"""Metrics of Spark's JVM in a scrape, and the time that it waits for them."""
 
 from __future__ import annotations
 

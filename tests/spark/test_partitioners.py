@@ -1,4 +1,4 @@
-"""Which directory records go to, of several schemas side by side; the same inline and in a job."""
+"""Directories of records with several schemas side by side; the same inline and in a job."""
 
 from __future__ import annotations
 

@@ -40,7 +40,7 @@ def kafka(session: SparkSession, **ranges: tuple[int, int]) -> DataFrame:
 
 
 def reads(frame: DataFrame) -> str:
-    """What the frame reads of Kafka."""
+    """The offsets that the frame reads of Kafka."""
     node = frame._jdf.queryExecution().analyzed()
     while node.children().size():
         node = node.children().head()

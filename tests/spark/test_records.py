@@ -1,4 +1,4 @@
-"""What transforms make of the columns and schemas of a frame's records."""
+"""Transforms change the columns and schemas of a frame's records."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a row says about itself on Spark is what `PartitionGate` makes of it."""
+"""A row's own verdict on Spark is the one that `PartitionGate` acts on."""
 
 from __future__ import annotations
 

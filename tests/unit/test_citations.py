@@ -1,4 +1,4 @@
-"""What code and pages cite is in this repository: invariants, files, names in files, headings of pages."""
+"""Citations of code and pages lead into this repository: invariants, files, names in files, headings of pages."""
 
 from __future__ import annotations
 

@@ -1,8 +1,13 @@
-"""README.md and docs/: the settings page is what the declarations say, and what the pages name is there."""
+"""README.md and docs/: the settings page is what the declarations say, and what the pages name is there.
+
+Docstrings, also those below assignments, begin with a verb or a plain noun (CONTRIBUTING.md).
+"""
 
 from __future__ import annotations
 
+import ast
 import re
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -14,6 +19,10 @@ ROOT = Path(__file__).parents[2]
 PAGES = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").rglob("*.md"))]
 ROOMS = "bench|config|connectors|converters|docs|headrace|plugins|rest|tests|worker"
 MOST_OF_THE_README = 6500
+CODE = ("config", "connectors", "converters", "deploy", "examples", "plugins", "rest", "tests", "worker")
+NO_BEGINNING = re.compile(r"\s*(?:(?:What|Who|Where|Which|When|How)(?:ever)?|Whether|Whose|Whom|Why|That|Those)\b")
+QUOTED = re.compile(rf"""["']\\?{NO_BEGINNING.pattern}""")
+"""Parsing all modules takes seconds: only those with a string that begins so are parsed."""
 
 
 def texts() -> list[tuple[str, str]]:
@@ -91,3 +100,53 @@ def test_the_messages_of_the_troubleshooting_pages_are_in_the_code() -> None:
 
 def test_the_readme_is_short() -> None:
     assert len((ROOT / "README.md").read_text(encoding="utf-8")) <= MOST_OF_THE_README
+
+
+def wrong_beginnings(text: str) -> Iterator[tuple[int, str]]:
+    """Line and first line of each docstring that begins with a word of questions or clauses, not of things."""
+    for node in ast.walk(ast.parse(text)) if QUOTED.search(text) else ():
+        match node:
+            case ast.Expr(value=ast.Constant(value=str(said))) if NO_BEGINNING.match(said):
+                yield node.lineno, said.strip().partition("\n")[0]
+
+
+def test_docstrings_begin_with_a_verb_or_a_plain_noun() -> None:
+    files = [file for room in CODE for file in sorted((ROOT / room).rglob("*.py"))]
+    files += (ROOT / "headrace").glob("*.py")
+    assert len(files) > 1000
+    assert not [
+        f"{file.relative_to(ROOT)}:{line}: {said}"
+        for file in files
+        for line, said in wrong_beginnings(file.read_text(encoding="utf-8"))
+    ], 'begin with a verb or a noun: "Return …", "True if …", "The reason that …", "The number of …"'
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '"""What a module holds."""',
+        "def f():\n    'Whether it is so.'",
+        'async def f():\n    r"""Which one."""',
+        'class A:\n    """Those that are there."""',
+        'class A:\n    a: int = 0\n    """How many there are."""',
+        'A = 1\n"""\nWhen it ends.\n"""',
+        'def f(self):\n    self.a = 1\n    """Whoever asks."""',
+        'def f():\n    """\\\n    Where it is."""',
+    ],
+)
+def test_a_docstring_with_another_beginning_is_seen(text: str) -> None:
+    assert len(list(wrong_beginnings(text))) == 1
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '"""Whatsoever\'s own words, and what a module holds."""',
+        'A = "What a value says"',
+        'print("Which one?")',
+        '# """What a comment says."""',
+        'def f():\n    """True if what is asked is there."""',
+    ],
+)
+def test_a_docstring_of_things_and_other_strings_are_none(text: str) -> None:
+    assert list(wrong_beginnings(text)) == []

@@ -4,7 +4,7 @@ rest ──▶ worker ──▶ plugins ──▶ config
                       ▲
    connectors, converters (they import plugins and config, nothing else of ours)
 
-Inside a room, `ROOMS` says which of its rooms may import which. The control plane answers while Spark starts, hangs or
+Inside a room, `ROOMS` says what each of its rooms may import. The control plane answers while Spark starts, hangs or
 is gone, so importing it loads no Spark, directly or through another module.
 """
 
@@ -153,8 +153,8 @@ ROOMS: Mapping[str, Mapping[str, set[str]]] = {
         "": {"http", "security", "routes", "console"},
     },
 }
-"""Each room's inner rooms ("" is the room itself), from the lowest floor up, and which of these they may import besides
-themselves."""
+"""Each room's inner rooms ("" is the room itself), from the lowest floor up, each with those that it may import besides
+itself."""
 
 DOOR = 3_000
 """The most lines of plugins/ itself: what an author of plugins may have to read. He uses the test kit without reading
@@ -178,7 +178,7 @@ KAFKA_HOMES = ("worker/", "connectors/mirror/", "plugins/interop/kafka/")
 
 
 def imported(tree: ast.AST) -> Iterator[tuple[int, str]]:
-    """Line and dotted name of each import, wherever in the file; relative names begin with a dot."""
+    """Line and dotted name of each import, anywhere in the file; relative names begin with a dot."""
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             yield from ((node.lineno, alias.name) for alias in node.names)
@@ -189,7 +189,7 @@ def imported(tree: ast.AST) -> Iterator[tuple[int, str]]:
 
 
 def breach(path: str, name: str) -> str | None:
-    """Why the file may not import this name; None when it may."""
+    """The reason that the file may not import this name; None if it may."""
     room, top = path.split("/")[0], name.split(".")[0]
     if name.startswith("."):
         return "is a relative import: write `from headrace.<room>`"

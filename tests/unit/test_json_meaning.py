@@ -1,4 +1,4 @@
-"""What the oracle tests take for the same JSON."""
+"""The rule by which the oracle tests take two texts for the same JSON."""
 
 from __future__ import annotations
 

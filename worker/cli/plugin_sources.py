@@ -1,4 +1,4 @@
-"""Installs plugins from wherever they are, and keeps the lock file: what was asked for, and what it came to."""
+"""Installs plugins from any source, and keeps the lock file: what was asked for, and what it came to."""
 
 from __future__ import annotations
 

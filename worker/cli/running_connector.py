@@ -22,7 +22,7 @@ _NOT_YET: Final = (409, 503)
 _QUIET: Final = re.compile(
     r"\[[^\]]*\] ((TRACE|DEBUG|INFO) |WARN .*\(headrace\.(rest\.\S+|config\.worker\.allowed_hosts):\d+\)$)"
 )
-"""What an author does not look for: how the worker fares, that it still starts, and warnings to operators."""
+"""Lines that an author does not look for: the worker's state, its start, and warnings to operators."""
 
 
 class RunningConnector:
@@ -32,7 +32,7 @@ class RunningConnector:
         self._worker, self._client, self._config = worker, client, config
         self._path = f"/connectors/{quote(config['name'], safe='')}"
         self.failure: str | None = None
-        """Why it does not run, in a line; the log has the trace."""
+        """The reason that it does not run, in a line; the log has the trace."""
 
     def create(self) -> None:
         """Create the connector once the worker answers; a refusal is its `failure`. Errors: PipeFailed."""

@@ -16,7 +16,7 @@ from headrace.worker.machine import processes
 _JSON: Final = "org.apache.kafka.connect.json.JsonConverter"
 
 STOP_S: Final = 30.0
-"""How long the worker may take to end by itself."""
+"""The time that the worker may take to end by itself."""
 
 
 class StandaloneProcess:

@@ -2,7 +2,7 @@
 
 Decided: the analyzed plan is kept and given other rows, because making the same expressions and analyzing them again
 takes 1,200 calls into the JVM and 0.3 s a job with structs of three fields, twice that after five transforms. This way
-takes some 30 ms, in which Spark tells which of the rows' columns are constants, copies, or not read; loses: it builds
+takes some 30 ms. In these Spark tells which columns of the rows are constants, copies, or not read; loses: it builds
 Spark's plans by hand.
 """
 

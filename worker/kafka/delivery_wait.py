@@ -11,7 +11,7 @@ from headrace.worker.kafka.errors import refused
 from headrace.worker.kafka.librdkafka import Producer
 
 STOP_S: Final = 2.0
-"""How long a stopping task waits for sent records: those that arrive need not be sent again."""
+"""The time that a stopping task waits for sent records. A record that arrives need not be sent again."""
 
 
 class DeliveryWait:

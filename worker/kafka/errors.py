@@ -63,7 +63,7 @@ NOT_FOR_THIS_CLIENT: Final = frozenset(
 )
 """The brokers refuse this client's request, or do not support it; the topic may exist."""
 REFUSED_S: Final = 5.0
-"""How long a broker may refuse known users: one that has just started may not have read them all yet."""
+"""The time that a broker may refuse known users: just started, it may not have read them all yet."""
 _OF_THE_MACHINE: Final = frozenset(
     {
         errno.EAGAIN,

@@ -37,7 +37,7 @@ from headrace.worker.kafka.writer import open_producer
 _PIECE_S: Final = 0.2
 """Longest wait of one call; between two calls reports are noted and the task's stop is checked."""
 _OPEN_S: Final = 30.0
-"""How long the start of transactions may take before it is logged and tried again."""
+"""The time that transactions may take to start before it is logged and tried again."""
 _LATE: Final = frozenset(
     {
         KafkaError._FENCED,

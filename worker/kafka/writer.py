@@ -85,7 +85,7 @@ BATCH_SIZE = 1_000_000
 OVERHEAD_BYTES = 512
 """Upper bound of what Kafka adds to a record's key and value, headers excluded."""
 LINGER_MS = 500
-"""How long a batch may wait to be full; delays no record, since `finish` flushes."""
+"""The time that a batch may wait to be full; delays no record, since `finish` flushes."""
 KEPT_BYTES = 32 << 20
 """Limit of unacknowledged keys, values and headers if records may have to be sent again; then all must arrive first."""
 _FULL_S = 0.01

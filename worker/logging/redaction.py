@@ -11,7 +11,7 @@ topic, a table, a user), and a short or ordinary word: `password=connect` loses 
     within a connector's scope              its secrets and the worker's
     that may quote a request, outside       the worker's, as values of secrets
     other lines outside; Spark's output     those of the worker and of all connectors that run here
-    an error that left a scope              its scope's, wherever it is logged or answered
+    an error that left a scope              its scope's, in any line or answer
 
 Decided: by connector and field and not by all values that the process ever met, because a refused config then blanked
 words in every line, and an answer with `[hidden]` confirmed a guess of another's secret; loses: an ordinary word that
@@ -199,7 +199,7 @@ def running(redaction: Redaction) -> Redaction:
 
 
 def take_along(error: BaseException, redaction: Redaction) -> None:
-    """Have the texts of this error hide these secrets wherever it goes."""
+    """Have the texts of this error hide these secrets in every place."""
     with contextlib.suppress(AttributeError):  # some have no members
         error.__dict__.setdefault("_headrace_redaction", redaction)
 

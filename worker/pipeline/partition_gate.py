@@ -78,7 +78,7 @@ class PartitionGate:
         reports: Reports = Reports(),  # noqa: B008 - immutable
         stopped: Collection[TopicPartition] = (),
     ) -> None:
-        """`stopped`: partitions of which nothing more may be written."""
+        """`stopped`: partitions that nothing more may be written of."""
         self._writer = writer
         self._tolerate = tolerate
         self._reports = reports

@@ -1,4 +1,4 @@
-"""What a sink's config does to some of Kafka's records: decoded, transformed, and what its plugin would write."""
+"""Shows what a sink's config does to some of Kafka's records: decoded, transformed, and as its plugin would write."""
 
 from __future__ import annotations
 

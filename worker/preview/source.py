@@ -1,4 +1,4 @@
-"""What a source's config does to some of its rows: read, transformed, converted, and the topics they would go to."""
+"""Shows what a source's config does to some of its rows: read, transformed, converted, and their topics."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from headrace.worker.preview.sink import java_name
 
 _MOST_BYTES: Final = 4 << 20
 _NEWS_S: Final = 2.0
-"""How long a source that has nothing new is asked again."""
+"""The time for which a source with nothing new is asked again."""
 _PAUSE_S: Final = 0.1
 _NOTHING: Final = (
     "The source has nothing new after its stored offsets; from=earliest reads from its beginning, and a sample (a file "

@@ -36,7 +36,7 @@ _GIVE_UP_S: Final = 2.0
 
 @dataclass(frozen=True)
 class Boundary:
-    """When a transaction ends (`transaction.boundary`)."""
+    """The point at which a transaction ends (`transaction.boundary`)."""
 
     interval_s: float
     """Seconds after the first batch's end; 0: with each batch; infinite: as the connector's plans say."""

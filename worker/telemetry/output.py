@@ -1,4 +1,4 @@
-"""What a worker sends of its metrics and batches, as its settings say."""
+"""Sends a worker's metrics and batches, as its settings say."""
 
 from __future__ import annotations
 

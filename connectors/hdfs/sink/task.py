@@ -273,6 +273,6 @@ class FileSinkTask(SinkTask, BufferingSink, PartitionedSink, PreviewedSink, Meas
 
 
 def _each_of(parts: Sequence[bytes]) -> Iterator[WrittenPart]:
-    """The parts in the answers of writers, some of which staged nothing."""
+    """The parts in the answers of writers. Some may have staged nothing."""
     for answer in filter(None, parts):
         yield from parts_of(answer)

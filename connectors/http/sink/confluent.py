@@ -221,7 +221,7 @@ def _replacements(config: Mapping[str, str], separator: str) -> Sequence[Replace
 
 
 def _wrong_replacement(one: Replacement) -> str | None:
-    """Why Java would refuse to replace by this text, or None."""
+    """The reason that Java would refuse to replace by this text; None if it would not."""
     groups = len(re.findall(r"(?<!\\)\((?!\?(?!<[A-Za-z]))", one.pattern))
     if unknown := [name for name in names(one.by) if name not in (KEY, TOPIC)]:
         return f"${{{unknown[0]}}} is not known."

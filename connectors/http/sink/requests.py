@@ -30,7 +30,7 @@ class Planned:
 
     lanes: dict[Any, list[Request]] = field(default_factory=dict)
     faults: dict[int, str] = field(default_factory=dict)
-    """Why records have no request."""
+    """The reasons that records have no request."""
     nulls: list[int] = field(default_factory=list)
     """Records without a value that are passed over."""
 

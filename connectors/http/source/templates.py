@@ -35,7 +35,7 @@ def filled(template: str, values: Mapping[str, str], form: Callable[[str], str] 
 
 
 def fault(template: str) -> str | None:
-    """Why a template is not served, or None."""
+    """The reason that a template is not served; None if it is."""
     wrong = next((name for name in names(template) if not _NAME.fullmatch(name)), None)
     if wrong is not None:
         return f"FreeMarker's expression ${{{wrong}}} is not served; ${{offset.name}} and ${{name}} are"

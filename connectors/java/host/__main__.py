@@ -34,7 +34,7 @@ from headrace.connectors.java.wire import Wire
 
 MOST_THREADS: Final = 1_000
 OFFSETS_S: Final = 60.0
-"""How long a plugin waits for the worker to answer with its stored offsets."""
+"""The time that a plugin waits for the worker to answer with its stored offsets."""
 
 
 class _Ends(Protocol):

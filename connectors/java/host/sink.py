@@ -24,7 +24,7 @@ from headrace.connectors.java.host.stage import HostedStage, read_records
 log = logging.getLogger(__name__)
 
 _END_S: Final = 1.5
-"""How long a call may go on once its task has to end, before and after its thread is interrupted."""
+"""The time that a call may go on once its task has to end, before and after its thread is interrupted."""
 Work = Callable[[], Any]
 
 

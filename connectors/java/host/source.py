@@ -18,7 +18,7 @@ from headrace.connectors.java.host.stage import HostedStage
 log = logging.getLogger(__name__)
 
 POLL_END_MS: Final = 1_500
-"""How long a poll may go on once its task has to end, before and after the task's `stop`."""
+"""The time that a poll may go on once its task has to end, before and after the task's `stop`."""
 
 
 class HostedConnector:

@@ -22,7 +22,7 @@ from headrace.connectors.java.host.plugin import HostedPlugin, java_map
 log = logging.getLogger(__name__)
 
 _END_S: Final = 1.5
-"""How long a call may go on once its task has to end, before and after its thread is interrupted."""
+"""The time that a call may go on once its task has to end, before and after its thread is interrupted."""
 _USUAL_HEADERS: Final = {
     "plugin": {"class": "org.apache.kafka.connect.storage.SimpleHeaderConverter", "location": "", "jars": []},
     "config": {},

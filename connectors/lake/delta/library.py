@@ -14,9 +14,9 @@ from headrace.plugins.errors import RetriableError
 
 _COLOURS: Final = re.compile(r"\x1b\[[0-9;]*m")
 _REFUSED: Final = re.compile(r"\b40[13]\b|AccessDenied|Forbidden|InvalidAccessKeyId|NoSuchBucket|[Pp]ermission denied")
-"""What stores say that retries do not help against."""
+"""Words of stores' errors that retries do not help against."""
 _OF_STORE: Final = re.compile(r"Error performing [A-Za-z]+ |Generic (S3|GCS|MicrosoftAzure|LocalFileSystem) error")
-"""What the library's own errors say of a store's that came while data files were read or written."""
+"""Words of the library's own errors that stand for a store's, which came while data files were read or written."""
 _MOST_TEXT: Final = 500
 
 

@@ -1,4 +1,4 @@
-"""How far a table has each Kafka partition: Delta's `txn` actions, whose version is the offset after the last record.
+"""Marks of Kafka partitions in a table: Delta's `txn` actions, whose version is the offset after the last record.
 
 | app id | version |
 |---|---|

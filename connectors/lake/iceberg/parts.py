@@ -1,4 +1,4 @@
-"""What a writer of files leaves to its task's commit."""
+"""Notes that a writer of files leaves to its task's commit."""
 
 from __future__ import annotations
 

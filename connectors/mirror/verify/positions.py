@@ -19,7 +19,7 @@ from headrace.connectors.mirror.verify.records import Fingerprints, Integers, fi
 from headrace.plugins.offsets import TopicPartition
 
 NEIGHBOURS: Final = 64
-"""So many records beside it tell which of several equal records is meant."""
+"""So many records beside it tell it from equal records elsewhere."""
 _FIRST_LOOK: Final = 1024
 _FARTHEST_LOOK: Final = 4_000_000
 """A record is looked for among so many offsets."""

@@ -1,1 +1,1 @@
-"""What a JVM of Headrace is made of: pinned jars from the cache, and Headrace's own Java, compiled."""
+"""The parts of a JVM of Headrace: pinned jars from the cache, and Headrace's own Java, compiled."""

@@ -1,6 +1,6 @@
 """Columns of Protobuf's bytes: Java that knows a message type and the shape of its rows.
 
-A shape is JSON. A row has `members`, each of which has a `number` (the field) and a `value`, or a `union` of members (a
+A shape is JSON. A row has `members`. Each has a `number` (the field) and a `value`, or a `union` of members (a
 oneof). A reader's member is `nullable` if an unset field is null, else it has the field's default. A writer's member
 has a `name` for errors, is `required` if null is refused, and has no number if it is left out. A value has a `kind`,
 for `list`, `map`, `struct` and `wrapped` with the values inside it.

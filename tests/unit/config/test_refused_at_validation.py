@@ -1,4 +1,4 @@
-"""What a task would refuse as it starts, and no setting's own rule finds, is refused by validation."""
+"""Validation refuses what a task would refuse as it starts, and no setting's own rule finds."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What Apache's connectors answer, as recorded from the real ones."""
+"""Answers of Apache's connectors, as recorded from the real ones."""
 
 from __future__ import annotations
 

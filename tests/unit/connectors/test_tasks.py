@@ -1,4 +1,4 @@
-"""What holds for the tasks of all shipped connectors."""
+"""Rules for the tasks of all shipped connectors."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What helm makes of the chart's values, and which it refuses."""
+"""The objects that helm makes of the chart's values, and the values that it refuses."""
 
 from __future__ import annotations
 

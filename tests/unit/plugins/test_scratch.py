@@ -29,7 +29,7 @@ def temp(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_a_folder_lives_as_long_as_its_process(temp: Path) -> None:
-    """Whatever process ids say: in another PID namespace they name nobody here."""
+    """Process ids do not count: in another PID namespace they name nobody here."""
     environment = {**os.environ, "TMPDIR": str(temp)}
     with subprocess.Popen(
         [sys.executable, "-c", _HOLD], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment

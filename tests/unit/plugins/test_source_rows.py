@@ -1,4 +1,4 @@
-"""What a reader yields is compared with what its task declares."""
+"""Rows of a reader are compared with what its task declares."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What clients of Connect rely on: paths, methods, bodies, error shapes, headers and the access log."""
+"""The API as clients of Connect rely on it: paths, methods, bodies, error shapes, headers and the access log."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def refused(answer: httpx.Response, status: int) -> str:
 
 
 def until(condition: Callable[[], Any]) -> None:
-    """What the server does after it answered, such as its log lines, is waited for."""
+    """Wait for what the server does after it answered, such as its log lines."""
     deadline = time.monotonic() + 60
     while not condition():
         assert time.monotonic() < deadline, "the condition did not come true"

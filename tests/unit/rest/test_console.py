@@ -226,7 +226,7 @@ ANSWERS: Final[Mapping[str, Any]] = {
         "connectors": {"c": {"lag_s": 1.0}},
     },
 }
-"""What endpoints answer, with markup in everything that comes from outside."""
+"""Answers of endpoints, with markup in everything that comes from outside."""
 
 
 @pytest.fixture

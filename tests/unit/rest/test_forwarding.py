@@ -1,4 +1,4 @@
-"""What another worker decides: who is asked, what goes over the wire, and what the client hears."""
+"""Requests that another worker decides: who is asked, what goes over the wire, and what the client hears."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which hosts and origins a worker answers: those of its users, none that a web page can choose."""
+"""Hosts and origins that a worker answers: those of its users, none that a web page can choose."""
 
 from __future__ import annotations
 

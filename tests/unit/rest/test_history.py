@@ -1,4 +1,4 @@
-"""What a connector's history shows, to whom, and how its config goes back to a revision."""
+"""A connector's history: what it shows, to whom, and how the config goes back to a revision."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a client cannot use up: connections, memory for bodies, the thread that serves all."""
+"""Limits that no client can use up: connections, memory for bodies, the thread that serves all."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def opened(server: HttpServer, sent: bytes = HALF) -> socket.socket:
 
 
 def is_closed(connection: socket.socket) -> bool:
-    """Whether the server ends the connection, which is waited for."""
+    """Wait until the server ends the connection; False if it does not in time."""
     try:
         while connection.recv(65536):
             continue

@@ -1,4 +1,4 @@
-"""What a MirrorMaker process answers, and what it has not."""
+"""Answers of a MirrorMaker process, and the parts of the API that it has not."""
 
 from __future__ import annotations
 

@@ -82,7 +82,7 @@ def ask(server: HttpServer, context: ssl.SSLContext | None = None) -> Any:
 
 
 def is_ended(connection: socket.socket) -> bool:
-    """Whether the server ends the connection, which is waited for."""
+    """Wait until the server ends the connection; False if it does not in time."""
     try:
         while connection.recv(4096):
             continue

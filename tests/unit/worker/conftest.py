@@ -1,4 +1,4 @@
-"""What tests of the worker's parts share."""
+"""Fixtures that tests of the worker's parts share."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What parts of a batch reached, merged."""
+"""The outcomes of parts of a batch, merged."""
 
 from __future__ import annotations
 

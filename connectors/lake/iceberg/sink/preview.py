@@ -1,4 +1,4 @@
-"""What the Iceberg sink would do with some rows: tables that are made or changed, and what becomes of each row.
+"""Shows what the Iceberg sink would do with some rows: tables made or changed, and what becomes of each row.
 
 Rows go through the sink's own code, up to files that are thrown away. The catalog is only read.
 """

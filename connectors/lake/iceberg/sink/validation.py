@@ -1,4 +1,4 @@
-"""What a config contradicts, or names and is not there."""
+"""Finds what a config contradicts, or names and is not there."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a config says of records that fail, beyond what Connect knows."""
+"""Settings for records that fail, beyond what Connect knows."""
 
 from __future__ import annotations
 

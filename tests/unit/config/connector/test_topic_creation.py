@@ -13,7 +13,7 @@ DEFAULT = {"topic.creation.default.partitions": "3", "topic.creation.default.rep
 
 
 def creation(**more: str) -> TopicCreation:
-    """What these keys say beside a complete default; `_` stands for `.` in them, below `topic.creation.`"""
+    """Parse these keys beside a complete default; `_` stands for `.` in them, below `topic.creation.`"""
     made = TopicCreation.of({**DEFAULT, **{f"topic.creation.{key.replace('_', '.')}": v for key, v in more.items()}})
     assert made is not None
     return made

@@ -1,4 +1,4 @@
-"""What a class file says of its class."""
+"""Facts that a class file tells of its class."""
 
 from __future__ import annotations
 

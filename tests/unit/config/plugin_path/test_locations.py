@@ -1,4 +1,4 @@
-"""Which folders and jars of `plugin.path` are plugins, and what is on the class path of each."""
+"""The plugins among folders and jars of `plugin.path`, and the class path of each."""
 
 from __future__ import annotations
 

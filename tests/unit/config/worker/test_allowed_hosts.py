@@ -40,7 +40,7 @@ def allowed(*patterns: str) -> AllowedHosts:
 
 @pytest.fixture
 def names(monkeypatch: pytest.MonkeyPatch) -> dict[str, list[str]]:
-    """What the resolver knows."""
+    """The names that the resolver knows."""
     known: dict[str, list[str]] = {}
 
     def resolve(host: str, *_: Any, **__: Any) -> list[Any]:

@@ -1,4 +1,4 @@
-"""What a setup of Apache's worker has and this one does not serve: refused where it protects, else warned of."""
+"""Settings of Apache's worker that this one does not serve: refused if they protect, else warned of."""
 
 from __future__ import annotations
 

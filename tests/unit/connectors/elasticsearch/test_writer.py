@@ -1,4 +1,4 @@
-"""What a writer does with a server that is busy, refuses, answers in part, or has other versions."""
+"""A writer with a server that is busy, refuses, answers in part, or has other versions."""
 
 from __future__ import annotations
 

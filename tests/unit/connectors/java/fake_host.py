@@ -1,4 +1,4 @@
-"""What the hosts of tests have in common: they note what they are called with, and end tasks as real ones do."""
+"""The common part of tests' hosts: they note what they are called with, and end tasks as real ones do."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a Java source connector says of transactions, as validation asks it."""
+"""The answers of a Java source connector on transactions, as validation asks it."""
 
 from __future__ import annotations
 

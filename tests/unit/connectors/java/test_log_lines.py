@@ -1,4 +1,4 @@
-"""What a Java host logs, from its output into the worker's log."""
+"""Log lines of a Java host, from its output into the worker's log."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What REST shows of the settings: Confluent's names, types and defaults, and what validation says of their values.
+"""The settings as REST shows them: Confluent's names, types and defaults, and what validation says of their values.
 
 The tables are written off the behaviour of Confluent's connector, not off the code.
 """

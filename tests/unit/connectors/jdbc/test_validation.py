@@ -1,4 +1,4 @@
-"""What is refused before a connector is created, in the words that users of Confluent's connectors know."""
+"""Refusals before a connector is created, in the words that users of Confluent's connectors know."""
 
 from __future__ import annotations
 

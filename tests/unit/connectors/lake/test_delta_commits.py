@@ -200,7 +200,7 @@ def test_deletes_make_no_table_and_no_columns(upserts: DeltaRig) -> None:
 
 
 def with_layouts(rows: Sequence[tuple[int, str | None, bool]]) -> pa.RecordBatch:
-    """Rows of which the deletes have the layout 0."""
+    """Rows with the layout 0 for deletes, and 1 for others."""
     made = delta_rows(rows)
     layouts = pa.array([0 if is_delete else 1 for _, _, is_delete in rows], pa.int32())
     made = made.set_column(made.schema.get_field_index("layout"), "layout", layouts)

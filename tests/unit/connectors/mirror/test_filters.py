@@ -1,4 +1,4 @@
-"""Which topics, groups and settings are replicated."""
+"""The choice of topics, groups and settings to replicate."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ from headrace.converters.registry.http import RegistryError
 
 URL = {"apicurio.registry.url": "http://localhost:1/apis/registry/v3"}
 GLOBAL = 1000
-"""What global ids are above the ids of contents."""
+"""The difference of a global id to the id of its content."""
 
 C = TypeVar("C", bound=RegistryConverter[Any])
 

@@ -1,4 +1,4 @@
-"""Which artifact and version Apicurio's converters write with."""
+"""The artifacts and versions that Apicurio's converters write with."""
 
 from __future__ import annotations
 

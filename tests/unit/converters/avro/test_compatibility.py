@@ -1,4 +1,4 @@
-"""Whether an Avro schema reads what another one wrote."""
+"""Avro schemas that read, or do not read, what another one wrote."""
 
 from __future__ import annotations
 

@@ -12,7 +12,10 @@ OF_NUMBER = "message M { N n = 1; } message N { int32 x = 1; }"
 
 
 def first_break(reader: str, writer: str, syntax: str = "proto3") -> str | None:
-    """Why the one may not take the other's place: texts of the inside of a message, or of a file after its syntax."""
+    """The reason that the one may not take the other's place; None if it may.
+
+    Both are texts of the inside of a message, or of a file after its syntax.
+    """
     made = [
         message_at(file_of(f'syntax = "{syntax}"; {text if "message" in text else f"message M {{ {text} }}"}'), [0])
         for text in (reader, writer)

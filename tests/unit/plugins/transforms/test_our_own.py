@@ -1,4 +1,4 @@
-"""What may stand in the configs of headrace.transforms.Sql and headrace.transforms.Python."""
+"""Configs of headrace.transforms.Sql and headrace.transforms.Python, taken and refused."""
 
 from __future__ import annotations
 

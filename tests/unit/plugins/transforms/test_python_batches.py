@@ -22,7 +22,7 @@ def called(
     fields: tuple[str, ...],
     metadata: Mapping[str, str | None] = TOPIC,
 ) -> list[dict[str, Any]]:
-    """What it gives for struct values, all rows being of one group."""
+    """Return what the function gives for struct values, all rows being of one group."""
     monkeypatch.setattr(python_batches, "loaded", lambda reference: function)
     group = RowGroup(0, 0, None, False, fields, True, metadata, spark.StructType())
     given = pa.record_batch({"topic": ["t"] * len(values), "value_0": values, GROUP: pa.array([0] * len(values))})

@@ -1,4 +1,4 @@
-"""What the transforms of fields and of schemas refuse before any record, and in which words."""
+"""Settings that transforms of fields and of schemas refuse before any record, and the words of the refusals."""
 
 from __future__ import annotations
 

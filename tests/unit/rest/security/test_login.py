@@ -71,7 +71,7 @@ def told(principals: list[Principal]) -> dict[str, Any]:
 
 @pytest.fixture
 def asked(monkeypatch: pytest.MonkeyPatch) -> list[Principal]:
-    """Who asked GET /who, a route of an extension `test.Who`."""
+    """The principals that asked GET /who, a route of an extension `test.Who`."""
     found: list[Principal] = []
 
     class Who:

@@ -1,4 +1,4 @@
-"""What the doctor says of a worker's rights and its audit log."""
+"""The doctor's words on a worker's rights and its audit log."""
 
 from __future__ import annotations
 

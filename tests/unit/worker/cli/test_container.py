@@ -42,7 +42,7 @@ def replaced(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 
 
 def became(*arguments: str) -> Became:
-    """What the command became."""
+    """Return what the command became."""
     found = CliRunner().invoke(commands.app, ["worker", *arguments]).exception
     assert isinstance(found, Became)
     return found

@@ -1,4 +1,4 @@
-"""What `headrace dlq` shows, sends and commits, and how it ends, against a topic that plays."""
+"""Letters that `headrace dlq` shows, sends and commits, and its exits, against a topic that plays."""
 
 from __future__ import annotations
 

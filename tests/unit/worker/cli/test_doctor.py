@@ -1,4 +1,4 @@
-"""What the doctor finds, and what it says to do."""
+"""The doctor's findings, and its advice."""
 
 from __future__ import annotations
 

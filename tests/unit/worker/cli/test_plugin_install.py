@@ -21,7 +21,7 @@ ONE = "org.example.OneSource"
 
 @pytest.fixture
 def fetched(monkeypatch: pytest.MonkeyPatch) -> list[Coordinates]:
-    """What was fetched; each fetch gives one jar."""
+    """The coordinates that were fetched; each fetch gives one jar."""
     calls: list[Coordinates] = []
 
     def fetch_into(wanted: Coordinates, folder: Path, repositories: Sequence[str] = ()) -> list[Path]:

@@ -1,4 +1,4 @@
-"""What bytes without a converter are shown as."""
+"""Forms in which bytes without a converter are shown."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the doctor says of a worker's security."""
+"""The doctor's words on a worker's security."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What `headrace top` shows of a worker, in which order, and how it ends."""
+"""The table of `headrace top`: its rows and their order, and the command's end."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a worker is sent by commands, whom they trust, and what becomes of answers; a login is never shown."""
+"""Requests that commands send to a worker: whom they trust, and what becomes of answers. A login is never shown."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How long a converter is asked again."""
+"""The time for which a converter is asked again."""
 
 from __future__ import annotations
 

@@ -70,7 +70,7 @@ def client(monkeypatch: pytest.MonkeyPatch) -> Client2:
 
 
 class Waits(Client):
-    """Where time passes only by waiting for it."""
+    """A client for which time passes only by waiting."""
 
     waited_s = 0.0
 

@@ -1,4 +1,4 @@
-"""What stands in a retry topic, when it is due, and when it is given up."""
+"""Records in a retry topic: their form, when they are due, and when they are given up."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Rig:
         return self.topic.later(tried)(pa.RecordBatch.from_pylist(rows, schema=FAILED)).to_pylist()
 
     def read(self) -> pa.RecordBatch:
-        """What was sent, as it is consumed."""
+        """Return what was sent, as it is consumed."""
         rows = [{**row, "partition": 0, "offset": n} for n, row in enumerate(self.sent)]
         return pa.RecordBatch.from_pylist([{k: row[k] for k in SCHEMA.names} for row in rows], schema=SCHEMA)
 

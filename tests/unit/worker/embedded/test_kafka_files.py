@@ -1,4 +1,4 @@
-"""What the embedded broker is started from."""
+"""Files that the embedded broker is started from."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the registry refuses before any Java is started."""
+"""Refusals of the registry before any Java is started."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a worker's settings mean for executors on other hosts."""
+"""Settings of a worker with executors on other hosts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What executors are sent: an archive that Python can use once it is unpacked, named by what is in it."""
+"""Archives for executors: Python can use them once unpacked, and they are named by what is in them."""
 
 from __future__ import annotations
 

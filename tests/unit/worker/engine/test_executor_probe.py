@@ -1,4 +1,4 @@
-"""What is said of executors that are not as the worker is."""
+"""The words on executors that are not as the worker is."""
 
 from __future__ import annotations
 

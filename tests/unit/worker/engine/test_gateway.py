@@ -1,4 +1,4 @@
-"""Which JVM of Spark's driver is started without spark-submit, and where its class path comes from."""
+"""The JVM of Spark's driver that is started without spark-submit, and the source of its class path."""
 
 from __future__ import annotations
 

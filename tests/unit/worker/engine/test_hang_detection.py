@@ -29,7 +29,7 @@ class Driver:
         return self.silence.hangs(self.answered_s, self.now_s)
 
     def silent_until_hung(self, at_most_s: float = 100) -> float:
-        """How long it was silent when it was said to hang."""
+        """Return how long it was silent when it was said to hang."""
         for _ in range(int(at_most_s / LOOK_S)):
             if (silent_s := self.look()) is not None:
                 return silent_s

@@ -1,4 +1,4 @@
-"""What becomes of those who share a lane, and of the lane, where the JVM fails."""
+"""A lane, and those who share it, after the JVM fails."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ from headrace.worker.engine.jvm_metrics import JvmMetrics
 
 
 class OddSpark:
-    """Sessions of which none gives figures."""
+    """Sessions that give no figures."""
 
     is_ready = True
     generation = 1

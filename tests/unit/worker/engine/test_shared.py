@@ -1,4 +1,4 @@
-"""What is made by equal keys is made once for a frame, and again after an error."""
+"""Work by equal keys is done once for a frame, and again after an error."""
 
 from __future__ import annotations
 

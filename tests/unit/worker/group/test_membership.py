@@ -1,4 +1,4 @@
-"""What a member says, hears and, where it leads, tells; without a broker."""
+"""The words that a member says, hears and, if it leads, tells; without a broker."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class View:
 
 
 class Views:
-    """What is read of the config topic, look by look."""
+    """The views that are read of the config topic, look by look."""
 
     def __init__(self, *offsets: int) -> None:
         self.offsets = list(offsets)

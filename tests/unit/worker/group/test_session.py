@@ -1,4 +1,4 @@
-"""When a worker counts itself a member, by a clock of the test's own."""
+"""The times at which a worker counts itself a member, by a clock of the test's own."""
 
 from __future__ import annotations
 

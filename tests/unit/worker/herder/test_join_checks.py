@@ -1,4 +1,4 @@
-"""What keeps a worker from joining a cluster."""
+"""Obstacles that keep a worker from joining a cluster."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What operators are shown of offsets and may change in them, in Apache's words."""
+"""Offsets as operators are shown them and may change them, in Apache's words."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class Scripted:
 
 
 class FakeGroup:
-    """A consumer group of which others are made in the same place."""
+    """A consumer group; all that are made share its state."""
 
     committed: ClassVar[dict[TopicPartition, int]] = {}
     altered: ClassVar[list[Any]] = []

@@ -1,4 +1,4 @@
-"""What a worker tells the leader goes out signed, over connections that are used again."""
+"""Requests of a worker to the leader go out signed, over connections that are used again."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a worker of a cluster runs: a start that fails is FAILED, and in the log once."""
+"""The work of a worker in a cluster: a start that fails is FAILED, and in the log once."""
 
 from __future__ import annotations
 

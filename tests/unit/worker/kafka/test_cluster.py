@@ -1,4 +1,4 @@
-"""Whether Kafka answers, and since when it does not."""
+"""The time since which Kafka does not answer."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What confluent-kafka hands out of a consumer's place in its group, by its own clients."""
+"""A consumer's place in its group as confluent-kafka hands it out, by its own clients."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where records arrived: of each row its topic, partition, offset and timestamp, as its broker told them."""
+"""The places of records: of each row its topic, partition, offset and timestamp, as its broker told them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.unit.worker.kafka.test_librdkafka import Played
 from tests.unit.worker.kafka.test_writer import row, rows
 
 ITS_TIME = 1234
-"""What the broker that librdkafka plays answers as the time of arrival."""
+"""The time of arrival that the broker played by librdkafka answers."""
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""How far a split got, where rows that follow each other may have equal offsets."""
+"""The progress of a split in which rows that follow each other may have equal offsets."""
 
 from __future__ import annotations
 

@@ -51,7 +51,7 @@ class Cluster:
         self._describe, self._create = describe, create
 
     def poll(self, _: float) -> None:
-        """What it has heard of its connections is told."""
+        """Tell what it has heard of its connections."""
         while self._began and self.hears:
             self.failures(self.hears.pop())
 

@@ -1,4 +1,4 @@
-"""What others wrote cannot pass for a line of the log, nor act on a terminal."""
+"""Text that others wrote cannot pass for a line of the log, nor act on a terminal."""
 
 from __future__ import annotations
 

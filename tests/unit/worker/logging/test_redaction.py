@@ -30,7 +30,7 @@ from headrace.worker.logging.redaction import (
 
 
 def line(logger: str, text: str, *args: object) -> str:
-    """What the log shows of it."""
+    """Return the line that the log shows."""
     stream = io.StringIO()
     handler = logging.StreamHandler(stream)
     handler.setFormatter(ConnectFormatter())

@@ -19,7 +19,7 @@ def line(text: str, name: str = "headrace.worker.kafka.writer.client", level: in
 
 
 class Lines:
-    """What passes and what is counted, by a clock of its own."""
+    """The lines that pass, and the counts of others, by a clock of its own."""
 
     def __init__(self) -> None:
         self.now = 0.0

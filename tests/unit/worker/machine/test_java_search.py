@@ -1,4 +1,4 @@
-"""Which Java runs what needs a newer one than Spark."""
+"""The choice of a Java for programs that need a newer one than Spark."""
 
 from __future__ import annotations
 

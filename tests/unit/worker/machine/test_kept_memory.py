@@ -29,7 +29,7 @@ print(min(faults() for _ in range(3)))
 
 
 def _pages(how: str) -> int:
-    """How many pages a program gets from the kernel for a batch of 14 MB that is not its first."""
+    """The number of pages that a program gets from the kernel for a batch of 14 MB that is not its first."""
     done = subprocess.run([sys.executable, "-c", _PROGRAM, how], capture_output=True, text=True, check=True)
     return int(done.stdout)
 

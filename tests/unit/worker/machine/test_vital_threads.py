@@ -15,7 +15,7 @@ from headrace.worker.machine.vital_threads import VitalThread, dead_threads
 
 @pytest.fixture(autouse=True)
 def no_others(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Those of other tests are forgotten."""
+    """Forget the threads of other tests."""
     monkeypatch.setattr(vital_threads, "_all", weakref.WeakSet())
 
 

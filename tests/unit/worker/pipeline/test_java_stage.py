@@ -1,4 +1,4 @@
-"""What of a batch crosses into Java, and how what comes back stands beside the rest."""
+"""The part of a batch that crosses into Java, and its place beside the rest when it comes back."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What comes back from a job's Python workers of records that failed, whatever became of the job."""
+"""Reports of failed records from a job's Python workers, whatever became of the job."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def came_back(*batches: pa.RecordBatch) -> list[Any]:
 
 
 class SinkCollected(SinkJob):
-    """A sink's job of which these answers came back."""
+    """A sink's job whose answers are these batches."""
 
     def __init__(self, *batches: pa.RecordBatch) -> None:
         none: Any = None
@@ -63,7 +63,7 @@ class SinkCollected(SinkJob):
 
 
 class SourceCollected(SourceJob):
-    """A source's job of which these answers came back."""
+    """A source's job whose answers are these batches."""
 
     def __init__(self, *batches: pa.RecordBatch) -> None:
         none: Any = None

@@ -1,4 +1,4 @@
-"""Where batches run, and how large they are, when executors are elsewhere, are lost, or cannot be used yet."""
+"""Places and sizes of batches when executors are elsewhere, are lost, or cannot be used yet."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is seen of a sink's jobs, of which one begins before the one in front of it has ended."""
+"""A sink's jobs as they are seen. One begins before the one in front of it has ended."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How a job's ranges are cut where a partition may be written in parts, and what of the parts counts."""
+"""The cuts of a job's ranges if a partition may be written in parts, and the parts that count."""
 
 from __future__ import annotations
 

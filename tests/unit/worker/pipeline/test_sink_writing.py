@@ -1,4 +1,4 @@
-"""Which records of a batch keep it from being written: named by the sink's writer, or found by halving."""
+"""Records that keep their batch from being written: named by the sink's writer, or found by halving."""
 
 from __future__ import annotations
 

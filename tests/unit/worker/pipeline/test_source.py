@@ -1,4 +1,4 @@
-"""How much a source takes at once after Kafka refused something, and what is left of a batch that failed."""
+"""The rows that a source takes at once after Kafka refused some, and the rest of a batch that failed."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ class Task(SourceProgress):
 
 
 class Topics:
-    """Those that are there, as `SourceTopics` knows them."""
+    """The topics that are there, as `SourceTopics` knows them."""
 
     def __init__(self, known: frozenset[str] | None) -> None:
         self.known = known

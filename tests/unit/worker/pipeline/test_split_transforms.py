@@ -1,4 +1,4 @@
-"""What a task applies in Java, and what is left for Spark."""
+"""Transforms that a task applies in Java, and those left for Spark."""
 
 from __future__ import annotations
 

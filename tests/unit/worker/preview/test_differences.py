@@ -1,4 +1,4 @@
-"""What differs between two previews of the same records."""
+"""Differences between two previews of the same records."""
 
 from __future__ import annotations
 

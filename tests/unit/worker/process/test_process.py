@@ -135,7 +135,7 @@ def test_what_fails_once_spark_is_launched_ends_it() -> None:
 
 
 def test_spark_is_launched_before_the_workers_modules_are_imported() -> None:
-    """The JVM starts on another core meanwhile; whoever imports one of these at the top of a module makes it wait."""
+    """The JVM starts on another core meanwhile. A module that imports one of these at its top makes it wait."""
     said = "import sys, headrace.rest.service, headrace.worker.process.commands; print(*sys.modules)"
     run = subprocess.run([sys.executable, "-c", said], capture_output=True, text=True, check=True)
     heavy = {"pyarrow", "numpy", "confluent_kafka", "kafka", "apscheduler", "fastapi", "pydantic"}

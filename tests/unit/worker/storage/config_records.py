@@ -40,7 +40,7 @@ def record(pair: Pair, offset: int) -> TopicRecord:
 
 
 def fold_at(log: Iterable[tuple[int, Pair]]) -> tuple[ClusterConfig, list[Event]]:
-    """What comes of records that stand at these offsets."""
+    """Fold records that stand at these offsets; return the view and its events."""
     cluster, events = ClusterConfig(), list[Event]()
     for offset, pair in log:
         cluster, event = cluster.fold(record(pair, offset))
@@ -49,5 +49,5 @@ def fold_at(log: Iterable[tuple[int, Pair]]) -> tuple[ClusterConfig, list[Event]
 
 
 def fold(*log: Pair) -> tuple[ClusterConfig, list[Event]]:
-    """What comes of these records, one behind the other."""
+    """Fold these records, one behind the other; return the view and its events."""
     return fold_at(enumerate(log))

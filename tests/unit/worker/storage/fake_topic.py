@@ -29,7 +29,7 @@ NOW_MS = 1_800_000_000_000
 
 
 class FakeLog:
-    """What the topic holds, and who follows it."""
+    """The records of the topic, and its followers."""
 
     def __init__(self) -> None:
         self.lock = threading.RLock()
@@ -37,7 +37,7 @@ class FakeLog:
         self.records: list[TopicRecord] = []
         self.topics: list[FakeTopic] = []
         self.errors: list[Exception] = []
-        """What the next sends fail with, one each."""
+        """Errors that the next sends fail with, one each."""
         self.held: list[tuple[bytes, bytes | None, Future[int]]] | None = None
         """While it is a list, what is sent waits there."""
 
@@ -57,7 +57,7 @@ class FakeLog:
             return offset
 
     def arrive(self) -> None:
-        """What was held back has arrived."""
+        """Let arrive what was held back."""
         held, self.held = self.held or [], None
         for key, value, future in held:
             future.set_result(self.put(key, value))

@@ -65,7 +65,7 @@ def test_a_commit_that_counts_more_than_there_is_shows_no_tasks_until_the_next()
 
 
 def test_more_tasks_than_the_worker_allows_are_not_kept(caplog: pytest.LogCaptureFixture) -> None:
-    """Whoever wrote them: a leader in Java bounds nothing."""
+    """Tasks of any leader: one in Java bounds nothing."""
     cluster = ClusterConfig(most_tasks=2)
     for offset, pair in enumerate([connector("c"), *tasks("c", 2)]):
         cluster, _ = cluster.fold(record(pair, offset))

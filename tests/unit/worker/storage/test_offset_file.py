@@ -23,7 +23,7 @@ WRITTEN_BY_JAVA = bytes.fromhex(
     "66696c652d736f75726365222c7b2266696c656e616d65223a22746573742e747874227d5d7571007e00020000000f7b22706f736974696f"
     "6e223a33307d7571007e0002000000195b22676f6e65222c7b2266696c656e616d65223a2261227d5d7078"
 )
-"""What `ObjectOutputStream` of Java 21 made of a HashMap with these two entries; the second value is null."""
+"""The bytes that `ObjectOutputStream` of Java 21 made of a HashMap with these two entries; the second value is null."""
 
 
 @pytest.fixture

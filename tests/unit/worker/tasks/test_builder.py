@@ -1,4 +1,4 @@
-"""What a task checks before its plugin starts: the hosts that its configs name."""
+"""Checks of a task before its plugin starts: the hosts that its configs name."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a task has open is closed when it is asked to stop, so that nothing it waits for keeps it."""
+"""A task closes what it has open when it is asked to stop, so that nothing it waits for keeps it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a connector is blocked in ends once its task has to."""
+"""Blocking calls of a connector end once its task has to."""
 
 from __future__ import annotations
 

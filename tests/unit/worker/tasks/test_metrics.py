@@ -1,4 +1,4 @@
-"""What a task measures of itself, by a clock that a test turns."""
+"""Measures that a task takes of itself, by a clock that a test turns."""
 
 from __future__ import annotations
 

@@ -27,7 +27,7 @@ class Clock:
         monkeypatch.setattr(poll_interval, "time", SimpleNamespace(monotonic=lambda: self.now))
 
     def pauses(self, paces: list[Pace], apart_s: float, rounds: int) -> list[float]:
-        """The pauses of the last round of these sources, to each of which a row comes so often."""
+        """The pauses of the last round of these sources, if a row comes so often to each."""
         found, rows = list[float](), 1
         for _ in range(rounds):
             found = [pace.small_batch(rows) for pace in paces]

@@ -1,4 +1,4 @@
-"""Where a sink task goes on, and what of that is committed."""
+"""The positions at which a sink task goes on, and those that are committed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a sink task does with a batch whose partitions go meanwhile, or of which a part is left."""
+"""A sink task with a batch that lost partitions meanwhile, or with a part of one."""
 
 from __future__ import annotations
 
@@ -384,7 +384,7 @@ def test_what_a_sink_writes_is_broken_off_once_it_is_given_up(monkeypatch: pytes
 
 @pytest.fixture
 def behind(monkeypatch: pytest.MonkeyPatch) -> Rig:
-    """A task of which 25 records of P0 wait, where a job takes 10."""
+    """A task with 25 records of P0 that wait; a job takes 10."""
     monkeypatch.setattr(placement, "JOB_ROWS", 1)
     rig = Rig(monkeypatch)
     monkeypatch.setattr(job_size, "FIRST_JOB", Limit(10, 1 << 20))

@@ -1,4 +1,4 @@
-"""Where a sink's consumer goes on after rests, seeks that fail, and with partitions that come, also once more."""
+"""The positions of a sink's consumer after rests, seeks that fail, and with partitions that come, also once more."""
 
 from __future__ import annotations
 
@@ -147,7 +147,7 @@ class Rig:
         self.remade: set[str] = set()
         self.closed: list[bool] = []
         self.told: list[dict[TopicPartition, int]] = []
-        """What the sink was told before Kafka."""
+        """The positions that the sink was told before Kafka."""
         self.owner: Any = SimpleNamespace(
             open=lambda _: {},
             close=lambda _: self.closed.append(True),
@@ -160,7 +160,7 @@ class Rig:
         )
         self.there = {"t"}
         self.is_answered = True
-        """Whether the brokers have told which topics they are."""
+        """True if the brokers have told which topics they are."""
         self.topic_ids: Any = SimpleNamespace(
             ask=lambda topics: SimpleNamespace(topics=set(topics), is_done=lambda: self.is_answered),
             remade=lambda asked: self.remade & asked.topics,
@@ -686,7 +686,7 @@ def test_partitions_that_come_while_the_task_ends_are_not_opened(rig: Rig) -> No
 
 
 class News:
-    """What comes while a consumer waits."""
+    """The event that comes while a consumer waits."""
 
     def __init__(self, rig: Rig) -> None:
         self.waits: list[float] = []

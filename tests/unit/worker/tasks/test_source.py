@@ -66,7 +66,7 @@ class FakePipeline:
     def __init__(self) -> None:
         self.rows = 1
         self.written = 1
-        """What each row counts for."""
+        """The number that each row counts for."""
         self.bytes = 100
         self.caught_up = False
         self.acknowledged: pa.RecordBatch | None = None

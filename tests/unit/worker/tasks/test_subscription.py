@@ -1,4 +1,4 @@
-"""Which topics `topics.regex` stands for."""
+"""The topics that `topics.regex` stands for."""
 
 from __future__ import annotations
 

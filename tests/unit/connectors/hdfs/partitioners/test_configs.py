@@ -1,4 +1,4 @@
-"""What configs of partitioners are refused, who answers to a name, and the directories of topics; without Spark."""
+"""Refused configs of partitioners, their names, and the directories of topics; without Spark."""
 
 from __future__ import annotations
 

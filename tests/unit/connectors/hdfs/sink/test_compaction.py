@@ -1,4 +1,4 @@
-"""Small files of a partition are merged beside its commits: when, of which directory, and what becomes of failures."""
+"""Small files of a partition are merged beside its commits: the time, the directory, and what becomes of failures."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A merged file takes the place of others: wherever it is killed, each row is in a file, and in one at the end."""
+"""A merged file takes the place of others: killed at any point, each row is in a file, and in one at the end."""
 
 from __future__ import annotations
 

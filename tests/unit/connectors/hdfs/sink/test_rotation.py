@@ -1,4 +1,4 @@
-"""Where rotations end, by count, time and schedule."""
+"""The ends of rotations, by count, time and schedule."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which files are merged: few are left, none too large, and no row is written again too often."""
+"""The choice of files to merge: few are left, none too large, and no row is written again too often."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where WebHDFS is, by a URL and Hadoop's configuration files."""
+"""Addresses of WebHDFS, by a URL and Hadoop's configuration files."""
 
 from __future__ import annotations
 

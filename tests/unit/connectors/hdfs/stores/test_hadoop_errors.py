@@ -1,4 +1,4 @@
-"""What Hadoop's errors mean to the worker, and what they say."""
+"""Errors of Hadoop: their texts, and their meaning to the worker."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the errors of S3 mean to the worker, and what they say."""
+"""Errors of S3: their texts, and their meaning to the worker."""
 
 from __future__ import annotations
 

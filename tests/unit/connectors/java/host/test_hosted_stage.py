@@ -1,4 +1,4 @@
-"""When the thread that a Java stage's batch is on may be interrupted."""
+"""The times at which the thread that a Java stage's batch is on may be interrupted."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an error of the JVM's driver means for who reads."""
+"""Errors of the JVM's driver, and their meaning to the task."""
 
 from __future__ import annotations
 

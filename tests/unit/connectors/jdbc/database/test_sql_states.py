@@ -1,4 +1,4 @@
-"""What is worth another try, by the codes of each driver."""
+"""The choice of errors that are worth another try, by the codes of each driver."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whose fault a failure is."""
+"""The blame for a failure: the record's, the database's, or nobody's."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a sink says that it would do in SQLite: the statements that it then runs, and nothing before that."""
+"""A sink tells what it would do in SQLite: the statements that it then runs, and nothing before that."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What bulk reads keep open: on SQLite, which needs no server."""
+"""Connections that bulk reads keep open: on SQLite, which needs no server."""
 
 from __future__ import annotations
 

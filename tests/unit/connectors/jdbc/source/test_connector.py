@@ -1,4 +1,4 @@
-"""What the JDBC source does between its tasks."""
+"""The work of the JDBC source between its tasks."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from headrace.plugins.stopping import StopToken
 
 
 class Watched(JdbcSourceConnector):
-    """Which finds what it is told to."""
+    """A connector that finds what it is told to."""
 
     def __init__(self, *finds: Any) -> None:
         super().__init__()

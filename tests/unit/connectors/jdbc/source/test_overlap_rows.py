@@ -43,7 +43,7 @@ def planning_of(connection: sqlalchemy.Connection, name: str, **settings: str) -
 
 
 def planned(plan: Plan | None) -> Any:
-    """What the only split says of its rows."""
+    """Return what the only split says of its rows."""
     assert plan is not None
     (split,) = plan.splits
     return split.upto

@@ -1,4 +1,4 @@
-"""What is planned of which tables when: on SQLite, which needs no server."""
+"""Plans of several tables, and their times: on SQLite, which needs no server."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which tables a source copies, by the old lists, the new ones and the patterns."""
+"""The choice of tables that a source copies, by the old lists, the new ones and the patterns."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a task reads of which table."""
+"""The reads of a task from its tables."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which Connect schema a database's column gets."""
+"""The Connect schemas of a database's columns."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which rows a window has: on an SQLite table in memory, since the conditions are SQL."""
+"""The rows of a window: on an SQLite table in memory, since the conditions are SQL."""
 
 from __future__ import annotations
 

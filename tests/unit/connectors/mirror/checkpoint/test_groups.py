@@ -1,4 +1,4 @@
-"""Which checkpoints are written, and where groups of the target cluster are moved."""
+"""The checkpoints that are written, and the moves of groups of the target cluster."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ def of_java(total: int) -> list[int]:
 
 
 def of_ours(backlogs: Sequence[int]) -> list[int]:
-    """The offsets of our syncs for backlogs, each of which is copied at once."""
+    """The offsets of our syncs for backlogs; each is copied at once."""
     syncs, begin = list[int](), 0
     for count in backlogs:
         runs = OffsetRuns()

@@ -64,7 +64,7 @@ def test_slots_keep_their_distances(log: list[Copied]) -> None:
 
 @given(st.integers(1, 5000), st.integers(0, 5000))
 def test_the_error_is_at_most_twice_the_distance_from_the_end(count: int, behind: int) -> None:
-    """Where every record has a sync; with one in a hundred, the hundred comes on top."""
+    """The bound if every record has a sync; with one in a hundred, the hundred comes on top."""
     syncs = store([Copied(offset, offset, True) for offset in range(count)])
     group = count - 1 - behind
     translated = syncs.translate(AT, group)

@@ -1,4 +1,4 @@
-"""How large requests are sent over TLS, and when a broker counts as one that cannot be reached."""
+"""Large requests over TLS, and the time after which a broker counts as out of reach."""
 
 from __future__ import annotations
 

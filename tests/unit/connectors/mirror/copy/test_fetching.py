@@ -1,4 +1,4 @@
-"""What is asked for, and what a fetched answer becomes in a fetch: batches to copy, and what is passed over."""
+"""Requests of a fetcher, and the fetches that it makes of answers: batches to copy, and what is passed over."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is sent again after an error: under which sequence numbers, and in which epoch of the producer."""
+"""Batches that are sent again after an error: their sequence numbers, and their epoch of the producer."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which ACLs are copied, and as what."""
+"""The ACLs that are copied, and the forms of their copies."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How partitions are shared out to tasks."""
+"""Shares of partitions that tasks get."""
 
 from __future__ import annotations
 

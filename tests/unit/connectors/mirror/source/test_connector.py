@@ -1,4 +1,4 @@
-"""What MirrorSourceConnector does between its tasks."""
+"""The work of MirrorSourceConnector between its tasks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What keeps records from going round where topics keep their names."""
+"""Refusals that keep records from going round if topics keep their names."""
 
 from __future__ import annotations
 

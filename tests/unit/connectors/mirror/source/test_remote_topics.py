@@ -1,4 +1,4 @@
-"""How remote topics are created, grown and configured."""
+"""Remote topics as they are created, grown and configured."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which topics are copied, and under which names."""
+"""The choice of topics to copy, and the names of their copies."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which settings of a topic its copy gets."""
+"""The settings of a topic that its copy gets."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a side learns of the identities that it meets; no JVM is asked."""
+"""A side learns of the identities that it meets; no JVM is asked."""
 
 from __future__ import annotations
 

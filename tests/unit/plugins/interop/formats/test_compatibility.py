@@ -1,4 +1,4 @@
-"""What a record of another schema does to a file, as Confluent's `schema.compatibility` has it."""
+"""Files that meet records of another schema, as Confluent's `schema.compatibility` has it."""
 
 from __future__ import annotations
 

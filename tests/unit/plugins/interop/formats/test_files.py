@@ -55,7 +55,7 @@ def datums(array: pa.Array) -> pa.Array:
 
 
 def payload(settings: FormatSettings, rows: int, begin: int = 0) -> pa.Array:
-    """What the format's writer takes."""
+    """Make the array that the format's writer takes."""
     array = points(rows, begin)
     if settings.format is FileFormat.PARQUET:
         return array
@@ -74,7 +74,7 @@ def count(made: Format, local: str) -> int:
 
 @pytest.mark.parametrize("settings", FORMATS, ids=lambda one: f"{one.format}{'-gz' * one.gzip}")
 class TestEachFormat:
-    """What holds for all of them."""
+    """Tests that hold for all of them."""
 
     def test_nothing_is_opened_before_there_is_something_to_write(
         self, settings: FormatSettings, tmp_path: Path

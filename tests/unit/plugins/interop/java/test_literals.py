@@ -1,4 +1,4 @@
-"""What a text stands for; all of these are Apache's answers but where they say otherwise."""
+"""Values that texts stand for; all are Apache's answers unless they say otherwise."""
 
 from __future__ import annotations
 

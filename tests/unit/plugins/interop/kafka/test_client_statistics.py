@@ -29,7 +29,7 @@ def _often(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def report(connections: int, sent: int, received: int) -> str:
-    """What librdkafka's report has of these figures."""
+    """The part of librdkafka's report with these figures."""
     brokers = ",".join(['{"state":"UP"}'] * connections)
     return f'"brokers":{{{brokers}}},"topics":{{}},"tx_bytes":{sent},"rx_bytes":{received},'
 
