@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+
+from packaging.utils import canonicalize_name
 
 from headrace.config.connector.plugin_versions import compared
 from headrace.config.plugin_path.locations import UNFINISHED
 from headrace.worker.cli import archive_install, plugin_install, plugin_lock, python_plugins, singer_install
+from headrace.worker.cli.pip_packages import Packages, name_of
 from headrace.worker.cli.plugin_install import Installed, NotInstalledError
 from headrace.worker.cli.plugin_lock import Locked
 from headrace.worker.machine.maven import Coordinates, checked_repository, chosen
@@ -48,6 +51,8 @@ class Outcome:
     is_new: bool
     packages: tuple[str, ...] = ()
     """The packages that all Python plugins of the folder need."""
+    notes: tuple[str, ...] = ()
+    """What is to be said of it besides."""
 
 
 def install(asked: Asked, plugin_path: Path) -> Outcome:
@@ -112,22 +117,40 @@ def _asked_beside(asked: Asked, plugin: Installed, plugin_path: Path) -> tuple[s
     return tuple(dict.fromkeys((*before, *asked.beside)))
 
 
-def _install_singer(asked: Asked, plugin_path: Path, packages: Sequence[str] = ()) -> Outcome:
+def _install_singer(asked: Asked, plugin_path: Path, locked: Packages | None = None) -> Outcome:
+    """Install a tap or target; from the lock file exactly what it has, and that stays as it is."""
     if not singer_install.is_singer(asked.what):
         raise UnusableSourceError(f"{asked.what} names no tap or target on PyPI, such as tap-postgres==0.2.1")
-    plugin, new = singer_install.install(asked.what, plugin_path, asked.beside, asked.python, packages)
-    if new:
-        found = singer_install.packages(plugin.folder)
-        version = singer_install.version_in(found, plugin.name)
-        source = f"{plugin.name}=={version}" if version else asked.what
-        plugin_lock.put(
-            plugin_path,
-            Locked(plugin.name, "singer", asked.what, source, version, beside=asked.beside, packages=tuple(found)),
+    plugin, packages = singer_install.install(asked.what, plugin_path, asked.beside, asked.python, locked)
+    if packages is not None and locked is None:
+        version = packages.versions.get(canonicalize_name(plugin.name), "")
+        entry = Locked(
+            plugin.name,
+            "singer",
+            asked.what,
+            f"{plugin.name}=={version}" if version else asked.what,
+            version,
+            beside=asked.beside,
+            packages=packages.lines,
+            made_for=packages.made_for,
         )
-    return Outcome(plugin.label, plugin.folder, new)
+        plugin_lock.put(plugin_path, entry)
+    return Outcome(plugin.label, plugin.folder, packages is not None, notes=_notes(packages and locked, plugin.name))
 
 
-def _install_python(asked: Asked, plugin_path: Path) -> Outcome:
+def _notes(locked: Packages | None, what: str) -> tuple[str, ...]:
+    """What is to be said of an installation from the lock file: the packages that were not compared with anything."""
+    if locked is None or not (unproved := locked.unproved):
+        return ()
+    shown = ", ".join(name_of(one) for one in unproved[:5]) + (", …" if len(unproved) > 5 else "")
+    return (
+        f"the lock file has no checksum of {len(unproved)} packages of {what} ({shown}): their versions are those that "
+        f"it has, their files were not compared; remove {what} and install it again to lock them",
+    )
+
+
+def _install_python(asked: Asked, plugin_path: Path, lock: plugin_lock.Content | None = None) -> Outcome:
+    """Install a Python plugin; from the lock file with what it has, and that stays as it is."""
     if asked.beside:
         raise UnusableSourceError(
             "--with is for Java plugins, taps and targets; a Python plugin names what it needs itself"
@@ -138,14 +161,31 @@ def _install_python(asked: Asked, plugin_path: Path) -> Outcome:
         else:
             file = obtained(asked.what, asked.checksum, Path(scratch))
             source = asked.what if is_url(asked.what) else str(file.absolute())
-        target, packages = python_plugins.install(file, plugin_path)
+        target, packages = python_plugins.install(file, plugin_path, lock and lock.python)
+    if lock is None:
+        _lock_python(target, source, plugin_path, packages)
+    return Outcome(file_name(str(target)), target, True, packages.shown, _python_notes(lock))
+
+
+def _lock_python(target: Path, source: str, plugin_path: Path, packages: Packages) -> None:
     if source and target.parent == plugin_path:
         version = python_plugins.version_of(target)
-        plugin_lock.put(plugin_path, Locked(target.name, "python", source, source, version, digest(target)))
+        entry = Locked(target.name, "python", source, source, version, digest(target))
+        plugin_lock.put(plugin_path, entry, packages)
+    else:
+        plugin_lock.put_python(plugin_path, packages)
     for one in plugin_lock.read(plugin_path):
         if one.kind == "python" and python_plugins.replaces(target, one.name):
             plugin_lock.drop(plugin_path, one.name)
-    return Outcome(file_name(str(target)), target, True, tuple(packages))
+
+
+def _python_notes(lock: plugin_lock.Content | None) -> tuple[str, ...]:
+    if lock is None or lock.python is not None:
+        return _notes(lock and lock.python, "the Python plugins")
+    return (
+        "the lock file does not have what Python plugins need, because an earlier version of Headrace wrote it: that "
+        "was resolved anew; install one of them again from where it is to lock it",
+    )
 
 
 def install_locked(plugin_path: Path, java: int | None, python: str = "") -> Iterator[Outcome]:
@@ -154,28 +194,29 @@ def install_locked(plugin_path: Path, java: int | None, python: str = "") -> Ite
     Errors: as `install`; NotInstalledError without a lock file.
     """
     plugin_path = plugin_path.absolute()
-    entries = plugin_lock.read(plugin_path)
-    if not entries:
+    lock = plugin_lock.content(plugin_path)
+    if not lock.plugins:
         raise NotInstalledError(
             f"{plugin_path / plugin_lock.LOCK} is not there; say what to install, or put the lock file of another "
             "machine there first"
         )
-    for one in entries:
-        yield _installed_as_locked(one, plugin_path, java, python)
+    for one in lock.plugins:
+        if one.kind == "python":
+            yield _python_as_locked(one, plugin_path, lock)
+        elif one.kind == "singer":
+            packages = Packages(one.packages, one.made_for)
+            yield _install_singer(Asked(one.asked, one.beside, python=python), plugin_path, packages)
+        else:
+            yield _java_as_locked(one, plugin_path, java)
 
 
-def _installed_as_locked(one: Locked, plugin_path: Path, java: int | None, python: str) -> Outcome:
-    beside = list(map(Coordinates.parse, one.beside)) if one.kind in ("maven", "archive") else []
+def _java_as_locked(one: Locked, plugin_path: Path, java: int | None) -> Outcome:
+    beside = list(map(Coordinates.parse, one.beside))
     repositories = tuple(map(checked_repository, one.repositories))
-    checksum = Checksum.parse("sha256", one.checksum) if one.kind in ("archive", "python") else None
-    if one.kind == "python":
-        return _python_as_locked(one, plugin_path, checksum)
-    if one.kind == "singer":
-        asked = Asked(one.asked, one.beside, python=python)
-        return _install_singer(asked, plugin_path, one.packages)
     if (there := plugin_install.recorded(plugin_path / one.name)) is not None and there.coordinates == one.source:
         plugin, new = plugin_install.add_beside(there, beside, repositories=repositories, java=java)
     elif one.kind == "archive":
+        checksum = Checksum.parse("sha256", one.checksum)
         plugin, new = archive_install.install(
             one.source, plugin_path, beside, checksum=checksum, repositories=repositories, java=java
         )
@@ -191,12 +232,12 @@ def _installed_as_locked(one: Locked, plugin_path: Path, java: int | None, pytho
     return Outcome(plugin.label, plugin.folder, new)
 
 
-def _python_as_locked(one: Locked, plugin_path: Path, checksum: Checksum | None) -> Outcome:
+def _python_as_locked(one: Locked, plugin_path: Path, lock: plugin_lock.Content) -> Outcome:
     there = plugin_path / one.name
     if there.is_file() and digest(there) == one.checksum:
-        target, packages = python_plugins.install(there, plugin_path)
-        return Outcome(one.name, target, False, tuple(packages))
-    return _install_python(Asked(one.source, checksum=checksum), plugin_path)
+        target, packages = python_plugins.install(there, plugin_path, lock.python)
+        return Outcome(one.name, target, False, packages.shown, _python_notes(lock))
+    return _install_python(Asked(one.source, checksum=Checksum.parse("sha256", one.checksum)), plugin_path, lock)
 
 
 def remove(name: str, plugin_path: Path) -> Path:
