@@ -6,18 +6,16 @@ import hashlib
 import json
 import re
 import shutil
-import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Final
 
 from headrace.config.plugin_path.java_release import JavaNeed, java_need
-from headrace.config.plugin_path.locations import UNFINISHED
 from headrace.config.plugin_path.sync import SHIM
+from headrace.worker.cli.unfinished import unfinished_in
 from headrace.worker.machine.maven import Coordinates
 from headrace.worker.machine.plugin_archives import fetch_into
 from headrace.worker.machine.plugin_files import WrongChecksumError, digest
@@ -105,14 +103,6 @@ def refuse_taken(target: Path, wanted: str) -> None:
         what = f"was installed from {there.label}" if there else f"is not {wanted}"
         remedy = f"remove it first: headrace plugins remove {target.name}" if there else "move it away first"
         raise TargetExistsError(f"{target} is there already, and {what}; {remedy}")
-
-
-@contextmanager
-def unfinished_in(plugin_path: Path) -> Iterator[Path]:
-    """Make a folder on `plugin.path` in which no worker looks, and remove it in the end."""
-    plugin_path.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(prefix=UNFINISHED, dir=plugin_path) as scratch:
-        yield Path(scratch)
 
 
 def add_beside(
@@ -252,8 +242,8 @@ def remove(name: str, plugin_path: Path) -> Installed:
     if found is None:
         names = ", ".join(one.name for one in installed(plugin_path)) or "none"
         raise NotInstalledError(f"no plugin {name} was installed into {plugin_path} by this command (there: {names})")
-    with tempfile.TemporaryDirectory(prefix=UNFINISHED, dir=plugin_path) as scratch:
-        shutil.rmtree(found.folder.rename(Path(scratch, name)))
+    with unfinished_in(plugin_path) as scratch:
+        shutil.rmtree(found.folder.rename(scratch / name))
     return found
 
 

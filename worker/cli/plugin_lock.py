@@ -5,18 +5,17 @@ One lock at a time is written, under a lock of the folder, and replaced as a who
 
 from __future__ import annotations
 
-import fcntl
 import json
 import os
 import tempfile
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
 from headrace.config.plugin_path.locations import UNFINISHED
 from headrace.worker.cli.pip_packages import Packages, name_of
+from headrace.worker.cli.unfinished import held
 
 LOCK: Final = "headrace-plugins.lock"
 _FORMAT: Final = 1
@@ -116,7 +115,7 @@ def put(plugin_path: Path, plugin: Locked, python: Packages | None = None) -> No
 
     Errors: BrokenLockError, OSError.
     """
-    with _held(plugin_path):
+    with held(plugin_path):
         before = content(plugin_path)
         others = (one for one in before.plugins if one.name != plugin.name)
         _write(plugin_path, Content((*others, plugin), before.python if python is None else python))
@@ -124,7 +123,7 @@ def put(plugin_path: Path, plugin: Locked, python: Packages | None = None) -> No
 
 def put_python(plugin_path: Path, packages: Packages) -> None:
     """Write down what the Python plugins need, if the lock file has any. Errors: BrokenLockError, OSError."""
-    with _held(plugin_path):
+    with held(plugin_path):
         before = content(plugin_path)
         if before.plugins:
             _write(plugin_path, replace(before, python=packages))
@@ -132,23 +131,13 @@ def put_python(plugin_path: Path, packages: Packages) -> None:
 
 def drop(plugin_path: Path, name: str) -> None:
     """Take a plugin out of the lock file, and the file away with the last one. Errors: BrokenLockError, OSError."""
-    with _held(plugin_path):
+    with held(plugin_path):
         before = content(plugin_path)
         left = tuple(one for one in before.plugins if one.name != name)
         if not left:
             (plugin_path / LOCK).unlink(missing_ok=True)
         elif left != before.plugins:
             _write(plugin_path, replace(before, plugins=left))
-
-
-@contextmanager
-def _held(plugin_path: Path) -> Iterator[None]:
-    folder = os.open(plugin_path, os.O_RDONLY)
-    try:
-        fcntl.flock(folder, fcntl.LOCK_EX)
-        yield
-    finally:
-        os.close(folder)
 
 
 def _write(plugin_path: Path, whole: Content) -> None:

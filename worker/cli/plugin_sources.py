@@ -10,11 +10,11 @@ from pathlib import Path
 from packaging.utils import canonicalize_name
 
 from headrace.config.connector.plugin_versions import compared
-from headrace.config.plugin_path.locations import UNFINISHED
 from headrace.worker.cli import archive_install, plugin_install, plugin_lock, python_plugins, singer_install
 from headrace.worker.cli.pip_packages import Packages, name_of
 from headrace.worker.cli.plugin_install import Installed, NotInstalledError
 from headrace.worker.cli.plugin_lock import Locked
+from headrace.worker.cli.unfinished import unfinished_in
 from headrace.worker.machine.maven import Coordinates, checked_repository, chosen
 from headrace.worker.machine.plugin_files import (
     Checksum,
@@ -292,8 +292,8 @@ def _upgraded_singer(one: Locked, plugin_path: Path, python: str) -> tuple[str, 
     if "==" in one.asked:
         return f"{one.name} stays: exactly {one.asked} was asked for; remove it and install another", None
     folder = plugin_path / one.name
-    with tempfile.TemporaryDirectory(prefix=UNFINISHED, dir=plugin_path) as scratch:
-        before = folder.rename(Path(scratch, one.name)) if folder.exists() else None
+    with unfinished_in(plugin_path) as scratch:
+        before = folder.rename(scratch / one.name) if folder.exists() else None
         try:
             outcome = _install_singer(Asked(one.asked, one.beside, python=python), plugin_path)
         except BaseException:

@@ -169,12 +169,14 @@ def _told() -> Iterator[None]:
     """End the command with an error's text, and the exit code for its kind."""
     from headrace.plugins.interop.jvm.jars import Unavailable
     from headrace.worker.cli import pip_packages, plugin_install, plugin_lock, python_plugins, singer_install
+    from headrace.worker.cli.unfinished import ended_orderly
     from headrace.worker.machine.maven import UnknownArtifactError
     from headrace.worker.machine.plugin_files import WrongChecksumError
     from headrace.worker.machine.unpacking import UnsafeArchiveError
 
     try:
-        yield
+        with ended_orderly():
+            yield
     except (
         UnknownArtifactError,
         UnsafeArchiveError,

@@ -10,7 +10,6 @@ from __future__ import annotations
 import platform
 import shutil
 import sys
-import tempfile
 from collections.abc import Mapping, Sequence
 from importlib.metadata import distributions
 from pathlib import Path
@@ -19,13 +18,13 @@ from typing import Final
 from packaging.requirements import Requirement
 from packaging.utils import InvalidWheelFilename, canonicalize_name, parse_wheel_filename
 
-from headrace.config.plugin_path.locations import UNFINISHED
 from headrace.plugins.interop.discovery import found_in
 from headrace.plugins.interop.plugin_places import REQUIREMENTS, places_of
 from headrace.plugins.interop.requirements import PYTHON, of_distribution
 from headrace.worker.cli import pip_packages
 from headrace.worker.cli.pip_packages import Packages, PipFailedError
 from headrace.worker.cli.plugin_listing import gathered
+from headrace.worker.cli.unfinished import unfinished_in
 
 _LINES: Final = "headrace-packages.txt"
 """The file in the folder of requirements that has the lines that were installed."""
@@ -54,9 +53,8 @@ def install(what: Path, plugin_path: Path, locked: Packages | None = None) -> tu
     needed |= {place: those for place, those in _needed(plugin_path).items() if place not in replaced}
     if not any(place.is_relative_to(what) for place in needed):
         raise UnfitPluginError(f"{what} holds no plugin; `headrace plugins --plugin-path {what}` says why")
-    plugin_path.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(prefix=UNFINISHED, dir=plugin_path) as scratch:
-        packages = _install_requirements(needed, environment, plugin_path, Path(scratch), locked)
+    with unfinished_in(plugin_path) as scratch:
+        packages = _install_requirements(needed, environment, plugin_path, scratch, locked)
         if not is_there:
             Path(shutil.copy2(what, scratch)).rename(target)
     for other in replaced[1:]:
