@@ -12,6 +12,7 @@ from __future__ import annotations
 import importlib.util
 import json
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -112,8 +113,8 @@ def _line(found: Mapping[str, Any]) -> str:
     return f"{kept} --hash=sha256:{sha256}" if sha256 else kept
 
 
-def install(python: str, packages: Packages, options: Sequence[str] = ()) -> None:
-    """Install exactly these, and refuse a file with another checksum.
+def install(python: str, packages: Packages, target: Path | None = None) -> None:
+    """Install exactly these, into the interpreter's environment or into a folder, and refuse another checksum.
 
     Errors: WrongChecksumError, PipFailedError, Unavailable.
     """
@@ -121,10 +122,12 @@ def install(python: str, packages: Packages, options: Sequence[str] = ()) -> Non
     others = [one for one in packages.lines if one not in proved]
     for lines, checking in ((proved, ["--require-hashes"]), (others, [])):
         if lines:
-            with tempfile.NamedTemporaryFile("w", prefix="headrace-pip-", suffix=".txt", encoding="utf-8") as file:
-                file.write("".join(f"{line}\n" for line in lines))
-                file.flush()
-                pip(python, "install", "--quiet", "--no-deps", *checking, *options, "--requirement", file.name)
+            with tempfile.TemporaryDirectory(prefix="headrace-pip-") as scratch:
+                (file := Path(scratch, "requirements.txt")).write_text("\n".join(lines), encoding="utf-8")
+                into = ["--target", f"{scratch}/target"] if target else []
+                pip(python, "install", "--quiet", "--no-deps", *checking, *into, "--requirement", str(file))
+                if target:  # pip itself passes over what another run of it has put there
+                    shutil.copytree(f"{scratch}/target", target, dirs_exist_ok=True)
 
 
 @contextmanager

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -11,7 +12,7 @@ from packaging.utils import canonicalize_name
 
 from headrace.config.connector.plugin_versions import compared
 from headrace.worker.cli import archive_install, plugin_install, plugin_lock, python_plugins, singer_install
-from headrace.worker.cli.pip_packages import Packages, name_of
+from headrace.worker.cli.pip_packages import Packages
 from headrace.worker.cli.plugin_install import Installed, NotInstalledError
 from headrace.worker.cli.plugin_lock import Locked
 from headrace.worker.cli.unfinished import unfinished_in
@@ -68,9 +69,9 @@ def install(asked: Asked, plugin_path: Path) -> Outcome:
     if asked.repositories and kind in ("python", "singer"):
         raise UnusableSourceError("--repository is for Maven coordinates, and those of --with")
     if kind == "python":
-        return _install_python(asked, plugin_path)
+        return install_python(asked, plugin_path)
     if kind == "singer":
-        return _install_singer(asked, plugin_path)
+        return install_singer(asked, plugin_path)
     return _install_java(asked, plugin_path, kind)
 
 
@@ -117,8 +118,11 @@ def _asked_beside(asked: Asked, plugin: Installed, plugin_path: Path) -> tuple[s
     return tuple(dict.fromkeys((*before, *asked.beside)))
 
 
-def _install_singer(asked: Asked, plugin_path: Path, locked: Packages | None = None) -> Outcome:
-    """Install a tap or target; from the lock file exactly what it has, and that stays as it is."""
+def install_singer(asked: Asked, plugin_path: Path, locked: Packages | None = None) -> Outcome:
+    """Install a tap or target; with `locked` exactly these packages, and the lock file stays as it is.
+
+    Errors: as `install`.
+    """
     if not singer_install.is_singer(asked.what):
         raise UnusableSourceError(f"{asked.what} names no tap or target on PyPI, such as tap-postgres==0.2.1")
     plugin, packages = singer_install.install(asked.what, plugin_path, asked.beside, asked.python, locked)
@@ -135,22 +139,11 @@ def _install_singer(asked: Asked, plugin_path: Path, locked: Packages | None = N
             made_for=packages.made_for,
         )
         plugin_lock.put(plugin_path, entry)
-    return Outcome(plugin.label, plugin.folder, packages is not None, notes=_notes(packages and locked, plugin.name))
+    return Outcome(plugin.label, plugin.folder, packages is not None)
 
 
-def _notes(locked: Packages | None, what: str) -> tuple[str, ...]:
-    """What is to be said of an installation from the lock file: the packages that were not compared with anything."""
-    if locked is None or not (unproved := locked.unproved):
-        return ()
-    shown = ", ".join(name_of(one) for one in unproved[:5]) + (", …" if len(unproved) > 5 else "")
-    return (
-        f"the lock file has no checksum of {len(unproved)} packages of {what} ({shown}): their versions are those that "
-        f"it has, their files were not compared; remove {what} and install it again to lock them",
-    )
-
-
-def _install_python(asked: Asked, plugin_path: Path, lock: plugin_lock.Content | None = None) -> Outcome:
-    """Install a Python plugin; from the lock file with what it has, and that stays as it is."""
+def install_python(asked: Asked, plugin_path: Path, lock: plugin_lock.Content | None = None) -> Outcome:
+    """Install a Python plugin; with `lock` the packages that it has, and it stays as it is. Errors: as `install`."""
     if asked.beside:
         raise UnusableSourceError(
             "--with is for Java plugins, taps and targets; a Python plugin names what it needs itself"
@@ -164,7 +157,7 @@ def _install_python(asked: Asked, plugin_path: Path, lock: plugin_lock.Content |
         target, packages = python_plugins.install(file, plugin_path, lock and lock.python)
     if lock is None:
         _lock_python(target, source, plugin_path, packages)
-    return Outcome(file_name(str(target)), target, True, packages.shown, _python_notes(lock))
+    return Outcome(file_name(str(target)), target, True, packages.shown)
 
 
 def _lock_python(target: Path, source: str, plugin_path: Path, packages: Packages) -> None:
@@ -177,67 +170,6 @@ def _lock_python(target: Path, source: str, plugin_path: Path, packages: Package
     for one in plugin_lock.read(plugin_path):
         if one.kind == "python" and python_plugins.replaces(target, one.name):
             plugin_lock.drop(plugin_path, one.name)
-
-
-def _python_notes(lock: plugin_lock.Content | None) -> tuple[str, ...]:
-    if lock is None or lock.python is not None:
-        return _notes(lock and lock.python, "the Python plugins")
-    return (
-        "the lock file does not have what Python plugins need, because an earlier version of Headrace wrote it: that "
-        "was resolved anew; install one of them again from where it is to lock it",
-    )
-
-
-def install_locked(plugin_path: Path, java: int | None, python: str = "") -> Iterator[Outcome]:
-    """Install what the lock file has and is not there yet, in the same versions and with the same checksums.
-
-    Errors: as `install`; NotInstalledError without a lock file.
-    """
-    plugin_path = plugin_path.absolute()
-    lock = plugin_lock.content(plugin_path)
-    if not lock.plugins:
-        raise NotInstalledError(
-            f"{plugin_path / plugin_lock.LOCK} is not there; say what to install, or put the lock file of another "
-            "machine there first"
-        )
-    for one in lock.plugins:
-        if one.kind == "python":
-            yield _python_as_locked(one, plugin_path, lock)
-        elif one.kind == "singer":
-            packages = Packages(one.packages, one.made_for)
-            yield _install_singer(Asked(one.asked, one.beside, python=python), plugin_path, packages)
-        else:
-            yield _java_as_locked(one, plugin_path, java)
-
-
-def _java_as_locked(one: Locked, plugin_path: Path, java: int | None) -> Outcome:
-    beside = list(map(Coordinates.parse, one.beside))
-    repositories = tuple(map(checked_repository, one.repositories))
-    if (there := plugin_install.recorded(plugin_path / one.name)) is not None and there.coordinates == one.source:
-        plugin, new = plugin_install.add_beside(there, beside, repositories=repositories, java=java)
-    elif one.kind == "archive":
-        checksum = Checksum.parse("sha256", one.checksum)
-        plugin, new = archive_install.install(
-            one.source, plugin_path, beside, checksum=checksum, repositories=repositories, java=java
-        )
-    else:
-        plugin, new = plugin_install.install(
-            Coordinates.parse(one.source),
-            plugin_path,
-            beside,
-            repositories=repositories,
-            java=java,
-            checksum=one.checksum,
-        )
-    return Outcome(plugin.label, plugin.folder, new)
-
-
-def _python_as_locked(one: Locked, plugin_path: Path, lock: plugin_lock.Content) -> Outcome:
-    there = plugin_path / one.name
-    if there.is_file() and digest(there) == one.checksum:
-        target, packages = python_plugins.install(there, plugin_path, lock.python)
-        return Outcome(one.name, target, False, packages.shown, _python_notes(lock))
-    return _install_python(Asked(one.source, checksum=Checksum.parse("sha256", one.checksum)), plugin_path, lock)
 
 
 def remove(name: str, plugin_path: Path) -> Path:
@@ -291,16 +223,22 @@ def _upgraded(one: Locked, plugin_path: Path, java: int | None, python: str) -> 
 def _upgraded_singer(one: Locked, plugin_path: Path, python: str) -> tuple[str, Outcome | None]:
     if "==" in one.asked:
         return f"{one.name} stays: exactly {one.asked} was asked for; remove it and install another", None
-    folder = plugin_path / one.name
-    with unfinished_in(plugin_path) as scratch:
-        before = folder.rename(scratch / one.name) if folder.exists() else None
-        try:
-            outcome = _install_singer(Asked(one.asked, one.beside, python=python), plugin_path)
-        except BaseException:
-            if before is not None:
-                before.rename(folder)
-            raise
+    with set_aside(plugin_path / one.name):
+        outcome = install_singer(Asked(one.asked, one.beside, python=python), plugin_path)
     now = next(each.version for each in plugin_lock.read(plugin_path) if each.name == one.name)
     if now == one.version:
         return f"{one.name} stays: {now} is the latest of {one.asked}; what it needs was brought up to date", outcome
     return f"{one.name} {one.version} was replaced by {now}", outcome
+
+
+@contextmanager
+def set_aside(folder: Path) -> Iterator[None]:
+    """Make room for another installation of a tap or target; what was there comes back if that fails."""
+    with unfinished_in(folder.parent) as scratch:
+        before = folder.rename(scratch / folder.name) if folder.exists() else None
+        try:
+            yield
+        except BaseException:
+            if before is not None:
+                before.rename(folder)
+            raise

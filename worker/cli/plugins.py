@@ -95,7 +95,8 @@ def plugins_install(
     A Java plugin gets a folder of its own, as does a tap or target. What Python plugins need, files by a block
     `# /// script`, is installed for all of them together, so that two that contradict each other are told.
     """
-    from headrace.worker.cli.plugin_sources import Asked, install, install_locked
+    from headrace.worker.cli.locked_plugins import install_locked
+    from headrace.worker.cli.plugin_sources import Asked, install
     from headrace.worker.machine.plugin_files import Checksum
 
     folder = _chosen(plugin_path)

@@ -142,7 +142,7 @@ def _install_requirements(
 
 
 def _fetch(pins: Packages, folder: Path) -> None:
-    pip_packages.install(sys.executable, pins, ["--target", str(folder)])
+    pip_packages.install(sys.executable, pins, folder)
     if pins.lines:
         (folder / _LINES).write_text("\n".join(pins.lines), encoding="utf-8")
 

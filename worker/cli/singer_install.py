@@ -20,6 +20,7 @@ from packaging.version import Version
 from headrace.worker.cli import pip_packages
 from headrace.worker.cli.pip_packages import Packages
 from headrace.worker.cli.plugin_install import RECORD, Installed, TargetExistsError, recorded
+from headrace.worker.cli.unfinished import make_writable
 
 _REQUIREMENT: Final = re.compile(r"((?:[a-z0-9]+-)*(?:tap|target)-[a-z0-9][a-z0-9-]*)(?:\[[\w,-]+\])?(?:[=<>!~].*)?")
 _UNFINISHED: Final = ".unfinished"
@@ -65,7 +66,8 @@ def install(
         shutil.rmtree(folder)
     if folder.exists():
         raise TargetExistsError(f"{folder} is there already, and is no tap or target; move it away first")
-    folder.mkdir(parents=True)
+    make_writable(plugin_path)
+    folder.mkdir()
     (folder / _UNFINISHED).touch()
     try:
         own = _environment(folder / "env", python)
@@ -75,13 +77,27 @@ def install(
         else:
             packages = locked
             _install_locked(match[1], packages, own)
-        record = {"coordinates": requirement, "beside": plugin.beside, "executable": _executable(match[1], own)}
+        record = {
+            "coordinates": requirement,
+            "beside": plugin.beside,
+            "executable": _executable(match[1], own),
+            "packages": packages.lines,
+        }
         (folder / RECORD).write_text(json.dumps(record, indent=2) + "\n", encoding="utf-8")
     except BaseException:
         shutil.rmtree(folder, ignore_errors=True)
         raise
     (folder / _UNFINISHED).unlink()
     return plugin, packages
+
+
+def has_others(folder: Path, locked: Packages) -> bool:
+    """True if a tap or target is there with other packages than those."""
+    try:
+        record = json.loads((folder / RECORD).read_text(encoding="utf-8"))
+        return tuple(record["packages"]) != locked.lines
+    except (OSError, ValueError, KeyError, TypeError):
+        return False  # it is not there, or an older version of Headrace installed it and did not write them down
 
 
 def _environment(folder: Path, python: str) -> str:

@@ -25,7 +25,7 @@ _ENDING: Final = (signal.SIGTERM, signal.SIGHUP)
 @contextmanager
 def unfinished_in(plugin_path: Path) -> Iterator[Path]:
     """Make a folder on `plugin.path` in which no worker looks, and remove it in the end. Errors: OSError."""
-    plugin_path.mkdir(parents=True, exist_ok=True)
+    make_writable(plugin_path)
     with held(plugin_path):
         _sweep(plugin_path)
         scratch = tempfile.TemporaryDirectory(prefix=UNFINISHED, dir=plugin_path)
@@ -36,6 +36,19 @@ def unfinished_in(plugin_path: Path) -> Iterator[Path]:
             yield Path(scratch.name)
     finally:
         os.close(mark)
+
+
+def make_writable(plugin_path: Path) -> None:
+    """Make the folder unless it is there. Errors: OSError, which says what to do, also if it cannot be written."""
+    try:
+        plugin_path.mkdir(parents=True, exist_ok=True)
+        if not os.access(plugin_path, os.W_OK | os.X_OK):
+            raise PermissionError("not writable for this user, or mounted read-only")
+    except PermissionError as error:
+        raise PermissionError(
+            f"{plugin_path} cannot be written ({error.strerror or error}), and nothing was changed. Run this as its "
+            "owner, or where it is mounted writable, such as while an image is built"
+        ) from error
 
 
 @contextmanager

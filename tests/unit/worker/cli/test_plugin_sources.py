@@ -143,7 +143,10 @@ def test_the_lock_file_brings_the_same_back(repository: Repository, tmp_path: Pa
     assert sorted(one.name for one in other.iterdir()) == sorted(one.name for one in path.iterdir())
     assert (other / LOCK).read_bytes() == (path / LOCK).read_bytes()
     assert f"asked for {RANGE}, version 1.0, checksum " in run(other, "list")[1]
-    assert run(other, "install")[1].count("is installed already") == 2
+    told = run(other, "install")[1]
+    assert (told.count("is installed already"), "than the lock file" in told) == (2, False)
+    jar(other / "one-1.0" / "by-hand.jar")
+    assert "one-1.0 has other jars than the lock file" in run(other, "install")[1]
 
 
 def test_other_jars_than_those_that_are_locked_are_refused(repository: Repository, tmp_path: Path) -> None:
@@ -276,9 +279,20 @@ def test_a_tap_is_locked_with_its_packages_and_goes_back_if_it_cannot_be_upgrade
     assert (other / LOCK).read_bytes() == (path / LOCK).read_bytes()
     code, told = run(path, "upgrade")
     assert (code, "tap-one 1.0 was replaced by 1.1" in told) == (0, True)
+    (other / LOCK).write_text((path / LOCK).read_text().replace(sha256("tap-one==1.1"), "0" * 64))
+    assert run(other, "install")[0] == 1
+    assert recorded_packages(other) == lines
+    (other / LOCK).write_text((path / LOCK).read_text())
+    assert "was installed in" in run(other, "install")[1]
+    assert recorded_packages(other) == read(path)[0].packages != lines
+    assert "is installed already" in run(other, "install")[1]
     fake_pip.refuses, before = "tap-one>=1", (path / LOCK).read_bytes()
     assert run(path, "upgrade")[0] == 1
     assert ((path / LOCK).read_bytes(), sorted(one.name for one in path.iterdir())) == (before, [LOCK, "tap-one"])
+
+
+def recorded_packages(path: Path) -> tuple[str, ...]:
+    return tuple(json.loads((path / "tap-one" / plugin_install.RECORD).read_text())["packages"])
 
 
 def test_packages_with_another_checksum_or_missing_ones_are_refused(fake_pip: FakePip, tmp_path: Path) -> None:

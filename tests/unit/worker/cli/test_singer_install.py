@@ -35,7 +35,12 @@ def test_a_tap_is_installed_once_listed_and_removed(pip: FakePip, tmp_path: Path
     assert {"--dry-run", "--ignore-installed"} <= set(resolving)
     assert pip.installed == list(map(locked, ["requests==2.32.0", "tap-one==1.0", "setuptools==65.5.0"]))
     record = json.loads((tmp_path / "tap-one/headrace-plugin.json").read_text())
-    assert record == {"coordinates": "tap-one==1.0", "beside": ["setuptools<81"], "executable": "tap-one"}
+    assert record == {
+        "coordinates": "tap-one==1.0",
+        "beside": ["setuptools<81"],
+        "executable": "tap-one",
+        "packages": pip.installed,
+    }
     again, before = ("tap-one==1.0", "--with", "setuptools<81"), len(pip.calls)
     assert "is installed already" in run(tmp_path, "install", *again)[1]
     assert len(pip.calls) == before

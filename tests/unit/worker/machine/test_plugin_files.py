@@ -36,6 +36,11 @@ class Serving(BaseHTTPRequestHandler):
         if self.path.startswith("/answer"):
             self.send_error(int(self.path[7:10]))
             return
+        if self.path.startswith("/loop"):
+            self.send_response(302)
+            self.send_header("Location", self.path)
+            self.end_headers()
+            return
         if self.path.startswith("/slow"):
             self._drip(float(self.path[5:8]))
             return
@@ -110,6 +115,7 @@ def test_what_is_not_there_or_not_whole_is_told(server: str, tmp_path: Path) -> 
     [
         ("/answer401/one.zip", "401 Unauthorized; fetch the file first with a login"),
         ("/answer404/one.zip", "404 Not Found; look at the address"),
+        ("/loop/one.zip", "answered with 302 [^\n]* infinite loop; look at the address$"),
         ("/answer503/one.zip", "503 Service Unavailable; try again later"),
         ("/chunked/one.zip", "ended before its end; try again"),
         ("/slow0.1/one.zip", r"gave only \d+ bytes in \d+ s \(\d+ of 1000 in all\)"),
