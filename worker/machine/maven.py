@@ -24,6 +24,10 @@ from headrace.plugins.interop.jvm.jars import Unavailable, cache_dir, ivy_comman
 
 _PART: Final = re.compile(r"[A-Za-z0-9_][\w.+-]*")
 _FOUND: Final = re.compile(r"found revs: \[([^\]]*)\]")
+_UNANSWERED: Final = re.compile(
+    r"Server access error at url (?P<url>\S+) \((?P<why>.*)\)|SERVER ERROR: (?P<said>.*) url=(?P<url2>\S+)"
+    r"|HTTP response status: 40[17] url=(?P<url3>\S+)"
+)
 _NONE: Final = "[99999999,)"
 """A range in which no version is, so that Ivy lists all and fetches none."""
 
@@ -105,6 +109,7 @@ def _versions(wanted: Coordinates, repositories: Sequence[str]) -> list[str]:
         module = dependency(replace(wanted, version=_NONE), 'transitive="false"')
         settings = settings_for(repositories, use_poms=False)
         _, lines = run_ivy([*ivy_command(Path(scratch), settings, module), "-debug"])
+    refuse_unanswered(lines, repositories)
     found = {one.strip() for match in map(_FOUND.search, lines) if match for one in match[1].split(",")}
     if not found - {""}:
         refuse_without_network(wanted, lines, repositories)
@@ -137,6 +142,32 @@ def refuse_without_network(wanted: Coordinates, lines: Sequence[str], repositori
             f"{wanted} could not be fetched from {places(repositories)}: {said}. Check the network; behind a proxy set "
             "HTTPS_PROXY, with an own mirror set HEADRACE_IVY_SETTINGS to an ivysettings.xml"
         )
+
+
+def refuse_unanswered(lines: Sequence[str], repositories: Sequence[str]) -> None:
+    """Errors: Unavailable if one of these gave no answer, because Ivy goes on to Maven Central then.
+
+    A plugin or version from there may be another than the one that was meant.
+    """
+    for match in filter(None, map(_UNANSWERED.search, lines)):
+        url = match["url"] or match["url2"] or match["url3"]
+        why = match["why"] or match["said"] or "it wants a login"
+        if (one := next((one for one in repositories if url.startswith(one)), None)) is not None:
+            raise Unavailable(
+                f"the repository {one} could not be asked ({why}), and nothing was taken instead. {_advice(why)}"
+            )
+
+
+def _advice(why: str) -> str:
+    if "PKIX" in why or "SSLHandshake" in why:
+        return (
+            "If its certificate is of an authority of your own, name a Java trust store that has it: "
+            "JAVA_TOOL_OPTIONS='-Djavax.net.ssl.trustStore=FILE -Djavax.net.ssl.trustStorePassword=PASSWORD'"
+        )
+    return (
+        "Check its address and the network; behind a proxy set HTTPS_PROXY, for a login HEADRACE_IVY_SETTINGS to an "
+        "ivysettings.xml"
+    )
 
 
 def places(repositories: Sequence[str]) -> str:

@@ -63,6 +63,28 @@ def test_no_version_in_a_range_is_told_with_those_that_there_are(monkeypatch: py
         chosen(Coordinates.parse("org.x:one:latest"))
 
 
+@pytest.mark.parametrize(
+    ("line", "why"),
+    [
+        (
+            f"ERROR: Server access error at url {MINE}/org/x/ (java.net.ConnectException: refused)",
+            "refused.*HTTPS_PROXY",
+        ),
+        (f"x url {MINE}/org/x/ (javax.net.ssl.SSLHandshakeException: PKIX path)", "PKIX path.*trustStore"),
+        (f"SERVER ERROR: Bad Gateway url={MINE}/org/x/", "Bad Gateway"),
+        (f"HTTP response status: 401 url={MINE}/org/x/", "wants a login.*HEADRACE_IVY_SETTINGS"),
+    ],
+)
+def test_a_repository_without_an_answer_is_not_passed_over(
+    line: str, why: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    play(monkeypatch, line.replace("x url", "Server access error at url"), "\tfound revs: [1.0]\n")
+    with pytest.raises(Unavailable, match=f"the repository {MINE} could not be asked .*{why}"):
+        chosen(Coordinates.parse("org.x:one:latest"), [MINE])
+    play(monkeypatch, line.replace(MINE, "https://repo.central"), "\tfound revs: [1.0]\n")
+    assert chosen(Coordinates.parse("org.x:one:latest"), [MINE]).version == "1.0"
+
+
 def test_a_repository_is_asked_before_maven_central(monkeypatch: pytest.MonkeyPatch) -> None:
     commands = play(monkeypatch, "\tfound revs: [1.0]\n")
     assert chosen(Coordinates.parse("org.x:one:latest"), [MINE]).version == "1.0"
