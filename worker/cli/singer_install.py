@@ -18,7 +18,7 @@ from packaging.utils import canonicalize_name
 from packaging.version import Version
 
 from headrace.worker.cli import pip_packages
-from headrace.worker.cli.pip_packages import Packages
+from headrace.worker.cli.pip_packages import Packages, PipFailedError
 from headrace.worker.cli.plugin_install import RECORD, Installed, TargetExistsError, recorded
 from headrace.worker.cli.unfinished import make_writable
 
@@ -115,8 +115,11 @@ def _resolved(requirements: Sequence[str], own: str) -> Packages:
     brought = [f"{name}=={version}" for name, version in _there(own).items() if name not in {"pip", *found.versions}]
     if not brought:
         return found
-    more = pip_packages.resolved(own, brought, ["--ignore-installed", "--no-deps"])
-    return Packages((*found.lines, *more.lines), found.made_for)
+    try:
+        more: Sequence[str] = pip_packages.resolved(own, brought, ["--ignore-installed", "--no-deps"]).lines
+    except PipFailedError:  # an own index may lack what Python carries; it is there, and is locked by its version
+        more = brought
+    return Packages((*found.lines, *more), found.made_for)
 
 
 def _install_locked(name: str, packages: Packages, own: str) -> None:

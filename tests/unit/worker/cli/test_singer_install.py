@@ -61,6 +61,12 @@ def test_a_pip_that_cannot_say_what_it_would_install_is_replaced_first(pip: Fake
     assert pip.installed == list(map(locked, ["requests==2.32.0", "tap-one==1.0"]))
 
 
+def test_what_python_carries_and_the_index_lacks_is_locked_by_its_version(pip: FakePip, tmp_path: Path) -> None:
+    pip.refuses = "setuptools==65.5.0"
+    assert run(tmp_path, "install", "tap-one")[0] == 0
+    assert pip.installed == [*map(locked, ["requests==2.32.0", "tap-one==1.0"]), "setuptools==65.5.0"]
+
+
 @pytest.mark.parametrize(("name", "executable"), [("some-tap-two", "tap-two"), ("tap-three", "three-cli")])
 def test_the_executable_is_found_among_those_of_the_package(
     pip: FakePip, tmp_path: Path, name: str, executable: str
