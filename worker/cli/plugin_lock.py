@@ -98,14 +98,16 @@ def _read_one(one: dict[str, Any]) -> Locked:
     name, kind, asked, source, version, checksum = (
         str(one.get(key, "")) for key in ("name", "kind", "asked", "source", "version", "checksum")
     )
-    lists = [tuple(map(str, one.get(key, ()))) for key in ("beside", "beside_asked", "repositories")]
+    beside, beside_asked, repositories = (
+        tuple(map(str, one.get(key, ()))) for key in ("beside", "beside_asked", "repositories")
+    )
     packages, made_for = _packages(one.get("packages", ())), str(one.get("made_for", ""))
-    found = Locked(name, kind, asked, source, version, checksum, *lists, packages, made_for)
+    found = Locked(name, kind, asked, source, version, checksum, beside, beside_asked, repositories, packages, made_for)
     if found.name != Path(found.name).name or found.name in ("", ".", ".."):
         raise ValueError(f"{found.name!r} is no name of a plugin")
     if found.kind not in KINDS:
         raise ValueError(f"{found.name} is of an unknown kind, {found.kind!r}")
-    if odd := [text for text in (asked, source, *lists[0]) if text.startswith("-")]:
+    if odd := [text for text in (asked, source, *beside) if text.startswith("-")]:
         raise ValueError(f"{found.name} has {odd[0]!r}, an option of a command")
     return found
 

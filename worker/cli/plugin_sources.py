@@ -154,7 +154,7 @@ def install_python(asked: Asked, plugin_path: Path, lock: plugin_lock.Content | 
         else:
             file = obtained(asked.what, asked.checksum, Path(scratch))
             source = asked.what if is_url(asked.what) else str(file.absolute())
-        target, packages = python_plugins.install(file, plugin_path, lock and lock.python)
+        target, packages = python_plugins.install(file, plugin_path, None if lock is None else lock.python)
     if lock is None:
         _lock_python(target, source, plugin_path, packages)
     return Outcome(file_name(str(target)), target, True, packages.shown)

@@ -77,6 +77,8 @@ def obtained(source: str, checksum: Checksum | None, scratch: Path) -> Path:
     Errors: UnusableSourceError, WrongChecksumError, Unavailable, OSError.
     """
     path = _fetched(source, checksum, scratch) if is_url(source) else Path(source)
+    if not path.exists():
+        raise FileNotFoundError(f"{path} is not there; put it there, or install the plugin from where it is now")
     if checksum is not None and (found := digest(path, checksum.algorithm)) != checksum.digest:
         raise WrongChecksumError(
             f"{source} is not the file that was meant: its {checksum.algorithm} is {found}, not {checksum.digest}; "

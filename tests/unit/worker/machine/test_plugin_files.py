@@ -102,6 +102,8 @@ def test_another_file_is_refused_with_both_checksums(server: str, tmp_path: Path
 
 
 def test_what_is_not_there_or_not_whole_is_told(server: str, tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError, match=f"{tmp_path}/gone.zip is not there; put it there"):
+        obtained(f"{tmp_path}/gone.zip", None, tmp_path)
     with pytest.raises(Unavailable, match="answered with 404"):
         obtained(f"{server}/gone.zip", None, tmp_path)
     with pytest.raises(Unavailable, match="6000 of 6001 bytes"):
