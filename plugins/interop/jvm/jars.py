@@ -31,8 +31,6 @@ MINIMUM_JAVA: Final = 17
 WORKERS: Final = ("kafka", "spark", "compiler")
 """The sets that each worker and its embedded broker need."""
 _ATTEMPTS: Final = 2
-_BOUNDS: Final = ("-Dsun.net.client.defaultConnectTimeout=10000", "-Dsun.net.client.defaultReadTimeout=60000")
-"""Those of the settings, for Ivy lists the versions in a folder of a repository without heeding its settings."""
 _DONE = re.compile(r"\[SUCCESSFUL \] [^!]+!(\S+)")
 _NO_ROUTE = re.compile(r"UnknownHost|NoRouteToHost|ConnectException|SocketTimeout|timed out|Server access error", re.I)
 _TROUBLE = re.compile(r"Exception|not found|error|failed", re.I)
@@ -281,7 +279,7 @@ def ivy_command(folder: Path, settings: str, module: str) -> list[str]:
     for name, text in (("settings.xml", settings), ("ivy.xml", module)):
         (folder / name).write_text(text, encoding="utf-8")
     own_settings = os.environ.get("HEADRACE_IVY_SETTINGS", str(folder / "settings.xml"))
-    command = [str(find_java().path), *_proxy(), *_BOUNDS, "-jar", str(_ivy_jar())]
+    command = [str(find_java().path), *_proxy(), "-jar", str(_ivy_jar())]
     return [*command, "-settings", own_settings, "-cache", str(folder), "-ivy", str(folder / "ivy.xml")]
 
 

@@ -197,15 +197,6 @@ def test_a_proxy_is_handed_to_java(monkeypatch: pytest.MonkeyPatch) -> None:
     assert jars._proxy() == ["-Dhttps.proxyHost=proxy.example", "-Dhttps.proxyPort=3128"]
 
 
-def test_no_request_of_ivys_waits_for_ever(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(jars, "find_java", lambda: jars.Java(Path("java"), 17))
-    command = jars.ivy_command(tmp_path, jars.SETTINGS, "<ivy-module/>")
-    before = command[: command.index("-jar")]
-    assert [one.partition("=")[0].rpartition(".")[2] for one in before if "Timeout" in one] == [
-        *("defaultConnectTimeout", "defaultReadTimeout")
-    ]
-
-
 def test_ivy_is_told_of_classifier_and_extension_where_there_are_any() -> None:
     archive = Jar("org.example", "app", "1.0", "0", "all", "tar.gz")
     told = ElementTree.fromstring(jars._module("registry", [JAR, archive]))
