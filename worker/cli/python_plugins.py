@@ -179,7 +179,8 @@ def _fetch_locked(
 def _lacking(needed: Mapping[Path, Sequence[str]], environment: Mapping[str, str], folder: Path) -> list[str]:
     """The requirements that neither this environment nor the packages in a folder meet."""
     packages = {canonicalize_name(one.name): one for one in distributions(path=[str(folder)])}
-    versions = {**{name: one.version for name, one in packages.items()}, **environment}
+    versions: dict[str, str] = {name: one.version for name, one in packages.items()}
+    versions.update(environment)
     left = [(str(place), one) for place, those in needed.items() for one in those]
     left += [(name, one) for name, its in packages.items() for one in of_distribution(its)]
     seen: set[str] = set()
