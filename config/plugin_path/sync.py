@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import tempfile
 import zipfile
@@ -60,8 +61,8 @@ def changes(found: LocationScan, *, keep_not_found: bool = False) -> list[Manife
     for path in paths:
         before = _declared(path)
         after = (before - gone) | (missing if path == target else frozenset())
-        _refuse_unwritable(path)
         planned.append(ManifestChange(path, before, after))
+        _refuse_unwritable(planned[-1])
     return planned
 
 
@@ -84,17 +85,24 @@ def _declared(path: Path) -> _Entries:
     return frozenset(declared(JarArchive(path) if is_archive(path) and path.is_file() else ClassTree(path)))
 
 
-def _refuse_unwritable(path: Path) -> None:
+def _refuse_unwritable(change: ManifestChange) -> None:
+    """Errors: NotWritableError."""
+    path, real = change.path, change.path.resolve()
     # A jar is replaced by a new file, so its folder must be writable, too; of a link, that of the file itself.
-    real = path.resolve()
-    folder = real if real.is_dir() else real.parent
-    unwritable = next((one for one in (folder, real) if one.exists() and not os.access(one, os.W_OK)), None)
+    files = [real / name for name in _texts(change)] if real.is_dir() else [real]
+    touched = [one for file in files for one in (_nearest(file.parent), file)]
+    unwritable = next((one for one in touched if one.exists() and not os.access(one, os.W_OK)), None)
     if unwritable is not None:
         raise NotWritableError(
             f"Path {path} must be writable: {unwritable} is not writable for this user. Run this as its owner or where "
             "it is mounted writable, once, before the worker starts; or set plugin.discovery=hybrid_warn in the "
             "worker, which needs no manifests"
         )
+
+
+def _nearest(folder: Path) -> Path:
+    """The folder itself, or the one in which it would be made."""
+    return next(one for one in (folder, *folder.parents) if one.exists())
 
 
 def _texts(change: ManifestChange) -> dict[str, str | None]:
@@ -138,7 +146,7 @@ def _write_jar(named: Path, texts: Mapping[str, str | None]) -> None:
                 if text is not None:
                     new.writestr(name, text)
                     kept += 1
-        os.chmod(scratch, path.stat().st_mode if path.exists() else 0o644)
+        _give(scratch, path)
         if kept:
             os.replace(scratch, path)
         else:
@@ -146,3 +154,14 @@ def _write_jar(named: Path, texts: Mapping[str, str | None]) -> None:
                 one.unlink(missing_ok=True)
     finally:
         Path(scratch).unlink(missing_ok=True)
+
+
+def _give(new: str, path: Path) -> None:
+    """Give a new jar the mode and the owner of the one that it replaces, so that who read that reads this."""
+    if not path.exists():
+        os.chmod(new, 0o644)
+        return
+    old = path.stat()
+    os.chmod(new, old.st_mode)
+    with contextlib.suppress(PermissionError):  # only root may give a file away; for others it is their own
+        os.chown(new, old.st_uid, old.st_gid)

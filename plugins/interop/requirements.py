@@ -46,9 +46,9 @@ def declared_in(source: str) -> tuple[str, ...]:
     return tuple(_checked(block.get("dependencies", []))) + _of_python(block.get("requires-python"))
 
 
-def of_distribution(found: Distribution) -> tuple[str, ...]:
-    """Return what an installed distribution or a wheel requires here, without its extras."""
-    return tuple(_needed(found.requires or (), ""))
+def of_distribution(found: Distribution, extra: str = "") -> tuple[str, ...]:
+    """Return what an installed distribution or a wheel requires here; with an extra, what that adds."""
+    return tuple(_needed(found.requires or (), extra))
 
 
 def unmet(requirements: Iterable[str]) -> Iterator[tuple[Requirement, str | None]]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from importlib.metadata import distributions
 from pathlib import Path
 
 import pytest
@@ -167,3 +168,53 @@ def test_a_plugin_of_a_range_runs_and_comes_back_from_the_lock_file(broker: str,
         )
         (message,) = messages(lines, 1)
         assert json.loads(message.value() or b"")["payload"] == {"TheLine": "one"}
+
+
+def run_plugins(path: Path, command: str, *what: str) -> tuple[int, str]:
+    asked = CliRunner().invoke(app, ["plugins", command, *what, "--plugin-path", str(path)])
+    return asked.exit_code, asked.output
+
+
+def locked_alike(path: Path, name: str, before: str = "", after: str = "") -> Path:
+    """A folder that has only the lock file of another, with one text exchanged."""
+    folder = path.parent / name
+    folder.mkdir()
+    (folder / LOCK).write_text(
+        (path / LOCK).read_text().replace(before, after) if before else (path / LOCK).read_text()
+    )
+    return folder
+
+
+@pytest.mark.soak
+def test_a_tap_from_pypi_comes_back_from_the_lock_file_with_the_same_packages(tmp_path: Path) -> None:
+    path = tmp_path / "path"
+    code, told = run_plugins(path, "install", "tap-exchangeratesapi")
+    assert code == 0, told
+    (locked,) = read(path)
+    assert all(" --hash=sha256:" in line for line in locked.packages)
+    again = locked_alike(path, "again")
+    code, told = run_plugins(again, "install")
+    assert code == 0, told
+    assert packages_of(again / locked.name) == packages_of(path / locked.name) >= {"singer-python", locked.name}
+    altered = locked_alike(path, "altered", "requests==2.21.0 --hash=sha256:7", "requests==2.21.0 --hash=sha256:8")
+    code, told = run_plugins(altered, "install")
+    assert (code, [one.name for one in altered.iterdir()]) == (1, [LOCK])
+    assert "the sha256 of requests==2.21.0 is 7bf2a778" in told
+
+
+def packages_of(folder: Path) -> set[str]:
+    (packages,) = (folder / "env" / "lib").glob("python*/site-packages")
+    return {str(one.metadata["Name"]) for one in distributions(path=[str(packages)])}
+
+
+@pytest.mark.soak
+def test_an_upgrade_brings_the_newest_of_the_range_and_takes_the_older_away(tmp_path: Path) -> None:
+    path = tmp_path / "path"
+    published = "com.github.jcustenborder.kafka.connect:kafka-connect-transform-common"
+    assert run_plugins(path, "install", f"{published}:[0.1.0.10,0.1.0.13)")[0] == 0
+    (path / LOCK).write_text((path / LOCK).read_text().replace("0.1.0.13)", "0.1.0.14)"))  # as if it came out now
+    code, told = run_plugins(path, "upgrade")
+    assert (code, "0.1.0.12 was replaced by kafka-connect-transform-common-0.1.0.13" in told) == (0, True)
+    (locked,) = read(path)
+    assert sorted(one.name for one in path.iterdir()) == [LOCK, locked.name]
+    assert "is the latest of" in run_plugins(path, "upgrade")[1]

@@ -15,8 +15,8 @@ from headrace.worker.cli.plugin_install import (
     finish,
     recorded,
     refuse_taken,
-    unfinished_in,
 )
+from headrace.worker.cli.unfinished import unfinished_in
 from headrace.worker.machine.maven import Coordinates
 from headrace.worker.machine.plugin_archives import own_jars
 from headrace.worker.machine.plugin_files import Checksum, digest, file_name, is_url, obtained
@@ -46,7 +46,7 @@ def install(
             (scratch / name).mkdir()
         archive, unfinished = obtained(source, checksum, scratch / "file"), scratch / "plugin"
         sha256 = digest(archive)
-        unpack(archive, unfinished)
+        _unpack(archive, unfinished, source)
         if not own_jars(unfinished):
             raise UnsafeArchiveError(f"{source} holds no plugin: no jar is in it")
         name, version = _identity(unfinished, source)
@@ -58,6 +58,14 @@ def install(
         plugin = Installed(target, source, tuple(map(str, beside)), version, sha256)
         finish(plugin, unfinished, fetched(beside, scratch / "beside", repositories), java=java)
     return plugin, True
+
+
+def _unpack(archive: Path, folder: Path, source: str) -> None:
+    try:
+        unpack(archive, folder)
+    except UnsafeArchiveError as error:
+        may_be = "; it may be cut off, or a page that asks for a login: look at what is there" if is_url(source) else ""
+        raise UnsafeArchiveError(f"{source} was not installed: {error}{may_be}") from error
 
 
 def _identity(folder: Path, source: str) -> tuple[str, str]:

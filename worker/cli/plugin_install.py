@@ -6,18 +6,16 @@ import hashlib
 import json
 import re
 import shutil
-import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Final
 
-from headrace.config.plugin_path.java_release import java_need
-from headrace.config.plugin_path.locations import UNFINISHED
+from headrace.config.plugin_path.java_release import JavaNeed, java_need
 from headrace.config.plugin_path.sync import SHIM
+from headrace.worker.cli.unfinished import unfinished_in
 from headrace.worker.machine.maven import Coordinates
 from headrace.worker.machine.plugin_archives import fetch_into
 from headrace.worker.machine.plugin_files import WrongChecksumError, digest
@@ -51,6 +49,8 @@ class Installed:
     version: str = ""
     sha256: str = ""
     """The checksum of the archive that it was unpacked from."""
+    java: JavaNeed | None = field(default=None, compare=False)
+    """The Java that it needs; None also if it was installed by a version of Headrace that did not write that down."""
 
     @property
     def name(self) -> str:
@@ -105,14 +105,6 @@ def refuse_taken(target: Path, wanted: str) -> None:
         raise TargetExistsError(f"{target} is there already, and {what}; {remedy}")
 
 
-@contextmanager
-def unfinished_in(plugin_path: Path) -> Iterator[Path]:
-    """Make a folder on `plugin.path` in which no worker looks, and remove it in the end."""
-    plugin_path.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(prefix=UNFINISHED, dir=plugin_path) as scratch:
-        yield Path(scratch)
-
-
 def add_beside(
     plugin: Installed, beside: Sequence[Coordinates], *, repositories: Sequence[str] = (), java: int | None = None
 ) -> tuple[Installed, bool]:
@@ -122,10 +114,12 @@ def add_beside(
         return plugin, False
     whole = replace(plugin, beside=(*plugin.beside, *map(str, more)))
     with unfinished_in(plugin.folder.parent) as scratch:
-        others = fetched(more, scratch, repositories)
-        for other in others:
-            refuse_older_java(other, java, plugin.name)
-        _add(others, plugin.folder)
+        jars = _missing(fetched(more, scratch, repositories), plugin.folder)
+        need = java_need(jars)
+        refuse_older_java(need, java, plugin.name)
+        before = needed_java(plugin.folder)
+        whole = replace(whole, java=max(filter(None, (before, need)), default=None))
+        _add(jars, plugin.folder)
         _write_record(whole, plugin.folder)
     return whole, True
 
@@ -148,21 +142,32 @@ def finish(
 
     Errors: OlderJavaError, WrongChecksumError, OSError; then nothing is in its place.
     """
-    _add(others, unfinished)
+    _add(_missing(others, unfinished), unfinished)
     if checksum and (found := jars_checksum(unfinished)) != checksum:
         raise WrongChecksumError(
             f"what was fetched for {plugin.label} is not what the lock file has: its checksum is {found}, not "
             f"{checksum}; nothing was installed. Look for a repository that gives other jars, or install it anew by "
             f"`headrace plugins install {plugin.coordinates}`"
         )
-    refuse_older_java(unfinished, java, plugin.label)
-    _write_record(plugin, unfinished)
+    need = java_need(unfinished.rglob("*.jar"))
+    refuse_older_java(need, java, plugin.label)
+    _write_record(replace(plugin, java=need), unfinished)
     unfinished.rename(plugin.folder)
 
 
-def refuse_older_java(folder: Path, java: int | None, label: str) -> None:
-    """Errors: OlderJavaError if a class in the folder's jars is for a newer Java than this."""
-    need = java_need(folder.rglob("*.jar")) if java is not None else None
+def needed_java(folder: Path) -> JavaNeed | None:
+    """The Java that a plugin needs: as recorded, unless its jars are others since; None if it holds no class."""
+    try:
+        record = json.loads((folder / RECORD).read_text(encoding="utf-8"))
+        if record["jars"] == _jars(folder):
+            return record["java"] and JavaNeed(int(record["java"]["release"]), str(record["java"]["jar"]))
+    except (OSError, ValueError, KeyError, TypeError):
+        pass  # it was recorded by an older version, or not at all
+    return java_need(folder.rglob("*.jar"))
+
+
+def refuse_older_java(need: JavaNeed | None, java: int | None, label: str) -> None:
+    """Errors: OlderJavaError if that is newer than this Java."""
     if need is not None and java is not None and need.release > java:
         raise OlderJavaError(
             f"{label} needs Java {need.release} (by {need.jar}), and the worker's is {java}; nothing was installed. "
@@ -179,13 +184,20 @@ def jars_checksum(folder: Path) -> str:
     return whole.hexdigest()
 
 
-def _add(others: Sequence[Path], plugin: Path) -> None:
-    """Move the others' jars into the plugin's folder, except those of libraries that it has."""
+def _missing(others: Sequence[Path], plugin: Path) -> list[Path]:
+    """The others' jars, except those of libraries that the plugin has."""
     has = set(map(_library, plugin.rglob("*.jar")))
+    found = []
     for jar in (jar for other in others for jar in sorted(other.rglob("*.jar"))):
         if (library := _library(jar)) not in has:
             has.add(library)
-            jar.rename(plugin / jar.name)
+            found.append(jar)
+    return found
+
+
+def _add(jars: Sequence[Path], plugin: Path) -> None:
+    for jar in jars:
+        jar.rename(plugin / jar.name)
 
 
 def _library(jar: Path) -> str:
@@ -193,15 +205,19 @@ def _library(jar: Path) -> str:
 
 
 def _write_record(plugin: Installed, folder: Path) -> None:
-    jars = sorted(str(jar.relative_to(folder)) for jar in folder.rglob("*.jar"))
     record = {
         "coordinates": plugin.coordinates,
         "beside": plugin.beside,
         "version": plugin.version,
         "sha256": plugin.sha256,
-        "jars": jars,
+        "jars": _jars(folder),
+        "java": plugin.java and plugin.java._asdict(),
     }
     (folder / RECORD).write_text(json.dumps(record, indent=2) + "\n", encoding="utf-8")
+
+
+def _jars(folder: Path) -> list[str]:
+    return sorted(str(jar.relative_to(folder)) for jar in folder.rglob("*.jar") if jar.name != SHIM)
 
 
 def installed(plugin_path: Path) -> Iterator[Installed]:
@@ -226,8 +242,8 @@ def remove(name: str, plugin_path: Path) -> Installed:
     if found is None:
         names = ", ".join(one.name for one in installed(plugin_path)) or "none"
         raise NotInstalledError(f"no plugin {name} was installed into {plugin_path} by this command (there: {names})")
-    with tempfile.TemporaryDirectory(prefix=UNFINISHED, dir=plugin_path) as scratch:
-        shutil.rmtree(found.folder.rename(Path(scratch, name)))
+    with unfinished_in(plugin_path) as scratch:
+        shutil.rmtree(found.folder.rename(scratch / name))
     return found
 
 

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from packaging.utils import canonicalize_name
+
 from headrace.config.connector.plugin_versions import compared
-from headrace.config.plugin_path.locations import UNFINISHED
 from headrace.worker.cli import archive_install, plugin_install, plugin_lock, python_plugins, singer_install
+from headrace.worker.cli.pip_packages import Packages
 from headrace.worker.cli.plugin_install import Installed, NotInstalledError
 from headrace.worker.cli.plugin_lock import Locked
+from headrace.worker.cli.unfinished import unfinished_in
 from headrace.worker.machine.maven import Coordinates, checked_repository, chosen
 from headrace.worker.machine.plugin_files import (
     Checksum,
@@ -48,6 +52,8 @@ class Outcome:
     is_new: bool
     packages: tuple[str, ...] = ()
     """The packages that all Python plugins of the folder need."""
+    notes: tuple[str, ...] = ()
+    """What is to be said of it besides."""
 
 
 def install(asked: Asked, plugin_path: Path) -> Outcome:
@@ -63,9 +69,9 @@ def install(asked: Asked, plugin_path: Path) -> Outcome:
     if asked.repositories and kind in ("python", "singer"):
         raise UnusableSourceError("--repository is for Maven coordinates, and those of --with")
     if kind == "python":
-        return _install_python(asked, plugin_path)
+        return install_python(asked, plugin_path)
     if kind == "singer":
-        return _install_singer(asked, plugin_path)
+        return install_singer(asked, plugin_path)
     return _install_java(asked, plugin_path, kind)
 
 
@@ -112,22 +118,32 @@ def _asked_beside(asked: Asked, plugin: Installed, plugin_path: Path) -> tuple[s
     return tuple(dict.fromkeys((*before, *asked.beside)))
 
 
-def _install_singer(asked: Asked, plugin_path: Path, packages: Sequence[str] = ()) -> Outcome:
+def install_singer(asked: Asked, plugin_path: Path, locked: Packages | None = None) -> Outcome:
+    """Install a tap or target; with `locked` exactly these packages, and the lock file stays as it is.
+
+    Errors: as `install`.
+    """
     if not singer_install.is_singer(asked.what):
         raise UnusableSourceError(f"{asked.what} names no tap or target on PyPI, such as tap-postgres==0.2.1")
-    plugin, new = singer_install.install(asked.what, plugin_path, asked.beside, asked.python, packages)
-    if new:
-        found = singer_install.packages(plugin.folder)
-        version = singer_install.version_in(found, plugin.name)
-        source = f"{plugin.name}=={version}" if version else asked.what
-        plugin_lock.put(
-            plugin_path,
-            Locked(plugin.name, "singer", asked.what, source, version, beside=asked.beside, packages=tuple(found)),
+    plugin, packages = singer_install.install(asked.what, plugin_path, asked.beside, asked.python, locked)
+    if packages is not None and locked is None:
+        version = packages.versions.get(canonicalize_name(plugin.name), "")
+        entry = Locked(
+            plugin.name,
+            "singer",
+            asked.what,
+            f"{plugin.name}=={version}" if version else asked.what,
+            version,
+            beside=asked.beside,
+            packages=packages.lines,
+            made_for=packages.made_for,
         )
-    return Outcome(plugin.label, plugin.folder, new)
+        plugin_lock.put(plugin_path, entry)
+    return Outcome(plugin.label, plugin.folder, packages is not None)
 
 
-def _install_python(asked: Asked, plugin_path: Path) -> Outcome:
+def install_python(asked: Asked, plugin_path: Path, lock: plugin_lock.Content | None = None) -> Outcome:
+    """Install a Python plugin; with `lock` the packages that it has, and it stays as it is. Errors: as `install`."""
     if asked.beside:
         raise UnusableSourceError(
             "--with is for Java plugins, taps and targets; a Python plugin names what it needs itself"
@@ -138,65 +154,22 @@ def _install_python(asked: Asked, plugin_path: Path) -> Outcome:
         else:
             file = obtained(asked.what, asked.checksum, Path(scratch))
             source = asked.what if is_url(asked.what) else str(file.absolute())
-        target, packages = python_plugins.install(file, plugin_path)
+        target, packages = python_plugins.install(file, plugin_path, None if lock is None else lock.python)
+    if lock is None:
+        _lock_python(target, source, plugin_path, packages)
+    return Outcome(file_name(str(target)), target, True, packages.shown)
+
+
+def _lock_python(target: Path, source: str, plugin_path: Path, packages: Packages) -> None:
     if source and target.parent == plugin_path:
         version = python_plugins.version_of(target)
-        plugin_lock.put(plugin_path, Locked(target.name, "python", source, source, version, digest(target)))
+        entry = Locked(target.name, "python", source, source, version, digest(target))
+        plugin_lock.put(plugin_path, entry, packages)
+    else:
+        plugin_lock.put_python(plugin_path, packages)
     for one in plugin_lock.read(plugin_path):
         if one.kind == "python" and python_plugins.replaces(target, one.name):
             plugin_lock.drop(plugin_path, one.name)
-    return Outcome(file_name(str(target)), target, True, tuple(packages))
-
-
-def install_locked(plugin_path: Path, java: int | None, python: str = "") -> Iterator[Outcome]:
-    """Install what the lock file has and is not there yet, in the same versions and with the same checksums.
-
-    Errors: as `install`; NotInstalledError without a lock file.
-    """
-    plugin_path = plugin_path.absolute()
-    entries = plugin_lock.read(plugin_path)
-    if not entries:
-        raise NotInstalledError(
-            f"{plugin_path / plugin_lock.LOCK} is not there; say what to install, or put the lock file of another "
-            "machine there first"
-        )
-    for one in entries:
-        yield _installed_as_locked(one, plugin_path, java, python)
-
-
-def _installed_as_locked(one: Locked, plugin_path: Path, java: int | None, python: str) -> Outcome:
-    beside = list(map(Coordinates.parse, one.beside)) if one.kind in ("maven", "archive") else []
-    repositories = tuple(map(checked_repository, one.repositories))
-    checksum = Checksum.parse("sha256", one.checksum) if one.kind in ("archive", "python") else None
-    if one.kind == "python":
-        return _python_as_locked(one, plugin_path, checksum)
-    if one.kind == "singer":
-        asked = Asked(one.asked, one.beside, python=python)
-        return _install_singer(asked, plugin_path, one.packages)
-    if (there := plugin_install.recorded(plugin_path / one.name)) is not None and there.coordinates == one.source:
-        plugin, new = plugin_install.add_beside(there, beside, repositories=repositories, java=java)
-    elif one.kind == "archive":
-        plugin, new = archive_install.install(
-            one.source, plugin_path, beside, checksum=checksum, repositories=repositories, java=java
-        )
-    else:
-        plugin, new = plugin_install.install(
-            Coordinates.parse(one.source),
-            plugin_path,
-            beside,
-            repositories=repositories,
-            java=java,
-            checksum=one.checksum,
-        )
-    return Outcome(plugin.label, plugin.folder, new)
-
-
-def _python_as_locked(one: Locked, plugin_path: Path, checksum: Checksum | None) -> Outcome:
-    there = plugin_path / one.name
-    if there.is_file() and digest(there) == one.checksum:
-        target, packages = python_plugins.install(there, plugin_path)
-        return Outcome(one.name, target, False, tuple(packages))
-    return _install_python(Asked(one.source, checksum=checksum), plugin_path)
 
 
 def remove(name: str, plugin_path: Path) -> Path:
@@ -250,16 +223,22 @@ def _upgraded(one: Locked, plugin_path: Path, java: int | None, python: str) -> 
 def _upgraded_singer(one: Locked, plugin_path: Path, python: str) -> tuple[str, Outcome | None]:
     if "==" in one.asked:
         return f"{one.name} stays: exactly {one.asked} was asked for; remove it and install another", None
-    folder = plugin_path / one.name
-    with tempfile.TemporaryDirectory(prefix=UNFINISHED, dir=plugin_path) as scratch:
-        before = folder.rename(Path(scratch, one.name)) if folder.exists() else None
-        try:
-            outcome = _install_singer(Asked(one.asked, one.beside, python=python), plugin_path)
-        except BaseException:
-            if before is not None:
-                before.rename(folder)
-            raise
+    with set_aside(plugin_path / one.name):
+        outcome = install_singer(Asked(one.asked, one.beside, python=python), plugin_path)
     now = next(each.version for each in plugin_lock.read(plugin_path) if each.name == one.name)
     if now == one.version:
         return f"{one.name} stays: {now} is the latest of {one.asked}; what it needs was brought up to date", outcome
     return f"{one.name} {one.version} was replaced by {now}", outcome
+
+
+@contextmanager
+def set_aside(folder: Path) -> Iterator[None]:
+    """Make room for another installation of a tap or target; what was there comes back if that fails."""
+    with unfinished_in(folder.parent) as scratch:
+        before = folder.rename(scratch / folder.name) if folder.exists() else None
+        try:
+            yield
+        except BaseException:
+            if before is not None:
+                before.rename(folder)
+            raise

@@ -95,7 +95,8 @@ def plugins_install(
     A Java plugin gets a folder of its own, as does a tap or target. What Python plugins need, files by a block
     `# /// script`, is installed for all of them together, so that two that contradict each other are told.
     """
-    from headrace.worker.cli.plugin_sources import Asked, install, install_locked
+    from headrace.worker.cli.locked_plugins import install_locked
+    from headrace.worker.cli.plugin_sources import Asked, install
     from headrace.worker.machine.plugin_files import Checksum
 
     folder = _chosen(plugin_path)
@@ -168,19 +169,21 @@ def plugins_remove(name: Annotated[str, typer.Argument(metavar="NAME")], plugin_
 def _told() -> Iterator[None]:
     """End the command with an error's text, and the exit code for its kind."""
     from headrace.plugins.interop.jvm.jars import Unavailable
-    from headrace.worker.cli import plugin_install, plugin_lock, python_plugins, singer_install
+    from headrace.worker.cli import pip_packages, plugin_install, plugin_lock, python_plugins, singer_install
+    from headrace.worker.cli.unfinished import ended_orderly
     from headrace.worker.machine.maven import UnknownArtifactError
     from headrace.worker.machine.plugin_files import WrongChecksumError
     from headrace.worker.machine.unpacking import UnsafeArchiveError
 
     try:
-        yield
+        with ended_orderly():
+            yield
     except (
         UnknownArtifactError,
         UnsafeArchiveError,
         WrongChecksumError,
         plugin_install.OlderJavaError,
-        python_plugins.PipFailedError,
+        pip_packages.PipFailedError,
         singer_install.InstallationFailedError,
     ) as error:
         fail(1, str(error))
@@ -214,6 +217,8 @@ def _tell(outcome: Outcome, java: int | None) -> None:
     typer.echo(f"{outcome.label} {'was installed' if outcome.is_new else 'is installed already'} in {outcome.path}")
     if outcome.packages:
         typer.echo(f"all Python plugins of {outcome.path.parent} need: {', '.join(outcome.packages)}")
+    for note in outcome.notes:
+        typer.echo(f"headrace: {note}", err=True)
     plugin = plugin_install.recorded(outcome.path)
     for other in plugin_install.other_versions(plugin) if plugin else ():
         typer.echo(f"headrace: {other.name} is installed, too; the newer of both is used", err=True)
@@ -224,9 +229,9 @@ def _tell(outcome: Outcome, java: int | None) -> None:
 
 def _tell_need(folder: Path, java: int | None) -> bool:
     """Say what the plugin needs of the JVM; True if that is not there."""
-    from headrace.config.plugin_path.java_release import java_need
+    from headrace.worker.cli.plugin_install import needed_java
 
-    need = java_need(folder.rglob("*.jar"))
+    need = needed_java(folder)
     if need is None:
         return False
     too_new = java is not None and need.release > java

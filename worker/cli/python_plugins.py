@@ -7,46 +7,40 @@ be there, which pip tells.
 
 from __future__ import annotations
 
-import importlib.util
-import json
 import platform
 import shutil
-import subprocess
 import sys
-import tempfile
 from collections.abc import Mapping, Sequence
 from importlib.metadata import distributions
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from packaging.requirements import Requirement
 from packaging.utils import InvalidWheelFilename, canonicalize_name, parse_wheel_filename
 
-from headrace.config.plugin_path.locations import UNFINISHED
 from headrace.plugins.interop.discovery import found_in
-from headrace.plugins.interop.jvm.jars import Unavailable
 from headrace.plugins.interop.plugin_places import REQUIREMENTS, places_of
-from headrace.plugins.interop.requirements import PYTHON
+from headrace.plugins.interop.requirements import PYTHON, of_distribution
+from headrace.worker.cli import pip_packages
+from headrace.worker.cli.pip_packages import Packages, PipFailedError
 from headrace.worker.cli.plugin_listing import gathered
+from headrace.worker.cli.unfinished import unfinished_in
 
-_SHOWN_LINES: Final = 12
+_LINES: Final = "headrace-packages.txt"
+"""The file in the folder of requirements that has the lines that were installed."""
 
 
 class UnfitPluginError(Exception):
     """The file that is to be installed is no Python plugin."""
 
 
-class PipFailedError(Exception):
-    """Pip cannot install what is needed; the text has its last lines."""
-
-
-def install(what: Path, plugin_path: Path) -> tuple[Path, list[str]]:
+def install(what: Path, plugin_path: Path, locked: Packages | None = None) -> tuple[Path, Packages]:
     """Put a `.py` file or a wheel onto `plugin.path`, unless it lies there, and install what it needs.
 
-    Returns its path there, and the packages that were installed for all Python plugins of the folder. An older wheel
-    of the same project is replaced.
+    Returns its path there, and the packages that were installed for all Python plugins of the folder: with `locked`
+    exactly those, else the latest that fit. An older wheel of the same project is replaced.
 
-    Errors: UnfitPluginError, PipFailedError, Unavailable, OSError; then nothing was changed.
+    Errors: UnfitPluginError, PipFailedError, WrongChecksumError, Unavailable, OSError; then nothing was changed.
     """
     what, plugin_path = what.absolute(), plugin_path.absolute()
     is_there = what.is_relative_to(plugin_path)
@@ -59,9 +53,8 @@ def install(what: Path, plugin_path: Path) -> tuple[Path, list[str]]:
     needed |= {place: those for place, those in _needed(plugin_path).items() if place not in replaced}
     if not any(place.is_relative_to(what) for place in needed):
         raise UnfitPluginError(f"{what} holds no plugin; `headrace plugins --plugin-path {what}` says why")
-    plugin_path.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(prefix=UNFINISHED, dir=plugin_path) as scratch:
-        packages = _install_requirements(needed, environment, plugin_path, Path(scratch))
+    with unfinished_in(plugin_path) as scratch:
+        packages = _install_requirements(needed, environment, plugin_path, scratch, locked)
         if not is_there:
             Path(shutil.copy2(what, scratch)).rename(target)
     for other in replaced[1:]:
@@ -122,37 +115,101 @@ def _needed(element: Path) -> dict[Path, tuple[str, ...]]:
 
 
 def _install_requirements(
-    needed: Mapping[Path, Sequence[str]], environment: Mapping[str, str], plugin_path: Path, scratch: Path
-) -> list[str]:
+    needed: Mapping[Path, Sequence[str]],
+    environment: Mapping[str, str],
+    plugin_path: Path,
+    scratch: Path,
+    locked: Packages | None,
+) -> Packages:
     wanted = sorted({one for requirements in needed.values() for one in requirements})
     if refused := _against(wanted, environment):
         lines = ["This contradicts what is there, which all plugins share:", *refused, _table(needed)]
         raise PipFailedError("\n".join(lines))
-    packages = [one for one in wanted if Requirement(one).name != PYTHON]
-    pins = _resolved(packages, needed, environment, scratch) if packages else []
     folder, unfinished = plugin_path / REQUIREMENTS, scratch / REQUIREMENTS
-    if pins:
-        _pip("install", "--quiet", "--no-deps", "--target", str(unfinished), *pins)
+    if locked is None:
+        packages = [one for one in wanted if Requirement(one).name != PYTHON]
+        pins = _resolved(packages, needed, environment, scratch) if packages else Packages()
+        _fetch(pins, unfinished)
+    else:
+        pins = _fetch_locked(locked, needed, environment, folder, unfinished)
+        if _has(folder, pins):
+            return pins
     if folder.exists():
         folder.rename(scratch / "before")
-    if pins:
+    if pins.lines:
         unfinished.rename(folder)
     return pins
 
 
+def _fetch(pins: Packages, folder: Path) -> None:
+    pip_packages.install(sys.executable, pins, folder)
+    if pins.lines:
+        (folder / _LINES).write_text("\n".join(pins.lines), encoding="utf-8")
+
+
+def _has(folder: Path, pins: Packages) -> bool:
+    """True if exactly these were installed into the folder."""
+    file = folder / _LINES
+    return file.exists() and file.read_text(encoding="utf-8") == "\n".join(pins.lines)
+
+
+def _fetch_locked(
+    locked: Packages,
+    needed: Mapping[Path, Sequence[str]],
+    environment: Mapping[str, str],
+    there: Path,
+    unfinished: Path,
+) -> Packages:
+    """Fetch what the lock file has and this environment has not, unless it is there, and see that it is enough."""
+    anew = "install one of the Python plugins again from where it is"
+    pins = locked.without(environment)
+    with pip_packages.as_locked("What the Python plugins need", locked, sys.executable, anew):
+        found = [(name, version, environment.get(name, version)) for name, version in locked.versions.items()]
+        if others := [
+            f"  {name}: {has}, not {version or 'that of its URL'}" for name, version, has in found if has != version
+        ]:
+            raise PipFailedError("\n".join(["this environment has other versions, and those count:", *others]))
+        if not (is_there := _has(there, pins)):
+            _fetch(pins, unfinished)
+        if lacking := _lacking(needed, environment, there if is_there else unfinished):
+            raise PipFailedError("\n".join(["it lacks:", *lacking]))
+    return pins
+
+
+def _lacking(needed: Mapping[Path, Sequence[str]], environment: Mapping[str, str], folder: Path) -> list[str]:
+    """The requirements that neither this environment nor the packages in a folder meet."""
+    packages = {canonicalize_name(one.name): one for one in distributions(path=[str(folder)])}
+    versions: dict[str, str] = {name: one.version for name, one in packages.items()}
+    versions.update(environment)
+    left = [(str(place), one) for place, those in needed.items() for one in those]
+    left += [(name, one) for name, its in packages.items() for one in of_distribution(its)]
+    seen: set[str] = set()
+    lacking = []
+    while left:
+        who, text = left.pop()
+        one = Requirement(text)
+        if text in seen or (one.marker is not None and not one.marker.evaluate()):
+            continue
+        seen.add(text)
+        version = versions.get(canonicalize_name(one.name))
+        if version is None or not one.specifier.contains(version, prereleases=True):
+            lacking.append(f"  {text} for {who}: {version or 'none'} is there")
+        elif (its := packages.get(canonicalize_name(one.name))) is not None:
+            left += [(text, more) for extra in one.extras for more in of_distribution(its, extra)]
+    return sorted(lacking)
+
+
 def _resolved(
     wanted: Sequence[str], needed: Mapping[Path, Sequence[str]], environment: Mapping[str, str], scratch: Path
-) -> list[str]:
-    """Return the packages that are missing, each with its version."""
-    constraints, report = scratch / "constraints.txt", scratch / "report.json"
+) -> Packages:
+    """Return the packages that are missing, each with its version and checksum."""
+    constraints = scratch / "constraints.txt"
     pinned = [f"{name}=={version}\n" for name, version in environment.items() if name != PYTHON]
     constraints.write_text("".join(pinned), encoding="utf-8")
     try:
-        _pip("install", "--quiet", "--dry-run", "--report", str(report), "--constraint", str(constraints), *wanted)
+        return pip_packages.resolved(sys.executable, wanted, ["--constraint", str(constraints)])
     except PipFailedError as error:
         raise PipFailedError(f"{error}\n{_table(needed)}") from error
-    found: list[dict[str, Any]] = json.loads(report.read_text(encoding="utf-8"))["install"]
-    return sorted(map(_pin, found))
 
 
 def _against(wanted: Sequence[str], environment: Mapping[str, str]) -> list[str]:
@@ -169,18 +226,3 @@ def _against(wanted: Sequence[str], environment: Mapping[str, str]) -> list[str]
 def _table(needed: Mapping[Path, Sequence[str]]) -> str:
     lines = [f"  {place}: {', '.join(its)}" for place, its in sorted(needed.items()) if its]
     return "\n".join(["The plugins need:", *lines])
-
-
-def _pin(found: Mapping[str, Any]) -> str:
-    name, version = found["metadata"]["name"], found["metadata"]["version"]
-    return f"{name} @ {found['download_info']['url']}" if found["is_direct"] else f"{name}=={version}"
-
-
-def _pip(*arguments: str) -> None:
-    if importlib.util.find_spec("pip") is None:
-        raise Unavailable(f"pip is not in this environment: run `{sys.executable} -m ensurepip` first")
-    line = [sys.executable, "-m", "pip", "--disable-pip-version-check", "--no-input", *arguments]
-    done = subprocess.run(line, capture_output=True, text=True, check=False)
-    if done.returncode:
-        said = [one for one in done.stderr.splitlines() if one.strip() and not one.startswith("WARNING:")]
-        raise PipFailedError("\n".join(["pip cannot install what is needed:", *said[-_SHOWN_LINES:]]))

@@ -9,15 +9,18 @@ from __future__ import annotations
 import json
 import re
 import shutil
-import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
 from packaging.utils import canonicalize_name
+from packaging.version import Version
 
+from headrace.worker.cli import pip_packages
+from headrace.worker.cli.pip_packages import Packages, PipFailedError
 from headrace.worker.cli.plugin_install import RECORD, Installed, TargetExistsError, recorded
+from headrace.worker.cli.unfinished import make_writable
 
 _REQUIREMENT: Final = re.compile(r"((?:[a-z0-9]+-)*(?:tap|target)-[a-z0-9][a-z0-9-]*)(?:\[[\w,-]+\])?(?:[=<>!~].*)?")
 _UNFINISHED: Final = ".unfinished"
@@ -25,10 +28,16 @@ _SCRIPTS: Final = (
     "import json, sys; from importlib.metadata import distribution; print(json.dumps([one.name for one in "
     "distribution(sys.argv[1]).entry_points if one.group == 'console_scripts']))"
 )
+_THERE: Final = (
+    "import json; from importlib.metadata import distributions; "
+    "print(json.dumps({one.metadata['Name']: one.version for one in distributions()}))"
+)
+_REPORTING_PIP: Final = Version("22.2")
+"""The first that says what it would install."""
 
 
 class InstallationFailedError(Exception):
-    """Pip could not install a tap or target; the text has its last words."""
+    """A tap or target could not be installed; the text says why."""
 
 
 def is_singer(requirement: str) -> bool:
@@ -37,14 +46,13 @@ def is_singer(requirement: str) -> bool:
 
 
 def install(
-    requirement: str, plugin_path: Path, beside: Sequence[str], python: str, packages: Sequence[str] = ()
-) -> tuple[Installed, bool]:
-    """Install a tap or target, and packages `beside` it; returns it, and True if it is new.
+    requirement: str, plugin_path: Path, beside: Sequence[str], python: str, locked: Packages | None = None
+) -> tuple[Installed, Packages | None]:
+    """Install a tap or target, and packages `beside` it; returns it, and what is in its environment if it is new.
 
-    `python`: the interpreter of its environment, by path or name. `packages`: exactly these are installed, and no
-    others, as `packages` found them once.
+    `python`: the interpreter of its environment, by path or name. `locked`: exactly these are installed.
 
-    Errors: TargetExistsError, InstallationFailedError, OSError.
+    Errors: TargetExistsError, InstallationFailedError, PipFailedError, WrongChecksumError, OSError.
     """
     match = _REQUIREMENT.fullmatch(requirement)
     assert match is not None
@@ -52,66 +60,95 @@ def install(
     plugin = Installed(folder, requirement, tuple(beside))
     if (there := recorded(folder)) is not None:
         if there == plugin:
-            return plugin, False
+            return plugin, None
         raise TargetExistsError(f"{folder} has {there.label}; remove it first: headrace plugins remove {folder.name}")
     if (folder / _UNFINISHED).exists():
         shutil.rmtree(folder)
     if folder.exists():
         raise TargetExistsError(f"{folder} is there already, and is no tap or target; move it away first")
-    folder.mkdir(parents=True)
+    make_writable(plugin_path)
+    folder.mkdir()
     (folder / _UNFINISHED).touch()
     try:
-        executable = _installed(match[1], [requirement, *beside], packages, folder / "env", python)
-        record = {"coordinates": requirement, "beside": plugin.beside, "executable": executable}
+        own = _environment(folder / "env", python)
+        if locked is None:
+            packages = _resolved([requirement, *beside], own)
+            pip_packages.install(own, packages)
+        else:
+            packages = locked
+            _install_locked(match[1], packages, own)
+        record = {
+            "coordinates": requirement,
+            "beside": plugin.beside,
+            "executable": _executable(match[1], own),
+            "packages": packages.lines,
+        }
         (folder / RECORD).write_text(json.dumps(record, indent=2) + "\n", encoding="utf-8")
     except BaseException:
         shutil.rmtree(folder, ignore_errors=True)
         raise
     (folder / _UNFINISHED).unlink()
-    return plugin, True
+    return plugin, packages
 
 
-def packages(folder: Path) -> list[str]:
-    """The packages in the environment of a tap or target, such as `requests==2.32.0`."""
-    told = _run([str(folder / "env" / "bin" / "python"), "-m", "pip", "freeze", "--disable-pip-version-check", "--all"])
-    lines = [line.strip() for line in told.splitlines()]
-    return [line for line in lines if "==" in line or " @ " in line]
+def has_others(folder: Path, locked: Packages) -> bool:
+    """True if a tap or target is there with other packages than those."""
+    try:
+        record = json.loads((folder / RECORD).read_text(encoding="utf-8"))
+        return tuple(record["packages"]) != locked.lines
+    except (OSError, ValueError, KeyError, TypeError):
+        return False  # it is not there, or an older version of Headrace installed it and did not write them down
 
 
-def version_in(packages: Sequence[str], name: str) -> str:
-    """The version of a package among those; empty if it is none of PyPI's."""
-    named = {canonicalize_name(one.partition("==")[0]): one.partition("==")[2] for one in packages}
-    return named.get(canonicalize_name(name), "")
+def _environment(folder: Path, python: str) -> str:
+    """Make an environment; return its interpreter. Errors: InstallationFailedError, PipFailedError, OSError."""
+    _told([python or sys.executable, "-m", "venv", str(folder)])
+    own = str(folder / "bin" / "python")
+    if Version(_there(own).get("pip", "0")) < _REPORTING_PIP:
+        pip_packages.pip(own, "install", "--quiet", "--upgrade", "pip")
+    return own
 
 
-def _installed(name: str, requirements: Sequence[str], packages: Sequence[str], environment: Path, python: str) -> str:
-    """Make the environment; return the name of the executable. Errors: InstallationFailedError."""
-    own = str(environment / "bin" / "python")
-    exactly = ["--no-deps"] if packages else []
-    _run([python or sys.executable, "-m", "venv", str(environment)])
-    _run(
-        [
-            own,
-            "-m",
-            "pip",
-            "install",
-            "--disable-pip-version-check",
-            "--no-input",
-            *exactly,
-            *(packages or requirements),
-        ]
-    )
-    scripts: list[str] = json.loads(_run([own, "-c", _SCRIPTS, name]))
+def _resolved(requirements: Sequence[str], own: str) -> Packages:
+    """All that is needed, and what the environment was made with: old taps use its setuptools without saying so."""
+    found = pip_packages.resolved(own, requirements, ["--ignore-installed"])
+    brought = [f"{name}=={version}" for name, version in _there(own).items() if name not in {"pip", *found.versions}]
+    if not brought:
+        return found
+    try:
+        more: Sequence[str] = pip_packages.resolved(own, brought, ["--ignore-installed", "--no-deps"]).lines
+    except PipFailedError:  # an own index may lack what Python carries; it is there, and is locked by its version
+        more = brought
+    return Packages((*found.lines, *more), found.made_for)
+
+
+def _install_locked(name: str, packages: Packages, own: str) -> None:
+    anew = f"`headrace plugins remove {name}`, then install it again (--python names another Python)"
+    with pip_packages.as_locked(name, packages, own, anew):
+        pip_packages.install(own, packages)
+        if packages.made_for:  # an older version of Headrace locked what a tap had, whether it fitted or not
+            pip_packages.pip(own, "check")
+
+
+def _executable(name: str, own: str) -> str:
+    """The name of a tap's or target's executable. Errors: InstallationFailedError."""
+    scripts: list[str] = json.loads(_told([own, "-c", _SCRIPTS, name]))
     fitting = [one for one in scripts if name == one or name.endswith(f"-{one}")] or scripts
     if len(fitting) != 1:
         raise InstallationFailedError(f"{name} has no executable that is known to be it, but {scripts}")
     return fitting[0]
 
 
-def _run(command: Sequence[str]) -> str:
-    done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, errors="replace")
-    if done.returncode == 0:
-        return done.stdout
-    lines = (done.stderr.strip() or done.stdout.strip()).splitlines()
-    told = [line for line in lines if line.startswith("ERROR:")] or lines[-5:]
-    raise InstallationFailedError(" ".join(told) or f"{command[0]} ended with exit code {done.returncode}")
+def _there(own: str) -> Mapping[str, str]:
+    """Names and versions of what is in an environment."""
+    found: dict[str, str] = json.loads(_told([own, "-c", _THERE]))
+    return {canonicalize_name(name): version for name, version in found.items()}
+
+
+def _told(command: Sequence[str]) -> str:
+    """What a command says. Errors: InstallationFailedError."""
+    code, said, complaint = pip_packages.run(command)
+    if code == 0:
+        return said
+    lines = (complaint.strip() or said.strip()).splitlines()
+    raise InstallationFailedError(" ".join(lines[-5:]) or f"{command[0]} ended with exit code {code}")

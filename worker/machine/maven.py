@@ -10,7 +10,9 @@ import re
 import subprocess
 import sys
 import tempfile
-from collections.abc import Sequence
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cmp_to_key
 from pathlib import Path
@@ -24,6 +26,11 @@ from headrace.plugins.interop.jvm.jars import Unavailable, cache_dir, ivy_comman
 
 _PART: Final = re.compile(r"[A-Za-z0-9_][\w.+-]*")
 _FOUND: Final = re.compile(r"found revs: \[([^\]]*)\]")
+_UNANSWERED: Final = re.compile(
+    r"Server access error at url (?P<url>\S+) \((?P<why>.*)\)|SERVER ERROR: (?P<said>.*) url=(?P<url2>\S+)"
+    r"|HTTP response status: 40[17] url=(?P<url3>\S+)"
+)
+_SILENCE_S: Final = 75.0
 _NONE: Final = "[99999999,)"
 """A range in which no version is, so that Ivy lists all and fetches none."""
 
@@ -104,17 +111,25 @@ def _versions(wanted: Coordinates, repositories: Sequence[str]) -> list[str]:
     with tempfile.TemporaryDirectory(prefix="versions-", dir=cache_dir()) as scratch:
         module = dependency(replace(wanted, version=_NONE), 'transitive="false"')
         settings = settings_for(repositories, use_poms=False)
-        _, lines = run_ivy([*ivy_command(Path(scratch), settings, module), "-debug"])
+        # Ivy heeds no time-out of its settings when it lists what is in a folder, and says each step.
+        _, lines = run_ivy([*ivy_command(Path(scratch), settings, module), "-debug"], silence_s=_SILENCE_S)
+    refuse_unanswered(lines, repositories)
     found = {one.strip() for match in map(_FOUND.search, lines) if match for one in match[1].split(",")}
     if not found - {""}:
         refuse_without_network(wanted, lines, repositories)
     return sorted(found - {""}, key=cmp_to_key(compared))
 
 
-def run_ivy(command: Sequence[str]) -> tuple[int, list[str]]:
-    """Run Ivy and return its exit code and output; each fetched file is told on stderr."""
+def run_ivy(command: Sequence[str], silence_s: float | None = None) -> tuple[int, list[str]]:
+    """Run Ivy and return its exit code and output; each fetched file is told on stderr.
+
+    Errors: Unavailable if it says nothing for so long.
+    """
     lines: list[str] = []
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as process:
+    with (
+        subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as process,
+        _killed_if_silent(process, lines, silence_s),
+    ):
         assert process.stdout is not None
         try:
             for line in until_no_route(process.stdout):
@@ -129,6 +144,31 @@ def run_ivy(command: Sequence[str]) -> tuple[int, list[str]]:
     return process.returncode, lines
 
 
+@contextmanager
+def _killed_if_silent(process: subprocess.Popen[str], lines: list[str], silence_s: float | None) -> Iterator[None]:
+    """Kill a process that adds no line in a whole interval. Errors: Unavailable if it was."""
+    ended, was_silent = threading.Event(), threading.Event()
+
+    def watch() -> None:
+        before = -1
+        while not ended.wait(silence_s) and not was_silent.is_set():
+            if len(lines) == before:
+                was_silent.set()
+                process.kill()
+            before = len(lines)
+
+    threading.Thread(target=watch, daemon=True, name="ivy-watch").start()
+    try:
+        yield
+    finally:
+        ended.set()
+    if was_silent.is_set():
+        last = next((line.strip() for line in reversed(lines) if "://" in line), "it had said no address")
+        raise Unavailable(
+            f"a repository said nothing for {silence_s:.0f} s ({last}); try again, or ask it for an exact version"
+        )
+
+
 def refuse_without_network(wanted: Coordinates, lines: Sequence[str], repositories: Sequence[str] = ()) -> None:
     """Errors: Unavailable if Ivy says that a repository could not be reached."""
     said = next((line.strip() for line in lines if says_no_route(line)), None)
@@ -137,6 +177,32 @@ def refuse_without_network(wanted: Coordinates, lines: Sequence[str], repositori
             f"{wanted} could not be fetched from {places(repositories)}: {said}. Check the network; behind a proxy set "
             "HTTPS_PROXY, with an own mirror set HEADRACE_IVY_SETTINGS to an ivysettings.xml"
         )
+
+
+def refuse_unanswered(lines: Sequence[str], repositories: Sequence[str]) -> None:
+    """Errors: Unavailable if one of these gave no answer, because Ivy goes on to Maven Central then.
+
+    A plugin or version from there may be another than the one that was meant.
+    """
+    for match in filter(None, map(_UNANSWERED.search, lines)):
+        url = match["url"] or match["url2"] or match["url3"]
+        why = match["why"] or match["said"] or "it wants a login"
+        if (one := next((one for one in repositories if url.startswith(one)), None)) is not None:
+            raise Unavailable(
+                f"the repository {one} could not be asked ({why}), and nothing was taken instead. {_advice(why)}"
+            )
+
+
+def _advice(why: str) -> str:
+    if "PKIX" in why or "SSLHandshake" in why:
+        return (
+            "If its certificate is of an authority of your own, name a Java trust store that has it: "
+            "JAVA_TOOL_OPTIONS='-Djavax.net.ssl.trustStore=FILE -Djavax.net.ssl.trustStorePassword=PASSWORD'"
+        )
+    return (
+        "Check its address and the network; behind a proxy set HTTPS_PROXY, for a login HEADRACE_IVY_SETTINGS to an "
+        "ivysettings.xml"
+    )
 
 
 def places(repositories: Sequence[str]) -> str:

@@ -19,6 +19,7 @@ from headrace.worker.machine.maven import (
     UnknownArtifactError,
     dependency,
     places,
+    refuse_unanswered,
     refuse_without_network,
     run_ivy,
     settings_for,
@@ -71,6 +72,7 @@ def _fetch_archive(wanted: Coordinates, ivy: Path, repositories: Sequence[str]) 
         artifacts = "".join(_artifact(wanted, kind, classifier) for classifier in _CLASSIFIERS)
         module = dependency(wanted, 'transitive="false"', artifacts)
         _, lines = run_ivy(ivy_command(ivy, settings_for(repositories, use_poms=False), module))
+        refuse_unanswered(lines, repositories)
         for classifier in _CLASSIFIERS:
             for archive in ivy.rglob(f"{wanted.artifact}-{wanted.version}{classifier}.{kind}"):
                 if has_jars(archive):
@@ -94,6 +96,7 @@ def _fetch_jars(wanted: Coordinates, ivy: Path, folder: Path, repositories: Sequ
     command = ivy_command(ivy, settings_for(repositories, use_poms=True), module)
     pattern = folder / "[artifact]-[revision](-[classifier]).[ext]"
     code, lines = run_ivy([*command, "-confs", "default", "-types", "jar", "bundle", "-retrieve", str(pattern)])
+    refuse_unanswered(lines, repositories)
     if code == 0 and list(folder.glob("*.jar")):
         return
     refuse_without_network(wanted, lines, repositories)

@@ -6,8 +6,10 @@ import weakref
 
 import pytest
 
+from headrace.worker.cli import pip_packages
 from headrace.worker.logging import redaction
 from headrace.worker.logging.secret_index import SecretIndex
+from tests.fake_pip import FakePip
 
 
 @pytest.fixture(autouse=True)
@@ -16,3 +18,11 @@ def forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(redaction.WORKER, "_secrets", ())
     monkeypatch.setattr(redaction, "_running", weakref.WeakValueDictionary())
     monkeypatch.setattr(redaction, "_index", SecretIndex())
+
+
+@pytest.fixture
+def fake_pip(monkeypatch: pytest.MonkeyPatch) -> FakePip:
+    """A pip that answers at once, instead of all commands."""
+    made = FakePip()
+    monkeypatch.setattr(pip_packages, "run", made.run)
+    return made

@@ -85,6 +85,28 @@ def test_what_cannot_be_written_is_refused_before_anything_is(tmp_path: Path, mo
         changes(scanned(path))
 
 
+def test_a_folder_of_manifests_that_cannot_be_written_is_refused_before_anything_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file, services = tmp_path / "tree" / entry(ONE), tmp_path / "tree" / "META-INF" / "services"
+    for folder in (file.parent, services):
+        folder.mkdir(parents=True)
+    file.write_bytes(class_file(ONE, SOURCE))
+    monkeypatch.setattr("os.access", lambda path, mode: Path(path) != services)
+    with pytest.raises(NotWritableError, match=rf"{tmp_path / 'tree'} must be writable: {services} is not"):
+        changes(scanned(tmp_path / "tree"))
+
+
+def test_a_jar_keeps_its_mode_and_owner(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = jar(tmp_path / "p.jar", {ONE: class_file(ONE, SOURCE)})
+    path.chmod(0o640)
+    given = []
+    monkeypatch.setattr("os.chown", lambda path, user, group: given.append((user, group)))
+    sync(path)
+    after = path.stat()
+    assert (given, after.st_mode & 0o777) == ([(after.st_uid, after.st_gid)], 0o640)
+
+
 def test_a_link_stays_a_link_and_the_jar_that_it_leads_to_is_changed(tmp_path: Path) -> None:
     real = jar(tmp_path / "store" / "p-1.0.jar", {ONE: class_file(ONE, SOURCE)})
     (tmp_path / "path").mkdir()

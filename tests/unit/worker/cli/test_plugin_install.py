@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import os
+import signal
+import time
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
 
+from headrace.config.plugin_path.java_release import JavaNeed
+from headrace.config.plugin_path.locations import UNFINISHED
 from headrace.plugins.interop.jvm.jars import Unavailable
 from headrace.worker.cli import plugin_install
 from headrace.worker.cli.commands import app
 from headrace.worker.cli.plugin_lock import LOCK
+from headrace.worker.cli.unfinished import unfinished_in
 from headrace.worker.machine.maven import Coordinates, UnknownArtifactError
 from tests.made_jars import SOURCE, class_file, jar
 
@@ -130,6 +136,66 @@ def test_a_failed_fetch_leaves_nothing(
     assert ended == code
     assert str(error) in told
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_folder_that_cannot_be_written_is_named_with_what_to_do(
+    fetched: list[Coordinates], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("os.access", lambda path, mode: Path(path) != tmp_path or mode == os.R_OK)
+    for what in (ARTIFACT, "tap-one"):
+        code, told = run("install", what, "--plugin-path", str(tmp_path))
+        assert (code, list(tmp_path.iterdir())) == (3, [])
+        assert f"{tmp_path} cannot be written" in told
+        assert "mounted writable" in told
+
+
+def test_what_a_killed_installation_left_is_removed_and_what_a_running_one_makes_is_not(
+    fetched: list[Coordinates], tmp_path: Path
+) -> None:
+    left = tmp_path / f"{UNFINISHED}dead"
+    (left / "plugin").mkdir(parents=True)
+    (tmp_path / f"{UNFINISHED}file").touch()
+    with unfinished_in(tmp_path) as running:
+        assert not left.exists()
+        assert run("install", ARTIFACT, "--plugin-path", str(tmp_path))[0] == 0
+        assert sorted(one.name for one in tmp_path.iterdir()) == sorted([running.name, LOCK, NAME])
+    assert sorted(one.name for one in tmp_path.iterdir()) == [LOCK, NAME]
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_an_installation_that_is_ended_leaves_nothing(
+    number: signal.Signals, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fetch_into(wanted: Coordinates, folder: Path, repositories: Sequence[str] = ()) -> list[Path]:
+        jar(folder / "half.jar")
+        os.kill(os.getpid(), number)
+        time.sleep(0.2)
+        return []
+
+    monkeypatch.setattr(plugin_install, "fetch_into", fetch_into)
+    before = signal.getsignal(number)
+    assert run("install", ARTIFACT, "--plugin-path", str(tmp_path))[0] == 128 + number
+    assert (list(tmp_path.iterdir()), signal.getsignal(number)) == ([], before)
+
+
+def test_the_java_that_a_plugin_needs_is_read_once_and_again_if_its_jars_change(
+    fetched: list[Coordinates], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read: list[list[Path]] = []
+    whole = plugin_install.java_need
+
+    def counted(jars: Iterable[Path]) -> JavaNeed | None:
+        read.append(sorted(jars))
+        return whole(read[-1])
+
+    monkeypatch.setattr(plugin_install, "java_need", counted)
+    where = ("--plugin-path", str(tmp_path), "--for-java", "17")
+    assert "needs Java 17 (by one.jar)" in run("install", ARTIFACT, *where)[1]
+    assert "needs Java 17 (by one.jar)" in run("list", *where)[1]
+    assert len(read) == 1
+    jar(tmp_path / NAME / "by-hand.jar", {ONE: class_file(ONE, java=21)})
+    assert "needs Java 21 (by by-hand.jar)" in run("list", *where)[1]
+    assert len(read) == 2
 
 
 def test_wrong_use_is_told(fetched: list[Coordinates], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

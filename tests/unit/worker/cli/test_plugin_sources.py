@@ -11,10 +11,11 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from headrace.worker.cli import plugin_install, plugin_sources, singer_install
+from headrace.worker.cli import plugin_install, plugin_sources
 from headrace.worker.cli.commands import app
 from headrace.worker.cli.plugin_lock import LOCK, read
 from headrace.worker.machine.maven import Coordinates, UnknownArtifactError
+from tests.fake_pip import FakePip, locked, sha256
 from tests.made_jars import SOURCE, class_file, jar
 
 ONE = "org.example.OneSource"
@@ -71,13 +72,13 @@ def hub_archive(path: Path, manifest: object = HUB, java: int = 11) -> Path:
     return path
 
 
-def sha256(path: Path) -> str:
+def sha256_of(path: Path) -> str:
     return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
 def test_a_confluent_hub_archive_is_installed_by_its_manifest(repository: Repository, tmp_path: Path) -> None:
     path, archive = tmp_path / "path", hub_archive(tmp_path / "download.zip")
-    code, told = run(path, "install", archive, "--sha256", sha256(archive), "--with", "org.x:driver:1.0")
+    code, told = run(path, "install", archive, "--sha256", sha256_of(archive), "--with", "org.x:driver:1.0")
     assert code == 0, told
     folder = path / "example-kafka-connect-one-2.5.0"
     assert sorted(one.name for one in folder.rglob("*.jar")) == ["driver-1.0.jar", "one.jar"]
@@ -86,7 +87,7 @@ def test_a_confluent_hub_archive_is_installed_by_its_manifest(repository: Reposi
     (entry,) = read(path)
     assert (entry.kind, entry.source, entry.version, entry.checksum) == (
         *("archive", str(archive), "2.5.0"),
-        sha256(archive),
+        sha256_of(archive),
     )
     assert entry.beside == ("org.x:driver:1.0",)
     assert "is installed already" in run(path, "install", archive)[1]
@@ -142,7 +143,10 @@ def test_the_lock_file_brings_the_same_back(repository: Repository, tmp_path: Pa
     assert sorted(one.name for one in other.iterdir()) == sorted(one.name for one in path.iterdir())
     assert (other / LOCK).read_bytes() == (path / LOCK).read_bytes()
     assert f"asked for {RANGE}, version 1.0, checksum " in run(other, "list")[1]
-    assert run(other, "install")[1].count("is installed already") == 2
+    told = run(other, "install")[1]
+    assert (told.count("is installed already"), "than the lock file" in told) == (2, False)
+    jar(other / "one-1.0" / "by-hand.jar")
+    assert "one-1.0 has other jars than the lock file" in run(other, "install")[1]
 
 
 def test_other_jars_than_those_that_are_locked_are_refused(repository: Repository, tmp_path: Path) -> None:
@@ -238,6 +242,8 @@ def test_wrong_use_is_told(arguments: list[str], why: str, repository: Repositor
         '{"format": 1, "plugins": [{"name": "../x", "kind": "maven"}]}',
         '{"format": 1, "plugins": [{"name": "x", "kind": "odd"}]}',
         '{"format": 1, "plugins": [{"name": "tap-x", "kind": "singer", "asked": "tap-x", "packages": ["--pre"]}]}',
+        '{"format": 1, "plugins": [{"name": "tap-x", "kind": "singer", "packages": ["x==1 --pre"]}]}',
+        '{"format": 1, "plugins": [], "python": {"packages": ["x==1\\n--pre"]}}',
     ],
 )
 def test_a_broken_lock_file_is_told_before_anything_is_installed(
@@ -250,34 +256,80 @@ def test_a_broken_lock_file_is_told_before_anything_is_installed(
     assert [one.name for one in tmp_path.iterdir()] == [LOCK]
 
 
+def other_folder(path: Path, name: str, text: str | None = None) -> Path:
+    """A folder that has only the lock file of another."""
+    folder = path.parent / name
+    folder.mkdir()
+    (folder / LOCK).write_text((path / LOCK).read_text() if text is None else text)
+    return folder
+
+
 def test_a_tap_is_locked_with_its_packages_and_goes_back_if_it_cannot_be_upgraded(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    fake_pip: FakePip, tmp_path: Path
 ) -> None:
-    calls: list[Sequence[str]] = []
-    packages = ["tap-one==1.0", "requests==2.32.0"]
-
-    def ran(command: Sequence[str]) -> str:
-        calls.append(command)
-        if "venv" in command:
-            Path(command[-1], "bin").mkdir(parents=True)
-        if "install" in command and "gone" in packages:
-            raise singer_install.InstallationFailedError("no such tap")
-        return "\n".join(packages) if "freeze" in command else '["tap-one"]'
-
-    monkeypatch.setattr(singer_install, "_run", ran)
-    path, other = tmp_path / "path", tmp_path / "other"
+    path = tmp_path / "path"
     assert run(path, "install", "tap-one>=1")[0] == 0
     (entry,) = read(path)
-    assert (entry.source, entry.version, entry.packages) == ("tap-one==1.0", "1.0", tuple(packages))
-    other.mkdir()
-    (other / LOCK).write_bytes((path / LOCK).read_bytes())
-    calls.clear()
+    lines = tuple(map(locked, ["requests==2.32.0", "tap-one==1.0", "setuptools==65.5.0"]))
+    assert (entry.source, entry.version, entry.packages) == ("tap-one==1.0", "1.0", lines)
+    other = other_folder(path, "other")
+    fake_pip.installed, fake_pip.closure[0] = [], "tap-one==1.1"
     assert run(other, "install")[0] == 0
-    assert list(calls[1][-3:]) == ["--no-deps", *packages]
-    packages[0] = "tap-one==1.1"
+    assert fake_pip.installed == list(lines)
+    assert (other / LOCK).read_bytes() == (path / LOCK).read_bytes()
     code, told = run(path, "upgrade")
     assert (code, "tap-one 1.0 was replaced by 1.1" in told) == (0, True)
-    packages.append("gone")
-    before = (path / LOCK).read_bytes()
+    (other / LOCK).write_text((path / LOCK).read_text().replace(sha256("tap-one==1.1"), "0" * 64))
+    assert run(other, "install")[0] == 1
+    assert recorded_packages(other) == lines
+    (other / LOCK).write_text((path / LOCK).read_text())
+    assert "was installed in" in run(other, "install")[1]
+    assert recorded_packages(other) == read(path)[0].packages != lines
+    assert "is installed already" in run(other, "install")[1]
+    fake_pip.refuses, before = "tap-one>=1", (path / LOCK).read_bytes()
     assert run(path, "upgrade")[0] == 1
     assert ((path / LOCK).read_bytes(), sorted(one.name for one in path.iterdir())) == (before, [LOCK, "tap-one"])
+
+
+def recorded_packages(path: Path) -> tuple[str, ...]:
+    return tuple(json.loads((path / "tap-one" / plugin_install.RECORD).read_text())["packages"])
+
+
+def test_packages_with_another_checksum_or_missing_ones_are_refused(fake_pip: FakePip, tmp_path: Path) -> None:
+    path = tmp_path / "path"
+    assert run(path, "install", "tap-one")[0] == 0
+    text, right = (path / LOCK).read_text(), sha256("requests==2.32.0")
+    altered = other_folder(path, "altered", text.replace(right, "0" * 64))
+    code, told = run(altered, "install")
+    assert (code, f"the sha256 of requests==2.32.0 is {right}, not {'0' * 64}" in told) == (1, True)
+    assert "locked for Python 3.11 on linux x86_64, and this is Python 3.9 on linux x86_64" in told
+    fake_pip.lacks = "tap-one 1.0 requires backports, which is not installed."
+    lacking = other_folder(path, "lacking")
+    code, told = run(lacking, "install")
+    assert (code, "requires backports" in told) == (1, True)
+    assert [[one.name for one in folder.iterdir()] for folder in (altered, lacking)] == [[LOCK], [LOCK]]
+
+
+def test_a_lock_file_of_an_older_version_brings_the_same_versions_and_says_what_it_lacks(
+    fake_pip: FakePip, tmp_path: Path
+) -> None:
+    entry = {"name": "tap-one", "kind": "singer", "asked": "tap-one", "source": "tap-one==1.0", "version": "1.0"}
+    old = json.dumps({"format": 1, "plugins": [{**entry, "packages": ["Tap_One==1.0", "pip==23.0"]}]})
+    folder = other_folder(tmp_path / "none", "old", old)
+    code, told = run(folder, "install")
+    assert (code, fake_pip.installed) == (0, ["Tap_One==1.0", "pip==23.0"])
+    assert "no checksum of 2 packages of tap-one (tap-one, pip)" in told
+    assert ("check" in fake_pip.calls[-2], (folder / LOCK).read_text()) == (False, old)
+    assert "checksum" not in run(folder, "install")[1]
+
+
+def test_what_was_asked_for_by_its_url_is_locked_by_its_checksum_or_commit(fake_pip: FakePip, tmp_path: Path) -> None:
+    fake_pip.closure += ["one @ https://files/one.whl", "two @ https://git.example.org/two"]
+    assert run(tmp_path / "path", "install", "tap-one")[0] == 0
+    (entry,) = read(tmp_path / "path")
+    assert entry.packages[:3:2] == (
+        locked("one @ https://files/one.whl"),
+        "tap-one==1.0 --hash=sha256:" + sha256("tap-one==1.0"),
+    )
+    assert "two @ git+https://git.example.org/two@abc#subdirectory=in" in entry.packages
+    assert "checksum of" not in run(other_folder(tmp_path / "path", "other"), "install")[1]

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import sys
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
 
 from headrace.worker.cli.commands import app
-from headrace.worker.cli.plugin_lock import LOCK, read
+from headrace.worker.cli.plugin_lock import LOCK, content, read
 
 SINK = """
 from headrace.plugins import RecordSink
@@ -95,6 +96,66 @@ def test_a_wheel_replaces_an_older_one(tmp_path: Path, index: Path) -> None:
     assert [(one.name, one.version) for one in read(path)] == [("cli_shop-1.10-py3-none-any.whl", "1.10")]
 
 
+def other_folder(path: Path, name: str, alter: Callable[[str], str] = str) -> Path:
+    """A folder that has only the lock file of another."""
+    folder = path.parent / name
+    folder.mkdir()
+    (folder / LOCK).write_text(alter((path / LOCK).read_text()))
+    return folder
+
+
+def test_the_lock_file_brings_what_python_plugins_need_back_or_says_why_not(tmp_path: Path, index: Path) -> None:
+    lib, deep = wheel(index, "hr_lib", "1.0", requires="hr_deep"), wheel(index, "hr_deep", "2.0")
+    path = tmp_path / "path"
+    for name in ("One", "Two"):
+        file = tmp_path / f"cli_{name.lower()}.py"
+        file.write_text(NEEDS.format("hr_lib") + SINK.format(name=name))
+        assert run("install", file, "--plugin-path", path)[0] == 0
+    python = content(path).python
+    assert python is not None
+    hashes = [hashlib.sha256(one.read_bytes()).hexdigest() for one in (deep, lib)]
+    assert python.lines == (f"hr_deep==2.0 --hash=sha256:{hashes[0]}", f"hr_lib==1.0 --hash=sha256:{hashes[1]}")
+    wheel(index, "hr_lib", "1.1")
+    same = other_folder(path, "same")
+    code, told = run("install", "--plugin-path", same)
+    assert code == 0, told
+    assert (same / LOCK).read_bytes() == (path / LOCK).read_bytes()
+    assert found(same) == found(path) == {"hr_deep-2.0.dist-info", "hr_lib-1.0.dist-info"}
+    for name, alter, why in (
+        (
+            "altered",
+            lambda text: text.replace(hashes[1], "0" * 64),
+            f"the sha256 of hr_lib==1.0 is {hashes[1]}, not 00",
+        ),
+        ("lacking", lambda text: text.replace(f'"{python.lines[0]}",', ""), "hr_deep for hr-lib: none is there"),
+        ("other", lambda text: text.replace(python.lines[0], "packaging==1.0"), ", not 1.0"),
+    ):
+        folder = other_folder(path, name, alter)
+        code, told = run("install", "--plugin-path", folder)
+        assert (code, [one.name for one in folder.iterdir()]) == (1, [LOCK]), told
+        assert why in told
+        assert "What the Python plugins need cannot be installed as the lock file has it" in told
+
+
+def found(path: Path) -> set[str]:
+    return {one.name for one in (path / "python-requirements").glob("*.dist-info")}
+
+
+def test_a_lock_file_of_an_older_version_resolves_anew_and_says_so(tmp_path: Path, index: Path) -> None:
+    wheel(index, "hr_lib", "1.0")
+    file = tmp_path / "cli_one.py"
+    file.write_text(NEEDS.format("hr_lib") + SINK.format(name="One"))
+    assert run("install", file, "--plugin-path", tmp_path / "path")[0] == 0
+    wheel(index, "hr_lib", "1.1")
+    old = other_folder(tmp_path / "path", "old", lambda text: text.replace('"python":', '"passed over":'))
+    before = (old / LOCK).read_bytes()
+    code, told = run("install", "--plugin-path", old)
+    assert (code, found(old), (old / LOCK).read_bytes()) == (0, {"hr_lib-1.1.dist-info"}, before)
+    assert "an earlier version of Headrace wrote it" in told
+    assert run("remove", "cli_one.py", "--plugin-path", tmp_path / "path")[0] == 0
+    assert content(tmp_path / "path").python is None
+
+
 def test_requirements_that_exclude_each_other_are_told_and_change_nothing(tmp_path: Path, index: Path) -> None:
     wheel(index, "hr_lib", "1.0")
     wheel(index, "hr_lib", "2.0")
@@ -123,13 +184,17 @@ def test_requirements_that_exclude_each_other_are_told_and_change_nothing(tmp_pa
 
 @pytest.mark.parametrize(
     ("name", "text", "told"),
-    [("cli_gone.py", None, "no .py file"), ("cli_none.py", "x = 1\n", "holds no plugin"), (".", None, "by hand first")],
+    [
+        ("cli_gone.py", None, "is not there"),
+        ("cli_none.py", "x = 1\n", "holds no plugin"),
+        (".", None, "by hand first"),
+    ],
 )
 def test_what_is_no_plugin_is_refused(tmp_path: Path, name: str, text: str | None, told: str) -> None:
     if text is not None:
         (tmp_path / name).write_text(text)
     code, said = run("install", tmp_path / name, "--plugin-path", tmp_path / "path")
-    assert (code, (tmp_path / "path").exists()) == (2, False)
+    assert (code, (tmp_path / "path").exists()) == (3 if "gone" in name else 2, False)
     assert told in said.replace("\n", " ")
 
 

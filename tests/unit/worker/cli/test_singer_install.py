@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -11,27 +10,15 @@ from typer.testing import CliRunner
 
 from headrace.worker.cli import singer_install
 from headrace.worker.cli.commands import app
+from tests.fake_pip import FakePip, locked
 
-SCRIPTS = {"tap-one": ["tap-one"], "some-tap-two": ["other", "tap-two"], "tap-three": ["three-cli"], "tap-none": []}
+SCRIPTS = {"some-tap-two": ["other", "tap-two"], "tap-three": ["three-cli"], "tap-none": []}
 
 
 @pytest.fixture
-def ran(monkeypatch: pytest.MonkeyPatch) -> list[Sequence[str]]:
-    """The commands that were run; pip finds the packages of SCRIPTS only."""
-    calls: list[Sequence[str]] = []
-
-    def run(command: Sequence[str]) -> str:
-        calls.append(command)
-        if "venv" in command:
-            Path(command[-1], "bin").mkdir(parents=True)
-        elif "freeze" in command:
-            return "Tap_One==1.0\nrequests==2.32.0\nodd\n"
-        elif "pip" in command and not any(one.startswith(tuple(SCRIPTS)) for one in command):
-            raise singer_install.InstallationFailedError("ERROR: No matching distribution found")
-        return json.dumps(SCRIPTS.get(command[-1], []))
-
-    monkeypatch.setattr(singer_install, "_run", run)
-    return calls
+def pip(fake_pip: FakePip) -> FakePip:
+    fake_pip.scripts, fake_pip.refuses = SCRIPTS, "tap-nowhere"
+    return fake_pip
 
 
 def run(path: Path, command: str, *arguments: str) -> tuple[int, str]:
@@ -39,17 +26,24 @@ def run(path: Path, command: str, *arguments: str) -> tuple[int, str]:
     return result.exit_code, result.output
 
 
-def test_a_tap_is_installed_once_listed_and_removed(ran: list[Sequence[str]], tmp_path: Path) -> None:
+def test_a_tap_is_installed_once_listed_and_removed(pip: FakePip, tmp_path: Path) -> None:
     code, told = run(tmp_path, "install", "tap-one==1.0", "--with", "setuptools<81", "--python", "python3.9")
-    assert (code, len(ran)) == (0, 4)
+    assert code == 0, told
     assert f"was installed in {tmp_path / 'tap-one'}" in told
-    assert ran[0] == ["python3.9", "-m", "venv", str(tmp_path / "tap-one/env")]
-    assert list(ran[1][-2:]) == ["tap-one==1.0", "setuptools<81"]
+    assert pip.calls[0] == ["python3.9", "-m", "venv", str(tmp_path / "tap-one/env")]
+    (resolving,) = [one for one in pip.calls if list(one[-2:]) == ["tap-one==1.0", "setuptools<81"]]
+    assert {"--dry-run", "--ignore-installed"} <= set(resolving)
+    assert pip.installed == list(map(locked, ["requests==2.32.0", "tap-one==1.0", "setuptools==65.5.0"]))
     record = json.loads((tmp_path / "tap-one/headrace-plugin.json").read_text())
-    assert record == {"coordinates": "tap-one==1.0", "beside": ["setuptools<81"], "executable": "tap-one"}
-    again = ("tap-one==1.0", "--with", "setuptools<81")
+    assert record == {
+        "coordinates": "tap-one==1.0",
+        "beside": ["setuptools<81"],
+        "executable": "tap-one",
+        "packages": pip.installed,
+    }
+    again, before = ("tap-one==1.0", "--with", "setuptools<81"), len(pip.calls)
     assert "is installed already" in run(tmp_path, "install", *again)[1]
-    assert len(ran) == 4
+    assert len(pip.calls) == before
     assert "tap-one\ttap-one==1.0 with setuptools<81" in run(tmp_path, "list")[1]
     code, told = run(tmp_path, "install", "tap-one==2.0")
     assert (code, "remove it first" in told) == (2, True)
@@ -57,23 +51,37 @@ def test_a_tap_is_installed_once_listed_and_removed(ran: list[Sequence[str]], tm
     assert list(tmp_path.iterdir()) == []
 
 
+def test_a_pip_that_cannot_say_what_it_would_install_is_replaced_first(pip: FakePip, tmp_path: Path) -> None:
+    pip.there = {"pip": "20.3.4"}
+    assert run(tmp_path, "install", "tap-one")[0] == 0
+    upgraded, resolved = (
+        [number for number, call in enumerate(pip.calls) if word in call] for word in ("--upgrade", "--report")
+    )
+    assert upgraded < resolved
+    assert pip.installed == list(map(locked, ["requests==2.32.0", "tap-one==1.0"]))
+
+
+def test_what_python_carries_and_the_index_lacks_is_locked_by_its_version(pip: FakePip, tmp_path: Path) -> None:
+    pip.refuses = "setuptools==65.5.0"
+    assert run(tmp_path, "install", "tap-one")[0] == 0
+    assert pip.installed == [*map(locked, ["requests==2.32.0", "tap-one==1.0"]), "setuptools==65.5.0"]
+
+
 @pytest.mark.parametrize(("name", "executable"), [("some-tap-two", "tap-two"), ("tap-three", "three-cli")])
 def test_the_executable_is_found_among_those_of_the_package(
-    ran: list[Sequence[str]], tmp_path: Path, name: str, executable: str
+    pip: FakePip, tmp_path: Path, name: str, executable: str
 ) -> None:
     assert run(tmp_path, "install", name)[0] == 0
     assert json.loads((tmp_path / name / "headrace-plugin.json").read_text())["executable"] == executable
 
 
 @pytest.mark.parametrize("name", ["tap-nowhere", "tap-none"])
-def test_a_failed_installation_leaves_nothing(ran: list[Sequence[str]], tmp_path: Path, name: str) -> None:
+def test_a_failed_installation_leaves_nothing(pip: FakePip, tmp_path: Path, name: str) -> None:
     assert run(tmp_path, "install", name)[0] == 1
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_killed_installation_is_made_anew_and_other_folders_are_left_alone(
-    ran: list[Sequence[str]], tmp_path: Path
-) -> None:
+def test_a_killed_installation_is_made_anew_and_other_folders_are_left_alone(pip: FakePip, tmp_path: Path) -> None:
     (tmp_path / "tap-one/env").mkdir(parents=True)
     code, told = run(tmp_path, "install", "tap-one")
     assert (code, "is there already" in told) == (2, True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -9,7 +10,14 @@ import pytest
 
 from headrace.plugins.interop.jvm.jars import Unavailable
 from headrace.worker.machine import maven
-from headrace.worker.machine.maven import Coordinates, UnknownArtifactError, checked_repository, chosen, settings_for
+from headrace.worker.machine.maven import (
+    Coordinates,
+    UnknownArtifactError,
+    checked_repository,
+    chosen,
+    run_ivy,
+    settings_for,
+)
 
 MINE = "https://repository.example.org/maven"
 
@@ -23,7 +31,8 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def play(monkeypatch: pytest.MonkeyPatch, *lines: str) -> list[Sequence[str]]:
     commands: list[Sequence[str]] = []
 
-    def run(command: Sequence[str]) -> tuple[int, list[str]]:
+    def run(command: Sequence[str], silence_s: float) -> tuple[int, list[str]]:
+        assert 60 < silence_s < 100
         commands.append(command)
         return 1, list(lines)
 
@@ -61,6 +70,36 @@ def test_no_version_in_a_range_is_told_with_those_that_there_are(monkeypatch: py
     play(monkeypatch, "java.net.UnknownHostException: there\n")
     with pytest.raises(Unavailable, match="Check the network"):
         chosen(Coordinates.parse("org.x:one:latest"))
+
+
+@pytest.mark.parametrize(
+    ("line", "why"),
+    [
+        (
+            f"ERROR: Server access error at url {MINE}/org/x/ (java.net.ConnectException: refused)",
+            "refused.*HTTPS_PROXY",
+        ),
+        (f"x url {MINE}/org/x/ (javax.net.ssl.SSLHandshakeException: PKIX path)", "PKIX path.*trustStore"),
+        (f"SERVER ERROR: Bad Gateway url={MINE}/org/x/", "Bad Gateway"),
+        (f"HTTP response status: 401 url={MINE}/org/x/", "wants a login.*HEADRACE_IVY_SETTINGS"),
+    ],
+)
+def test_a_repository_without_an_answer_is_not_passed_over(
+    line: str, why: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    play(monkeypatch, line.replace("x url", "Server access error at url"), "\tfound revs: [1.0]\n")
+    with pytest.raises(Unavailable, match=f"the repository {MINE} could not be asked .*{why}"):
+        chosen(Coordinates.parse("org.x:one:latest"), [MINE])
+    play(monkeypatch, line.replace(MINE, "https://repo.central"), "\tfound revs: [1.0]\n")
+    assert chosen(Coordinates.parse("org.x:one:latest"), [MINE]).version == "1.0"
+
+
+def test_an_ivy_that_says_nothing_more_is_ended_with_its_last_address() -> None:
+    says = "import time; print('x', flush=True); print('listing http://mine/x', flush=True); time.sleep(100)"
+    with pytest.raises(Unavailable, match=r"said nothing for 0 s \(listing http://mine/x\); try again"):
+        run_ivy([sys.executable, "-c", says], silence_s=0.3)
+    assert run_ivy([sys.executable, "-c", "print('done')"], silence_s=30) == (0, ["done\n"])
+    assert run_ivy([sys.executable, "-c", "print('done')"]) == (0, ["done\n"])
 
 
 def test_a_repository_is_asked_before_maven_central(monkeypatch: pytest.MonkeyPatch) -> None:

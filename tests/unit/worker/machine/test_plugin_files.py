@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
+import ssl
 import threading
+import time
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -20,12 +23,33 @@ from headrace.worker.machine.plugin_files import (
     is_archive,
     obtained,
 )
+from tests.certificates import Authority
 
 CONTENT = b"packed" * 1000
 
 
 class Serving(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+
     def do_GET(self) -> None:
+        self.close_connection = True
+        if self.path.startswith("/answer"):
+            self.send_error(int(self.path[7:10]))
+            return
+        if self.path.startswith("/loop"):
+            self.send_response(302)
+            self.send_header("Location", self.path)
+            self.end_headers()
+            return
+        if self.path.startswith("/slow"):
+            self._drip(float(self.path[5:8]))
+            return
+        if self.path.startswith("/chunked"):
+            self.send_response(200)
+            self.send_header("Transfer-Encoding", "chunked")
+            self.end_headers()
+            self.wfile.write(b"ff\r\nhalf")
+            return
         if self.path.startswith("/moved"):
             self.send_response(302)
             self.send_header("Location", "http://far.example.org/one.zip" if "far" in self.path else "/one.zip")
@@ -35,6 +59,16 @@ class Serving(BaseHTTPRequestHandler):
         self.send_header("Content-Length", str(len(CONTENT) + self.path.startswith("/short")))
         self.end_headers()
         self.wfile.write(CONTENT)
+
+    def _drip(self, pause_s: float) -> None:
+        self.send_response(200)
+        self.send_header("Content-Length", "1000")
+        self.end_headers()
+        with contextlib.suppress(OSError):
+            for _ in range(40):
+                self.wfile.write(b"x")
+                self.wfile.flush()
+                time.sleep(pause_s)
 
     def log_message(self, *_: object) -> None:
         pass
@@ -68,12 +102,55 @@ def test_another_file_is_refused_with_both_checksums(server: str, tmp_path: Path
 
 
 def test_what_is_not_there_or_not_whole_is_told(server: str, tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError, match=f"{tmp_path}/gone.zip is not there; put it there"):
+        obtained(f"{tmp_path}/gone.zip", None, tmp_path)
     with pytest.raises(Unavailable, match="answered with 404"):
         obtained(f"{server}/gone.zip", None, tmp_path)
     with pytest.raises(Unavailable, match="6000 of 6001 bytes"):
         obtained(f"{server}/short.zip", None, tmp_path)
     with pytest.raises(Unavailable, match="could not be fetched"):
         obtained("http://127.0.0.1:1/one.zip", None, tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("path", "why"),
+    [
+        ("/answer401/one.zip", "401 Unauthorized; fetch the file first with a login"),
+        ("/answer404/one.zip", "404 Not Found; look at the address"),
+        ("/loop/one.zip", "answered with 302 [^\n]* infinite loop; look at the address$"),
+        ("/answer503/one.zip", "503 Service Unavailable; try again later"),
+        ("/chunked/one.zip", "ended before its end; try again"),
+        ("/slow0.1/one.zip", r"gave only \d+ bytes in \d+ s \(\d+ of 1000 in all\)"),
+        ("/slow0.9/one.zip", "could not be fetched: .*timed out"),
+    ],
+)
+def test_a_server_that_fails_or_stalls_is_told_with_what_to_do(
+    server: str, path: str, why: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(plugin_files, "_TIMEOUT_S", 0.5)
+    with pytest.raises(Unavailable, match=why):
+        obtained(server + path, None, tmp_path)
+
+
+def test_an_authority_is_trusted_if_the_environment_names_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    authority = Authority()
+    (tmp_path / "own.pem").write_text(authority.issue("server").pem)
+    (tmp_path / "ca.pem").write_text(authority.pem)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(tmp_path / "own.pem")
+    with ThreadingHTTPServer(("127.0.0.1", 0), Serving) as serving:
+        serving.socket = context.wrap_socket(serving.socket, server_side=True)
+        threading.Thread(target=serving.serve_forever).start()
+        url = f"https://127.0.0.1:{serving.server_port}"
+        try:
+            with pytest.raises(Unavailable, match="SSL_CERT_FILE"):
+                obtained(f"{url}/one.zip", None, tmp_path)
+            monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "ca.pem"))
+            assert obtained(f"{url}/one.zip", None, tmp_path).read_bytes() == CONTENT
+            with pytest.raises(UnusableSourceError, match=rf"{url}/moved/far/one.zip leads elsewhere: http://far"):
+                obtained(f"{url}/moved/far/one.zip", None, tmp_path / "again")
+        finally:
+            serving.shutdown()
 
 
 def test_a_file_that_is_too_large_is_not_fetched_whole(
