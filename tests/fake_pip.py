@@ -23,9 +23,9 @@ class FakePip:
 
     def __init__(self) -> None:
         self.there = {"pip": "23.0", "setuptools": "65.5.0"}
-        """What a new environment has."""
+        """The packages of a new environment."""
         self.closure = ["tap-one==1.0", "requests==2.32.0"]
-        """What any requirement comes to."""
+        """The packages that any requirement comes to."""
         self.scripts: dict[str, list[str]] = {}
         self.refuses: str = ""
         self.lacks: str = ""
@@ -66,7 +66,7 @@ class FakePip:
 
 
 def report(lines: Sequence[str]) -> dict[str, Any]:
-    """What pip reports of packages such as `requests==2.32.0`, or `x @ URL`."""
+    """The report of pip of packages such as `requests==2.32.0`, or `x @ URL`."""
     install = []
     for line in lines:
         name, _, version = line.partition("==")

@@ -58,7 +58,7 @@ class Packages:
 
     @property
     def unproved(self) -> list[str]:
-        """Those without a checksum or a commit: of an older version of Headrace, or of an index that has none."""
+        """The lines without a checksum or a commit: of an older version of Headrace, or of an index that has none."""
         return [one for one in self.lines if not _parsed(one)["hash"] and " @ git+" not in one]
 
     @property

@@ -53,7 +53,7 @@ class Outcome:
     packages: tuple[str, ...] = ()
     """The packages that all Python plugins of the folder need."""
     notes: tuple[str, ...] = ()
-    """What is to be said of it besides."""
+    """Lines to be said besides."""
 
 
 def install(asked: Asked, plugin_path: Path) -> Outcome:

@@ -146,7 +146,7 @@ def _there(own: str) -> Mapping[str, str]:
 
 
 def _told(command: Sequence[str]) -> str:
-    """What a command says. Errors: InstallationFailedError."""
+    """Return the output of a command. Errors: InstallationFailedError."""
     code, said, complaint = pip_packages.run(command)
     if code == 0:
         return said

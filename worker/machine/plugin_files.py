@@ -137,14 +137,14 @@ def _first_line(reason: str) -> str:
 
 
 def _remedy(code: int) -> str:
-    """What to do about an answer."""
+    """The advice for an answer."""
     if code in (401, 403, 407):
         return "fetch the file first with a login, and install it from its path"
     return "try again later" if code == 429 or code >= 500 else "look at the address"
 
 
 def _advice(why: object) -> str:
-    """What to do if there is no answer."""
+    """The advice if there is no answer."""
     if isinstance(why, ssl.SSLCertVerificationError):
         return "An authority of your own is trusted if SSL_CERT_FILE names a file with its certificate"
     return "Look at the address, or try again; behind a proxy set HTTPS_PROXY"
