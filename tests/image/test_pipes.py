@@ -123,7 +123,7 @@ def test_a_lake_with_a_hive_catalog_has_all_jars(unnamed: Container, broker: str
     eventually(
         lambda: any(warehouse.rglob("*.parquet")) and any(warehouse.rglob("snap-*.avro")),
         START_S,
-        lambda: (worker.get("/connectors/lake/status"), unnamed.log()),
+        lambda: f"{worker.get('/connectors/lake/status')}\n{unnamed.log()}\nThe metastore:\n{hive_server.log()}",
     )
     worker.delete("lake")
     unnamed.stop()

@@ -1,5 +1,6 @@
 package headrace.lake;
 
+import java.net.UnknownHostException;
 import org.apache.iceberg.BaseTable;
 import org.apache.iceberg.Table;
 import org.apache.iceberg.TableMetadata;
@@ -19,7 +20,7 @@ import org.apache.iceberg.io.LocationProvider;
  */
 final class HiveLocks implements TableOperations {
     /** What to do if Hive's metastore gives no lock. */
-    static final String ADVICE = "Look into the log of Hive's metastore, or, if it is 2.3.10, 4.0 or newer and all"
+    private static final String ADVICE = "Look into the log of Hive's metastore, or, if it is 2.3.10, 4.0 or newer and all"
             + " writers do the same, set iceberg.hadoop.iceberg.engine.hive.lock-enabled=false";
 
     private static final String HELD = "Timed out after";
@@ -44,13 +45,18 @@ final class HiveLocks implements TableOperations {
         try {
             of.commit(base, metadata);
         } catch (CommitFailedException error) {
-            for (Throwable one = error.getCause(); one != null; one = one.getCause()) {
-                if (one.getClass().getName().equals("org.apache.iceberg.hive.LockException")) {
-                    throw new NoLock(one);
-                }
-            }
-            throw error;
+            throw reason(error);
         }
+    }
+
+    /** A NoLock if the commit got no lock, else the error itself. */
+    static RuntimeException reason(CommitFailedException error) {
+        for (Throwable one = error.getCause(); one != null; one = one.getCause()) {
+            if (one.getClass().getName().equals("org.apache.iceberg.hive.LockException")) {
+                return new NoLock(one);
+            }
+        }
+        return error;
     }
 
     @Override
@@ -106,13 +112,20 @@ final class HiveLocks implements TableOperations {
         final boolean isHeld;
 
         private NoLock(Throwable cause) {
-            super(
-                    isHeld(cause)
-                            ? "another writer holds the lock of the table in Hive's metastore; if that was killed, the"
-                                    + " metastore's hive.txn.timeout ends it"
-                            : "Hive's metastore gives no lock. " + ADVICE,
-                    cause);
+            super(told(cause), cause);
             this.isHeld = isHeld(cause);
+        }
+
+        private static String told(Throwable cause) {
+            if (cause.getCause() instanceof UnknownHostException) {
+                return "no lock of Hive's metastore can be asked for, because nothing resolves the name of this machine ("
+                        + cause.getCause().getMessage().split(":")[0] + "). Add it to /etc/hosts, or install"
+                        + " libnss_wrapper (Debian: libnss-wrapper) and restart the worker";
+            }
+            return isHeld(cause)
+                    ? "another writer holds the lock of the table in Hive's metastore; if that was killed, the metastore's"
+                            + " hive.txn.timeout ends it"
+                    : "Hive's metastore gives no lock. " + ADVICE;
         }
 
         private static boolean isHeld(Throwable cause) {

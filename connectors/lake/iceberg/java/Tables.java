@@ -6,6 +6,7 @@ import com.fasterxml.jackson.databind.node.ObjectNode;
 import java.util.Arrays;
 import java.util.Map;
 import java.util.function.UnaryOperator;
+import org.apache.iceberg.BaseMetastoreCatalog;
 import org.apache.iceberg.HasTableOperations;
 import org.apache.iceberg.PartitionSpec;
 import org.apache.iceberg.PartitionSpecParser;
@@ -65,19 +66,26 @@ final class Tables {
         Schema schema = SchemaParser.fromJson(request.get("schema").toString());
         PartitionSpec spec = spec(schema, request.get("spec").toString());
         createNamespaces(id.namespace());
+        Catalog.TableBuilder builder = catalog.buildTable(id, schema)
+                .withPartitionSpec(spec)
+                .withProperties(Json.strings(request.get("properties")));
         try {
-            return catalog.buildTable(id, schema)
-                    .withPartitionSpec(spec)
-                    .withProperties(Json.strings(request.get("properties")))
-                    .create();
-        } catch (AlreadyExistsException error) {
-            Table made = find(id.toString());
-            if (made == null) {
-                // Iceberg says that another was quicker whenever the catalog refuses, and drops the reason.
-                throw new IllegalStateException("the catalog did not make the table; Hive's metastore does so if it"
-                        + " gives no lock. " + HiveLocks.ADVICE, error);
+            if (!(catalog instanceof BaseMetastoreCatalog)) {
+                return builder.create();
             }
-            return made;
+            // By `create` such a catalog says that another was quicker whenever it fails, and drops the reason.
+            builder.createTransaction().commitTransaction();
+            return existing(id.toString());
+        } catch (AlreadyExistsException | CommitFailedException error) {
+            Table made = find(id.toString());
+            if (made != null) {
+                return made;
+            }
+            RuntimeException reason =
+                    error instanceof CommitFailedException ? HiveLocks.reason((CommitFailedException) error) : error;
+            throw reason instanceof HiveLocks.NoLock
+                    ? reason
+                    : new IllegalStateException("the catalog did not make the table: " + Faults.message(reason));
         }
     }
 
