@@ -1,11 +1,13 @@
 """A host name that nothing resolves, as some containers have: Java's libraries ask for the address of their own name.
 
-Decided: `libnss_wrapper` gives such a JVM the name `localhost`, because Iceberg takes no lock of Hive's metastore without
-an address, and no option of Java's adds one name; loses: where that library is not installed such a lock is refused.
+Decided: `libnss_wrapper` gives such a JVM the name `localhost`, because Iceberg takes no lock of Hive's metastore
+without an address, and no option of Java's adds one name; loses: where that library is not installed, tables of such
+a catalog.
 """
 
 from __future__ import annotations
 
+import contextlib
 import os
 import socket
 import threading
@@ -30,12 +32,11 @@ def _is_resolved(name: str) -> bool:
     found: list[object] = []
 
     def resolve() -> None:
-        try:
+        with contextlib.suppress(OSError, UnicodeError):
             found.extend(socket.getaddrinfo(name, None))
-        except (OSError, UnicodeError):
-            pass
 
-    thread = threading.Thread(target=resolve, name="host-name", daemon=True)  # no call of the system's has a time limit
+    # The system's call has no time limit.
+    thread = threading.Thread(target=resolve, name="host-name", daemon=True)
     thread.start()
     thread.join(_LIMIT_S)
     return bool(found)
