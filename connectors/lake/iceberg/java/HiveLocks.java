@@ -30,8 +30,11 @@ final class HiveLocks implements TableOperations {
     private static final String ADVICE = "Look into the log of Hive's metastore, or, if it is 2.3.10, 4.0 or newer and all"
             + " writers do the same, set iceberg.hadoop.iceberg.engine.hive.lock-enabled=false";
 
-    private static final String HOUSEKEEPING =
-            "hive.compactor.initiator.on=true (since Hive 4 metastore.housekeeping.threads.on=true)";
+    /** Without both settings Hive 2.3 ends no lock, ever, and only says so at the level of INFO. */
+    private static final String HOUSEKEEPING = "hive.compactor.initiator.on=true and"
+            + " hive.txn.manager=org.apache.hadoop.hive.ql.lockmgr.DbTxnManager (since Hive 4:"
+            + " metastore.housekeeping.threads.on=true)";
+
     private static final String HELD = "Timed out after";
 
     private final HiveTableOperations of;
@@ -72,7 +75,7 @@ final class HiveLocks implements TableOperations {
     private static NoLock noLock(Throwable error, TableOperations of) {
         if (error.getMessage() != null && error.getMessage().startsWith(HELD)) {
             return new NoLock("another writer holds the table's lock in Hive's metastore" + holder(of) + ". That of a"
-                    + " killed one ends after hive.txn.timeout, if the metastore has " + HOUSEKEEPING, error, true);
+                    + " killed one ends after hive.txn.timeout only if the metastore has " + HOUSEKEEPING, error, true);
         }
         if (error.getCause() instanceof UnknownHostException) {
             String name = error.getCause().getMessage().split(":")[0];
