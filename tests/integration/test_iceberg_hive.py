@@ -176,10 +176,14 @@ def test_a_metastore_that_hangs_holds_up_nobody_but_its_sink(
         eventually(lambda: name not in worker.get("/connectors"), SOON_S)
 
 
+@pytest.mark.soak
 def test_a_task_that_waits_for_a_lock_ends_in_time(
     worker: WorkerProcess, broker: str, hive_server: HiveServer, iceberg_rest: IcebergRestServer, tmp_path: Path
 ) -> None:
-    """Also if its partitions are to move meanwhile; the next owner writes each record once."""
+    """Also if its partitions are to move meanwhile; the next owner writes each record once.
+
+    Its end takes all of `task.shutdown.graceful.timeout.ms`, which is long here.
+    """
     pipe = Pipe(broker, iceberg_rest, in_hive(hive_server.uris, tmp_path))
     pipe.config["iceberg.hadoop.iceberg.hive.lock-timeout-ms"] = str(100_000)  # longer than SOON_S
     name, said = f"waits-{pipe.topic.name}", len(worker.log())
