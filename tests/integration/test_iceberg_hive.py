@@ -24,7 +24,7 @@ pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.long]
 
 WITHIN_S: Final = 180
 SOON_S: Final = 60
-"""An answer that waits for no metastore, of a busy machine; the worker gives up a task that ends after 5 s."""
+"""An answer that waits for no metastore, of a busy machine; this worker gives up a task after 30 s."""
 HOUSEKEEPING: Final = {
     "hive.compactor.initiator.on": "true",
     "hive.txn.manager": "org.apache.hadoop.hive.ql.lockmgr.DbTxnManager",
