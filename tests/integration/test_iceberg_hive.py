@@ -27,6 +27,7 @@ SOON_S: Final = 60
 """An answer that waits for no metastore, of a busy machine; this worker gives up a task after 30 s."""
 HOUSEKEEPING: Final = {
     "hive.compactor.initiator.on": "true",
+    "hive.support.concurrency": "true",
     "hive.txn.manager": "org.apache.hadoop.hive.ql.lockmgr.DbTxnManager",
     "hive.txn.timeout": "15s",
     "hive.timedout.txn.reaper.start": "1s",
@@ -237,7 +238,7 @@ def test_the_lock_of_a_killed_worker_ends(broker: str, iceberg_rest: IcebergRest
                 link.hold(None)
                 said = len(worker.log())
                 worker.start()
-                advice = r"lock \d+ of .* on .*, last heard of at .*initiator\.on=true and hive\.txn\.manager"
+                advice = r"lock \d+ of .* on .*, last heard of at .*hive\.compactor\.initiator\.on=true.*DbTxn"
                 # Each has waited for a second, so that the timeout is over.
                 eventually(lambda: len(re.findall(advice, worker.log()[said:])) > 12, WITHIN_S, worker.log)
                 worker.wait_states("sink", "RUNNING", "RUNNING")

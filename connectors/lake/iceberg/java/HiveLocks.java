@@ -30,8 +30,8 @@ final class HiveLocks implements TableOperations {
     private static final String ADVICE = "Look into the log of Hive's metastore, or, if it is 2.3.10, 4.0 or newer and all"
             + " writers do the same, set iceberg.hadoop.iceberg.engine.hive.lock-enabled=false";
 
-    /** Without both settings Hive 2.3 ends no lock, ever, and only says so at the level of INFO. */
-    private static final String HOUSEKEEPING = "hive.compactor.initiator.on=true and"
+    /** Without all of them Hive 2.3 ends no lock, ever, and says little about it. */
+    private static final String HOUSEKEEPING = "hive.compactor.initiator.on=true, hive.support.concurrency=true and"
             + " hive.txn.manager=org.apache.hadoop.hive.ql.lockmgr.DbTxnManager (since Hive 4:"
             + " metastore.housekeeping.threads.on=true)";
 
