@@ -23,6 +23,7 @@ from tests.tcp_proxy import TcpProxy
 pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.long]
 
 WITHIN_S: Final = 180
+SOAK_S: Final = 600
 SOON_S: Final = 60
 """An answer that waits for no metastore, of a busy machine; this worker gives up a task after 30 s."""
 HOUSEKEEPING: Final = {
@@ -216,6 +217,7 @@ def test_a_task_that_waits_for_a_lock_ends_in_time(
 
 
 @pytest.mark.soak
+@pytest.mark.timeout(3600)
 def test_the_lock_of_a_killed_worker_ends(broker: str, iceberg_rest: IcebergRestServer, tmp_path: Path) -> None:
     """The metastore ends it, as soon as its housekeeping is on; until then the next worker says so."""
     metastore = HiveServer(tmp_path / "hive")
@@ -229,10 +231,10 @@ def test_the_lock_of_a_killed_worker_ends(broker: str, iceberg_rest: IcebergRest
             pipe.send(10)
             file = connector_file(tmp_path, "sink", **pipe.config)
             with WorkerProcess(tmp_path / "worker", broker, [file]) as worker:
-                eventually(pipe.is_complete, WITHIN_S, worker.log, 0.5)
+                eventually(pipe.is_complete, SOAK_S, worker.log, 0.5)
                 link.hold(b"alter_table")
                 pipe.send(10)
-                eventually(lambda: link.held, WITHIN_S, worker.log)
+                eventually(lambda: link.held, SOAK_S, worker.log)
                 worker.kill_family()
                 assert pipe.table.locks() == [["ACQUIRED", getpass.getuser()]]
                 link.hold(None)
@@ -240,15 +242,15 @@ def test_the_lock_of_a_killed_worker_ends(broker: str, iceberg_rest: IcebergRest
                 worker.start()
                 advice = r"lock \d+ of .* on .*, last heard of at .*hive\.compactor\.initiator\.on=true.*DbTxn"
                 # Each has waited for a second, so that the timeout is over.
-                eventually(lambda: len(re.findall(advice, worker.log()[said:])) > 12, WITHIN_S, worker.log)
+                eventually(lambda: len(re.findall(advice, worker.log()[said:])) > 12, SOAK_S, worker.log)
                 worker.wait_states("sink", "RUNNING", "RUNNING")
                 assert pipe.table.locks()[0] == ["ACQUIRED", getpass.getuser()], "nothing has ended it"
                 metastore.kill()
                 metastore.configure(HOUSEKEEPING)
                 metastore.start()
-                eventually(pipe.is_complete, WITHIN_S, worker.log, 0.5)
+                eventually(pipe.is_complete, SOAK_S, worker.log, 0.5)
                 pipe.send(1)
-                eventually(pipe.is_complete, WITHIN_S, worker.log, 0.5)
+                eventually(pipe.is_complete, SOAK_S, worker.log, 0.5)
                 assert worker.stop() == 0
         pipe.check()
     finally:
