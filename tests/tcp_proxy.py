@@ -4,6 +4,7 @@
         link.cut()                                     # connections end, new ones are refused
         link.heal()
         link.slow(bytes_per_s=100_000, delay_ms=80)    # for all connections together, each way
+        link.hold(b"alter_table")                      # a request with these bytes never arrives
 
 `ProxiedBroker` has a second listener whose advertised address is such a proxy's: who bootstraps from `link_servers` is
 sent through the proxy, who bootstraps from `bootstrap_servers` is not.
@@ -38,6 +39,8 @@ class _Direction:
         self.bytes_per_s: float | None = None
         self.delay_s = 0.0
         self.passed_bytes = 0
+        self.held = 0
+        self._holds: bytes | None = None
         self._free_at = 0.0
 
     def arrival(self, size: int) -> float:
@@ -45,6 +48,16 @@ class _Direction:
         now = time.monotonic()
         self._free_at = max(now, self._free_at) + (size / self.bytes_per_s if self.bytes_per_s else 0.0)
         return self._free_at + self.delay_s
+
+    def hold(self, words: bytes | None) -> None:
+        """Let nothing pass any more on a connection over which these come; None: on no other connection."""
+        self._holds = words
+
+    def is_held(self, data: bytes) -> bool:
+        """True, and counted, if a connection ends to pass data with these."""
+        is_held = self._holds is not None and self._holds in data
+        self.held += is_held
+        return is_held
 
     def slice_bytes(self) -> int:
         """The most to send at once, for a slow link to flow and not to jerk."""
@@ -97,6 +110,18 @@ class TcpProxy:
         """From now on each way carries so much and takes so long; without arguments, as fast as it can."""
         for way in (self._there, self._back):
             way.bytes_per_s, way.delay_s = bytes_per_s, delay_ms / 1000
+
+    def hold(self, words: bytes | None) -> None:
+        """Leave a client without an answer from the request on that has these; None: no further client.
+
+        They must come in one piece, as they do in a small request.
+        """
+        self._there.hold(words)
+
+    @property
+    def held(self) -> int:
+        """How many clients were left without an answer."""
+        return self._there.held
 
     def _on_loop(self, work: Coroutine[Any, Any, _Result]) -> _Result:
         return asyncio.run_coroutine_threadsafe(work, self._loop).result(60)
@@ -161,6 +186,8 @@ async def _pass(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, way:
     with contextlib.suppress(OSError):
         try:
             while data := await reader.read(way.slice_bytes()):
+                if way.is_held(data):
+                    await asyncio.Event().wait()  # until the server or the proxy ends
                 await waiting.put((way.arrival(len(data)), data))
                 if delivering.done():
                     return

@@ -12,7 +12,7 @@ from tests.integration.cluster_worker import cluster_settings
 from tests.integration.mixed_cluster import QUICK
 
 JSON: Final = "org.apache.kafka.connect.json.JsonConverter"
-START_S: Final = 300
+START_S: Final = 600
 
 
 class ImageWorker:

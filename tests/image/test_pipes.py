@@ -120,10 +120,15 @@ def test_a_lake_with_a_hive_catalog_has_all_jars(unnamed: Container, broker: str
         },
     )
     topic.send([b'{"id": 1}', b'{"id": 2}'])
-    eventually(
-        lambda: any(warehouse.rglob("*.parquet")) and any(warehouse.rglob("snap-*.avro")),
-        START_S,
-        lambda: (worker.get("/connectors/lake/status"), unnamed.log()),
-    )
+
+    def shown() -> str:
+        return f"{worker.get('/connectors/lake/status')}\n{unnamed.log()}\nThe metastore:\n{hive_server.log()}"
+
+    def has_rows() -> bool:
+        (task,) = worker.get("/connectors/lake/status")["tasks"] or [{"state": "UNASSIGNED"}]
+        assert task["state"] != "FAILED", shown()
+        return any(warehouse.rglob("*.parquet")) and any(warehouse.rglob("snap-*.avro"))
+
+    eventually(has_rows, START_S, shown)
     worker.delete("lake")
     unnamed.stop()

@@ -93,6 +93,10 @@ class Node:
         if self._process is not None:
             processes.kill(self._process)
 
+    def log(self) -> str:
+        """All that it has said."""
+        return self._log.read_text(encoding="utf-8", errors="replace")
+
 
 class HdfsServer:
     """One HDFS on one data folder; its ports and data stay the same over restarts."""

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import importlib.util
 import socket
+from collections.abc import Mapping
 from pathlib import Path
+from types import MappingProxyType
 
 from headrace.plugins.interop.jvm.jars import find_java
 from headrace.plugins.interop.jvm.java_compiler import compiled
@@ -24,20 +26,17 @@ class HiveServer(Node):
         self.port = held_port()
         folder.mkdir(exist_ok=True)
         (folder / "log4j2.properties").write_text(LOG4J, encoding="ascii")
-        write_settings(
-            folder / "hive-site.xml",
-            {
-                "javax.jdo.option.ConnectionURL": f"jdbc:derby:;databaseName={folder / 'db'};create=true",
-                "javax.jdo.option.ConnectionDriverName": "org.apache.derby.jdbc.EmbeddedDriver",
-                "datanucleus.schema.autoCreateAll": "true",
-                "hive.metastore.schema.verification": "false",
-                "hive.metastore.warehouse.dir": str(folder / "warehouse"),
-                # The jar of the default pool is not in pyspark: without a pool no lock is given.
-                "datanucleus.connectionPoolingType": "HikariCP" if gives_locks else "BONECP",
-                "hive.async.log.enabled": "false",
-                "hive.log4j.file": str(folder / "log4j2.properties"),
-            },
-        )
+        self._settings = {
+            "javax.jdo.option.ConnectionURL": f"jdbc:derby:;databaseName={folder / 'db'};create=true",
+            "javax.jdo.option.ConnectionDriverName": "org.apache.derby.jdbc.EmbeddedDriver",
+            "datanucleus.schema.autoCreateAll": "true",
+            "hive.metastore.schema.verification": "false",
+            "hive.metastore.warehouse.dir": str(folder / "warehouse"),
+            # The jar of the default pool is not in pyspark: without a pool no lock is given.
+            "datanucleus.connectionPoolingType": "HikariCP" if gives_locks else "BONECP",
+            "hive.async.log.enabled": "false",
+            "hive.log4j.file": str(folder / "log4j2.properties"),
+        }
         spec = importlib.util.find_spec("pyspark")
         assert spec is not None
         assert spec.origin is not None
@@ -47,6 +46,11 @@ class HiveServer(Node):
         java = [str(find_java().path), ONLY_C1, "-Xmx512m", "-cp", f"{folder}:{main}:{jars}/*"]
         command = [*java, _MAIN, "-p", str(self.port)]
         super().__init__(command, folder, "metastore", self._listens)
+        self.configure()
+
+    def configure(self, settings: Mapping[str, str] = MappingProxyType({})) -> None:
+        """It has these settings, beside its own, from its next start on."""
+        write_settings(self._folder / "hive-site.xml", {**self._settings, **settings})
 
     @property
     def uris(self) -> str:

@@ -95,12 +95,13 @@ class IcebergRestServer(Node):
 
 
 def _class_path() -> str:
-    """Iceberg's library, its S3, drivers of databases, and Hadoop's client of pyspark."""
+    """Iceberg's library, its S3, drivers of databases, and the clients of Hadoop and Hive that pyspark has."""
     spec = importlib.util.find_spec("pyspark")
     assert spec is not None
     assert spec.origin is not None
     pyspark = Path(spec.origin).parent / "jars"
     drivers = [jar for jar in fetch("spark") if jar.name.startswith(("sqlite-jdbc", "postgresql", "mariadb"))]
     library = [*fetch("lake"), *fetch("lake-aws")]
-    server = compiled("test-iceberg", _SOURCES, [*library, *sorted(pyspark.glob("hadoop-client-*.jar"))])
+    needed = [jar for name in ("hadoop-client", "hive", "libthrift") for jar in sorted(pyspark.glob(f"{name}-*.jar"))]
+    server = compiled("test-iceberg", _SOURCES, [*library, *needed])
     return ":".join([str(server), *map(str, library), *map(str, drivers), f"{pyspark}/*"])

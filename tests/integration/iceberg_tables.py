@@ -96,6 +96,19 @@ class LakeTable:
         """Forget all snapshots but the current one."""
         self._tool("expire")
 
+    def lock(self) -> None:
+        """Take, or wait for, the lock that another writer has in Hive's metastore; nothing tells that it lives."""
+        self._tool("lock")
+
+    def unlock(self) -> None:
+        """Give up the lock, or the place in its queue."""
+        self._tool("unlock")
+
+    def locks(self) -> list[list[str]]:
+        """Return the state and the user of each lock, and of each that is waited for, in Hive's metastore."""
+        found: list[list[str]] = self._tool("locks")
+        return found
+
     def orphans(self) -> set[str]:
         """The paths of files in the table's folder on the local disk that no snapshot and no metadata has."""
         known = {urlsplit(path).path for path in self._tool("reachable")}

@@ -341,12 +341,12 @@ def test_a_metastore_that_gives_no_locks_is_told(
         with opened(lambda: opened_with(**{"iceberg.engine.hive.lock-enabled": "false"})) as without:
             state = without.create()
             with opened(opened_with) as locking:
-                with pytest.raises(LakeError, match=ADVICE):
+                with pytest.raises(RetriableError, match=rf"{locking.name}, create: .* no lock\. .*{ADVICE}"):
                     locking.create()
                 locking.name = without.name
                 with pytest.raises(RetriableError, match=rf"{without.name}, commit: .* no lock\. .*{ADVICE}"):
                     locking.commit(state, None, 1, locking.data(state, 1))
-                with pytest.raises(RetriableError, match=ADVICE):
+                with pytest.raises(LakeError, match=ADVICE):
                     locking.catalog.evolve(without.name, [AddColumn((), "more", "int")])
                 with pytest.raises(LakeError, match=ADVICE):
                     locking.catalog.set_marks(without.name, IDS, None)
@@ -356,6 +356,28 @@ def test_a_metastore_that_gives_no_locks_is_told(
             assert not [path for path in without.table.orphans() if "headrace" in path]
     finally:
         server.kill()
+
+
+def test_a_lock_that_another_holds_is_told_and_waited_for(
+    engine: Spark, iceberg_rest: IcebergRestServer, hive_server: HiveServer, tmp_path: Path
+) -> None:
+    """Also that of a table which is not there yet."""
+    soon = {"iceberg.hive.lock-timeout-ms": "300"}
+    told = r"lock \d+ of somebody on elsewhere, last heard of at 2.*hive\.txn\.timeout.* It is tried again"
+    with opened(lambda: Writer(iceberg_rest, in_hive(hive_server, tmp_path), tmp_path, hadoop=soon)) as writer:
+        writer.table.lock()
+        with pytest.raises(RetriableError, match=f"{writer.name}, create: .*{told}"):
+            writer.create()
+        assert writer.table.locks() == [["ACQUIRED", "somebody"]], "its place in the queue is given up"
+        writer.table.unlock()
+        state = writer.create()
+        writer.table.lock()
+        for _ in range(4):
+            with pytest.raises(RetriableError, match=f"{writer.name}, commit: .*{told}"):
+                writer.commit(state, None, 1, writer.data(state, 1))
+        writer.table.unlock()
+        assert writer.commit(state, None, 1, writer.data(state, 1))
+        assert writer.ids() == [1]
 
 
 def test_a_metastore_that_is_away_and_comes_back(metastore: Callable[..., Writer], hive_process: HiveServer) -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import getpass
 import json
+import re
 import socket
 import time
 from collections.abc import Iterator
@@ -12,15 +14,27 @@ from typing import Any, Final
 import pytest
 
 from tests.integration.hive_server import HiveServer
+from tests.integration.iceberg_pipe import Pipe
 from tests.integration.iceberg_rest_server import IcebergRestServer
 from tests.integration.iceberg_tables import LakeTable
-from tests.integration.worker_process import Topic, WorkerProcess, eventually
+from tests.integration.worker_process import Topic, WorkerProcess, connector_file, eventually
+from tests.tcp_proxy import TcpProxy
 
 pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.long]
 
 WITHIN_S: Final = 180
+SOAK_S: Final = 600
 SOON_S: Final = 60
-"""An answer that waits for no metastore, of a busy machine; the worker gives up a task that ends after 5 s."""
+"""An answer that waits for no metastore, of a busy machine; this worker gives up a task after 30 s."""
+HOUSEKEEPING: Final = {
+    "hive.compactor.initiator.on": "true",
+    "hive.support.concurrency": "true",
+    "hive.txn.manager": "org.apache.hadoop.hive.ql.lockmgr.DbTxnManager",
+    "hive.txn.timeout": "15s",
+    "hive.timedout.txn.reaper.start": "1s",
+    "hive.timedout.txn.reaper.interval": "1s",
+}
+"""Settings of a metastore that ends the locks of dead writers, and soon."""
 _ROW: Final = [{"field": "id", "type": "int64", "optional": False}, {"field": "item", "type": "string"}]
 _CHANGE: Final = [
     {"field": "before", "type": "struct", "optional": True, "fields": _ROW},
@@ -67,6 +81,11 @@ def sink(topic: Topic, table: str, uri: str, folder: Path, **more: str) -> dict[
     }
 
 
+def in_hive(uri: str, folder: Path) -> dict[str, str]:
+    """A catalog's properties."""
+    return {"type": "hive", "uri": uri, "warehouse": f"file://{folder}/lake"}
+
+
 def row(number: int, item: str) -> bytes:
     """A row as it is."""
     payload = {"id": number, "item": item}
@@ -90,7 +109,7 @@ def wait_rows(worker: WorkerProcess, table: LakeTable, expected: list[tuple[int,
 def test_changes_are_folded_by_their_keys(
     worker: WorkerProcess, topic: Topic, hive_server: HiveServer, iceberg_rest: IcebergRestServer, tmp_path: Path
 ) -> None:
-    catalog = {"type": "hive", "uri": hive_server.uris, "warehouse": f"file://{tmp_path}/lake"}
+    catalog = in_hive(hive_server.uris, tmp_path)
     folded = LakeTable(iceberg_rest, catalog, f"db_{topic.name.replace('-', '_')}.folded")
     upserts = {
         "iceberg.tables.upsert-mode-enabled": "true",
@@ -157,3 +176,82 @@ def test_a_metastore_that_hangs_holds_up_nobody_but_its_sink(
                 worker.request(method, path, body)
                 assert time.monotonic() - began < SOON_S, path
         eventually(lambda: name not in worker.get("/connectors"), SOON_S)
+
+
+@pytest.mark.soak
+def test_a_task_that_waits_for_a_lock_ends_in_time(
+    worker: WorkerProcess, broker: str, hive_server: HiveServer, iceberg_rest: IcebergRestServer, tmp_path: Path
+) -> None:
+    """Also if its partitions are to move meanwhile; the next owner writes each record once.
+
+    Its end takes all of `task.shutdown.graceful.timeout.ms`, which is long here.
+    """
+    pipe = Pipe(broker, iceberg_rest, in_hive(hive_server.uris, tmp_path))
+    pipe.config["iceberg.hadoop.iceberg.hive.lock-timeout-ms"] = str(100_000)  # longer than SOON_S
+    name, said = f"waits-{pipe.topic.name}", len(worker.log())
+
+    def shown() -> str:
+        return f"{pipe.table.locks()}; {worker.log()[said:]}"
+
+    pipe.send(10)
+    worker.create(name, **pipe.config)
+    eventually(pipe.is_complete, WITHIN_S, worker.log, 0.5)
+    pipe.table.lock()
+    pipe.send(10)
+    eventually(lambda: len(pipe.table.locks()) == 2, WITHIN_S, shown)
+    worker.request("POST", f"/connectors/{name}/tasks/1/restart")
+    eventually(lambda: len(pipe.table.locks()) == 2, WITHIN_S, shown)
+    worker.request("PUT", f"/connectors/{name}/stop")
+    eventually(lambda: pipe.table.locks() == [["ACQUIRED", "somebody"]], SOON_S, shown)
+    worker.request("PUT", f"/connectors/{name}/config", {**pipe.config, "tasks.max": "1"})
+    worker.request("PUT", f"/connectors/{name}/resume")
+    pipe.send(10)
+    eventually(lambda: len(pipe.table.locks()) == 2, WITHIN_S, shown)
+    pipe.table.unlock()
+    eventually(pipe.is_complete, WITHIN_S, shown, 0.5)
+    pipe.send(1)  # what was broken off is removed after the first commit
+    eventually(pipe.is_complete, WITHIN_S, shown, 0.5)
+    worker.request("DELETE", f"/connectors/{name}")
+    eventually(lambda: not pipe.table.locks(), WITHIN_S, shown)
+    pipe.check()
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(3600)
+def test_the_lock_of_a_killed_worker_ends(broker: str, iceberg_rest: IcebergRestServer, tmp_path: Path) -> None:
+    """The metastore ends it, as soon as its housekeeping is on; until then the next worker says so."""
+    metastore = HiveServer(tmp_path / "hive")
+    metastore.configure({"hive.txn.timeout": "5s"})
+    metastore.start()
+    try:
+        with TcpProxy(metastore.port) as link:
+            catalog = in_hive(f"thrift://127.0.0.1:{link.port}", tmp_path)
+            pipe = Pipe(broker, iceberg_rest, catalog)
+            pipe.config["iceberg.hadoop.iceberg.hive.lock-timeout-ms"] = "1000"
+            pipe.send(10)
+            file = connector_file(tmp_path, "sink", **pipe.config)
+            with WorkerProcess(tmp_path / "worker", broker, [file]) as worker:
+                eventually(pipe.is_complete, SOAK_S, worker.log, 0.5)
+                link.hold(b"alter_table")
+                pipe.send(10)
+                eventually(lambda: link.held, SOAK_S, worker.log)
+                worker.kill_family()
+                assert pipe.table.locks() == [["ACQUIRED", getpass.getuser()]]
+                link.hold(None)
+                said = len(worker.log())
+                worker.start()
+                advice = r"lock \d+ of .* on .*, last heard of at .*hive\.compactor\.initiator\.on=true.*DbTxn"
+                # Each has waited for a second, so that the timeout is over.
+                eventually(lambda: len(re.findall(advice, worker.log()[said:])) > 12, SOAK_S, worker.log)
+                worker.wait_states("sink", "RUNNING", "RUNNING")
+                assert pipe.table.locks()[0] == ["ACQUIRED", getpass.getuser()], "nothing has ended it"
+                metastore.kill()
+                metastore.configure(HOUSEKEEPING)
+                metastore.start()
+                eventually(pipe.is_complete, SOAK_S, worker.log, 0.5)
+                pipe.send(1)
+                eventually(pipe.is_complete, SOAK_S, worker.log, 0.5)
+                assert worker.stop() == 0
+        pipe.check()
+    finally:
+        metastore.kill()

@@ -85,7 +85,8 @@ def test_the_messages_of_the_troubleshooting_pages_are_in_the_code() -> None:
     product = [
         path
         for room in ("config", "connectors", "converters", "plugins", "rest", "worker")
-        for path in (ROOT / room).rglob("*.py")
+        for path in (ROOT / room).rglob("*.*")
+        if path.suffix in {".py", ".java"}
     ]
     code = "".join(path.read_text(encoding="utf-8") for path in product)
     code = re.sub(r'"\s*\n\s*f?"', "", code).replace('\\"', '"')

@@ -8,12 +8,9 @@ from __future__ import annotations
 
 import os
 import pwd
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Final
 
-_LIBRARY: Final = "libnss_wrapper.so"
-_FOLDERS: Final = (Path("/usr/lib"), Path("/usr/lib64"))
+from headrace.worker.machine import nss_wrapper
 
 
 class UnknownUser(Exception):
@@ -29,24 +26,18 @@ def naming(folder: Path) -> dict[str, str]:
         pass
     else:
         return {}
-    library = next(_libraries(), None)
-    if library is None:
+    preloading = nss_wrapper.preloading()
+    if not preloading:
         raise UnknownUser(
             f"user {user} has no entry in /etc/passwd, and Spark's driver does not start without: run as a user that "
-            f"has one, add one, or install {_LIBRARY} (Debian: libnss-wrapper)"
+            f"has one, add one, or install {nss_wrapper.LIBRARY} (Debian: {nss_wrapper.PACKAGE})"
         )
     entry = f"headrace:x:{user}:{os.getgid()}::{os.environ.get('HOME', '/')}:/usr/sbin/nologin\n"
     passwd = folder / "passwd"
     passwd.write_text(_text("/etc/passwd") + entry, encoding="utf-8")
     group = folder / "group"
     group.write_text(_text("/etc/group"), encoding="utf-8")
-    preloaded = " ".join(filter(None, [str(library), os.environ.get("LD_PRELOAD", "")]))
-    return {"LD_PRELOAD": preloaded, "NSS_WRAPPER_PASSWD": str(passwd), "NSS_WRAPPER_GROUP": str(group)}
-
-
-def _libraries() -> Iterator[Path]:
-    for folder in _FOLDERS:
-        yield from (found for where in ("", "*/") for found in sorted(folder.glob(f"{where}{_LIBRARY}")))
+    return {**preloading, "NSS_WRAPPER_PASSWD": str(passwd), "NSS_WRAPPER_GROUP": str(group)}
 
 
 def _text(file: str) -> str:

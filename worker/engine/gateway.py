@@ -26,6 +26,7 @@ from typing import Any, Final
 
 from headrace.plugins.interop.jvm.jars import java_command
 from headrace.worker.engine.cluster import is_local
+from headrace.worker.engine.host_name import host_name
 from headrace.worker.engine.spark_internals import (
     address_told,
     connected,
@@ -72,7 +73,7 @@ def opened(conf: Mapping[str, str], folder: Path, output: int) -> Any:
     if _is_plain(conf):
         return _started(conf, folder, popen)
     import_pyspark()
-    with _environment(own_address(conf)):
+    with _environment({**own_address(conf), **host_name()}):
         return submitted(conf, popen)
 
 
@@ -86,19 +87,21 @@ def own_address(conf: Mapping[str, str]) -> dict[str, str]:
 @contextlib.contextmanager
 def _environment(more: Mapping[str, str]) -> Iterator[None]:
     """Have these variables in the environment, from which pyspark takes that of spark-submit."""
+    before = {name: os.environ[name] for name in more if name in os.environ}
     os.environ.update(more)
     try:
         yield
     finally:
         for name in more:
             os.environ.pop(name, None)
+        os.environ.update(before)
 
 
 def _started(conf: Mapping[str, str], folder: Path, popen: Mapping[str, Any]) -> Any:
     """Start the JVM without spark-submit."""
     with tempfile.TemporaryDirectory(prefix="gateway-", dir=folder) as scratch:
         said = Path(scratch, "address")
-        env = {**os.environ, **own_address(conf), **telling_address(said)}
+        env = {**os.environ, **own_address(conf), **host_name(), **telling_address(said)}
         process = subprocess.Popen([*command(conf), gateway_main()], stdin=subprocess.PIPE, env=env, **popen)
         try:
             import_pyspark()  # while the JVM starts

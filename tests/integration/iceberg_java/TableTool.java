@@ -50,6 +50,9 @@ public final class TableTool {
 
   /** Do what `action` names with a table, and return an answer for JSON; the catalog has the sink's default name. */
   public static Object run(String action, Map<String, String> catalogProperties, String name, String branch) {
+    if (action.matches(HiveLockTool.ACTIONS)) {
+      return HiveLockTool.run(action, catalogProperties, name);
+    }
     Catalog catalog = CatalogUtil.buildIcebergCatalog("iceberg", catalogProperties, new Configuration());
     try {
       Table table = catalog.loadTable(TableIdentifier.parse(name));

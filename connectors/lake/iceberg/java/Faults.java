@@ -103,7 +103,7 @@ final class Faults {
         return said.replaceAll("\\R\\s+at [^\\n]*|\\R\\s*\\.\\.\\. \\d+ more", "").strip();
     }
 
-    private static String message(Throwable error) {
+    static String message(Throwable error) {
         if (error instanceof CommitStateUnknownException && error.getCause() != null) {
             // Iceberg's own text advises to remove files by hand, which is done here.
             return "it is not known if the commit was made: " + message(error.getCause());

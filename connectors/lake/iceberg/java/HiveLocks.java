@@ -1,5 +1,12 @@
 package headrace.lake;
 
+import java.net.UnknownHostException;
+import java.time.Instant;
+import java.time.temporal.ChronoUnit;
+import java.util.Comparator;
+import org.apache.hadoop.hive.metastore.api.LockState;
+import org.apache.hadoop.hive.metastore.api.ShowLocksRequest;
+import org.apache.hadoop.hive.metastore.api.ShowLocksResponseElement;
 import org.apache.iceberg.BaseTable;
 import org.apache.iceberg.Table;
 import org.apache.iceberg.TableMetadata;
@@ -10,6 +17,7 @@ import org.apache.iceberg.exceptions.CommitFailedException;
 import org.apache.iceberg.hive.HiveTableOperations;
 import org.apache.iceberg.io.FileIO;
 import org.apache.iceberg.io.LocationProvider;
+import org.apache.thrift.TException;
 
 /**
  * The operations of a table in Hive's metastore, which tell that a commit got no lock.
@@ -19,14 +27,19 @@ import org.apache.iceberg.io.LocationProvider;
  */
 final class HiveLocks implements TableOperations {
     /** What to do if Hive's metastore gives no lock. */
-    static final String ADVICE = "Look into the log of Hive's metastore, or, if it is 2.3.10, 4.0 or newer and all"
+    private static final String ADVICE = "Look into the log of Hive's metastore, or, if it is 2.3.10, 4.0 or newer and all"
             + " writers do the same, set iceberg.hadoop.iceberg.engine.hive.lock-enabled=false";
+
+    /** Without all of them Hive 2.3 ends no lock, ever, and says little about it. */
+    private static final String HOUSEKEEPING = "hive.compactor.initiator.on=true, hive.support.concurrency=true and"
+            + " hive.txn.manager=org.apache.hadoop.hive.ql.lockmgr.DbTxnManager (since Hive 4:"
+            + " metastore.housekeeping.threads.on=true)";
 
     private static final String HELD = "Timed out after";
 
-    private final TableOperations of;
+    private final HiveTableOperations of;
 
-    private HiveLocks(TableOperations of) {
+    private HiveLocks(HiveTableOperations of) {
         this.of = of;
     }
 
@@ -34,7 +47,8 @@ final class HiveLocks implements TableOperations {
     static Table told(Table table) {
         if (table instanceof BaseTable && ((BaseTable) table).operations() instanceof HiveTableOperations) {
             BaseTable found = (BaseTable) table;
-            return new BaseTable(new HiveLocks(found.operations()), found.name(), found.reporter());
+            HiveLocks told = new HiveLocks((HiveTableOperations) found.operations());
+            return new BaseTable(told, found.name(), found.reporter());
         }
         return table;
     }
@@ -44,13 +58,60 @@ final class HiveLocks implements TableOperations {
         try {
             of.commit(base, metadata);
         } catch (CommitFailedException error) {
-            for (Throwable one = error.getCause(); one != null; one = one.getCause()) {
-                if (one.getClass().getName().equals("org.apache.iceberg.hive.LockException")) {
-                    throw new NoLock(one);
-                }
-            }
-            throw error;
+            throw reason(error, of);
         }
+    }
+
+    /** A NoLock if the commit with these operations got no lock, else the error itself. */
+    static RuntimeException reason(CommitFailedException error, TableOperations of) {
+        for (Throwable one = error.getCause(); one != null; one = one.getCause()) {
+            if (one.getClass().getName().equals("org.apache.iceberg.hive.LockException")) {
+                return noLock(one, of);
+            }
+        }
+        return error;
+    }
+
+    private static NoLock noLock(Throwable error, TableOperations of) {
+        if (error.getMessage() != null && error.getMessage().startsWith(HELD)) {
+            return new NoLock("another writer holds the table's lock in Hive's metastore" + holder(of) + ". That of a"
+                    + " killed one ends after hive.txn.timeout only if the metastore has " + HOUSEKEEPING, error, true);
+        }
+        if (error.getCause() instanceof UnknownHostException) {
+            String name = error.getCause().getMessage().split(":")[0];
+            return new NoLock("no lock of Hive's metastore can be asked for, because nothing resolves the name of this"
+                    + " machine (" + name + "). Add it to /etc/hosts, or install libnss_wrapper (Debian: libnss-wrapper)"
+                    + " and restart the worker", error, false);
+        }
+        return new NoLock("Hive's metastore gives no lock. " + ADVICE, error, false);
+    }
+
+    /** The lock that others wait for, as far as the metastore tells. */
+    private static String holder(TableOperations of) {
+        if (!(of instanceof HiveTableOperations)) {
+            return "";
+        }
+        HiveTableOperations table = (HiveTableOperations) of;
+        ShowLocksRequest request = new ShowLocksRequest();
+        request.setDbname(table.database());
+        request.setTablename(table.table());
+        try {
+            return table.metaClients().run(client -> client.showLocks(request)).getLocks().stream()
+                    .min(Comparator.comparing((ShowLocksResponseElement one) -> one.getState() != LockState.ACQUIRED)
+                            .thenComparing(ShowLocksResponseElement::getLockid))
+                    .map(HiveLocks::told)
+                    .orElse("");
+        } catch (TException error) {
+            return "";
+        } catch (InterruptedException error) {
+            Thread.currentThread().interrupt();
+            return "";
+        }
+    }
+
+    private static String told(ShowLocksResponseElement lock) {
+        return ": lock " + lock.getLockid() + " of " + lock.getUser() + " on " + lock.getHostname()
+                + ", last heard of at " + Instant.ofEpochMilli(lock.getLastheartbeat()).truncatedTo(ChronoUnit.SECONDS);
     }
 
     @Override
@@ -105,18 +166,9 @@ final class HiveLocks implements TableOperations {
         /** True if another writer holds the lock, or one that was killed did. */
         final boolean isHeld;
 
-        private NoLock(Throwable cause) {
-            super(
-                    isHeld(cause)
-                            ? "another writer holds the lock of the table in Hive's metastore; if that was killed, the"
-                                    + " metastore's hive.txn.timeout ends it"
-                            : "Hive's metastore gives no lock. " + ADVICE,
-                    cause);
-            this.isHeld = isHeld(cause);
-        }
-
-        private static boolean isHeld(Throwable cause) {
-            return cause.getMessage() != null && cause.getMessage().startsWith(HELD);
+        private NoLock(String message, Throwable cause, boolean isHeld) {
+            super(message, cause);
+            this.isHeld = isHeld;
         }
     }
 }

@@ -6,6 +6,7 @@ import com.fasterxml.jackson.databind.node.ObjectNode;
 import java.util.Arrays;
 import java.util.Map;
 import java.util.function.UnaryOperator;
+import org.apache.iceberg.BaseMetastoreCatalog;
 import org.apache.iceberg.HasTableOperations;
 import org.apache.iceberg.PartitionSpec;
 import org.apache.iceberg.PartitionSpecParser;
@@ -15,6 +16,7 @@ import org.apache.iceberg.Snapshot;
 import org.apache.iceberg.SnapshotSummary;
 import org.apache.iceberg.Table;
 import org.apache.iceberg.TableMetadata;
+import org.apache.iceberg.TableOperations;
 import org.apache.iceberg.UpdatePartitionSpec;
 import org.apache.iceberg.UpdateSchema;
 import org.apache.iceberg.catalog.Catalog;
@@ -26,6 +28,7 @@ import org.apache.iceberg.exceptions.CommitFailedException;
 import org.apache.iceberg.exceptions.NoSuchNamespaceException;
 import org.apache.iceberg.exceptions.NoSuchTableException;
 import org.apache.iceberg.exceptions.ValidationException;
+import org.apache.iceberg.hive.HiveCatalog;
 import org.apache.iceberg.types.Type;
 import org.apache.iceberg.types.TypeUtil;
 import org.apache.iceberg.types.Types;
@@ -65,20 +68,33 @@ final class Tables {
         Schema schema = SchemaParser.fromJson(request.get("schema").toString());
         PartitionSpec spec = spec(schema, request.get("spec").toString());
         createNamespaces(id.namespace());
+        Catalog.TableBuilder builder = catalog.buildTable(id, schema)
+                .withPartitionSpec(spec)
+                .withProperties(Json.strings(request.get("properties")));
         try {
-            return catalog.buildTable(id, schema)
-                    .withPartitionSpec(spec)
-                    .withProperties(Json.strings(request.get("properties")))
-                    .create();
-        } catch (AlreadyExistsException error) {
-            Table made = find(id.toString());
-            if (made == null) {
-                // Iceberg says that another was quicker whenever the catalog refuses, and drops the reason.
-                throw new IllegalStateException("the catalog did not make the table; Hive's metastore does so if it"
-                        + " gives no lock. " + HiveLocks.ADVICE, error);
+            if (!(catalog instanceof BaseMetastoreCatalog)) {
+                return builder.create();
             }
-            return made;
+            // By `create` such a catalog says that another was quicker whenever it fails, and drops the reason.
+            builder.createTransaction().commitTransaction();
+            return existing(id.toString());
+        } catch (AlreadyExistsException | CommitFailedException error) {
+            Table made = find(id.toString());
+            if (made != null) {
+                return made;
+            }
+            RuntimeException reason = error instanceof CommitFailedException
+                    ? HiveLocks.reason((CommitFailedException) error, operations(id))
+                    : error;
+            throw reason instanceof HiveLocks.NoLock
+                    ? reason
+                    : new IllegalStateException("the catalog did not make the table: " + Faults.message(reason));
         }
+    }
+
+    /** The operations of a table in Hive's metastore; null in another catalog. */
+    private TableOperations operations(TableIdentifier id) {
+        return catalog instanceof HiveCatalog ? ((HiveCatalog) catalog).newTableOps(id) : null;
     }
 
     private static PartitionSpec spec(Schema schema, String told) {

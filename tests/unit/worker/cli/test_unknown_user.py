@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from headrace.worker.cli import unknown_user
+from headrace.worker.machine import nss_wrapper
 
 
 def test_a_user_with_a_name_needs_nothing(tmp_path: Path) -> None:
@@ -18,7 +19,7 @@ def test_a_user_with_a_name_needs_nothing(tmp_path: Path) -> None:
 
 def test_a_user_without_is_named_or_told(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr("os.getuid", lambda: 1_000_770_000)
-    monkeypatch.setattr(unknown_user, "_FOLDERS", (tmp_path,))
+    monkeypatch.setattr(nss_wrapper, "_FOLDERS", (tmp_path,))
     monkeypatch.delenv("LD_PRELOAD", raising=False)
     with pytest.raises(unknown_user.UnknownUser, match=r"1000770000 has no entry.*libnss-wrapper"):
         unknown_user.naming(tmp_path)
