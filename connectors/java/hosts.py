@@ -79,6 +79,10 @@ class _Running:
             self._reading.pop(gone, None)
         return beans.distinct(sample for host in hosts for sample in self._samples_of(host))
 
+    def end(self) -> None:
+        """End them; return once their last lines are written."""
+        end_hosts()
+
     def _samples_of(self, host: JavaHost) -> Iterable[Sample]:
         try:
             reading = self._reading.get(host)

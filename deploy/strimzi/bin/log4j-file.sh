@@ -1,5 +1,6 @@
 # Sourced by the scripts beside it: if the log4j file that KAFKA_LOG4J_OPTS names has a file appender, the log goes to
-# the appender's file, as Apache's does. What else that file says is not read.
+# the appender's file, as Apache's does, and standard output has what plugins print. What else that file says is not
+# read.
 # shellcheck shell=bash
 config="$(sed -n -E 's/.*-Dlog4j2?\.configuration(File)?=(file:)?([^[:space:]"]+).*/\3/p' <<< "${KAFKA_LOG4J_OPTS:-}")"
 if [ -n "$config" ] && [ -r "$config" ]; then
@@ -8,6 +9,6 @@ if [ -n "$config" ] && [ -r "$config" ]; then
         "$config" | head -n 1)"
     if [ -n "$file" ]; then
         unset KAFKA_LOG4J_OPTS
-        exec >> "$file"
+        export HEADRACE_LOG_FILE="$file"
     fi
 fi
