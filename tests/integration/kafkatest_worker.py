@@ -28,8 +28,7 @@ class _ByScript(WorkerProcess):
         log4j = self.folder / "connect-log4j.properties"
         log4j.write_text(f"log4j.rootLogger = INFO, FILE\nlog4j.appender.FILE.File={self.log_file}\n")
         env = {
-            **os.environ,
-            "PATH": os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]]),
+            **environment(),
             "HEADRACE_TEST_MARK": self._mark,
             "TMPDIR": str(self.folder),
             "KAFKA_LOG4J_OPTS": f"-Dlog4j.configuration=file:{log4j}",
@@ -70,6 +69,11 @@ class KafkatestWorker(_ByScript, ClusterWorker):
                 continue
             assert "name" in found, "Kafka's own tests take every line of JSON for one of these"
             yield found
+
+
+def environment() -> dict[str, str]:
+    """The environment of Apache's scripts: our commands are found."""
+    return {**os.environ, "PATH": os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])}
 
 
 class KafkatestStandalone(_ByScript):

@@ -95,8 +95,8 @@ def test_the_image_for_strimzi_has_all_scripts() -> None:
     assert [line for line in lines if line.startswith("USER ")][-1] == "USER 1001"
 
 
-@pytest.mark.parametrize("name", ["distributed", "standalone", "mirror-maker"])
-def test_apaches_scripts_become_the_worker(name: str) -> None:
+@pytest.mark.parametrize("name", ["distributed", "standalone", "mirror-maker", "plugin-path"])
+def test_apaches_scripts_become_the_command(name: str) -> None:
     env = {**os.environ, "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
     ran = subprocess.run(
         [ROOT / f"strimzi/bin/connect-{name}.sh", "--help"], env=env, capture_output=True, text=True, timeout=60

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import json
+import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
+from zipfile import ZipFile
 
 import pytest
 
-from tests.integration.kafkatest_worker import WITHIN_S, KafkatestStandalone
+from headrace.plugins.interop.jvm.jars import fetch
+from tests.integration.kafkatest_worker import SCRIPTS, TOOLS, WITHIN_S, KafkatestStandalone, environment
 from tests.integration.worker_process import Topic, connector_file, eventually, lines_of
 
 pytestmark = [pytest.mark.soak, pytest.mark.timeout(1200)]
@@ -124,3 +127,27 @@ def test_bad_records_are_passed_over_or_end_the_task(broker: str, tmp_path: Path
         assert letters[0].values() == bad
         assert letters[1].values() == bad[:1]
         assert lines_of(tmp_path / "none") in ([], wanted[:1])
+
+
+@pytest.mark.parametrize("mode", ["only_scan", "hybrid_warn", "hybrid_fail", "service_load"])
+@pytest.mark.parametrize("dry", [True, False], ids=["dry", "synced"])
+def test_plugins_without_manifests(broker: str, tmp_path: Path, mode: str, dry: bool) -> None:
+    folder = tmp_path / "plugins" / "tools"
+    folder.mkdir(parents=True)
+    (jar,) = (one for one in fetch("kafka-test-plugins") if one.name.startswith("connect-test-plugins-"))
+    with ZipFile(jar) as given, ZipFile(folder / "old.jar", "w") as made:
+        for name in given.namelist():
+            if not name.startswith("META-INF/services/"):
+                made.writestr(name, given.read(name))
+    command = ["sync-manifests", *(["--dry-run"] if dry else []), "--plugin-path", str(tmp_path / "plugins")]
+    subprocess.run([SCRIPTS / "connect-plugin-path.sh", *command], env=environment(), check=True, timeout=WITHIN_S)
+    settings = {"plugin.path": str(tmp_path / "plugins"), "plugin.discovery": mode}
+    with KafkatestStandalone(tmp_path / "w", broker, settings=settings) as worker:
+        if mode == "hybrid_fail" and dry:
+            assert worker.process.wait(WITHIN_S) == 3
+            assert "Plugins without manifests" in worker.log()
+            return
+        eventually(lambda: isinstance(worker._try_get("/connectors"), list), WITHIN_S, worker._last_words)
+        found = {one["class"] for one in worker.get("/connector-plugins")}
+        assert (f"{TOOLS}.VerifiableSourceConnector" in found) == (mode != "service_load" or not dry)
+        assert {SOURCE, SINK} <= found, "Headrace's own are always there"
