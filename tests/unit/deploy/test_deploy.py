@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import javaproperties
@@ -85,6 +86,24 @@ def test_the_log_goes_to_the_file_of_a_file_appender(option: str, line: str, tmp
     ran = subprocess.run([script, "w"], env=env, capture_output=True, text=True, timeout=60)
     assert (ran.returncode, ran.stderr) == (0, "")
     assert ran.stdout == f"w, no options, {tmp_path / 'connect.log'}\n"
+
+
+def test_in_the_background_the_log_goes_to_that_file_too(tmp_path: Path) -> None:
+    (tmp_path / "log4j").write_text(f"log4j.appender.FILE.File={tmp_path / 'connect.log'}\n")
+    (tmp_path / "worker.properties").write_text("bootstrap.servers=127.0.0.1:1\n")  # without a group
+    env = {
+        **os.environ,
+        "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
+        "KAFKA_LOG4J_OPTS": f"-Dlog4j.configuration=file:{tmp_path / 'log4j'}",
+        "LOG_DIR": str(tmp_path / "logs"),
+    }
+    command = [ROOT / "strimzi/bin/connect-distributed.sh", "-daemon", tmp_path / "worker.properties"]
+    subprocess.run(command, env=env, capture_output=True, timeout=60, check=True)
+    deadline = time.monotonic() + 60
+    while "group.id" not in (log.read_text() if (log := tmp_path / "connect.log").exists() else ""):
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+    assert (tmp_path / "logs" / "connectDistributed.out").read_text() == ""
 
 
 def test_the_image_for_strimzi_has_all_scripts() -> None:
