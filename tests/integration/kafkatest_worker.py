@@ -49,6 +49,7 @@ class KafkatestWorker(_ByScript, ClusterWorker):
     """A worker of a cluster."""
 
     command: ClassVar = "connect-distributed"
+    _read = 0
 
     def bounce(self, clean: bool = True) -> None:
         """It was stopped, or killed alone, and has begun its work again."""
@@ -60,9 +61,14 @@ class KafkatestWorker(_ByScript, ClusterWorker):
         self.start()
         eventually(lambda: self.log().count(STARTS) > before, WITHIN_S, self._last_words)
 
-    def printed(self) -> Iterator[dict[str, Any]]:
-        """What the verifiable connectors printed, a line of JSON each; other lines are passed over."""
-        for line in self.stdout().splitlines():
+    def newly_printed(self) -> Iterator[dict[str, Any]]:
+        """What the verifiable connectors printed since the last call, a line of JSON each; others are passed over."""
+        with open(self.folder / "connect.stdout", "rb") as file:
+            file.seek(self._read)
+            new = file.read()
+        whole = new[: new.rfind(b"\n") + 1]
+        self._read += len(whole)
+        for line in whole.splitlines():
             try:
                 found = json.loads(line)
             except ValueError:
