@@ -1,14 +1,15 @@
-# Sourced by the scripts beside it: if the log4j file that KAFKA_LOG4J_OPTS names has a file appender, the log goes to
-# the appender's file, as Apache's does, and standard output has what plugins print. What else that file says is not
-# read.
+# Sourced by the scripts beside it: of the log4j file that KAFKA_LOG4J_OPTS names, the root logger's level is taken, and
+# the log goes to the file of a file appender, as Apache's does; standard output then has what plugins print. What else
+# that file says is not read.
 # shellcheck shell=bash
 config="$(sed -n -E 's/.*-Dlog4j2?\.configuration(File)?=(file:)?([^[:space:]"]+).*/\3/p' <<< "${KAFKA_LOG4J_OPTS:-}")"
 if [ -n "$config" ] && [ -r "$config" ]; then
     key='(log4j\.appender\.[^.]+\.File|appender\.[^.]+\.fileName|fileName)'
     file="$(sed -n -E "s/^[[:space:]]*$key[[:space:]]*[=:][[:space:]]*\"?([^\"\$]*[^\"\$[:space:]])\"?[[:space:]]*\$/\2/p" \
         "$config" | head -n 1)"
-    if [ -n "$file" ]; then
-        unset KAFKA_LOG4J_OPTS
-        export HEADRACE_LOG_FILE="$file"
-    fi
+    key='(log4j\.rootLogger|rootLogger\.level)'
+    level="$(sed -n -E "s/^[[:space:]]*$key[[:space:]]*=[[:space:]]*([A-Za-z]+).*/\2/p" "$config" | tail -n 1)"
+    if [ -n "$file$level" ]; then unset KAFKA_LOG4J_OPTS; fi
+    if [ -n "$file" ]; then export HEADRACE_LOG_FILE="$file"; fi
+    if [ -n "$level" ]; then export CONNECT_LOG4J_ROOT_LOGLEVEL="${CONNECT_LOG4J_ROOT_LOGLEVEL:-${level^^}}"; fi
 fi

@@ -69,23 +69,26 @@ def test_jmx_is_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("option", "line"),
+    ("option", "lines", "level"),
     [
-        ("-Dlog4j.configuration=file:{}", "log4j.appender.FILE.File={}"),
-        ("-Da=b -Dlog4j2.configurationFile={} -Dc=d", "appender.file.fileName = {}"),
-        ("-Dlog4j2.configurationFile={}", '    fileName: "{}"'),
+        ("-Dlog4j.configuration=file:{}", ["log4j.rootLogger = DEBUG, FILE", "log4j.appender.FILE.File={}"], "DEBUG"),
+        ("-Da=b -Dlog4j2.configurationFile={} -Dc=d", ["rootLogger.level=warn", "appender.file.fileName = {}"], "WARN"),
+        ("-Dlog4j2.configurationFile={}", ['    fileName: "{}"'], "none"),
     ],
 )
-def test_the_log_goes_to_the_file_of_a_file_appender(option: str, line: str, tmp_path: Path) -> None:
-    (tmp_path / "log4j").write_text(f"first=1\n{line.format(tmp_path / 'connect.log')}\n")
-    said = "$1, ${KAFKA_LOG4J_OPTS:-no} options, $HEADRACE_LOG_FILE"
+def test_file_and_level_of_a_log4j_file_are_the_workers(
+    option: str, lines: list[str], level: str, tmp_path: Path
+) -> None:
+    text = "".join(f"{line.format(tmp_path / 'connect.log')}\n" for line in ["first=1", *lines])
+    (tmp_path / "log4j").write_text(text)
+    said = "$1, ${KAFKA_LOG4J_OPTS:-no} options, ${CONNECT_LOG4J_ROOT_LOGLEVEL:-none}, $HEADRACE_LOG_FILE"
     (tmp_path / "connect-standalone").write_text(f'#!/bin/sh\necho "{said}"\n')
     (tmp_path / "connect-standalone").chmod(0o755)
     env = {"PATH": f"{tmp_path}:{os.environ['PATH']}", "KAFKA_LOG4J_OPTS": option.format(tmp_path / "log4j")}
     script = ROOT / "strimzi/bin/connect-standalone.sh"
     ran = subprocess.run([script, "w"], env=env, capture_output=True, text=True, timeout=60)
     assert (ran.returncode, ran.stderr) == (0, "")
-    assert ran.stdout == f"w, no options, {tmp_path / 'connect.log'}\n"
+    assert ran.stdout == f"w, no options, {level}, {tmp_path / 'connect.log'}\n"
 
 
 def test_in_the_background_the_log_goes_to_that_file_too(tmp_path: Path) -> None:
