@@ -16,7 +16,7 @@ from tests.integration.worker_process import WorkerProcess, eventually
 SCRIPTS = Path(__file__).parents[2] / "deploy" / "strimzi" / "bin"
 TOOLS = "org.apache.kafka.connect.tools"
 STARTS = "Starting connectors and tasks using config offset"
-WITHIN_S = 240
+WITHIN_S = 400
 
 
 class _ByScript(WorkerProcess):

@@ -11,17 +11,18 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Final
+from typing import Final, Self
 
 import pytest
 
+from headrace.worker.embedded.kafka_broker import Broker
 from tests.integration.cluster_worker import new_cluster
 from tests.integration.java_plugins import of_jars
 from tests.integration.kafkatest_worker import TOOLS, WITHIN_S, KafkatestWorker
 from tests.integration.partitions import messages
 from tests.integration.worker_process import SINK, SOURCE, Topic, eventually, lines_of
 
-pytestmark = [pytest.mark.soak, pytest.mark.timeout(2400)]
+pytestmark = [pytest.mark.soak, pytest.mark.timeout(3600)]
 
 TASKS: Final = 3
 LEAST: Final = 1000
@@ -29,15 +30,28 @@ LEAST: Final = 1000
 
 
 class Cluster:
-    """Three workers, and a topic for the connectors that run on them."""
+    """Three workers, and for each test a topic of its own."""
 
     def __init__(self, folder: Path, bootstrap: str, settings: dict[str, str]) -> None:
         plugins = str(of_jars(folder, "kafka-test-plugins"))
         settings = {"plugin.path": plugins, "java.host.heap": "100m", "offset.flush.interval.ms": "5000", **settings}
         name = new_cluster()
         self.workers = [KafkatestWorker(folder / f"w{n}", bootstrap, name, settings) for n in range(3)]
-        self.topic = Topic(bootstrap, "bounced", partitions=TASKS)
+        self._bootstrap = bootstrap
         self._numbers: defaultdict[tuple[str, str], list[tuple[int, int]]] = defaultdict(list)
+
+    def begin(self) -> Self:
+        """All workers run, without a connector, and the topic is new."""
+        for worker in self.workers:
+            if worker.process.poll() is not None:
+                worker.start()
+        for worker in self.workers:
+            eventually(lambda w=worker: "Joined group" in w.log(), WITHIN_S, worker._last_words)
+            worker.wait_ready(WITHIN_S)
+        for name in self.workers[0].get("/connectors"):
+            self.end(name)
+        self.topic = Topic(self._bootstrap, "bounced", partitions=TASKS)
+        return self
 
     def put(self, name: str, config: dict[str, str]) -> None:
         """The connector is there, and all of it runs."""
@@ -78,11 +92,6 @@ class Cluster:
         payloads = [(json.loads(m.key() or b"")["payload"], json.loads(m.value() or b"")["payload"]) for m in found]
         return by_task((task, value["seqno"] if isinstance(value, dict) else value) for task, value in payloads)
 
-    def stop(self) -> None:
-        """All workers have ended, and cleanly."""
-        for worker in self.workers:
-            assert worker.stop() == 0
-
     def _is_in(self, worker: KafkatestWorker, name: str, state: str) -> bool:
         states = self._states(worker, name)
         return len(states) > 1 and set(states) == {state}
@@ -108,17 +117,22 @@ def by_task(pairs: Iterable[tuple[int, int]]) -> dict[int, list[int]]:
     return found
 
 
-@pytest.fixture
-def cluster(broker: str, tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Cluster]:
-    """Three workers that have joined one group, with the settings that a test is given."""
-    made = Cluster(tmp_path, broker, getattr(request, "param", {}))
+@pytest.fixture(scope="module")
+def workers(
+    broker_process: Broker, tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest
+) -> Iterator[Cluster]:
+    """Three workers of one group, with the settings that tests are given."""
+    made = Cluster(tmp_path_factory.mktemp("bounces"), broker_process.bootstrap_servers, request.param)
     with ExitStack() as stack:
         for worker in made.workers:
             stack.enter_context(worker)
-        for worker in made.workers:
-            eventually(lambda w=worker: "Joined group" in w.log(), WITHIN_S, worker._last_words)
-            worker.wait_ready()
         yield made
+
+
+@pytest.fixture
+def cluster(workers: Cluster, broker: str) -> Cluster:
+    """They run, and have nothing to do."""
+    return workers.begin()
 
 
 def source_of(topic: Topic, **more: str) -> dict[str, str]:
@@ -145,57 +159,66 @@ def check(what: str, numbers: dict[int, list[int]], once: bool, least: int = LEA
         assert end >= least, (what, task, end)
 
 
-@pytest.mark.parametrize("clean", [True, False], ids=["clean", "hard"])
+PLAIN = pytest.mark.parametrize("workers", [{}], indirect=True, ids=["plain"])
+ONCE = pytest.mark.parametrize(
+    "workers",
+    [{"exactly.once.source.support": "enabled", "producer.transaction.timeout.ms": "10000"}],
+    indirect=True,
+    ids=["once"],
+)
+BOTH = pytest.mark.parametrize("clean", [True, False], ids=["clean", "hard"])
+
+
+@PLAIN
+@BOTH
 def test_sequence_numbers_over_bounces(cluster: Cluster, clean: bool) -> None:
-    cluster.put("numbers-in", source_of(cluster.topic))
-    cluster.put("numbers-out", sink_of(cluster.topic))
+    source, sink = f"{cluster.topic.name}-in", f"{cluster.topic.name}-out"
+    cluster.put(source, source_of(cluster.topic))
+    cluster.put(sink, sink_of(cluster.topic))
     cluster.put("still", sink_of(cluster.topic))
     cluster.workers[0].request("PUT", "/connectors/still/pause")
     cluster.wait_state("still", "PAUSED")
     for _ in range(3):
         for worker in cluster.workers:
             worker.bounce(clean)
-            cluster.wait_running("numbers-in")
-            cluster.wait_running("numbers-out")
-            for name, done in (("numbers-in", "committed"), ("numbers-out", "flushed")):
+            cluster.wait_running(source)
+            cluster.wait_running(sink)
+            for name, done in ((source, "committed"), (sink, "flushed")):
                 before = cluster.numbers(name, done)
                 eventually(lambda b=before, n=name, d=done: grown(b, cluster.numbers(n, d)), WITHIN_S)
     cluster.wait_state("still", "PAUSED")
-    eventually(lambda: min(map(len, cluster.numbers("numbers-in", "committed").values())) > LEAST, WITHIN_S, every_s=1)
-    cluster.end("numbers-in")
-    eventually(lambda: cluster.last("numbers-out", "flushed") == cluster.last("numbers-in", "committed"), WITHIN_S)
-    cluster.end("numbers-out")
-    cluster.stop()
-    check("committed", cluster.numbers("numbers-in", "committed"), once=clean)
-    check("flushed", cluster.numbers("numbers-out", "flushed"), once=clean)
+    eventually(lambda: min(map(len, cluster.numbers(source, "committed").values())) > LEAST, WITHIN_S, every_s=1)
+    cluster.end(source)
+    eventually(lambda: cluster.last(sink, "flushed") == cluster.last(source, "committed"), WITHIN_S)
+    cluster.end(sink)
+    check("committed", cluster.numbers(source, "committed"), once=clean)
+    check("flushed", cluster.numbers(sink, "flushed"), once=clean)
     check("in the topic", cluster.in_topic(), once=clean)
-    assert cluster.last("numbers-out", "flushed") == cluster.last("numbers-in", "committed")
+    assert cluster.last(sink, "flushed") == cluster.last(source, "committed")
     assert cluster.last("still", "flushed") == dict.fromkeys(range(TASKS), -1)
 
 
-ONCE = {"exactly.once.source.support": "enabled", "producer.transaction.timeout.ms": "10000"}
-
-
-@pytest.mark.parametrize("cluster", [ONCE], indirect=True, ids=[""])
-@pytest.mark.parametrize("clean", [True, False], ids=["clean", "hard"])
+@ONCE
+@BOTH
 def test_sequence_numbers_of_an_exactly_once_source(cluster: Cluster, clean: bool) -> None:
-    cluster.put("once", source_of(cluster.topic, **{"complete.record.data": "true"}))
+    source = f"{cluster.topic.name}-in"
+    cluster.put(source, source_of(cluster.topic, **{"complete.record.data": "true"}))
     for number, quick in enumerate((False, False, True, True)):
         for worker in cluster.workers[number % 3 :] + cluster.workers[: number % 3]:  # in another order each time
             worker.bounce(clean)
             if not quick:
-                cluster.wait_running("once")
+                cluster.wait_running(source)
                 before = cluster.in_topic()
-                eventually(lambda b=before: grown(b, cluster.in_topic()), WITHIN_S)
+                eventually(lambda b=before: grown(b, cluster.in_topic()), WITHIN_S, every_s=2)
     # A request of a follower to the leader may have failed when the leader was bounced; that failure is kept.
-    cluster.workers[0].request("POST", "/connectors/once/restart?includeTasks=true&onlyFailed=true")
-    cluster.wait_running("once")
-    eventually(lambda: min(map(len, cluster.in_topic().values())) > LEAST, WITHIN_S, every_s=1)
-    cluster.end("once")
-    cluster.stop()
+    cluster.workers[0].request("POST", f"/connectors/{source}/restart?includeTasks=true&onlyFailed=true")
+    cluster.wait_running(source)
+    eventually(lambda: min(map(len, cluster.in_topic().values())) > LEAST, WITHIN_S, every_s=2)
+    cluster.end(source)
     check("in the topic", cluster.in_topic(), once=True)
 
 
+@PLAIN
 def test_files_over_rolling_restarts(cluster: Cluster, tmp_path: Path) -> None:
     source = {"connector.class": SOURCE, "tasks.max": "1", "file": str(tmp_path / "in"), "topic": cluster.topic.name}
     sink = {"connector.class": SINK, "tasks.max": "1", "file": str(tmp_path / "out"), "topics": cluster.topic.name}
@@ -203,11 +226,12 @@ def test_files_over_rolling_restarts(cluster: Cluster, tmp_path: Path) -> None:
     cluster.put("lines-out", sink)
     lines: list[bytes] = []
     for more in ([b"foo", b"bar", b"baz"], [b"razz", b"ma", b"tazz"]):
+        if lines:
+            for worker in cluster.workers:
+                worker.bounce()
         lines += more
         with open(tmp_path / "in", "ab") as file:
             file.write(b"".join(line + b"\n" for line in more))
         eventually(lambda wanted=tuple(lines): tuple(lines_of(tmp_path / "out")) == wanted, WITHIN_S)
-        for worker in cluster.workers:
-            worker.bounce()
     cluster.wait_running("lines-out")
     assert lines_of(tmp_path / "out") == lines
