@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from headrace.connectors.java import process
+from headrace.connectors.java import hosts, process
 from headrace.plugins.interop.java_hosts import JAVA_HOSTS
 
 HOST = """
@@ -55,3 +55,14 @@ def test_what_plugins_print_goes_where_the_worker_says(
     host.end()
     assert printed == ["the last words"]
     assert not [line for line in caplog.records if line.name == "headrace.java"]
+
+
+def test_the_worker_does_not_wait_for_a_host_that_starts(
+    host: process.JavaHost, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(hosts, "_hosts", [host])
+    monkeypatch.setattr(JAVA_HOSTS, "running", hosts._running)
+    with hosts._starting:
+        JAVA_HOSTS.end()
+    host._reader.join(0)
+    assert not host._reader.is_alive()
