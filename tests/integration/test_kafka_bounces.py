@@ -27,6 +27,16 @@ pytestmark = [pytest.mark.soak, pytest.mark.timeout(3600)]
 TASKS: Final = 3
 LEAST: Final = 1000
 """The least number of records of a task, as in those tests."""
+ROUNDS = 3
+ROUNDS_ONCE = (False, False, True, True)
+"""For each round: True if the next worker is bounced at once."""
+PATIENT: Final = {
+    "session.timeout.ms": "30000",
+    "heartbeat.interval.ms": "3000",
+    "consumer.session.timeout.ms": "30000",
+    "task.shutdown.graceful.timeout.ms": "30000",
+}
+"""A worker or task that a busy machine held up is not taken for dead, after which records would come twice."""
 
 
 class Cluster:
@@ -34,7 +44,8 @@ class Cluster:
 
     def __init__(self, folder: Path, bootstrap: str, settings: dict[str, str]) -> None:
         plugins = str(of_jars(folder, "kafka-test-plugins"))
-        settings = {"plugin.path": plugins, "java.host.heap": "100m", "offset.flush.interval.ms": "5000", **settings}
+        settings = {"plugin.path": plugins, "java.host.heap": "100m", **PATIENT, **settings}
+        settings["offset.flush.interval.ms"] = "5000"
         name = new_cluster()
         self.workers = [KafkatestWorker(folder / f"w{n}", bootstrap, name, settings) for n in range(3)]
         self._bootstrap = bootstrap
@@ -178,7 +189,7 @@ def test_sequence_numbers_over_bounces(cluster: Cluster, clean: bool) -> None:
     cluster.put("still", sink_of(cluster.topic))
     cluster.workers[0].request("PUT", "/connectors/still/pause")
     cluster.wait_state("still", "PAUSED")
-    for _ in range(3):
+    for _ in range(ROUNDS):
         for worker in cluster.workers:
             worker.bounce(clean)
             cluster.wait_running(source)
@@ -203,7 +214,7 @@ def test_sequence_numbers_over_bounces(cluster: Cluster, clean: bool) -> None:
 def test_sequence_numbers_of_an_exactly_once_source(cluster: Cluster, clean: bool) -> None:
     source = f"{cluster.topic.name}-in"
     cluster.put(source, source_of(cluster.topic, **{"complete.record.data": "true"}))
-    for number, quick in enumerate((False, False, True, True)):
+    for number, quick in enumerate(ROUNDS_ONCE):
         for worker in cluster.workers[number % 3 :] + cluster.workers[: number % 3]:  # in another order each time
             worker.bounce(clean)
             if not quick:
