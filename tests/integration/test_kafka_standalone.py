@@ -120,13 +120,13 @@ def test_bad_records_are_passed_over_or_end_the_task(broker: str, tmp_path: Path
     pipe = Pipe(tmp_path, Topic(broker, "half-bad"))
     with pipe.running({f"{part}.converter": TEXT for part in ("key", "value")}, *sinks):
         pipe.write(*(line for pair in zip(good, bad, strict=True) for line in pair))
-        wanted = [b"{some_key=%d}" % n for n in range(0, 1000, 2)]
-        eventually(lambda: lines_of(tmp_path / "all") == wanted, WITHIN_S, pipe.sink._last_words)
+        # Where Apache writes what Java prints of a map: `{some_key=0}`.
+        eventually(lambda: lines_of(tmp_path / "all") == good, WITHIN_S, pipe.sink._last_words)
         eventually(lambda: letters[0].end() == len(bad), WITHIN_S, pipe.sink._last_words)
         pipe.sink.wait_states("out1", "FAILED", within_s=WITHIN_S)
         assert letters[0].values() == bad
         assert letters[1].values() == bad[:1]
-        assert lines_of(tmp_path / "none") in ([], wanted[:1])
+        assert lines_of(tmp_path / "none") in ([], good[:1])
 
 
 @pytest.mark.parametrize("mode", ["only_scan", "hybrid_warn", "hybrid_fail", "service_load"])
