@@ -9,6 +9,10 @@ if [ -n "$config" ] && [ -r "$config" ]; then
         "$config" | head -n 1)"
     key='(log4j\.rootLogger|rootLogger\.level)'
     level="$(sed -n -E "s/^[[:space:]]*$key[[:space:]]*=[[:space:]]*([A-Za-z]+).*/\2/p" "$config" | tail -n 1)"
+    if [ -z "$level" ]; then # YAML
+        of_root='/^[[:space:]]*Root:/,/level:/ s/^[-[:space:]]*level:[[:space:]]*"?([A-Za-z]+).*/\1/p'
+        level="$(sed -n -E "$of_root" "$config" | head -n 1)"
+    fi
     if [ -n "$file$level" ]; then unset KAFKA_LOG4J_OPTS; fi
     if [ -n "$file" ]; then export HEADRACE_LOG_FILE="$file"; fi
     if [ -n "$level" ]; then export CONNECT_LOG4J_ROOT_LOGLEVEL="${CONNECT_LOG4J_ROOT_LOGLEVEL:-${level^^}}"; fi

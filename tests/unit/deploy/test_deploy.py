@@ -73,7 +73,19 @@ def test_jmx_is_refused(tmp_path: Path) -> None:
     [
         ("-Dlog4j.configuration=file:{}", ["log4j.rootLogger = DEBUG, FILE", "log4j.appender.FILE.File={}"], "DEBUG"),
         ("-Da=b -Dlog4j2.configurationFile={} -Dc=d", ["rootLogger.level=warn", "appender.file.fileName = {}"], "WARN"),
-        ("-Dlog4j2.configurationFile={}", ['    fileName: "{}"'], "none"),
+        (
+            "-Dlog4j2.configurationFile={}",
+            [
+                '    fileName: "{}"',
+                "  Loggers:",
+                "    Root:",
+                "      level: debug",
+                "    Logger:",
+                "      level: error",
+            ],
+            "DEBUG",
+        ),
+        ("-Dlog4j2.configurationFile={}", ['    fileName: "{}"', "      level: error"], "none"),
     ],
 )
 def test_file_and_level_of_a_log4j_file_are_the_workers(
