@@ -186,8 +186,8 @@ def test_sequence_numbers_over_bounces(cluster: Cluster, clean: bool) -> None:
     source, sink = f"{cluster.topic.name}-in", f"{cluster.topic.name}-out"
     cluster.put(source, source_of(cluster.topic))
     cluster.put(sink, sink_of(cluster.topic))
-    cluster.put("still", sink_of(cluster.topic))
-    cluster.workers[0].request("PUT", "/connectors/still/pause")
+    paused = {"name": "still", "config": sink_of(cluster.topic), "initial_state": "PAUSED"}
+    cluster.workers[0].request("POST", "/connectors", paused)
     cluster.wait_state("still", "PAUSED")
     for _ in range(ROUNDS):
         for worker in cluster.workers:
