@@ -231,8 +231,9 @@ def test_sequence_numbers_of_an_exactly_once_source(cluster: Cluster, clean: boo
 
 @PLAIN
 def test_files_over_rolling_restarts(cluster: Cluster, tmp_path: Path) -> None:
-    source = {"connector.class": SOURCE, "tasks.max": "1", "file": str(tmp_path / "in"), "topic": cluster.topic.name}
-    sink = {"connector.class": SINK, "tasks.max": "1", "file": str(tmp_path / "out"), "topics": cluster.topic.name}
+    topic = Topic(cluster.topic.bootstrap, "files")
+    source = {"connector.class": SOURCE, "tasks.max": "1", "file": str(tmp_path / "in"), "topic": topic.name}
+    sink = {"connector.class": SINK, "tasks.max": "1", "file": str(tmp_path / "out"), "topics": topic.name}
     cluster.put("lines-in", source)
     cluster.put("lines-out", sink)
     lines: list[bytes] = []
