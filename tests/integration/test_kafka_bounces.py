@@ -184,11 +184,11 @@ BOTH = pytest.mark.parametrize("clean", [True, False], ids=["clean", "hard"])
 @BOTH
 def test_sequence_numbers_over_bounces(cluster: Cluster, clean: bool) -> None:
     source, sink = f"{cluster.topic.name}-in", f"{cluster.topic.name}-out"
+    cluster.put("still", sink_of(cluster.topic))
+    cluster.workers[0].request("PUT", "/connectors/still/pause")
+    cluster.wait_state("still", "PAUSED")
     cluster.put(source, source_of(cluster.topic))
     cluster.put(sink, sink_of(cluster.topic))
-    paused = {"name": "still", "config": sink_of(cluster.topic), "initial_state": "PAUSED"}
-    cluster.workers[0].request("POST", "/connectors", paused)
-    cluster.wait_state("still", "PAUSED")
     for _ in range(ROUNDS):
         for worker in cluster.workers:
             worker.bounce(clean)
