@@ -144,6 +144,8 @@ SECONDS: Final = {
     "tests/integration/test_registry_converters.py": 40,
     "tests/integration/test_strimzi.py": 60,
     "tests/integration/test_kafka_own_tests.py": 60,
+    "tests/integration/test_kafka_bounces.py": 1500,
+    "tests/integration/test_kafka_standalone.py": 400,
     "tests/compat/test_header_transforms.py": 30,
     "tests/integration/test_java_mirror.py": 30,
     "tests/integration/test_jdbc_sink_limits.py": 30,

@@ -43,14 +43,6 @@ def running_host() -> JavaHost:
         return _hosts[-1]
 
 
-def end_hosts() -> None:
-    """End all hosts of this process."""
-    with _starting:
-        for host in _hosts:
-            host.end()
-        _hosts.clear()
-
-
 class _Running:
     """The worker's calls to all running hosts."""
 
@@ -78,6 +70,11 @@ class _Running:
         for gone in set(self._reading).difference(hosts):
             self._reading.pop(gone, None)
         return beans.distinct(sample for host in hosts for sample in self._samples_of(host))
+
+    def end(self) -> None:
+        """End them; return once their last lines are written. One that is starting now ends with its worker."""
+        for host in list(_hosts):
+            host.end()
 
     def _samples_of(self, host: JavaHost) -> Iterable[Sample]:
         try:

@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from typing import Final, NamedTuple
 
 from headrace.config.log_levels import LEVELS
+from headrace.plugins.interop.java_hosts import JAVA_HOSTS
 
 _BEGIN: Final = "\x1e"
 _BETWEEN: Final = "\x1f"
@@ -36,6 +37,8 @@ class Logged(NamedTuple):
     """Number of the connector or task that it belongs to, if any."""
     message: str
     trace: str
+    is_printed: bool = False
+    """True if a plugin printed it."""
 
 
 def line_of(logged: Logged) -> str:
@@ -49,7 +52,7 @@ def parsed(line: str) -> Iterator[Logged]:
     """Parse a line of the host's output: printed text, a logged line, or one after the other."""
     found = _LINE.fullmatch(line)
     if found is None or found["printed"]:
-        yield Logged(logging.INFO, PRINTED, 0, None, found["printed"] if found else line, "")
+        yield Logged(logging.INFO, PRINTED, 0, None, found["printed"] if found else line, "", is_printed=True)
     if found is not None:
         text, trace = (found[part].replace(_BEGIN, "\n").rstrip() for part in ("text", "trace"))
         number = int(found["number"]) if found["number"] else None
@@ -58,7 +61,10 @@ def parsed(line: str) -> Iterator[Logged]:
 
 
 def write(logged: Logged) -> None:
-    """Log the line in this process, if its logger's level permits."""
+    """Log the line in this process, if its logger's level permits; a printed one is printed, if the log is a file."""
+    if logged.is_printed and JAVA_HOSTS.printed is not None:
+        JAVA_HOSTS.printed(logged.message)
+        return
     logger = logging.getLogger(logged.logger)
     if logger.isEnabledFor(logged.level):
         fields = logged.logger or "root", logged.level, "", logged.line_number, logged.message, (), None

@@ -36,7 +36,7 @@ _LOOK_S: Final = 0.2
 _MOST_LEFT: Final = 100
 """Number of ended connectors and tasks whose last log lines may still arrive."""
 _LAST_WORDS_S: Final = 5.0
-"""The time that the output of a JVM that did not start is waited for."""
+"""The time that the output of a JVM that did not start or has ended is waited for."""
 START_S: Final = 120.0
 
 Answer = tuple[Any, bytearray]
@@ -177,12 +177,14 @@ class JavaHost:
             self._start(self.end)
 
     def end(self) -> None:
-        """End the process."""
+        """End the process, and wait until its last lines are written."""
+        self.on_lost.clear()
         self._wire.close()
         try:
             self._process.wait(5)
         except subprocess.TimeoutExpired:
             self._process.kill()
+        self._reader.join(_LAST_WORDS_S)  # not for ever: a process that a plugin started may hold the pipe
 
     def _open(self, class_path: Sequence[Path], options: Sequence[str]) -> None:
         jars, all_options = [str(jar) for jar in class_path], ["-XX:+ExitOnOutOfMemoryError", *options]
@@ -190,7 +192,6 @@ class JavaHost:
             self.call("open", START_S, class_path=jars, options=all_options)
         except (HostLost, HostTimeout, JavaError) as error:
             self.end()
-            self._reader.join(_LAST_WORDS_S)
             if self._printed:  # no plugin runs yet: the JVM printed it
                 raise JvmRefused(f"The Java host does not start: {' | '.join(self._printed)}") from error
             raise HostLost(f"The Java host does not start: {error}") from error

@@ -1,12 +1,13 @@
 """Link between a worker and the Java hosts of its process, whose rooms may not import each other.
 
-The worker sets how hosts are started, passes on changed log levels, and asks for metrics. `connectors/java/hosts.py`
-fills it in once a Java plugin is needed. Until then nothing here starts a host.
+The worker sets how hosts are started and where printed lines go, passes on changed log levels, asks for metrics, and
+ends the hosts. `connectors/java/hosts.py` fills it in once a Java plugin is needed. Until then nothing here starts a
+host.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Final, Protocol
 
@@ -26,6 +27,9 @@ class RunningHosts(Protocol):
     def samples(self) -> Sequence[Sample]:
         """Return the numbers of their beans."""
 
+    def end(self) -> None:
+        """End them; return once their last lines are written."""
+
 
 class JavaHosts:
     """Start options of the hosts, and the running hosts."""
@@ -38,6 +42,9 @@ class JavaHosts:
         self.worker_file: Path | None = None
         """Properties file of the worker; None if the process has none."""
 
+        self.printed: Callable[[str], None] | None = None
+        """Receives the lines that plugins print; without it they are logged."""
+
         self.running: RunningHosts | None = None
         """The hosts; None until the first start."""
 
@@ -45,6 +52,11 @@ class JavaHosts:
         """Give the hosts' loggers the current levels of the loggers of this process."""
         if self.running is not None:
             self.running.set_levels()
+
+    def end(self) -> None:
+        """End the hosts; their last lines are written on return."""
+        if self.running is not None:
+            self.running.end()
 
     @property
     def pid(self) -> int | None:

@@ -6,50 +6,20 @@ Workers are started by Apache's script names with the log4j file of those tests,
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import ClassVar
 
 import pytest
 
-from tests.integration.cluster_worker import ClusterWorker, new_cluster
+from tests.integration.cluster_worker import new_cluster
 from tests.integration.java_plugins import of_jars
+from tests.integration.kafkatest_worker import STARTS, TOOLS, KafkatestWorker
 from tests.integration.worker_process import SINK, SOURCE, Topic, eventually, lines_of
 
 pytestmark = pytest.mark.long
 
-SCRIPTS = Path(__file__).parents[2] / "deploy" / "strimzi" / "bin"
-TOOLS = "org.apache.kafka.connect.tools"
-STARTS = "Starting connectors and tasks using config offset"
 WITHIN_S = 120
-
-
-class KafkatestWorker(ClusterWorker):
-    """A worker as those tests start it: the log in `connect.log`, the rest of its output apart."""
-
-    command: ClassVar = "connect-distributed.sh"
-
-    def start(self) -> None:
-        """The process runs."""
-        self.log_file = self.folder / "connect.log"
-        log4j = self.folder / "connect-log4j.properties"
-        log4j.write_text(f"log4j.rootLogger = INFO, FILE\nlog4j.appender.FILE.File={self.log_file}\n")
-        env = {
-            **os.environ,
-            "PATH": os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]]),
-            "HEADRACE_TEST_MARK": self._mark,
-            "TMPDIR": str(self.folder),
-            "KAFKA_LOG4J_OPTS": f"-Dlog4j.configuration=file:{log4j}",
-        }
-        command = [str(SCRIPTS / self.command), str(self.worker_file)]
-        with open(self.folder / "connect.stdout", "ab") as out, open(self.folder / "connect.stderr", "ab") as err:
-            self._process = subprocess.Popen(
-                command, stdin=subprocess.DEVNULL, stdout=out, stderr=err, cwd=self.folder, env=env
-            )
 
 
 @pytest.fixture(scope="module")
@@ -104,7 +74,7 @@ def test_the_log_says_how_far_a_start_got(workers: list[KafkatestWorker]) -> Non
         log = worker.log()
         places = [log.index(line) for line in ("Kafka version", "Joined group", STARTS)]
         assert places == sorted(places)
-        assert (worker.folder / "connect.stdout").read_text() == ""
+        assert all("name" in json.loads(line) for line in worker.stdout().splitlines()), "only what plugins print"
 
 
 @pytest.mark.parametrize("how", ["/restart", "/restart?includeTasks=false&onlyFailed=true"])
@@ -146,16 +116,18 @@ def test_what_is_paused_stands_still_and_goes_on(workers: list[KafkatestWorker],
     workers[0].request("PUT", "/connectors/paused-in/config", source_of(topic, 1))
     workers[0].request("PUT", "/connectors/paused-out/config", {**sink, "value.converter.schemas.enable": "false"})
 
-    eventually(topic.end, WITHIN_S)
-    for name in ("paused-in", "paused-out"):
+    def received() -> int:
+        return sum(worker.stdout().count('"sinkTask":') for worker in workers)
+
+    eventually(received, WITHIN_S)
+    for name, count in (("paused-out", received), ("paused-in", topic.end)):
         wait_shown(workers, name, "RUNNING", "RUNNING")
         workers[0].request("PUT", f"/connectors/{name}/pause")
         wait_shown(workers, name, "PAUSED", "PAUSED")
-    before = eventually(lambda: standing(topic.end), WITHIN_S)
-    for name in ("paused-in", "paused-out"):
+        before = eventually(lambda c=count: standing(c), WITHIN_S)
         workers[1].request("PUT", f"/connectors/{name}/resume")
         wait_shown(workers, name, "RUNNING", "RUNNING")
-    eventually(lambda: topic.end() > before, WITHIN_S)
+        eventually(lambda c=count, b=before: c() > b, WITHIN_S)
 
 
 def standing(count: Callable[[], int]) -> int | None:

@@ -33,6 +33,8 @@ _QUIET: Final = {
 _LOADING: Final = "Coordinator load in progress: retrying"
 """Logged for a moment by a broker that has just started; librdkafka asks again."""
 
+LOG_FILE: Final = "HEADRACE_LOG_FILE"
+"""Environment variable: the file for the log."""
 AUDIT_LOGGER: Final = "headrace.audit"
 """Writes a line for each change over REST."""
 _QUOTING: Final = ("headrace.rest.", "headrace.config.", AUDIT_LOGGER, "uvicorn")
@@ -163,9 +165,12 @@ def _errors_in(args: object) -> Iterator[BaseException]:
 def set_up(stream: TextIO | None = None, environ: Mapping[str, str] = os.environ) -> None:
     """Log to standard output, as Connect does, from the level that the environment sets.
 
-    `CONNECT_LOG4J_ROOT_LOGLEVEL` is the level of all, `CONNECT_LOG4J_LOGGERS` (`name=LEVEL,…`) of some.
+    `CONNECT_LOG4J_ROOT_LOGLEVEL` is the level of all, `CONNECT_LOG4J_LOGGERS` (`name=LEVEL,…`) of some. With
+    `HEADRACE_LOG_FILE` the log is added to that file, and standard output has only what Java plugins print.
     """
-    handler = _Handler(stream or sys.stdout)
+    file, problem = (None, "") if stream else _log_file(environ.get(LOG_FILE))
+    handler = _Handler(stream or file or sys.stdout)
+    JAVA_HOSTS.printed = _printed if file else None
     asked = environ.get("CONNECT_LOG4J_ROOT_LOGLEVEL", "INFO").upper()
     logging.basicConfig(level=LEVELS.get(asked, logging.INFO), handlers=[handler], force=True)
     for name, level in _QUIET.items():
@@ -176,10 +181,27 @@ def set_up(stream: TextIO | None = None, environ: Mapping[str, str] = os.environ
         if wanted.upper() in LEVELS:
             for one in (name, *loggers_for(name)):
                 logging.getLogger(one).setLevel(LEVELS[wanted.upper()])
+    if problem:
+        logging.getLogger(__name__).error("The log goes to standard output: %s", problem)
     if asked not in LEVELS:
         logging.getLogger(__name__).warning(
             "CONNECT_LOG4J_ROOT_LOGLEVEL=%s is no level, INFO is used; the levels are %s", asked, ", ".join(LEVELS)
         )
+
+
+def _log_file(name: str | None) -> tuple[TextIO | None, str]:
+    """The opened file for the log, or None with the reason if that cannot be."""
+    try:
+        return (open(name, "a", encoding="utf-8", errors="backslashreplace") if name else None), ""
+    except OSError as error:
+        return None, f"{LOG_FILE}={name} cannot be written ({error.strerror}); name a file in a folder of this user"
+
+
+def _printed(line: str) -> None:
+    """Print a line of a Java plugin, without secrets (Invariant 6)."""
+    with contextlib.suppress(ValueError, OSError):  # nobody reads; the plugin must not wait
+        sys.stdout.write(f"{inert(hide_in_line(line, quotes=False))}\n")
+        sys.stdout.flush()
 
 
 def set_up_child(context: str) -> None:

@@ -132,6 +132,7 @@ class Process:
         stop_all(
             [
                 ("the work", self._work.stop),
+                ("Java plugins", JAVA_HOSTS.end),
                 ("the scheduler", lambda: runtime.scheduler.shutdown(wait=False)),
                 ("Spark's expressions", runtime.engine.stop),
                 ("those of previews", runtime.preview_engine.projections.stop),

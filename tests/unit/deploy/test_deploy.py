@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import javaproperties
@@ -68,22 +69,56 @@ def test_jmx_is_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("option", "line"),
+    ("option", "lines", "level"),
     [
-        ("-Dlog4j.configuration=file:{}", "log4j.appender.FILE.File={}"),
-        ("-Da=b -Dlog4j2.configurationFile={} -Dc=d", "appender.file.fileName = {}"),
-        ("-Dlog4j2.configurationFile={}", '    fileName: "{}"'),
+        ("-Dlog4j.configuration=file:{}", ["log4j.rootLogger = DEBUG, FILE", "log4j.appender.FILE.File={}"], "DEBUG"),
+        ("-Da=b -Dlog4j2.configurationFile={} -Dc=d", ["rootLogger.level=warn", "appender.file.fileName = {}"], "WARN"),
+        (
+            "-Dlog4j2.configurationFile={}",
+            [
+                '    fileName: "{}"',
+                "  Loggers:",
+                "    Root:",
+                "      level: debug",
+                "    Logger:",
+                "      level: error",
+            ],
+            "DEBUG",
+        ),
+        ("-Dlog4j2.configurationFile={}", ['    fileName: "{}"', "      level: error"], "none"),
     ],
 )
-def test_the_log_goes_to_the_file_of_a_file_appender(option: str, line: str, tmp_path: Path) -> None:
-    (tmp_path / "log4j").write_text(f"first=1\n{line.format(tmp_path / 'connect.log')}\n")
-    (tmp_path / "connect-standalone").write_text('#!/bin/sh\necho "log of $1, ${KAFKA_LOG4J_OPTS:-no} options"\n')
+def test_file_and_level_of_a_log4j_file_are_the_workers(
+    option: str, lines: list[str], level: str, tmp_path: Path
+) -> None:
+    text = "".join(f"{line.format(tmp_path / 'connect.log')}\n" for line in ["first=1", *lines])
+    (tmp_path / "log4j").write_text(text)
+    said = "$1, ${KAFKA_LOG4J_OPTS:-no} options, ${CONNECT_LOG4J_ROOT_LOGLEVEL:-none}, $HEADRACE_LOG_FILE"
+    (tmp_path / "connect-standalone").write_text(f'#!/bin/sh\necho "{said}"\n')
     (tmp_path / "connect-standalone").chmod(0o755)
     env = {"PATH": f"{tmp_path}:{os.environ['PATH']}", "KAFKA_LOG4J_OPTS": option.format(tmp_path / "log4j")}
     script = ROOT / "strimzi/bin/connect-standalone.sh"
     ran = subprocess.run([script, "w"], env=env, capture_output=True, text=True, timeout=60)
-    assert (ran.returncode, ran.stdout, ran.stderr) == (0, "", "")
-    assert (tmp_path / "connect.log").read_text() == "log of w, no options\n"
+    assert (ran.returncode, ran.stderr) == (0, "")
+    assert ran.stdout == f"w, no options, {level}, {tmp_path / 'connect.log'}\n"
+
+
+def test_in_the_background_the_log_goes_to_that_file_too(tmp_path: Path) -> None:
+    (tmp_path / "log4j").write_text(f"log4j.appender.FILE.File={tmp_path / 'connect.log'}\n")
+    (tmp_path / "worker.properties").write_text("bootstrap.servers=127.0.0.1:1\n")  # without a group
+    env = {
+        **os.environ,
+        "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
+        "KAFKA_LOG4J_OPTS": f"-Dlog4j.configuration=file:{tmp_path / 'log4j'}",
+        "LOG_DIR": str(tmp_path / "logs"),
+    }
+    command = [ROOT / "strimzi/bin/connect-distributed.sh", "-daemon", tmp_path / "worker.properties"]
+    subprocess.run(command, env=env, capture_output=True, timeout=60, check=True)
+    deadline = time.monotonic() + 60
+    while "group.id" not in (log.read_text() if (log := tmp_path / "connect.log").exists() else ""):
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+    assert (tmp_path / "logs" / "connectDistributed.out").read_text() == ""
 
 
 def test_the_image_for_strimzi_has_all_scripts() -> None:
@@ -94,8 +129,8 @@ def test_the_image_for_strimzi_has_all_scripts() -> None:
     assert [line for line in lines if line.startswith("USER ")][-1] == "USER 1001"
 
 
-@pytest.mark.parametrize("name", ["distributed", "standalone", "mirror-maker"])
-def test_apaches_scripts_become_the_worker(name: str) -> None:
+@pytest.mark.parametrize("name", ["distributed", "standalone", "mirror-maker", "plugin-path"])
+def test_apaches_scripts_become_the_command(name: str) -> None:
     env = {**os.environ, "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
     ran = subprocess.run(
         [ROOT / f"strimzi/bin/connect-{name}.sh", "--help"], env=env, capture_output=True, text=True, timeout=60

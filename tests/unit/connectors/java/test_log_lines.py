@@ -24,7 +24,7 @@ def test_a_line_arrives_as_it_was_logged(logged: Logged) -> None:
 
 def test_what_is_printed_without_line_end_is_a_line_of_its_own() -> None:
     logged = Logged(logging.INFO, "org.example.Y", 1, 2, "logged", "")
-    assert list(parsed("50 %" + line_of(logged))) == [Logged(logging.INFO, PRINTED, 0, None, "50 %", ""), logged]
+    assert list(parsed("50 %" + line_of(logged))) == [Logged(logging.INFO, PRINTED, 0, None, "50 %", "", True), logged]
     assert [one.message for one in parsed("")] == [""]
 
 

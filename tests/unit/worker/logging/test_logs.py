@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import io
 import logging
+import os
 import re
 import subprocess
 import sys
 import threading
 from collections.abc import Iterator
 from contextvars import copy_context
+from pathlib import Path
 
 import pytest
 
+from headrace.plugins.interop.java_hosts import JAVA_HOSTS
 from headrace.worker.logging import logs
 
 
@@ -103,6 +106,40 @@ def test_a_level_that_is_none_is_said(lines: io.StringIO) -> None:
     logs.set_up(stream, {"CONNECT_LOG4J_ROOT_LOGLEVEL": "LOUD"})
     assert "LOUD is no level" in stream.getvalue()
     assert logs.level("root") == ("INFO", None)
+
+
+def test_the_log_goes_to_a_file_and_what_plugins_print_to_standard_output(tmp_path: Path) -> None:
+    script = (
+        "import logging; from headrace.worker.logging import logs, redaction; logs.set_up()\n"
+        "from headrace.connectors.java import log_lines\n"
+        "redaction.WORKER.learn(['hunter2'])\n"
+        "logs.set_level('root', 'WARN')\n"
+        "for number in range(1_100):\n"
+        '    for line in log_lines.parsed(\'{"seqno": %d, "password": "hunter2"}\' % number): log_lines.write(line)\n'
+        "logging.getLogger('headrace.x').error('logged')"
+    )
+    for _ in range(2):
+        said = subprocess.run(
+            [sys.executable, "-c", script],
+            env={**os.environ, "HEADRACE_LOG_FILE": str(tmp_path / "connect.log")},
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=True,
+        )
+        assert said.stdout == "".join(f'{{"seqno": {n}, "password": "[hidden]"}}\n' for n in range(1_100))
+        assert not said.stderr
+    lines = (tmp_path / "connect.log").read_text().splitlines()
+    assert [re.sub(r"^\[.*?\] ", "", line) for line in lines] == ["ERROR logged (headrace.x:7)"] * 2
+
+
+def test_a_file_that_cannot_be_written_is_said(
+    lines: io.StringIO, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    logs.set_up(environ={"HEADRACE_LOG_FILE": str(tmp_path / "missing" / "connect.log")})
+    said = capsys.readouterr().out
+    assert f"ERROR The log goes to standard output: HEADRACE_LOG_FILE={tmp_path}/missing/connect.log cannot be" in said
+    assert JAVA_HOSTS.printed is None, "what plugins print is logged"
 
 
 def test_levels_are_set_for_a_logger_and_all_below_it(lines: io.StringIO) -> None:

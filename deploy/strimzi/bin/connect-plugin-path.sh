@@ -1,0 +1,3 @@
+#!/usr/bin/env bash
+# Apache's script of this name.
+exec connect-plugin-path "$@"
