@@ -120,7 +120,7 @@ class TcpProxy:
 
     @property
     def held(self) -> int:
-        """How many clients were left without an answer."""
+        """The number of clients that were left without an answer."""
         return self._there.held
 
     def _on_loop(self, work: Coroutine[Any, Any, _Result]) -> _Result:

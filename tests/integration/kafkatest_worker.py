@@ -41,7 +41,7 @@ class _ByScript(WorkerProcess):
             )
 
     def stdout(self) -> str:
-        """What came to standard output."""
+        """The lines of standard output."""
         return (self.folder / "connect.stdout").read_text(encoding="utf-8")
 
 
@@ -62,7 +62,7 @@ class KafkatestWorker(_ByScript, ClusterWorker):
         eventually(lambda: self.log().count(STARTS) > before, WITHIN_S, self._last_words)
 
     def newly_printed(self) -> Iterator[dict[str, Any]]:
-        """What the verifiable connectors printed since the last call, a line of JSON each; others are passed over."""
+        """Return the lines of JSON that verifiable connectors printed since the last call; others are passed over."""
         with open(self.folder / "connect.stdout", "rb") as file:
             file.seek(self._read)
             new = file.read()

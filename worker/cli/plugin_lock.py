@@ -57,7 +57,7 @@ class Content:
     plugins: tuple[Locked, ...] = ()
     """By name."""
     python: Packages | None = None
-    """The packages that all Python plugins of the folder need; None if an older version of Headrace did not write that down."""
+    """The packages that all Python plugins of the folder need; None if an older version of Headrace wrote none down."""
 
 
 def read(plugin_path: Path) -> list[Locked]:
