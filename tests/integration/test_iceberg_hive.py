@@ -252,6 +252,6 @@ def test_the_lock_of_a_killed_worker_ends(broker: str, iceberg_rest: IcebergRest
                 pipe.send(1)
                 eventually(pipe.is_complete, SOAK_S, worker.log, 0.5)
                 assert worker.stop() == 0
-        pipe.check()
+            pipe.check()
     finally:
         metastore.kill()
