@@ -31,6 +31,7 @@ from headrace.worker.herder.plugins import worker_config
 from headrace.worker.logging import logs
 from headrace.worker.logging.redaction import log_text
 from headrace.worker.machine.kept_memory import keep_freed_memory
+from headrace.worker.machine.open_files import allow_open_files
 from headrace.worker.process.worker import FailedStart, stop_all
 
 if TYPE_CHECKING:
@@ -173,6 +174,7 @@ def run_process(
 ) -> int:
     """Run a process until a signal ends it; returns its exit code, as Apache's."""
     show_stacks_on_quit()
+    allow_open_files()
     keep_freed_memory()
     logs.set_up()
     logs.take_uncaught()
