@@ -97,6 +97,17 @@ class KeyedPipe(Pipe):
             "iceberg.tables.upsert-mode-enabled": "true",
         }
 
+    def written(self) -> int:
+        """Return the count of records that the table has the changes of, by its sink's marks; -1 if nobody can say."""
+        try:
+            snapshots = self.table.static().snapshots()
+        except (LookupError, OSError):
+            return -1
+        summaries = [one.summary.additional_properties for one in snapshots if one.summary is not None]
+        marks = [text for one in summaries for key, text in one.items() if key.startswith("headrace.offsets.")]
+        topics = json.loads(marks[-1]).values() if marks else ()
+        return sum(sum(topic["offsets"].values()) for topic in topics)
+
     def row(self, partition: int, number: int) -> Row:
         key = number * 7919 % _KEYS * self.partitions + partition
         return {"id": key, "part": partition, "n": number, "op": "D" if number % 5 == 4 else "U"}
