@@ -155,8 +155,8 @@ class SourceContract(WithRig):
 
     def test_no_row_up_to_a_stored_offset_is_needed_again(self, rig: SourceRig, drive: SourceDrive) -> None:
         rig.put(PLAIN[:6])
-        rows = drive.rows(drive.planned())
-        for number in range(len(rows)):
+        rows = [] if rig.forgets else drive.rows(drive.planned())  # a queue has one reader at a time
+        for number in range(6 if rig.forgets else len(rows)):
             again = SourceDrive(rig)
             if rig.forgets:
                 rows = again.rows(again.planned())
