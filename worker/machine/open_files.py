@@ -1,8 +1,8 @@
 """Lets a process have as many files and connections open as its user may.
 
-Decided: the soft limit is raised to the hard one, as Java does by itself for Apache's workers, because a connector takes
-about eight descriptors, so that a hundred connectors would be the most with the usual soft limit of 1,024; loses:
-`select()` in a plugin's own code, which takes no descriptor above that.
+Decided: the soft limit is raised to the hard one, as Java does by itself for Apache's workers. A connector takes about
+eight descriptors, so that with the usual soft limit of 1,024 a hundred connectors would be the most; loses: `select()`
+in a plugin's own code, which takes no descriptor above that.
 
 Source: setrlimit(2).
 """
