@@ -63,7 +63,7 @@ final class HiveLocks implements TableOperations {
     }
 
     /** A NoLock if the commit with these operations got no lock, else the error itself. */
-    static RuntimeException reason(CommitFailedException error, TableOperations of) {
+    static RuntimeException reason(CommitFailedException error, HiveTableOperations of) {
         for (Throwable one = error.getCause(); one != null; one = one.getCause()) {
             if (one.getClass().getName().equals("org.apache.iceberg.hive.LockException")) {
                 return noLock(one, of);
@@ -72,7 +72,7 @@ final class HiveLocks implements TableOperations {
         return error;
     }
 
-    private static NoLock noLock(Throwable error, TableOperations of) {
+    private static NoLock noLock(Throwable error, HiveTableOperations of) {
         if (error.getMessage() != null && error.getMessage().startsWith(HELD)) {
             return new NoLock("another writer holds the table's lock in Hive's metastore" + holder(of) + ". That of a"
                     + " killed one ends after hive.txn.timeout only if the metastore has " + HOUSEKEEPING, error, true);
@@ -87,11 +87,7 @@ final class HiveLocks implements TableOperations {
     }
 
     /** The lock that others wait for, as far as the metastore tells. */
-    private static String holder(TableOperations of) {
-        if (!(of instanceof HiveTableOperations)) {
-            return "";
-        }
-        HiveTableOperations table = (HiveTableOperations) of;
+    private static String holder(HiveTableOperations table) {
         ShowLocksRequest request = new ShowLocksRequest();
         request.setDbname(table.database());
         request.setTablename(table.table());

@@ -16,7 +16,6 @@ import org.apache.iceberg.Snapshot;
 import org.apache.iceberg.SnapshotSummary;
 import org.apache.iceberg.Table;
 import org.apache.iceberg.TableMetadata;
-import org.apache.iceberg.TableOperations;
 import org.apache.iceberg.UpdatePartitionSpec;
 import org.apache.iceberg.UpdateSchema;
 import org.apache.iceberg.catalog.Catalog;
@@ -29,6 +28,7 @@ import org.apache.iceberg.exceptions.NoSuchNamespaceException;
 import org.apache.iceberg.exceptions.NoSuchTableException;
 import org.apache.iceberg.exceptions.ValidationException;
 import org.apache.iceberg.hive.HiveCatalog;
+import org.apache.iceberg.hive.HiveTableOperations;
 import org.apache.iceberg.types.Type;
 import org.apache.iceberg.types.TypeUtil;
 import org.apache.iceberg.types.Types;
@@ -83,18 +83,14 @@ final class Tables {
             if (made != null) {
                 return made;
             }
-            RuntimeException reason = error instanceof CommitFailedException
-                    ? HiveLocks.reason((CommitFailedException) error, operations(id))
+            RuntimeException reason = catalog instanceof HiveCatalog && error instanceof CommitFailedException
+                    ? HiveLocks.reason(
+                            (CommitFailedException) error, (HiveTableOperations) ((HiveCatalog) catalog).newTableOps(id))
                     : error;
             throw reason instanceof HiveLocks.NoLock
                     ? reason
                     : new IllegalStateException("the catalog did not make the table: " + Faults.message(reason));
         }
-    }
-
-    /** The operations of a table in Hive's metastore; null in another catalog. */
-    private TableOperations operations(TableIdentifier id) {
-        return catalog instanceof HiveCatalog ? ((HiveCatalog) catalog).newTableOps(id) : null;
     }
 
     private static PartitionSpec spec(Schema schema, String told) {
