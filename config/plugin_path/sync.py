@@ -61,8 +61,9 @@ def changes(found: LocationScan, *, keep_not_found: bool = False) -> list[Manife
     for path in paths:
         before = _declared(path)
         after = (before - gone) | (missing if path == target else frozenset())
-        planned.append(ManifestChange(path, before, after))
-        _refuse_unwritable(planned[-1])
+        change = ManifestChange(path, before, after)
+        _refuse_unwritable(change)
+        planned.append(change)
     return planned
 
 

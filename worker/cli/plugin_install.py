@@ -6,12 +6,12 @@ import hashlib
 import json
 import re
 import shutil
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from headrace.config.plugin_path.java_release import JavaNeed, java_need
 from headrace.config.plugin_path.sync import SHIM
@@ -120,7 +120,7 @@ def add_beside(
         before = needed_java(plugin.folder)
         whole = replace(whole, java=max(filter(None, (before, need)), default=None))
         _add(jars, plugin.folder)
-        _write_record(whole, plugin.folder)
+        _record(whole, plugin.folder)
     return whole, True
 
 
@@ -151,14 +151,14 @@ def finish(
         )
     need = java_need(unfinished.rglob("*.jar"))
     refuse_older_java(need, java, plugin.label)
-    _write_record(replace(plugin, java=need), unfinished)
+    _record(replace(plugin, java=need), unfinished)
     unfinished.rename(plugin.folder)
 
 
 def needed_java(folder: Path) -> JavaNeed | None:
     """The Java that a plugin needs: as recorded, unless its jars are others since; None if it holds no class."""
     try:
-        record = json.loads((folder / RECORD).read_text(encoding="utf-8"))
+        record = record_in(folder)
         if record["jars"] == _jars(folder):
             return record["java"] and JavaNeed(int(record["java"]["release"]), str(record["java"]["jar"]))
     except (OSError, ValueError, KeyError, TypeError):
@@ -204,7 +204,7 @@ def _library(jar: Path) -> str:
     return re.sub(r"-\d[\w.+-]*$", "", jar.stem)
 
 
-def _write_record(plugin: Installed, folder: Path) -> None:
+def _record(plugin: Installed, folder: Path) -> None:
     record = {
         "coordinates": plugin.coordinates,
         "beside": plugin.beside,
@@ -213,7 +213,7 @@ def _write_record(plugin: Installed, folder: Path) -> None:
         "jars": _jars(folder),
         "java": plugin.java and plugin.java._asdict(),
     }
-    (folder / RECORD).write_text(json.dumps(record, indent=2) + "\n", encoding="utf-8")
+    write_record(record, folder)
 
 
 def _jars(folder: Path) -> list[str]:
@@ -247,10 +247,20 @@ def remove(name: str, plugin_path: Path) -> Installed:
     return found
 
 
+def record_in(folder: Path) -> Any:
+    """The JSON that an installation left in its folder. Errors: OSError, ValueError."""
+    return json.loads((folder / RECORD).read_text(encoding="utf-8"))
+
+
+def write_record(record: Mapping[str, Any], folder: Path) -> None:
+    """Leave this JSON in the folder of an installation. Errors: OSError."""
+    (folder / RECORD).write_text(json.dumps(record, indent=2) + "\n", encoding="utf-8")
+
+
 def recorded(folder: Path) -> Installed | None:
     """Return the plugin that was installed into this folder; None if none was."""
     try:
-        record = json.loads((folder / RECORD).read_text(encoding="utf-8"))
+        record = record_in(folder)
         source = str(record["coordinates"])
         before = source.rpartition(":")[2] if source.count(":") == 2 else ""  # as older versions recorded it
         version, sha256 = str(record.get("version", before)), str(record.get("sha256", ""))

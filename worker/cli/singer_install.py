@@ -19,7 +19,7 @@ from packaging.version import Version
 
 from headrace.worker.cli import pip_packages
 from headrace.worker.cli.pip_packages import Packages, PipFailedError
-from headrace.worker.cli.plugin_install import RECORD, Installed, TargetExistsError, recorded
+from headrace.worker.cli.plugin_install import Installed, TargetExistsError, record_in, recorded, write_record
 from headrace.worker.cli.unfinished import make_writable
 
 _REQUIREMENT: Final = re.compile(r"((?:[a-z0-9]+-)*(?:tap|target)-[a-z0-9][a-z0-9-]*)(?:\[[\w,-]+\])?(?:[=<>!~].*)?")
@@ -83,7 +83,7 @@ def install(
             "executable": _executable(match[1], own),
             "packages": packages.lines,
         }
-        (folder / RECORD).write_text(json.dumps(record, indent=2) + "\n", encoding="utf-8")
+        write_record(record, folder)
     except BaseException:
         shutil.rmtree(folder, ignore_errors=True)
         raise
@@ -94,8 +94,7 @@ def install(
 def has_others(folder: Path, locked: Packages) -> bool:
     """True if a tap or target is there with other packages than those."""
     try:
-        record = json.loads((folder / RECORD).read_text(encoding="utf-8"))
-        return tuple(record["packages"]) != locked.lines
+        return tuple(record_in(folder)["packages"]) != locked.lines
     except (OSError, ValueError, KeyError, TypeError):
         return False  # it is not there, or an older version of Headrace installed it and did not write them down
 
