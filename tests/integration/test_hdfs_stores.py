@@ -39,6 +39,7 @@ def jvm_store(server: HdfsServer, folder: str = "", user: str = USER) -> Store:
 
 
 STORES: Sequence[Callable[..., Store]] = (web_store, jvm_store)
+SELDOM_BY_WEB = pytest.mark.parametrize("store_at", [pytest.param(web_store, marks=pytest.mark.soak), jvm_store])
 SEVERAL_PAGES = 500
 """HDFS lists 100 entries at once (`hdfs_server`)."""
 
@@ -100,7 +101,7 @@ def test_a_stranger_is_refused(
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("store_at", [pytest.param(web_store, marks=pytest.mark.soak), jvm_store])
+@SELDOM_BY_WEB
 def test_safe_mode_passes(
     hdfs_server: HdfsServer, spark: SparkSession, tmp_path: Path, store_at: Callable[..., Store]
 ) -> None:
@@ -118,7 +119,7 @@ def test_safe_mode_passes(
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("store_at", [pytest.param(web_store, marks=pytest.mark.soak), jvm_store])
+@SELDOM_BY_WEB
 def test_a_full_quota_passes(
     hdfs_server: HdfsServer, spark: SparkSession, tmp_path: Path, store_at: Callable[..., Store]
 ) -> None:
@@ -135,7 +136,7 @@ def test_a_full_quota_passes(
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("store_at", [pytest.param(web_store, marks=pytest.mark.soak), jvm_store])
+@SELDOM_BY_WEB
 def test_killed_nodes_come_back_with_their_files(
     hdfs_server: HdfsServer, spark: SparkSession, tmp_path: Path, store_at: Callable[..., Store]
 ) -> None:

@@ -5,11 +5,12 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import javaproperties
 import pytest
+
+from tests.integration.worker_process import eventually
 
 ROOT = Path(__file__).parents[3] / "deploy"
 GIVEN = "group.id=c\nrest.advertised.host.name=${strimzienv:ADVERTISED_HOSTNAME}\n"
@@ -114,10 +115,8 @@ def test_in_the_background_the_log_goes_to_that_file_too(tmp_path: Path) -> None
     }
     command = [ROOT / "strimzi/bin/connect-distributed.sh", "-daemon", tmp_path / "worker.properties"]
     subprocess.run(command, env=env, capture_output=True, timeout=60, check=True)
-    deadline = time.monotonic() + 60
-    while "group.id" not in (log.read_text() if (log := tmp_path / "connect.log").exists() else ""):
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
+    log = tmp_path / "connect.log"
+    eventually(lambda: log.exists() and "group.id" in log.read_text(), 60)
     assert (tmp_path / "logs" / "connectDistributed.out").read_text() == ""
 
 
